@@ -13,7 +13,8 @@
  * After what is required come words, in any order, each at most once and at most 16 of them. None is needed.
  *
  *   of an op:      inputs(TEXT, ...)  outputs(TEXT, ...)  attrs(TEXT, ...)  cases(TEXT, ...)  summary(TEXT)
- *                  bench(TEXT, ...)  flops(TEXT)  bytes(TEXT)  description(TEXT)  shape(FUNCTION)  flags(TENON_OP_FLAG_...)  stateful  commutative  ext(LINK)
+ *                  bench(TEXT, ...)  flops(TEXT)  bytes(TEXT)  description(TEXT)  shape(FUNCTION)  flags(TENON_OP_FLAG_...)  stateful  commutative
+ *                  facts(.FIELD = VALUE, ...)  ext(LINK)
  *   of a kernel:   types(ATTRIBUTE, TYPE, ...)  type_lists((ATTRIBUTE, TYPE, ...), ...)  label(TEXT)
  *                  priority(NUMBER)  on_request  features(TEXT, ...)  host_memory(TEXT, ...)
  *                  keeps_denormals  checks_shapes  in_place((INPUT, OUTPUT), ...)  numerics(CONTRACT)  cost(FIXED_NS, PER_ELEMENT_NS)  ext(LINK)
@@ -22,7 +23,8 @@
  * A list of texts or types has at most 24 items, one of lists or pairs 8. A TEXT is a string literal without
  * quotation marks and backslashes; a NUMBER is written as digits, with a sign or without: both go into the manifest
  * as they are. ATTRIBUTE and TYPE are plain words: T, float. Of `flags`, `stateful` and `commutative` there is at most
- * one. `ext` is the address of the header of a link of your own; `cases`, `bench`
+ * one. The FIELDs of `facts` are those of TenonFacts: `facts(.flags = TENON_FACT_ELEMENTWISE, .refusal =
+ * TENON_REFUSES_NOTHING)`. `ext` is the address of the header of a link of your own; `facts`, `cases`, `bench`
  * with `flops` and `bytes`, and `cost` are links before it.
  */
 #ifndef TENON_REGISTER_H
@@ -171,6 +173,8 @@ typedef struct TenonOpWords {
     TenonStrs bench;
     TenonStr flops;
     TenonStr bytes;
+    TenonFacts facts;
+    int has_facts;
 } TenonOpWords;
 typedef struct TenonKernelWords {
     TenonKernelDef def;
@@ -186,9 +190,14 @@ TENON_HELPER TenonCode tenon_give_op(const TenonOpWords *words, TenonRegistrar *
                                      const TenonRegistrarTable *table)
 {
     TenonOpDef def = words->def;
-    const TenonExtCases cases = { TENON_EXT_CASES_HEADER(def.ext), words->cases };
+    const TenonExtFacts facts = { TENON_EXT_FACTS_HEADER(def.ext), words->facts };
+    TenonExtCases cases = { TENON_EXT_CASES_HEADER(NULL), words->cases };
     TenonExtBench bench = { TENON_EXT_BENCH_HEADER(NULL), words->bench, words->flops, words->bytes };
+    if (words->has_facts) {
+        def.ext = &facts.header;
+    }
     if (words->cases.len > 0) {
+        cases.header.next = def.ext;
         def.ext = &cases.header;
     }
     if (words->bench.len > 0 || words->flops.len > 0 || words->bytes.len > 0) {
@@ -223,6 +232,7 @@ TENON_HELPER TenonCode tenon_give_kernel(const TenonKernelWords *words, TenonReg
 #define TENON_OP_D_bench(...) .bench = TENON_TEXTS(__VA_ARGS__),
 #define TENON_OP_D_flops(text) .flops = TENON_STR(text),
 #define TENON_OP_D_bytes(text) .bytes = TENON_STR(text),
+#define TENON_OP_D_facts(...) .facts = { __VA_ARGS__ }, .has_facts = 1,
 #define TENON_OP_D_summary(text) .def.summary = TENON_STR(text),
 #define TENON_OP_D_description(text) .def.description = TENON_STR(text),
 #define TENON_OP_D_shape(function) .def.shape = (function),
@@ -239,6 +249,7 @@ TENON_HELPER TenonCode tenon_give_kernel(const TenonKernelWords *words, TenonReg
 #define TENON_OP_M_bench(...)
 #define TENON_OP_M_flops(text)
 #define TENON_OP_M_bytes(text)
+#define TENON_OP_M_facts(...)
 #define TENON_OP_M_summary(text)
 #define TENON_OP_M_description(text)
 #define TENON_OP_M_shape(function)

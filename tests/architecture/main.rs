@@ -8,6 +8,7 @@ mod externals;
 mod growth;
 mod layers;
 mod modules;
+mod op_names;
 mod sizes;
 mod text;
 mod tree;

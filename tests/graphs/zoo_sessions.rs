@@ -3,7 +3,7 @@
 
 use tenon_graph::{GraphBuilder, GraphError, NodeId, Output};
 use tenon_runtime::{
-    Runtime, RuntimeOptions, Session, SessionOptions,
+    CallableOptions, Runtime, RuntimeOptions, Session, SessionOptions,
     framework::{Code, DType, PartialShape, Tensor},
 };
 use tenon_tests::{
@@ -273,5 +273,83 @@ fn a_lost_device_fails_its_steps_as_unavailable() {
             assert_eq!(error.code(), Code::UNAVAILABLE, "{language:?}: {node}: {error}");
             assert!(error.to_string().contains("zoo device lost"), "{error}");
         }
+    }
+}
+
+/// How many nodes of an op run in a step that gives `y` from `x`.
+fn run_by(session: &Session, op: &str) -> usize {
+    let cut = session.partitions(&CallableOptions::new(&["x"], &["y"])).unwrap();
+    cut.iter().flat_map(|partition| &partition.node).filter(|node| node.op == op).count()
+}
+
+#[test]
+fn what_an_op_passes_on_by_its_own_word_is_passed_by() {
+    for language in Language::ALL {
+        let pass = language.op("FactsPass");
+        let (_runtime, session) = with(language, |b| {
+            let x = vector(b, "x", -1)?;
+            let passed = b.op(&pass).input(x).build()?;
+            b.op("Neg").name("y").input(passed).build().map(|_| ())
+        });
+        let fetched = fetch(&session, &[("x", floats(&[1.0, 2.0]))], &["y"]);
+        assert_eq!(elements::<f32>(&fetched[0]), [-1.0, -2.0], "{language:?}");
+        assert_eq!(run_by(&session, &pass), 0, "{language:?}");
+    }
+}
+
+#[test]
+fn two_sums_in_either_order_are_one_where_the_op_says_so() {
+    for language in Language::ALL {
+        for (op, runs) in [("FactsSum", 1), ("ShapeMerge", 2)] {
+            let op = language.op(op);
+            let (_runtime, session) = with(language, |b| {
+                let x = vector(b, "x", 2)?;
+                let neg = b.op("Neg").input(x).build()?;
+                let one = b.op(&op).input(x).input(neg).build()?;
+                let other = b.op(&op).input(neg).input(x).build()?;
+                b.op("Mul").name("y").input(one).input(other).build().map(|_| ())
+            });
+            let fetched = fetch(&session, &[("x", floats(&[1.0, 2.0]))], &["y"]);
+            assert_eq!(elements::<f32>(&fetched[0]), [0.0, 0.0], "{language:?}");
+            assert_eq!(run_by(&session, &op), runs, "{language:?}: {op}");
+        }
+    }
+}
+
+#[test]
+fn a_value_follows_by_the_rule_that_the_op_states() {
+    for language in Language::ALL {
+        let op = language.op("FactsShape");
+        for (length, runs) in [(2, 0), (-1, 1)] {
+            let (_runtime, session) = with(language, |b| {
+                let x = vector(b, "x", length)?;
+                b.op(&op)
+                    .name("dims")
+                    .input(x)
+                    .build()
+                    .and_then(|dims| b.op("Identity").name("y").input(dims).build().map(|_| ()))
+            });
+            let fetched = fetch(&session, &[("x", floats(&[1.0, 2.0]))], &["y"]);
+            assert_eq!(elements::<i64>(&fetched[0]), [2], "{language:?}");
+            assert_eq!(run_by(&session, &op), runs, "{language:?}: x has {length} elements");
+        }
+    }
+}
+
+#[test]
+fn what_checks_runs_though_its_value_is_known() {
+    for language in Language::ALL {
+        let (check, pass) = (language.op("FactsCheck"), language.op("FactsPass"));
+        let (_runtime, session) = with(language, |b| {
+            let x = vector(b, "x", 2)?;
+            let value = b.constant("value", floats(&[-1.0, 2.0]))?;
+            let checked = b.op(&check).name("checked").input(value).build()?;
+            let passed = b.op(&pass).input(checked).build()?;
+            b.op("Mul").name("y").input(x).input(passed).build().map(|_| ())
+        });
+        assert_eq!(run_by(&session, &check), 1, "{language:?}");
+        assert_eq!(run_by(&session, &pass), 0, "{language:?}");
+        let error = run(&session, &[("x", floats(&[1.0, 2.0]))], &["y"]).unwrap_err().to_string();
+        assert!(error.contains("checked") && error.contains("below zero at 0"), "{error}");
     }
 }

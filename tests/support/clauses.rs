@@ -124,6 +124,11 @@ pub const CALL: &[Clause] = &[
     clause("registration: cost, an extension link", &["Cost"], "cost_link"),
     clause("registration: links of a plugin's own", &["Links"], "links_of_a_plugin_s_own"),
     clause("registration: cases, an extension link of an op", &["Cases"], "cases_link"),
+    clause(
+        "registration: facts, an extension link of an op",
+        &["FactsPass", "FactsSum", "FactsShape", "FactsCheck"],
+        "facts_link",
+    ),
 ];
 
 /// Clauses that one language alone can use, with the reason.

@@ -217,7 +217,7 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The turn of one test: accounts are of the whole process, and so are the knobs of a loaded library.
+/// The turn of one test: accounts are of the whole process.
 pub struct Turn {
     _guard: MutexGuard<'static, ()>,
 }

@@ -63,6 +63,8 @@ typedef struct TenonExtHeader TenonExtHeader;
 typedef struct TenonExtCost TenonExtCost;
 typedef struct TenonExtCases TenonExtCases;
 typedef struct TenonExtBench TenonExtBench;
+typedef struct TenonFacts TenonFacts;
+typedef struct TenonExtFacts TenonExtFacts;
 typedef struct TenonBuffer TenonBuffer;
 typedef struct TenonSlot TenonSlot;
 typedef struct TenonStringElement TenonStringElement;
@@ -384,6 +386,10 @@ struct TenonExtHeader {
 #define TENON_EXT_CAPTURE 10u
 /** On an op definition: calls to measure, and the work of a call (`TenonExtBench`). */
 #define TENON_EXT_BENCH 11u
+/**
+ * On an op definition: what passes, placement and execution must know of the op (`TenonExtFacts`).
+ */
+#define TENON_EXT_FACTS 12u
 /** As a registration: a type of variants that can be decoded (`TenonExtVariant`). */
 #define TENON_EXT_VARIANT 13u
 
@@ -436,6 +442,194 @@ struct TenonExtBench {
     TenonStr flops;
     /** Bytes that a call moves; empty for those of all inputs and outputs. */
     TenonStr bytes;
+};
+
+/* ---------------------------------------------------------------------------------------------- */
+/* What passes, placement and execution must know of an op beside its signature                   */
+/* ---------------------------------------------------------------------------------------------- */
+
+/** What the executor does for an op, which then needs no kernel. */
+typedef uint32_t TenonOpRole;
+
+/** Calls the op's kernel. */
+#define TENON_ROLE_KERNEL ((TenonOpRole)0)
+/** Nothing; the node only orders others. */
+#define TENON_ROLE_ORDER ((TenonOpRole)1)
+/** Nothing; the node runs even if all that it waits for is dead. */
+#define TENON_ROLE_TRIGGER ((TenonOpRole)2)
+/** Gives its first input to the output that the second one names; the other output is dead. */
+#define TENON_ROLE_SWITCH ((TenonOpRole)3)
+/** Passes on the first input that is not dead, and its number. */
+#define TENON_ROLE_MERGE ((TenonOpRole)4)
+/** Brings a value into a frame. */
+#define TENON_ROLE_ENTER ((TenonOpRole)5)
+/** Brings a value out of its frame. */
+#define TENON_ROLE_EXIT ((TenonOpRole)6)
+/** Brings a value into the next iteration. */
+#define TENON_ROLE_NEXT_ITERATION ((TenonOpRole)7)
+/** Passes on the condition of a loop. */
+#define TENON_ROLE_LOOP_COND ((TenonOpRole)8)
+/** Gives argument `index` of the step. */
+#define TENON_ROLE_ARG ((TenonOpRole)9)
+/** Takes result `index` of the step. */
+#define TENON_ROLE_RETVAL ((TenonOpRole)10)
+/** Gives a tensor to the rendezvous. */
+#define TENON_ROLE_SEND ((TenonOpRole)11)
+/** Takes a tensor from the rendezvous. */
+#define TENON_ROLE_RECV ((TenonOpRole)12)
+
+/**
+ * How values follow from values. They are constants and, of int16, int32 and int64, short vectors
+ * and scalars that are known in part. What an op passes on needs no rule.
+ */
+typedef uint32_t TenonValueRule;
+
+/** Nothing is known of them. */
+#define TENON_VALUE_NONE ((TenonValueRule)0)
+/** The tensor in attribute `value`. */
+#define TENON_VALUE_CONSTANT ((TenonValueRule)1)
+/** Each output is the shape of the input of its number. */
+#define TENON_VALUE_SHAPE ((TenonValueRule)2)
+/** The number of elements of the input. */
+#define TENON_VALUE_SIZE ((TenonValueRule)3)
+/** The number of dimensions of the input. */
+#define TENON_VALUE_RANK ((TenonValueRule)4)
+/** The integers of the input, where the output's type holds them. */
+#define TENON_VALUE_CAST ((TenonValueRule)5)
+/** Scalars joined to a vector. */
+#define TENON_VALUE_PACK ((TenonValueRule)6)
+/** Vectors joined; the last input is the axis. */
+#define TENON_VALUE_CONCAT ((TenonValueRule)7)
+/**
+ * A part of the first input, by begin, end and strides, and the masks that `StridedSlice` has as
+ * attributes.
+ */
+#define TENON_VALUE_STRIDED_SLICE ((TenonValueRule)8)
+
+/**
+ * What a kernel of the op may refuse, of inputs that the signature lets through. A node that may
+ * fail runs though nothing reads it.
+ */
+typedef uint32_t TenonRefusal;
+
+/** Not stated: anything. */
+#define TENON_REFUSES_ANYTHING ((TenonRefusal)0)
+/** Nothing. */
+#define TENON_REFUSES_NOTHING ((TenonRefusal)1)
+/**
+ * What the shape function refuses once it knows the shapes of all inputs, and the values of those
+ * that decide. Of an elementwise op: shapes that do not broadcast.
+ */
+#define TENON_REFUSES_SHAPES ((TenonRefusal)2)
+/**
+ * What the shape function refuses once it knows the rank of the first input, and the values of
+ * those that decide.
+ */
+#define TENON_REFUSES_AXES ((TenonRefusal)3)
+/**
+ * Of an elementwise op of two inputs: shapes that do not broadcast, and of integers a second
+ * operand that has a 0.
+ */
+#define TENON_REFUSES_DIVISORS ((TenonRefusal)4)
+/** Of an elementwise op: shapes that do not broadcast, and of integers any value. */
+#define TENON_REFUSES_INTEGERS ((TenonRefusal)5)
+/** Inputs that are not all of one shape. */
+#define TENON_REFUSES_UNEQUAL_SHAPES ((TenonRefusal)6)
+
+/** Whether the two inputs of an op may be swapped. */
+typedef uint32_t TenonSymmetry;
+
+/** Not stated. */
+#define TENON_SYMMETRY_NONE ((TenonSymmetry)0)
+/**
+ * The results are equal, but for the sign of a zero and for what a NaN holds. A fusion's pattern
+ * takes the operands in either order.
+ */
+#define TENON_SYMMETRY_VALUES ((TenonSymmetry)1)
+/** The results are equal bit for bit, of strings excepted: two such nodes are merged. */
+#define TENON_SYMMETRY_BITS ((TenonSymmetry)2)
+
+/**
+ * What is said of an op's gradient. A gradient that is a function has a link of its own, of the tag
+ * `TENON_EXT_GRADIENT`.
+ */
+typedef uint32_t TenonGradientRule;
+
+#define TENON_GRADIENT_UNSTATED ((TenonGradientRule)0) /**< Not stated. */
+#define TENON_GRADIENT_NONE ((TenonGradientRule)1)     /**< No gradient flows through the op. */
+
+/**
+ * Facts of an op. All zero says nothing: the host then takes the op for one that may fail, gives
+ * new values and has a kernel. Filled by the registering side.
+ *
+ * A fact is a promise of the op that every kernel of it keeps. What contradicts the op's signature
+ * or another fact refuses the registration.
+ */
+struct TenonFacts {
+    /** Bits of `TENON_FACT_*`. */
+    uint32_t flags;
+    /** What the executor does instead of a kernel. */
+    TenonOpRole role;
+    /** How the values of outputs follow from what is known of the inputs before a step. */
+    TenonValueRule value;
+    /** What a kernel may refuse. */
+    TenonRefusal refusal;
+    /** Whether the two operands may be swapped. */
+    TenonSymmetry symmetry;
+    /** What is said of the op's gradient. */
+    TenonGradientRule gradient;
+    /** Position of the input argument that is passed on, where the flags say that one is. */
+    uint32_t passed_input;
+    /** Position of the output argument that it is passed on to. */
+    uint32_t passed_output;
+    /**
+     * For `TENON_REFUSES_SHAPES` and `TENON_REFUSES_AXES`: bit `n` is set where the value of input
+     * argument `n` decides too.
+     */
+    uint64_t deciding_inputs;
+};
+
+/* Bits of `TenonFacts.flags`. */
+
+/**
+ * The op has no state, but that it runs matters: it checks, prints or sends. Never folded, merged
+ * or dropped.
+ */
+#define TENON_FACT_CHECKS 1u
+/**
+ * Each element of an output follows from the elements of the inputs at its place alone; the inputs
+ * broadcast.
+ */
+#define TENON_FACT_ELEMENTWISE 2u
+/**
+ * An output is an input as it is: the same value under the same shape, in the same buffer where
+ * that serves.
+ */
+#define TENON_FACT_PASSES_INPUT 4u
+/** An output has the elements of an input, in their order, under another shape. */
+#define TENON_FACT_RESHAPES_INPUT 8u
+/**
+ * The first input and the first output are images, in the format that attribute `data_format`
+ * names: the node may be computed in the format of its device. Of the other attributes `strides`,
+ * `dilations` and `ksize` follow the format where they have four items, `explicit_paddings` where
+ * it has eight.
+ */
+#define TENON_FACT_IMAGES 16u
+/** Stands for a value that a step feeds; has no inputs and one output. */
+#define TENON_FACT_PLACEHOLDER 32u
+/** Attribute `shape` says the shape that a value fed in the place of the output has. */
+#define TENON_FACT_DECLARES_SHAPE 64u
+
+/**
+ * Link `TENON_EXT_FACTS` of an op definition: its facts. Without the link, or where nothing is
+ * stated, the op is taken for one of which nothing is known. Filled by the plugin; the host copies
+ * it.
+ */
+struct TenonExtFacts {
+    /** Head, with tag `TENON_EXT_FACTS`. */
+    TenonExtHeader header;
+    /** The facts. */
+    TenonFacts facts;
 };
 
 /* ---------------------------------------------------------------------------------------------- */
@@ -2103,6 +2297,21 @@ TENON_FIELD(TenonExtBench, calls, 32);
 TENON_FIELD(TenonExtBench, flops, 48);
 TENON_FIELD(TenonExtBench, bytes, 64);
 
+TENON_SIZE(TenonFacts, 40);
+TENON_FIELD(TenonFacts, flags, 0);
+TENON_FIELD(TenonFacts, role, 4);
+TENON_FIELD(TenonFacts, value, 8);
+TENON_FIELD(TenonFacts, refusal, 12);
+TENON_FIELD(TenonFacts, symmetry, 16);
+TENON_FIELD(TenonFacts, gradient, 20);
+TENON_FIELD(TenonFacts, passed_input, 24);
+TENON_FIELD(TenonFacts, passed_output, 28);
+TENON_FIELD(TenonFacts, deciding_inputs, 32);
+
+TENON_SIZE(TenonExtFacts, 72);
+TENON_FIELD(TenonExtFacts, header, 0);
+TENON_FIELD(TenonExtFacts, facts, 32);
+
 TENON_SIZE(TenonExtPass, 120);
 TENON_FIELD(TenonExtPass, header, 0);
 TENON_FIELD(TenonExtPass, name, 32);
@@ -2585,6 +2794,10 @@ TENON_FIELD(TenonPluginV1, ext, 64);
 #define TENON_EXT_BENCH_HEADER(next) \
     { 11u, 1u, sizeof(TenonExtBench), UINT64_C(0x309a5e749584d10c), (next) }
 
+/** Initialiser of the header of a `TenonExtFacts`, before the link `next` (or null). */
+#define TENON_EXT_FACTS_HEADER(next) \
+    { 12u, 1u, sizeof(TenonExtFacts), UINT64_C(0x379d1189573418dd), (next) }
+
 /** Initialiser of the header of a `TenonExtVariant`, before the link `next` (or null). */
 #define TENON_EXT_VARIANT_HEADER(next) \
     { 13u, 1u, sizeof(TenonExtVariant), UINT64_C(0x4fda4e76d0c27cc3), (next) }
@@ -2690,6 +2903,16 @@ static inline void *tenon_variant_at(const TenonSlot *slot, uint64_t at,
         TENON_EXT_BENCH_HEADER(next_link), { id##_calls, sizeof(id##_calls) / sizeof(id##_calls[0]) }, \
         TENON_STR(flops_text), TENON_STR(bytes_text) \
     }
+
+/**
+ * Defines `id`, a link with the facts of an op, each a field of TenonFacts. `next_link` is NULL, or the header of another
+ * link of the op. At file scope; the op's `ext` is the address of its `header` (the word `facts` of tenon_plugin.h's
+ * TENON_OP does all of it):
+ *
+ *     TENON_FACTS(my_facts, NULL, .flags = TENON_FACT_ELEMENTWISE, .refusal = TENON_REFUSES_NOTHING);
+ */
+#define TENON_FACTS(id, next_link, ...) \
+    static const TenonExtFacts id = { TENON_EXT_FACTS_HEADER(next_link), { __VA_ARGS__ } }
 
 #if defined(__GNUC__)
 /** Whether the step of this call is cancelled, or its deadline has passed. A long computation asks now and then. */

@@ -58,6 +58,8 @@ pub mod ext_tags {
     pub const CAPTURE: u32 = 10;
     /// On an op definition: calls to measure, and the work of a call ([`super::ExtBench`]).
     pub const BENCH: u32 = 11;
+    /// On an op definition: what passes, placement and execution must know of the op ([`crate::ExtFacts`]).
+    pub const FACTS: u32 = 12;
     /// As a registration: a type of variants that can be decoded ([`crate::ExtVariant`]).
     pub const VARIANT: u32 = 13;
 }

@@ -80,18 +80,31 @@ const fn fnv_usize(mut hash: u64, value: usize) -> u64 {
 
 use crate::{
     AttrView, Call, CallServices, CopyRequest, Create, DeviceAttributes, DeviceTable,
-    DeviceTypeDef, Dims, Edge, ExtBench, ExtCapture, ExtCases, ExtCost, ExtHeader, ExtNative,
-    ExtNativeOf, ExtPass, ExtTimers, ExtVariant, FuncView, Host, InPlace, KernelDef, KernelTable,
-    KnobDef, KnobValue, MemoryInfo, NativeHandles, Numerics, OpDef, PassAttr, PassNode, PassTable,
-    PluginV1, Range, RegistrarTable, ResourceElement, ResourceType, ShapeTable, ShapeView, Slot,
-    Source, StateTable, Step, Str, StringElement, StringTable, Strs, TypeConstraint,
-    VariantElement, VariantTable,
+    DeviceTypeDef, Dims, Edge, ExtBench, ExtCapture, ExtCases, ExtCost, ExtFacts, ExtHeader,
+    ExtNative, ExtNativeOf, ExtPass, ExtTimers, ExtVariant, Facts, FuncView, Host, InPlace,
+    KernelDef, KernelTable, KnobDef, KnobValue, MemoryInfo, NativeHandles, Numerics, OpDef,
+    PassAttr, PassNode, PassTable, PluginV1, Range, RegistrarTable, ResourceElement, ResourceType,
+    ShapeTable, ShapeView, Slot, Source, StateTable, Step, Str, StringElement, StringTable, Strs,
+    TypeConstraint, VariantElement, VariantTable,
 };
 
 /// Layout of [`ExtCases`], for its hash.
 pub const EXT_CASES: StructLayout = struct_layout!(ExtCases { header, cases });
 /// Layout of [`ExtBench`], for its hash.
 pub const EXT_BENCH: StructLayout = struct_layout!(ExtBench { header, calls, flops, bytes });
+const FACTS: StructLayout = struct_layout!(Facts {
+    flags,
+    role,
+    value,
+    refusal,
+    symmetry,
+    gradient,
+    passed_input,
+    passed_output,
+    deciding_inputs
+});
+/// Layout of [`ExtFacts`], for its hash.
+pub const EXT_FACTS: StructLayout = struct_layout!(ExtFacts { header, facts });
 /// Layout of [`ExtCost`], for its hash.
 pub const EXT_COST: StructLayout = struct_layout!(ExtCost { header, fixed_ns, per_element_ns });
 /// Layout of [`ExtPass`], for its hash.
@@ -133,6 +146,8 @@ pub static LAYOUTS: &[StructLayout] = &[
     EXT_COST,
     EXT_CASES,
     EXT_BENCH,
+    FACTS,
+    EXT_FACTS,
     EXT_PASS,
     EXT_VARIANT,
     EXT_NATIVE,

@@ -30,6 +30,7 @@ mod device_ext;
 pub mod door;
 mod dtype;
 mod ext;
+mod facts;
 mod host;
 pub mod layout;
 mod links;
@@ -55,6 +56,7 @@ pub use device::{
 pub use device_ext::{CommandGraph, ExtCapture, ExtNative, ExtNativeOf, ExtTimers, NativeHandles};
 pub use dtype::DType;
 pub use ext::{ExtBench, ExtCases, ExtCost, ExtHeader, ext_tags, find_ext};
+pub use facts::{ExtFacts, Facts, GradientRule, OpRole, Refusal, Symmetry, ValueRule, fact_flags};
 pub use host::{Host, KeptTensor, KnobKind, KnobValue, LogLevel, Plugin, PluginContext, Sink};
 pub use op::{
     Determinism, InPlace, KernelDef, KnobDef, Numerics, OpDef, ShapeFn, ToleranceKind,

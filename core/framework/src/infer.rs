@@ -10,10 +10,9 @@
 //! only: a node says nothing of its inputs where it does not run, as on a branch that is not taken.
 //!
 //! **Values.** Beside its shape, a value may be known as a constant, or as a short list of integers of which
-//! some are known and some are dimensions ([`SymbolicValue`]). [`infer`] carries both through `Const`,
-//! `Shape`, `ShapeN`, `Size`, `Rank`, `Cast`, `Pack`, `ConcatV2`, `StridedSlice`, `Reshape`, `Squeeze`,
-//! `ExpandDims` and those that pass their input on, so that a shape computed in the graph reaches `Reshape`
-//! or `Fill`. Ops of other names give shapes only.
+//! some are known and some are dimensions ([`SymbolicValue`]). [`infer`] carries both by the rule that the op states
+//! ([`ValueRule`](crate::op::ValueRule)), and through what the op passes on, so that a shape computed in the graph
+//! reaches `Reshape` or `Fill`. Ops that state no rule give shapes only.
 //!
 //! What is not here: the order of the nodes, loops, feeds. A caller that feeds a tensor overwrites its
 //! [`ValueInfo`]; in a loop it gives the inputs of a `Merge` that are not computed yet as unknown.

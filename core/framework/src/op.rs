@@ -3,13 +3,15 @@
 //! An [`OpDef`] has no code that computes. [`OpDef::from_spec`] and [`OpDef::from_abi`] read the texts that
 //! `REGISTER_OP` takes; [`infer_attrs`], [`apply_defaults`] and [`check_attrs`] complete and check the
 //! attributes of a node; [`Signature::resolve`] gives its flat inputs and outputs. A [`Case`] says what inputs
-//! are valid where the signature does not; a [`Bench`] which calls are worth measuring, and their work.
+//! are valid where the signature does not; a [`Bench`] which calls are worth measuring, and their work; [`OpFacts`] what
+//! passes, placement and execution must know of the op.
 
 mod attrs;
 mod bench;
 mod cases;
 mod def;
 mod error;
+mod facts;
 mod naming;
 pub(crate) mod raw;
 mod signature;
@@ -23,6 +25,7 @@ pub use cases::{
 };
 pub use def::{Allowed, ArgDef, ArgType, AttrDef, OpDef, SourceInfo};
 pub use error::OpError;
+pub use facts::{GradientRule, OpFacts, OpRole, Passed, Refusal, Symmetry, ValueRule};
 pub use raw::{LinkError, RawError};
 pub use signature::{MAX_VALUES, Signature};
 

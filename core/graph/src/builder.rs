@@ -4,6 +4,7 @@ use crate::{
     ControlFlow, Graph, GraphError, Node, NodeId, Output,
     graph::each_once,
     import::{Readings, Wiring, check_types, unknown_op},
+    made,
 };
 use std::{collections::HashMap, sync::Arc};
 use tenon_framework::{
@@ -94,7 +95,7 @@ impl<'r> GraphBuilder<'r> {
         dtype: DType,
         shape: PartialShape,
     ) -> Result<Output, GraphError> {
-        let node = self.op("Placeholder").name(name).attr("dtype", dtype).attr("shape", shape);
+        let node = self.op(made::PLACEHOLDER).name(name).attr("dtype", dtype).attr("shape", shape);
         Ok(node.build()?.into())
     }
 
@@ -104,7 +105,7 @@ impl<'r> GraphBuilder<'r> {
     /// As [`NodeBuilder::build`].
     pub fn constant(&mut self, name: &str, value: Tensor) -> Result<Output, GraphError> {
         let dtype = value.dtype();
-        let node = self.op("Const").name(name).attr("dtype", dtype).attr("value", value);
+        let node = self.op(made::CONST).name(name).attr("dtype", dtype).attr("value", value);
         Ok(node.build()?.into())
     }
 
@@ -126,7 +127,7 @@ impl<'r> GraphBuilder<'r> {
             let missing = if source.is_none() { next.node } else { merge };
             return Err(GraphError::Foreign {
                 node: missing.to_string(),
-                op: "Merge".to_owned(),
+                op: format!("{:?}", ControlFlow::Merge),
                 found: format!("node {missing}"),
             });
         };

@@ -1,5 +1,7 @@
 //! Which ops steer the executor.
 
+use tenon_framework::op::{OpDef, OpRole};
+
 /// The role of an op in control flow; the reference forms have the role of the plain ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ControlFlow {
@@ -20,16 +22,17 @@ pub enum ControlFlow {
 }
 
 impl ControlFlow {
-    /// The role of an op, by its name.
-    pub fn of(op: &str) -> ControlFlow {
-        match op {
-            "Switch" | "RefSwitch" => ControlFlow::Switch,
-            "Merge" | "RefMerge" => ControlFlow::Merge,
-            "Enter" | "RefEnter" => ControlFlow::Enter,
-            "Exit" | "RefExit" => ControlFlow::Exit,
-            "NextIteration" | "RefNextIteration" => ControlFlow::NextIteration,
-            "LoopCond" => ControlFlow::LoopCond,
-            _ => ControlFlow::No,
+    /// The role that an op states.
+    pub fn of(op: &OpDef) -> ControlFlow {
+        match op.facts().role {
+            OpRole::Switch => ControlFlow::Switch,
+            OpRole::Merge => ControlFlow::Merge,
+            OpRole::Enter => ControlFlow::Enter,
+            OpRole::Exit => ControlFlow::Exit,
+            OpRole::NextIteration => ControlFlow::NextIteration,
+            OpRole::LoopCond => ControlFlow::LoopCond,
+            OpRole::Kernel | OpRole::Order | OpRole::Trigger => ControlFlow::No,
+            OpRole::Arg | OpRole::Retval | OpRole::Send | OpRole::Recv => ControlFlow::No,
         }
     }
 }

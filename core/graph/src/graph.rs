@@ -73,9 +73,9 @@ impl Node {
         &self.signature.outputs
     }
 
-    /// Role in control flow.
+    /// Role in control flow, as the op states it.
     pub fn control_flow(&self) -> crate::ControlFlow {
-        crate::ControlFlow::of(&self.op.name)
+        crate::ControlFlow::of(&self.op)
     }
 }
 

@@ -22,6 +22,7 @@ mod frames;
 mod graph;
 mod ignored;
 mod import;
+mod made;
 mod memory;
 mod missing;
 pub mod optimize;

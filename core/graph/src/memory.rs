@@ -90,21 +90,6 @@ pub fn plan_memory(
     planner.devices
 }
 
-/// Ops that give their input's buffer.
-fn passes_on(op: &str) -> bool {
-    matches!(
-        op,
-        "Identity"
-            | "Snapshot"
-            | "StopGradient"
-            | "PreventGradient"
-            | "Reshape"
-            | "Squeeze"
-            | "ExpandDims"
-            | "EnsureShape"
-    )
-}
-
 struct Buffer {
     /// What goes back with it: none of what is counted elsewhere, or by nobody.
     bytes: u64,
@@ -164,7 +149,7 @@ impl Planner<'_> {
                 continue;
             };
             self.devices[device].values += 1;
-            if node.op.name == "Const" {
+            if node.op.is_constant() {
                 self.devices[device].constants += bytes;
                 self.add(output, Buffer { bytes: 0, device, reads: usize::MAX / 2 });
                 continue;
@@ -191,10 +176,8 @@ impl Planner<'_> {
         let node = self.graph.node(id);
         let reads = self.readers.get(&output).copied().unwrap_or(0);
         let source = |at: usize| self.of.get(node.inputs.get(at)?).copied();
-        if passes_on(&node.op.name)
-            && output.output == 0
-            && let Some(buffer) = source(0)
-        {
+        let passed = node.op.facts().passed_to(&node.signature, output.output as usize);
+        if let Some(buffer) = passed.and_then(&source) {
             self.buffers[buffer].reads += reads;
             self.of.insert(output, buffer);
             self.devices[device].passed_on += 1;

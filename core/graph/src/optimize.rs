@@ -21,7 +21,6 @@
 //!
 //! Constant folding runs kernels through [`Evaluate`](crate::Evaluate).
 
-mod arithmetic;
 mod attrs;
 mod broadcast;
 mod common_subexpressions;
@@ -32,17 +31,15 @@ mod draft;
 mod driver;
 pub mod effects;
 mod elements;
-mod elementwise_fusion;
 mod error;
 mod fallible;
 mod identity;
 pub mod knobs;
-mod layout;
 mod library;
 mod limits;
 mod remapping;
 mod report;
-
+mod rewrites;
 mod undo;
 
 pub use draft::{Draft, NewNode, Users};

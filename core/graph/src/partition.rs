@@ -51,7 +51,7 @@ fn finish(
     may_be_dead: bool,
     (frames, transfers): (Frames, u32),
 ) -> Partitioned {
-    let steers = |node: &PartNode| ControlFlow::of(&node.op) != ControlFlow::No;
+    let steers = |node: &PartNode| node.control_flow() != ControlFlow::No;
     // What comes from elsewhere may be dead wherever a node steers.
     let any = may_be_dead || parts.values().flatten().any(steers);
     let receives = |node: &PartNode| matches!(node.kind, PartKind::Recv(_));

@@ -63,8 +63,7 @@ impl Subgraph {
 }
 
 fn is_fed_placeholder(graph: &Graph, fed: &HashMap<Output, usize>, id: NodeId) -> bool {
-    let placeholder = matches!(graph.node(id).op.name.as_str(), "Placeholder" | "PlaceholderV2");
-    placeholder && fed.contains_key(&Output::new(id, 0))
+    graph.node(id).op.facts().placeholder && fed.contains_key(&Output::new(id, 0))
 }
 
 /// Goes backwards from fetches and targets, and stops at feeds.

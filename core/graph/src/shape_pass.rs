@@ -129,8 +129,7 @@ pub fn infer_shapes(
 /// The shape that a placeholder declares.
 fn declared(graph: &Graph, feed: Output) -> PartialShape {
     let node = graph.node(feed.node);
-    if !matches!(node.op.name.as_str(), "Placeholder" | "PlaceholderV2" | "PlaceholderWithDefault")
-    {
+    if !node.op.facts().declares_shape {
         return PartialShape::UNKNOWN;
     }
     match node.attrs.get("shape") {

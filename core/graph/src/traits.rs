@@ -29,6 +29,8 @@ pub struct NodeQuery<'a> {
     pub node: &'a str,
     /// Name of the op.
     pub op: &'a str,
+    /// Whether the executor does the op's work itself, so that it needs no kernel.
+    pub is_built_in: bool,
     /// Attributes, defaults applied; `_kernel` asks for a label.
     pub attrs: &'a AttrMap,
 }
@@ -36,7 +38,12 @@ pub struct NodeQuery<'a> {
 impl<'a> NodeQuery<'a> {
     /// The query for a node.
     pub fn of(node: &'a Node) -> NodeQuery<'a> {
-        NodeQuery { node: &node.name, op: &node.op.name, attrs: node.attrs.attrs() }
+        NodeQuery {
+            node: &node.name,
+            op: &node.op.name,
+            is_built_in: node.op.is_built_in(),
+            attrs: node.attrs.attrs(),
+        }
     }
 }
 

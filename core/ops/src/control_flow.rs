@@ -3,14 +3,24 @@
 use crate::shape::{input_of_rank, nothing_known, pass_on, passed_on, unchanged};
 use tenon_framework::{
     author::{Dim, ShapeContext, ShapeHandle, ShapeResult},
+    op::{OpRole, Refusal},
     register_op,
 };
 
-register_op!("NoOp", shape = nothing_known, summary = "Nothing; a place for control edges.",);
+register_op!(
+    "NoOp",
+    shape = nothing_known,
+    role = OpRole::Order,
+    checks = true,
+    refuses = Refusal::Nothing,
+    summary = "Nothing; a place for control edges.",
+);
 
 register_op!(
     "ControlTrigger",
     shape = nothing_known,
+    role = OpRole::Trigger,
+    checks = true,
     summary = "Nothing; runs even if all that it waits for is dead.",
 );
 
@@ -20,6 +30,7 @@ register_op!(
     outputs = &["output_false: T", "output_true: T"],
     attrs = &["T: type"],
     shape = switch,
+    role = OpRole::Switch,
     summary = "The data on the output that the predicate names; the other is dead.",
 );
 
@@ -30,6 +41,7 @@ register_op!(
     attrs = &["T: type"],
     shape = switch,
     allows_uninitialized_input = true,
+    role = OpRole::Switch,
     summary = "Switch for references.",
 );
 
@@ -39,6 +51,7 @@ register_op!(
     outputs = &["output: T", "value_index: int32"],
     attrs = &["T: type", "N: int >= 1"],
     shape = merge,
+    role = OpRole::Merge,
     summary = "The first input that is not dead, and its number.",
 );
 
@@ -48,6 +61,7 @@ register_op!(
     outputs = &["output: Ref(T)", "value_index: int32"],
     attrs = &["T: type", "N: int >= 1"],
     shape = merge,
+    role = OpRole::Merge,
     summary = "Merge for references.",
 );
 
@@ -62,6 +76,7 @@ register_op!(
         "parallel_iterations: int = 10",
     ],
     shape = enter,
+    role = OpRole::Enter,
     summary = "The data in the first iteration of a frame, or in all if it is constant.",
 );
 
@@ -76,6 +91,7 @@ register_op!(
         "parallel_iterations: int = 10",
     ],
     shape = unchanged,
+    role = OpRole::Enter,
     summary = "Enter for references.",
 );
 
@@ -85,6 +101,7 @@ register_op!(
     outputs = &["output: T"],
     attrs = &["T: type"],
     shape = passed_on,
+    role = OpRole::Exit,
     summary = "The data in the frame around.",
 );
 
@@ -94,6 +111,7 @@ register_op!(
     outputs = &["output: Ref(T)"],
     attrs = &["T: type"],
     shape = unchanged,
+    role = OpRole::Exit,
     summary = "Exit for references.",
 );
 
@@ -103,6 +121,7 @@ register_op!(
     outputs = &["output: T"],
     attrs = &["T: type"],
     shape = passed_on,
+    role = OpRole::NextIteration,
     summary = "The data in the next iteration of its frame.",
 );
 
@@ -112,6 +131,7 @@ register_op!(
     outputs = &["output: Ref(T)"],
     attrs = &["T: type"],
     shape = unchanged,
+    role = OpRole::NextIteration,
     summary = "NextIteration for references.",
 );
 
@@ -120,6 +140,7 @@ register_op!(
     inputs = &["input: bool"],
     outputs = &["output: bool"],
     shape = loop_cond,
+    role = OpRole::LoopCond,
     summary = "The condition of a loop.",
 );
 

@@ -14,6 +14,7 @@ register_op!(
     outputs = &["contents: string"],
     attrs = &[],
     shape = |c: &ShapeContext<'_>| scalars(c, &["filename"]),
+    checks = true,
     summary = "The bytes of a file.",
 );
 
@@ -33,6 +34,7 @@ register_op!(
     outputs = &["filenames: string"],
     attrs = &[],
     shape = some_names,
+    checks = true,
     summary = "The names of the files that match any of some patterns.",
 );
 

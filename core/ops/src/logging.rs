@@ -13,6 +13,7 @@ register_op!(
     attrs = &["T: list(type) >= 1", "summarize: int = 3"],
     stateful = true,
     shape = nothing_known,
+    checks = true,
     summary = "Fails the step with the data in its message unless the condition holds.",
 );
 
@@ -29,6 +30,7 @@ register_op!(
     ],
     stateful = true,
     shape = passed_on,
+    checks = true,
     summary =
         "The input as it is; a message with the data goes to the standard error, the first times.",
 );
@@ -40,6 +42,7 @@ register_op!(
     attrs = &["output_stream: string = 'stderr'", "end: string = '\n'"],
     stateful = true,
     shape = one_text,
+    checks = true,
     summary = "Writes a text to a standard stream, the log or the end of a file.",
 );
 

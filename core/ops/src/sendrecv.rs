@@ -4,6 +4,7 @@ use crate::shape::nothing_known;
 use tenon_framework::{
     Code, PartialShape,
     author::{ShapeContext, ShapeResult},
+    op::OpRole,
     register_op,
 };
 
@@ -13,6 +14,8 @@ register_op!(
     attrs = &["T: type", "index: int >= 0"],
     shape = noted,
     stateful = true,
+    role = OpRole::Arg,
+    checks = true,
     summary = "An argument of the call frame.",
 );
 
@@ -22,6 +25,8 @@ register_op!(
     attrs = &["T: type", "index: int >= 0"],
     shape = nothing_known,
     stateful = true,
+    role = OpRole::Retval,
+    checks = true,
     summary = "A result of the call frame.",
 );
 
@@ -38,6 +43,8 @@ register_op!(
     ],
     shape = nothing_known,
     stateful = true,
+    role = OpRole::Send,
+    checks = true,
     summary = "Hands a tensor to the rendezvous.",
 );
 
@@ -54,6 +61,8 @@ register_op!(
     ],
     shape = noted,
     stateful = true,
+    role = OpRole::Recv,
+    checks = true,
     summary = "Takes a tensor from the rendezvous.",
 );
 

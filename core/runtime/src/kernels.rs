@@ -10,27 +10,3 @@ mod site;
 pub(crate) use cache::KernelCache;
 pub(crate) use measured::{can_be_measured, times};
 pub(crate) use site::{Scope, Site, Tuned};
-
-/// Ops that the executor is, or that only order others.
-pub(crate) fn is_built_in(op: &str) -> bool {
-    matches!(
-        op,
-        "NoOp"
-            | "ControlTrigger"
-            | "Switch"
-            | "RefSwitch"
-            | "Merge"
-            | "RefMerge"
-            | "Enter"
-            | "RefEnter"
-            | "Exit"
-            | "RefExit"
-            | "NextIteration"
-            | "RefNextIteration"
-            | "LoopCond"
-            | "_Arg"
-            | "_Retval"
-            | "_Send"
-            | "_Recv"
-    )
-}

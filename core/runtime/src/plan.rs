@@ -174,6 +174,8 @@ pub(crate) struct PlanNode {
     pub runs: Option<Arc<std::sync::atomic::AtomicU64>>,
     /// Where it enqueues, on a device with streams.
     pub stream: NodeStream,
+    /// Whether it passes on the first of its inputs that is not dead.
+    pub merges: bool,
 }
 
 impl PlanNode {

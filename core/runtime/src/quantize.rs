@@ -91,7 +91,7 @@ pub struct Quantized {
 /// The graph is not valid.
 pub fn inputs(runtime: &Runtime, graph: &GraphDef) -> Result<Vec<Input>, RuntimeError> {
     let graph = Graph::import(graph, &runtime.registry())?;
-    let placeholders = graph.nodes().filter(|(_, node)| node.op.name == "Placeholder");
+    let placeholders = graph.nodes().filter(|(_, node)| node.op.facts().placeholder);
     let input = |(id, node): (_, &tenon_graph::Node)| Input {
         name: node.name.clone(),
         dtype: graph.dtype(Output::from(id)),

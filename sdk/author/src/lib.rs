@@ -78,6 +78,7 @@ pub mod prelude {
         },
         device::author::{DeviceHandle, DeviceInfo, DeviceKind, NoStreams},
         element::{Complex, Complex32, Complex64, Element, Float, Number, bf16, f16},
+        op::{GradientRule, OpRole, Refusal, Symmetry, ValueRule},
         reg::{ANY_TYPE, COPYABLE, Denormals, Numerics},
         register_device, register_fusion, register_kernel, register_knob, register_op,
         register_pass, register_variant,

@@ -195,9 +195,11 @@ struct Giver {
     TenonCode give(const Op &op) const
     {
         const Lent takes(op.takes), gives(op.gives), has(op.has), valid(op.valid), measured(op.measured);
-        const TenonExtCases cases = { TENON_EXT_CASES_HEADER(op.link), valid };
+        const TenonExtFacts facts = { TENON_EXT_FACTS_HEADER(op.link), op.known };
+        const TenonExtHeader *const before = op.has_facts ? &facts.header : op.link;
+        const TenonExtCases cases = { TENON_EXT_CASES_HEADER(before), valid };
         const bool has_cases = op.valid.count > 0;
-        const TenonExtBench bench = { TENON_EXT_BENCH_HEADER(has_cases ? &cases.header : op.link), measured,
+        const TenonExtBench bench = { TENON_EXT_BENCH_HEADER(has_cases ? &cases.header : before), measured,
                                       str_of(op.operations), str_of(op.moved) };
         const bool has_bench = op.measured.count > 0 || !op.operations.empty() || !op.moved.empty();
         TenonOpDef def{};

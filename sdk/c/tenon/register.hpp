@@ -87,6 +87,8 @@ struct Op {
     std::string_view about{}, contract{}, operations{}, moved{};
     uint32_t bits = 0;
     TenonShapeFn function = nullptr;
+    TenonFacts known{};
+    bool has_facts = false;
     const TenonExtHeader *link = nullptr;
 
 #define TENON_SETTER(...) \
@@ -112,6 +114,22 @@ struct Op {
     constexpr Op commutative() const TENON_SETTER(changed.bits |= TENON_OP_FLAG_COMMUTATIVE)
     constexpr Op aggregate() const TENON_SETTER(changed.bits |= TENON_OP_FLAG_AGGREGATE)
     constexpr Op flags(uint32_t more) const TENON_SETTER(changed.bits |= more)
+    // What passes, placement and execution must know of the op: the fields of TenonFacts, all at once or one by one.
+    constexpr Op facts(const TenonFacts &all) const TENON_SETTER(changed.known = all; changed.has_facts = true)
+    constexpr Op fact(uint32_t flag) const TENON_SETTER(changed.known.flags |= flag; changed.has_facts = true)
+    constexpr Op elementwise() const { return fact(TENON_FACT_ELEMENTWISE); }
+    constexpr Op checks() const { return fact(TENON_FACT_CHECKS); }
+    constexpr Op passes_input(uint32_t input, uint32_t output) const
+        TENON_SETTER(changed = fact(TENON_FACT_PASSES_INPUT); changed.known.passed_input = input;
+                     changed.known.passed_output = output)
+    constexpr Op reshapes_input(uint32_t input, uint32_t output) const
+        TENON_SETTER(changed = fact(TENON_FACT_RESHAPES_INPUT); changed.known.passed_input = input;
+                     changed.known.passed_output = output)
+    constexpr Op refuses(TenonRefusal refusal) const
+        TENON_SETTER(changed.known.refusal = refusal; changed.has_facts = true)
+    constexpr Op symmetry(TenonSymmetry symmetry) const
+        TENON_SETTER(changed.known.symmetry = symmetry; changed.has_facts = true)
+    constexpr Op value(TenonValueRule rule) const TENON_SETTER(changed.known.value = rule; changed.has_facts = true)
     // The head of a link's header.
     constexpr Op ext(const TenonExtHeader *next) const TENON_SETTER(changed.link = next)
 #undef TENON_SETTER

@@ -3,6 +3,7 @@
 use tenon_framework::{
     Code, KernelError, PartialShape, Tensor,
     infer::{SymbolicShape, Symbols, ValueInfo},
+    op::{Refusal, Symmetry},
 };
 use tenon_tests::{bench::Bench, zoo::cpp_zoo};
 
@@ -66,6 +67,10 @@ fn shapes_broadcast_as_far_as_they_are_known() {
     assert_eq!(unknown, ["<unknown>"]);
     let error = of(&[2, 3], &[4]).unwrap_err();
     assert!(error.message.contains("sizes 3 and 4 do not broadcast"), "{error}");
+    let registry = bench.plugins.registry();
+    let facts = registry.op("ZooCppBroadcast").unwrap().facts();
+    assert!(facts.elementwise && facts.passed.is_none());
+    assert_eq!((facts.refusal, facts.symmetry), (Refusal::Shapes, Symmetry::Values));
 }
 
 #[test]

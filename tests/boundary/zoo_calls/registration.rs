@@ -3,7 +3,10 @@
 use tenon_abi::{DType, Determinism, ToleranceKind};
 use tenon_framework::{
     Code, Tensor,
-    op::{Case, Formula, Item, TensorCase, Values},
+    op::{
+        Case, Formula, GradientRule, Item, OpFacts, Passed, Refusal, Symmetry, TensorCase,
+        ValueRule, Values,
+    },
     registry::{KernelDef, Removal},
 };
 use tenon_tests::{
@@ -168,5 +171,40 @@ fn cases_link() {
             assert_eq!(found, last.repeat(inputs[1].shape().elements()), "{language:?}: {case}");
         }
         assert!(registry.op(&language.op("Numerics")).unwrap().cases().is_empty());
+    }
+}
+
+#[test]
+fn facts_link() {
+    let passed = Some(Passed { input: 0, output: 0, reshaped: false });
+    let pass = OpFacts { passed, refusal: Refusal::Nothing, ..OpFacts::NONE };
+    let sum =
+        OpFacts { refusal: Refusal::UnequalShapes, symmetry: Symmetry::Bits, ..OpFacts::NONE };
+    let shape = OpFacts {
+        value: ValueRule::Shape,
+        refusal: Refusal::Nothing,
+        gradient: GradientRule::None,
+        ..OpFacts::NONE
+    };
+    let check = OpFacts { checks: true, passed, ..OpFacts::NONE };
+    let expected =
+        [("FactsPass", pass), ("FactsSum", sum), ("FactsShape", shape), ("FactsCheck", check)];
+    for language in Language::ALL {
+        let bench = Bench::zoo(language);
+        let registry = bench.plugins.registry();
+        for (op, facts) in expected {
+            let op = registry.op(&language.op(op)).unwrap();
+            assert_eq!(op.facts(), &facts, "{language:?}: {}", op.name);
+        }
+        assert_eq!(registry.op(&language.op("Cases")).unwrap().facts(), &OpFacts::NONE);
+        let x = floats(&[1.0, -2.0]);
+        let call = |op: &str, inputs: &[Tensor]| bench.node(&language.op(op)).call(inputs);
+        let only = |op: &str, inputs: &[Tensor]| elements::<f32>(&call(op, inputs).unwrap()[0]);
+        assert_eq!(only("FactsPass", std::slice::from_ref(&x)), [1.0, -2.0], "{language:?}");
+        assert_eq!(only("FactsSum", &[x.clone(), x.clone()]), [2.0, -4.0], "{language:?}");
+        let dims = call("FactsShape", std::slice::from_ref(&x)).unwrap();
+        assert_eq!(elements::<i64>(&dims[0]), [2], "{language:?}");
+        let error = call("FactsCheck", &[x]).unwrap_err();
+        assert!(error.message.contains("x is below zero at 1"), "{language:?}: {error}");
     }
 }

@@ -30,7 +30,8 @@ static void sized(tenon::ShapeCall &call)
 }
 
 TENON_REGISTER(
-    tenon::op("ZooCppBroadcast").inputs("a: float", "b: float").outputs("y: float").shape<tenon::broadcast_shape>(),
+    tenon::op("ZooCppBroadcast").inputs("a: float", "b: float").outputs("y: float").shape<tenon::broadcast_shape>()
+        .elementwise().refuses(TENON_REFUSES_SHAPES).symmetry(TENON_SYMMETRY_VALUES),
     tenon::kernel<nothing>("ZooCppBroadcast"),
     tenon::op("ZooCppShapes").inputs("a: float", "b: float").outputs("w: float", "x: float", "y: float", "z: float")
         .attrs("before: list(int) = [5, 6]", "first: int = 9").shape<many>(),

@@ -54,6 +54,9 @@ TENON_CASES(add_one_cases, TENON_STR("one; x: [1]"), TENON_STR("some; n in 2..9;
 
 TENON_BENCH(add_one_bench, &add_one_cases.header, "x", "", TENON_STR("large; x: [4096]"));
 
+TENON_FACTS(add_one_facts, &add_one_bench.header, .flags = TENON_FACT_ELEMENTWISE,
+            .refusal = TENON_REFUSES_NOTHING);
+
 static TenonCode register_all(const TenonHost *host, TenonRegistrar *registrar,
                               const TenonRegistrarTable *table, TenonSink *sink)
 {
@@ -70,7 +73,7 @@ static TenonCode register_all(const TenonHost *host, TenonRegistrar *registrar,
     op.outputs.len = 1;
     op.attrs.ptr = attrs;
     op.attrs.len = 1;
-    op.ext = &add_one_bench.header;
+    op.ext = &add_one_facts.header;
     code = table->op(registrar, &op);
     return code != TENON_OK ? code : table->kernel(registrar, &add_one_def);
 }

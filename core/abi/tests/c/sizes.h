@@ -14,6 +14,8 @@ static void print_sizes(void)
     SIZE(TenonExtCost);
     SIZE(TenonExtCases);
     SIZE(TenonExtBench);
+    SIZE(TenonFacts);
+    SIZE(TenonExtFacts);
     SIZE(TenonExtPass);
     SIZE(TenonExtNative);
     SIZE(TenonExtNativeOf);

@@ -101,6 +101,16 @@ static inline void *tenon_variant_at(const TenonSlot *slot, uint64_t at,
         TENON_STR(flops_text), TENON_STR(bytes_text) \
     }
 
+/**
+ * Defines `id`, a link with the facts of an op, each a field of TenonFacts. `next_link` is NULL, or the header of another
+ * link of the op. At file scope; the op's `ext` is the address of its `header` (the word `facts` of tenon_plugin.h's
+ * TENON_OP does all of it):
+ *
+ *     TENON_FACTS(my_facts, NULL, .flags = TENON_FACT_ELEMENTWISE, .refusal = TENON_REFUSES_NOTHING);
+ */
+#define TENON_FACTS(id, next_link, ...) \
+    static const TenonExtFacts id = { TENON_EXT_FACTS_HEADER(next_link), { __VA_ARGS__ } }
+
 #if defined(__GNUC__)
 /** Whether the step of this call is cancelled, or its deadline has passed. A long computation asks now and then. */
 static inline int tenon_cancelled(const TenonCall *call)

@@ -14,6 +14,7 @@ const FILES: &[(&str, &str)] = &[
     ("code", "Status codes."),
     ("dtype", "Element types."),
     ("ext", ""),
+    ("facts", ""),
     ("tensor", ""),
     ("create", ""),
     ("host", ""),

@@ -10,7 +10,7 @@ use crate::{
     attr::AttrValue,
     attr_view::AttrTable,
     geometry::{SliceMasks, StridedSlice, StridedSliceSpec},
-    op::{OpDef, Signature},
+    op::{OpDef, OpRole, Signature, ValueRule},
 };
 use tenon_abi::DType;
 
@@ -22,51 +22,67 @@ pub(super) fn propagate(
     inputs: &[&ValueInfo],
     outputs: &mut [ValueInfo],
 ) {
-    match (op.name.as_str(), inputs) {
-        ("Const", _) => constant(attrs, outputs),
-        ("Identity" | "IdentityN" | "Snapshot" | "StopGradient" | "PreventGradient", _) => {
-            for (input, output) in inputs.iter().zip(outputs) {
-                pass_on(input, output);
+    let facts = op.facts();
+    for (from, to) in facts.passed_on(signature) {
+        let (Some(input), Some(output)) = (inputs.get(from), outputs.get_mut(to)) else { continue };
+        if facts.is_identity() {
+            pass_on(input, output);
+        } else if is_followed(signature.outputs[to]) {
+            output.value = reshaped(input, output);
+        }
+    }
+    match (facts.role, facts.value, inputs) {
+        (OpRole::Switch, _, [data, _]) if !signature.inputs[0].is_ref() => {
+            outputs.iter_mut().for_each(|output| pass_on(data, output));
+        }
+        (_, ValueRule::None, _) => {}
+        (_, ValueRule::Constant, _) => constant(attrs, outputs),
+        (_, ValueRule::Shape, _) => {
+            for ((input, output), &dtype) in inputs.iter().zip(outputs).zip(&signature.outputs) {
+                let dims = || dims_of(input).and_then(SymbolicValue::vector);
+                output.value = is_followed(dtype).then(dims).flatten();
             }
         }
-        ("Switch", [data, _]) => outputs.iter_mut().for_each(|output| pass_on(data, output)),
-        ("ShapeN", _) => {
-            for (input, output) in inputs.iter().zip(outputs) {
-                output.value = dims_of(input).and_then(SymbolicValue::vector);
-            }
-        }
-        _ => {
+        (_, rule, _) => {
             let [output] = outputs else { return };
-            if matches!(signature.outputs[..], [DType::INT16 | DType::INT32 | DType::INT64]) {
-                output.value = single(&op.name, attrs, signature.outputs[0], inputs, output);
+            if is_followed(signature.outputs[0]) {
+                output.value = single(rule, attrs, signature.outputs[0], inputs, output);
             }
         }
     }
 }
 
+/// Whether the integers of a type are followed.
+fn is_followed(dtype: DType) -> bool {
+    matches!(dtype, DType::INT16 | DType::INT32 | DType::INT64)
+}
+
 /// The value of the one output, of this integer type.
 fn single(
-    op: &str,
+    rule: ValueRule,
     attrs: &AttrTable,
     dtype: DType,
     inputs: &[&ValueInfo],
     output: &ValueInfo,
 ) -> Option<SymbolicValue> {
-    match (op, inputs) {
-        ("Shape", [input]) => SymbolicValue::vector(dims_of(input)?),
-        ("Size", [input]) => size(input),
-        ("Rank", [input]) => Some(SymbolicValue::scalar(Item::Known(input.shape.rank()? as i64))),
-        ("Cast", [input]) => input.symbolic_value().filter(|value| value.fits(dtype)),
-        ("Reshape" | "Squeeze" | "ExpandDims", [input, ..]) => {
-            input.symbolic_value()?.with_rank(output.shape.rank()?)
+    match (rule, inputs) {
+        (ValueRule::Size, [input]) => size(input),
+        (ValueRule::Rank, [input]) => {
+            Some(SymbolicValue::scalar(Item::Known(input.shape.rank()? as i64)))
         }
-        ("Pack", _) => pack(inputs, output),
-        ("ConcatV2", [values @ .., _]) => concat(values, output),
-        ("StridedSlice", [input, begin, end, strides]) => {
+        (ValueRule::Cast, [input]) => input.symbolic_value().filter(|value| value.fits(dtype)),
+        (ValueRule::Pack, _) => pack(inputs, output),
+        (ValueRule::Concat, [values @ .., _]) => concat(values, output),
+        (ValueRule::StridedSlice, [input, begin, end, strides]) => {
             slice(attrs, &input.symbolic_value()?, [begin, end, strides])
         }
         _ => None,
     }
+}
+
+/// The integers of an input that is given under another shape.
+fn reshaped(input: &ValueInfo, output: &ValueInfo) -> Option<SymbolicValue> {
+    input.symbolic_value()?.with_rank(output.shape.rank()?)
 }
 
 fn constant(attrs: &AttrTable, outputs: &mut [ValueInfo]) {

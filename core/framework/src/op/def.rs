@@ -4,6 +4,7 @@ use super::{
     bench::Bench,
     cases::{Case, parse_cases},
     error::OpError,
+    facts::OpFacts,
     raw,
     spec::{parse_arg, parse_attr},
     value::same_value,
@@ -13,7 +14,9 @@ use crate::{
     registry::RemoteShape,
 };
 use std::{fmt, sync::Arc};
-use tenon_abi::{AttrKind, DType, ExtBench, ExtCases, ShapeFn, Source, ext_tags, layout, op_flags};
+use tenon_abi::{
+    AttrKind, DType, ExtBench, ExtCases, ExtFacts, ShapeFn, Source, ext_tags, layout, op_flags,
+};
 
 /// Where a registration stands in its author's source.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Default)]
@@ -143,6 +146,8 @@ pub struct OpDef {
     pub(crate) cases: Vec<Case>,
     /// Calls to measure, and their work.
     pub(crate) bench: Bench,
+    /// What passes, placement and execution must know of it.
+    pub(crate) facts: OpFacts,
     /// Whether nobody registered it.
     pub(crate) missing: bool,
 }
@@ -204,6 +209,7 @@ impl OpDef {
             source: SourceInfo::default(),
             cases: Vec::new(),
             bench: Bench::default(),
+            facts: OpFacts::NONE,
             missing: true,
         }
     }
@@ -235,6 +241,8 @@ impl OpDef {
                 .map_err(link)?;
             let bench = raw::link::<ExtBench>(op.ext, ext_tags::BENCH, "bench", &layout::EXT_BENCH)
                 .map_err(link)?;
+            let facts = raw::link::<ExtFacts>(op.ext, ext_tags::FACTS, "facts", &layout::EXT_FACTS)
+                .map_err(link)?;
             let mut def = OpDef {
                 stateful: flag(op_flags::STATEFUL),
                 commutative: flag(op_flags::COMMUTATIVE),
@@ -254,6 +262,10 @@ impl OpDef {
                 let calls = raw::texts(link.calls, what, "calls")?;
                 let flops = raw::text(link.flops, what, "flops")?;
                 def.set_bench(&calls, &flops, &raw::text(link.bytes, what, "bytes")?)?;
+            }
+            if let Some(link) = facts {
+                let facts = OpFacts::from_abi(&def.name, &link.facts)?;
+                def.set_facts(facts)?;
             }
             Ok(def)
         }
@@ -309,7 +321,7 @@ impl OpDef {
     }
 
     /// The first part in which two definitions of one op differ; texts, cases, sources and shape functions do
-    /// not count, since each library has its own copy of them.
+    /// not count, since each library has its own copy of them. Facts count where both state some.
     pub fn difference(&self, other: &OpDef) -> Option<String> {
         let flags =
             |op: &OpDef| [op.stateful, op.commutative, op.aggregate, op.allows_uninitialized_input];
@@ -326,7 +338,11 @@ impl OpDef {
         if let Some((attr, _)) = differing {
             return Some(format!("attribute '{}'", attr.name));
         }
-        (flags(self) != flags(other)).then(|| "the flags".to_owned())
+        if flags(self) != flags(other) {
+            return Some("the flags".to_owned());
+        }
+        let stated = [self, other].iter().all(|op| op.facts != OpFacts::NONE);
+        (stated && self.facts != other.facts).then(|| "the facts".to_owned())
     }
 }
 

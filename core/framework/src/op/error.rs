@@ -58,6 +58,21 @@ pub enum OpError {
         /// What is wrong.
         link: LinkError,
     },
+    /// A fact that does not fit the op, or that this host does not know.
+    #[error(
+        "op '{op}': fact {fact}: expected {expected}, found {found}",
+        op = cut(.op), found = cut_text(.found)
+    )]
+    Fact {
+        /// The op.
+        op: String,
+        /// The fact.
+        fact: &'static str,
+        /// What the fact needs.
+        expected: String,
+        /// What the op has.
+        found: String,
+    },
     /// A name that does not follow its rule.
     #[error("op names follow {rule}, found '{name}'", name = cut(.name))]
     Name {

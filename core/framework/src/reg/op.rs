@@ -5,11 +5,14 @@ use super::{
     link::{ExtensionLink, Link},
     strs,
 };
-use crate::author::{ShapeFunction, shape_entry};
+use crate::{
+    author::{ShapeFunction, shape_entry},
+    op::{GradientRule, OpFacts, OpRole, Passed, Refusal, Symmetry, ValueRule},
+};
 use tenon_abi::{
-    Code, ExtBench, ExtCases, ExtHeader, OpDef, Registrar, RegistrarTable, ShapeFn, Str, Strs,
-    ext_tags,
-    layout::{EXT_BENCH, EXT_CASES},
+    Code, ExtBench, ExtCases, ExtFacts, ExtHeader, OpDef, Registrar, RegistrarTable, ShapeFn, Str,
+    Strs, ext_tags,
+    layout::{EXT_BENCH, EXT_CASES, EXT_FACTS},
     op_flags,
 };
 
@@ -28,6 +31,7 @@ pub struct OpReg {
     bench: &'static [&'static str],
     flops: &'static str,
     bytes: &'static str,
+    facts: OpFacts,
     links: Link,
     pub(crate) site: Site,
 }
@@ -48,6 +52,7 @@ impl OpReg {
             bench: &[],
             flops: "",
             bytes: "",
+            facts: OpFacts::NONE,
             links: Link::NONE,
             site,
         }
@@ -156,10 +161,101 @@ impl OpReg {
         self.flag(op_flags::ALLOWS_UNINITIALIZED_INPUT, on)
     }
 
+    /// The op has no state, but that it runs matters: it checks, prints or sends. Never folded, merged or dropped.
+    pub const fn checks(mut self, on: bool) -> OpReg {
+        self.facts.checks = on;
+        self
+    }
+
+    /// Each element of an output follows from the elements of the inputs at its place alone; the inputs broadcast.
+    pub const fn elementwise(mut self, on: bool) -> OpReg {
+        self.facts.elementwise = on;
+        self
+    }
+
+    /// Output argument `.1` is input argument `.0` as it is: the same value under the same shape.
+    pub const fn passes_input(mut self, (input, output): (usize, usize)) -> OpReg {
+        self.facts.passed = Some(Passed { input, output, reshaped: false });
+        self
+    }
+
+    /// Output argument `.1` has the elements of input argument `.0`, in their order, under another shape.
+    pub const fn reshapes_input(mut self, (input, output): (usize, usize)) -> OpReg {
+        self.facts.passed = Some(Passed { input, output, reshaped: true });
+        self
+    }
+
+    /// The first input and the first output are images, in the format that attribute `data_format` names: a node may be
+    /// computed in the format of its device. Of the other attributes `strides`, `dilations` and `ksize` follow the format
+    /// where they have four items, `explicit_paddings` where it has eight.
+    pub const fn images(mut self, on: bool) -> OpReg {
+        self.facts.images = on;
+        self
+    }
+
+    /// Stands for a value that a step feeds.
+    pub const fn placeholder(mut self, on: bool) -> OpReg {
+        self.facts.placeholder = on;
+        self
+    }
+
+    /// Attribute `shape` says the shape that a value fed in the place of the output has.
+    pub const fn declares_shape(mut self, on: bool) -> OpReg {
+        self.facts.declares_shape = on;
+        self
+    }
+
+    /// What the executor does instead of a kernel.
+    pub const fn role(mut self, role: OpRole) -> OpReg {
+        self.facts.role = role;
+        self
+    }
+
+    /// How the values of outputs follow from what is known of the inputs before a step.
+    pub const fn value(mut self, rule: ValueRule) -> OpReg {
+        self.facts.value = rule;
+        self
+    }
+
+    /// What a kernel may refuse, of inputs that the signature lets through. Without it anything: a node that may fail
+    /// runs though nothing reads it.
+    pub const fn refuses(mut self, refusal: Refusal) -> OpReg {
+        self.facts.refusal = refusal;
+        self
+    }
+
+    /// Positions of the input arguments whose values decide too, for [`Refusal::Shapes`] and [`Refusal::Axes`].
+    pub const fn deciding(mut self, inputs: &[usize]) -> OpReg {
+        let mut at = 0;
+        while at < inputs.len() {
+            // A position beyond 63 sets all bits: no op has as many arguments, and the registration is refused.
+            self.facts.deciding |= if inputs[at] < 64 { 1 << inputs[at] } else { u64::MAX };
+            at += 1;
+        }
+        self
+    }
+
+    /// Whether the two operands may be swapped.
+    pub const fn symmetry(mut self, symmetry: Symmetry) -> OpReg {
+        self.facts.symmetry = symmetry;
+        self
+    }
+
+    /// What is said of the op's gradient.
+    pub const fn gradient(mut self, rule: GradientRule) -> OpReg {
+        self.facts.gradient = rule;
+        self
+    }
+
     /// Gives the op to a registrar.
     pub(crate) unsafe fn submit(&self, to: *mut Registrar, table: &RegistrarTable) -> Code {
         let (inputs, outputs, attrs) = (strs(self.inputs), strs(self.outputs), strs(self.attrs));
         let (cases, calls, next) = (strs(self.cases), strs(self.bench), self.links.head());
+        let facts = ExtFacts {
+            header: ExtHeader { next, ..ExtHeader::new(ext_tags::FACTS, 1, &EXT_FACTS) },
+            facts: self.facts.to_abi(),
+        };
+        let next = if self.facts == OpFacts::NONE { next } else { (&raw const facts).cast() };
         let bench = ExtBench {
             header: ExtHeader { next, ..ExtHeader::new(ext_tags::BENCH, 1, &EXT_BENCH) },
             calls: Strs::new(&calls),

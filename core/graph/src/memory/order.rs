@@ -46,5 +46,5 @@ pub(super) fn run_order(graph: &Graph, sub: &Subgraph, placement: &Placement) ->
 /// Whether a node's value is there before the step: nobody waits for it.
 fn is_held(graph: &Graph, sub: &Subgraph, at: usize) -> bool {
     let id = sub.order[at];
-    graph.node(id).op.name == "Const" && sub.control_inputs(graph, id).next().is_none()
+    graph.node(id).op.is_constant() && sub.control_inputs(graph, id).next().is_none()
 }

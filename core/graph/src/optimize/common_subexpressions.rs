@@ -1,7 +1,8 @@
 //! Common subexpressions: of nodes that compute the same, one does.
 //!
 //! The same are pure nodes of one op on one device with equal attributes (tensors bit by bit), equal inputs
-//! and equal control inputs. Of sums, products and the like the order of the two inputs does not count.
+//! and equal control inputs. Where the op says that swapping its two inputs
+//! gives the same bits their order does not count.
 
 use super::{
     Draft, Pass, PassError,
@@ -12,7 +13,7 @@ use std::{
     collections::HashMap,
     hash::{DefaultHasher, Hash, Hasher},
 };
-use tenon_framework::DType;
+use tenon_framework::{DType, op::Symmetry};
 
 /// Nodes of one hash that others are compared with: of more, whose hash was made alike on purpose, some are taken
 /// for unlike all others.
@@ -54,7 +55,7 @@ impl Pass for CommonSubexpressions {
 
 fn is_candidate(draft: &Draft<'_>, id: NodeId) -> bool {
     let node = draft.node(id);
-    let has_value = !node.inputs.is_empty() || node.op.name == "Const";
+    let has_value = !node.inputs.is_empty() || node.op.is_constant();
     has_value && draft.is_rewritable(id) && !node.outputs().is_empty()
 }
 
@@ -79,17 +80,7 @@ fn inputs_of(draft: &Draft<'_>, id: NodeId) -> Vec<Output> {
     let node = draft.node(id);
     draft.spend(node.inputs.len() + node.control_inputs.len());
     let mut inputs = node.inputs.clone();
-    let commutes = matches!(
-        node.op.name.as_str(),
-        "Add"
-            | "AddV2"
-            | "Mul"
-            | "LogicalAnd"
-            | "LogicalOr"
-            | "BitwiseAnd"
-            | "BitwiseOr"
-            | "BitwiseXor"
-    );
+    let commutes = node.op.facts().symmetry == Symmetry::Bits && inputs.len() == 2;
     // Strings that are added are joined.
     if commutes && node.signature.inputs.first() != Some(&DType::STRING) {
         inputs.sort_unstable();

@@ -10,7 +10,7 @@
 //! ([`Limits`](super::Limits)): a graph of a few nodes can double a constant with each of them.
 
 use super::{Draft, NewNode, Pass, PassError, effects, fallible::may_fail};
-use crate::{NodeId, Output};
+use crate::{NodeId, Output, made};
 use std::{collections::HashSet, time::Instant};
 use tenon_framework::{DType, Tensor, attr::AttrValue};
 
@@ -59,7 +59,7 @@ fn knowledge(draft: &Draft<'_>, id: NodeId) -> usize {
 fn is_foldable(draft: &Draft<'_>, id: NodeId) -> bool {
     let node = draft.node(id);
     draft.is_rewritable(id)
-        && node.op.name != "Const"
+        && !node.op.is_constant()
         && !node.inputs.is_empty()
         && !node.outputs().is_empty()
         && node.outputs().iter().all(|dtype| !dtype.is_reserved() && *dtype != DType::INVALID)
@@ -95,7 +95,7 @@ fn control_of(draft: &Draft<'_>, id: NodeId) -> Option<Vec<NodeId>> {
 }
 
 pub(super) fn constant(value: Tensor) -> NewNode {
-    NewNode::new("Const").attr("dtype", value.dtype()).attr("value", value)
+    NewNode::new(made::CONST).attr("dtype", value.dtype()).attr("value", value)
 }
 
 /// The value that shape inference knows.
@@ -182,7 +182,7 @@ fn distinct_bytes<'t>(tensors: impl IntoIterator<Item = &'t Tensor>) -> usize {
 /// Bytes of the constants that the step's graph has from the beginning.
 fn constant_bytes(draft: &Draft<'_>) -> usize {
     let own = draft.sub.order.iter().map(|&id| draft.base.node(id));
-    distinct_bytes(own.filter(|node| node.op.name == "Const").filter_map(|node| {
+    distinct_bytes(own.filter(|node| node.op.is_constant()).filter_map(|node| {
         match node.attrs.get("value") {
             Some(AttrValue::Tensor(value)) => Some(value),
             _ => None,

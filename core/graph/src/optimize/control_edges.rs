@@ -50,5 +50,5 @@ fn read_by(draft: &Draft<'_>, id: NodeId) -> HashSet<NodeId> {
 /// Whether a node is a constant that waits for nothing.
 fn is_constant(draft: &Draft<'_>, id: NodeId) -> bool {
     let node = draft.node(id);
-    node.op.name == "Const" && node.control_inputs.is_empty()
+    node.op.is_constant() && node.control_inputs.is_empty()
 }

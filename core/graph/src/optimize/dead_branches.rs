@@ -6,7 +6,7 @@
 //! in graphs with loops.
 
 use super::{Draft, NewNode, Pass, PassError, constant_folding::constant};
-use crate::{ControlFlow, NodeId, Output};
+use crate::{ControlFlow, NodeId, Output, made};
 use std::collections::{HashMap, HashSet};
 use tenon_framework::Tensor;
 
@@ -50,7 +50,7 @@ impl Pass for DeadBranches {
 /// The output of a `Switch` that is alive in every step.
 fn taken(draft: &Draft<'_>, id: NodeId) -> Option<u32> {
     let node = draft.node(id);
-    if node.op.name != "Switch" || draft.is_kept(id) || node.signature.inputs[0].is_ref() {
+    if draft.is_kept(id) || node.signature.inputs[0].is_ref() {
         return None;
     }
     let predicate = draft.constant(*node.inputs.get(1)?)?;
@@ -121,7 +121,7 @@ impl Plan {
         let inputs = node.inputs.iter().enumerate();
         let mut live = inputs.filter(|(_, input)| !self.is_dead(draft, **input, root));
         let (at, _) = live.next()?;
-        let plain = node.op.name == "Merge"
+        let plain = !node.signature.inputs[0].is_ref()
             && node.control_inputs.is_empty()
             && !draft.is_fetched(Output::new(merge, 1))
             && !draft.is_fed(Output::new(merge, 0))
@@ -142,7 +142,7 @@ impl Plan {
         let value = if control.is_empty() {
             data
         } else {
-            let new = NewNode::new("Identity").input(data).after(control);
+            let new = NewNode::new(made::IDENTITY).input(data).after(control);
             draft.add(switch, "taken", new)?.into()
         };
         draft.redirect(Output::new(switch, taken), value)?;
@@ -168,7 +168,7 @@ fn pass_on(draft: &mut Draft<'_>, merge: NodeId, live: usize) -> Result<(), Pass
         let made = draft.add(merge, "value_index", constant(value).after([merge]))?;
         draft.redirect(index, made.into())?;
     }
-    draft.substitute(merge, NewNode::new("Identity").input(input))?;
+    draft.substitute(merge, NewNode::new(made::IDENTITY).input(input))?;
     draft.note(merge, "passes its only live input on");
     Ok(())
 }

@@ -8,7 +8,7 @@
 
 use super::{Change, PassError, effects, limits::Budget, undo::Undo};
 use crate::{
-    ControlFlow, DeviceEntry, DeviceView, Evaluate, Graph, Node, NodeId, Output, Subgraph,
+    ControlFlow, DeviceEntry, DeviceView, Evaluate, Graph, Node, NodeId, Output, Subgraph, made,
     order::topological, shape_pass::Shapes,
 };
 use edges::Edges;
@@ -353,9 +353,7 @@ impl<'a> Draft<'a> {
     /// The nodes that must have run before, without placeholders that are fed.
     pub fn control_sources(&self, id: NodeId) -> impl Iterator<Item = NodeId> + '_ {
         let waits = |&id: &NodeId| {
-            let placeholder =
-                matches!(self.node(id).op.name.as_str(), "Placeholder" | "PlaceholderV2");
-            !(placeholder && self.is_fed(Output::new(id, 0)))
+            !(self.node(id).op.facts().placeholder && self.is_fed(Output::new(id, 0)))
         };
         self.node(id).control_inputs.iter().copied().filter(waits)
     }
@@ -368,9 +366,10 @@ impl<'a> Draft<'a> {
         if self.is_clean(id) {
             return Some(Vec::new());
         }
-        match (self.node(id).control_flow(), self.node(id).op.name.as_str()) {
-            (ControlFlow::Switch, _) => None,
-            (_, "Const") => Some(self.node(id).control_inputs.clone()),
+        let node = self.node(id);
+        match node.control_flow() {
+            ControlFlow::Switch => None,
+            _ if node.op.is_constant() => Some(node.control_inputs.clone()),
             _ => Some(vec![id]),
         }
     }
@@ -378,7 +377,7 @@ impl<'a> Draft<'a> {
     /// Whether a device can run a node. What every device can is asked once for each type.
     pub(super) fn has_kernel(&mut self, node: &Node, device: usize) -> Result<(), PassError> {
         let Some(entry) = self.ground.view.devices().get(device) else { return Ok(()) };
-        let simple = matches!(node.op.name.as_str(), "Const" | "Identity");
+        let simple = [made::CONST, made::IDENTITY].contains(&node.op.name.as_str());
         let types = || node.signature.outputs.clone();
         let key = || (node.op.name.clone(), types(), device);
         if simple && self.known_kernels.contains(&key()) {

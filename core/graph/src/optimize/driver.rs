@@ -2,17 +2,15 @@
 
 use super::{
     Draft, Pass, PassError, PassReport, Report,
-    arithmetic::Arithmetic,
     common_subexpressions::CommonSubexpressions,
     constant_folding::ConstantFolding,
     control_edges::ControlEdges,
     dead_branches::DeadBranches,
     draft::Ground,
-    elementwise_fusion::ElementwiseFusion,
     identity::Identities,
-    layout::Layout,
     limits::{Budget, Limits},
     remapping::Remapping,
+    rewrites::{Arithmetic, ElementwiseFusion, Layout},
 };
 use crate::{
     ControlFlow, DeviceView, Evaluate, Frames, Graph, GraphError, Placement, Shapes, Subgraph,

@@ -1,37 +1,16 @@
 //! Which ops do more than give a value.
 
-use crate::{ControlFlow, Node};
-
-/// Ops without state whose very running matters: they check, tell or move values, or look at files.
-const CHECKS: &[&str] = &[
-    "Abort",
-    "Assert",
-    "CheckNumerics",
-    "CheckNumericsV2",
-    "MatchingFiles",
-    "ReadFile",
-    "ControlTrigger",
-    "EnsureShape",
-    "NoOp",
-    "Print",
-    "PrintV2",
-    "PreventGradient",
-    "_Arg",
-    "_HostRecv",
-    "_HostSend",
-    "_Recv",
-    "_Retval",
-    "_Send",
-];
+use crate::Node;
 
 /// Whether a node gives its outputs and does nothing else: equal inputs, equal outputs, and nobody notices
 /// whether it runs once, twice or never. Not so are ops with state (random ones among them), those that take or
-/// give references, resources and variants, those that steer, and those that check or tell something.
+/// give references, resources and variants, those that the executor runs itself, and those that check or tell
+/// something.
 pub fn is_pure(node: &Node) -> bool {
     let types = || node.signature.inputs.iter().chain(&node.signature.outputs);
     !node.op.stateful
-        && node.control_flow() == ControlFlow::No
-        && !CHECKS.contains(&node.op.name.as_str())
+        && !node.op.is_built_in()
+        && !node.op.facts().checks
         && types().all(|dtype| !dtype.is_ref() && !is_handle(*dtype))
 }
 

@@ -1,6 +1,6 @@
-//! Nodes that pass their input on: those who read them read the input itself.
+//! Nodes whose op passes an input on as it is: those who read them read the input itself.
 //!
-//! `Identity`, `Snapshot`, `StopGradient`, and `IdentityN` where its users wait for the other values anyway. One that is kept
+//! A node of several inputs is passed by where its users wait for the other values anyway. One that is kept
 //! stays for its name; one by which others order themselves stays for them, unless they may as well wait for the input's
 //! own node.
 
@@ -24,10 +24,13 @@ impl Pass for Identities {
             if !draft.is_rewritable(id) || draft.users(id).is_empty() {
                 continue;
             }
-            match draft.node(id).op.name.as_str() {
-                "Identity" | "Snapshot" | "StopGradient" => one(draft, id),
-                "IdentityN" => several(draft, id),
-                _ => {}
+            let node = draft.node(id);
+            if !node.op.facts().is_identity() {
+                continue;
+            }
+            match (node.inputs.len(), node.outputs().len()) {
+                (1, 1) => one(draft, id),
+                _ => several(draft, id),
             }
         }
         Ok(())
@@ -49,10 +52,12 @@ fn several(draft: &mut Draft<'_>, id: NodeId) {
     if waits_for_effects(draft, id) {
         return;
     }
-    let inputs = draft.node(id).inputs.clone();
-    let mut awaited = Awaited::of(draft, &inputs);
+    let node = draft.node(id);
+    let mut awaited = Awaited::of(draft, &node.inputs);
+    let flat = node.op.facts().passed_on(&node.signature);
+    let passed: Vec<(Output, usize)> = flat.map(|(from, to)| (node.inputs[from], to)).collect();
     let mut any = false;
-    for (at, &input) in inputs.iter().enumerate() {
+    for (input, at) in passed {
         if awaited.by(draft, input) {
             let output = Output::new(id, at as u32);
             any |= draft.redirect(output, input).is_ok_and(|edges| edges > 0);
@@ -63,7 +68,7 @@ fn several(draft: &mut Draft<'_>, id: NodeId) {
     }
 }
 
-/// The inputs of an `IdentityN` that its users wait for: their values may be dead, or come of an effect. All of what it
+/// The inputs of a node of several that its users wait for: their values may be dead, or come of an effect. All of what it
 /// gives is dead where one of its inputs is.
 struct Awaited {
     /// Each once.

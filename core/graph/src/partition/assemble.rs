@@ -4,11 +4,12 @@ use super::{
     Edge, Memory, PartKind, PartNode, PartitionOptions, Partitioned, Transfer, finish, locations,
     message::{CAN_BE_DEAD, DESTINATION_MEMORY, SOURCE_MEMORY, memory_text},
 };
-use crate::{ArgSide, Frames, Graph, GraphError, Node, NodeId, Output, Subgraph};
+use crate::{ArgSide, Frames, Graph, GraphError, Node, NodeId, Output, Subgraph, made};
 use std::collections::BTreeMap;
 use tenon_framework::{
     attr::AttrValue,
     device::{DeviceName, DeviceNameError},
+    op::OpRole,
 };
 use thiserror::Error;
 
@@ -199,11 +200,11 @@ impl Assembler<'_> {
 
     fn kind(&self, id: NodeId) -> Result<PartKind, AssembleError> {
         let node = self.graph.node(id);
-        Ok(match node.op.name.as_str() {
-            "_Arg" => PartKind::Feed { index: index(node)? },
-            "_Retval" => PartKind::Fetch { index: index(node)? },
-            "_Send" => PartKind::Send(self.transfer(node, node.inputs[0])?),
-            "_Recv" => PartKind::Recv(self.transfer(node, Output::new(id, 0))?),
+        Ok(match node.op.facts().role {
+            OpRole::Arg => PartKind::Feed { index: index(node)? },
+            OpRole::Retval => PartKind::Fetch { index: index(node)? },
+            OpRole::Send => PartKind::Send(self.transfer(node, node.inputs[0])?),
+            OpRole::Recv => PartKind::Recv(self.transfer(node, Output::new(id, 0))?),
             _ => PartKind::Op(Box::new((self.options.op)(id))),
         })
     }
@@ -331,7 +332,7 @@ fn check_indices(parts: &BTreeMap<usize, Vec<PartNode>>) -> Result<(), AssembleE
         PartKind::Fetch { index } => Some(*index),
         _ => None,
     });
-    for (op, found) in [("_Arg", feeds), ("_Retval", fetches)] {
+    for (op, found) in [(made::ARG, feeds), (made::RETVAL, fetches)] {
         if found.iter().enumerate().any(|(at, &index)| at != index) {
             let last = found.len() - 1;
             return Err(AssembleError::Indices { op, last, found });

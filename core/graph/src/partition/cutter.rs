@@ -4,7 +4,7 @@ use super::{
     ArgSide, Edge, Memory, PartKind, PartNode, PartitionOptions, Partitioned, Transfer, finish,
     locations,
 };
-use crate::{FrameId, Frames, Graph, GraphError, NodeId, Output, Subgraph};
+use crate::{FrameId, Frames, Graph, GraphError, NodeId, Output, Subgraph, made};
 use std::collections::{BTreeMap, HashMap};
 use tenon_framework::{DType, PartialShape, device::DeviceName, op::Signature};
 
@@ -192,7 +192,7 @@ impl<'a> Cutter<'a> {
     fn add_feed(&mut self, index: usize, value: Output) -> u32 {
         let node = PartNode {
             name: format!("{}/_arg", self.graph.output_name(value)),
-            op: "_Arg".to_owned(),
+            op: made::ARG.to_owned(),
             kind: PartKind::Feed { index },
             inputs: Vec::new(),
             control_inputs: Vec::new(),
@@ -219,7 +219,7 @@ impl<'a> Cutter<'a> {
         let edge = self.bring(value, self.options.client, Memory::Host, false)?;
         let node = PartNode {
             name: format!("{}/_retval_{index}", self.graph.output_name(value)),
-            op: "_Retval".to_owned(),
+            op: made::RETVAL.to_owned(),
             kind: PartKind::Fetch { index },
             inputs: vec![edge],
             control_inputs: Vec::new(),
@@ -287,7 +287,7 @@ impl<'a> Cutter<'a> {
     /// other nodes.
     fn copy_constant(&mut self, source: &Source, location: usize, memory: Memory) -> Option<u32> {
         let original = &self.parts[&source.location][source.edge.node as usize];
-        let is_constant = original.op == "Const" && matches!(original.kind, PartKind::Op(_));
+        let is_constant = matches!(&original.kind, PartKind::Op(op) if op.def.is_constant());
         if !is_constant || !original.control_inputs.is_empty() || source.frame != FrameId::ROOT {
             return None;
         }
@@ -357,7 +357,7 @@ impl<'a> Cutter<'a> {
         self.transfers += 1;
         let sender = PartNode {
             name: format!("{}/_send_{}", transfer.tensor, transfer.id),
-            op: "_Send".to_owned(),
+            op: made::SEND.to_owned(),
             signature: signature(&vec![transfer.dtype; inputs.len()], &[]),
             input_memory: vec![transfer.source_memory; inputs.len()],
             inputs,
@@ -371,7 +371,7 @@ impl<'a> Cutter<'a> {
         let sent = self.push(from, sender);
         let receiver = PartNode {
             name: format!("{}/_recv_{}", transfer.tensor, transfer.id),
-            op: "_Recv".to_owned(),
+            op: made::RECV.to_owned(),
             inputs: Vec::new(),
             control_inputs: if transfer.is_local() { vec![sent] } else { Vec::new() },
             signature: signature(&[], &[transfer.dtype]),

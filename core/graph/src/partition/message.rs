@@ -12,7 +12,7 @@
 //! | `_can_be_dead` | `_Recv` | whether a dead value may come |
 
 use super::{Memory, PartKind, PartNode, PartOp, Partition, Transfer};
-use crate::GraphError;
+use crate::{GraphError, made};
 use std::collections::{BTreeMap, HashSet};
 use tenon_framework::{
     DType, PartialShape,
@@ -98,22 +98,22 @@ impl Writer<'_> {
         let (op, attr) = match &node.kind {
             PartKind::Op(op) => (node.op.as_str(), self.op(node, op)?),
             PartKind::Feed { index } => {
-                ("_Arg", self.end(node, "T", node.signature.outputs[0], *index)?)
+                (made::ARG, self.end(node, "T", node.signature.outputs[0], *index)?)
             }
             PartKind::Fetch { index } => {
-                ("_Retval", self.end(node, "T", node.signature.inputs[0], *index)?)
+                (made::RETVAL, self.end(node, "T", node.signature.inputs[0], *index)?)
             }
             PartKind::Send(transfer) => {
                 if node.inputs.is_empty() {
                     input.push(self.empty(at, &control)?);
                 }
-                ("_Send", self.transfer(node, "T", transfer)?)
+                (made::SEND, self.transfer(node, "T", transfer)?)
             }
             PartKind::Recv(transfer) => {
                 let mut attr = self.transfer(node, "tensor_type", transfer)?;
                 let can_be_dead = AttrValue::Bool(self.partition.has_control_flow);
                 put(&mut attr, node, CAN_BE_DEAD, &can_be_dead)?;
-                ("_Recv", attr)
+                (made::RECV, attr)
             }
         };
         input.extend(control);
@@ -201,7 +201,7 @@ impl Writer<'_> {
         let device = self.partition.device.to_string();
         self.nodes.push(NodeDef {
             name: name.clone(),
-            op: "Const".to_owned(),
+            op: made::CONST.to_owned(),
             input: control.to_vec(),
             device,
             attr,

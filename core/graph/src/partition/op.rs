@@ -57,7 +57,7 @@ impl PartOp {
     /// The value, of a node that gives the same one in every step.
     pub fn value(&self) -> Option<&Tensor> {
         match self.attrs.get("value") {
-            Some(AttrValue::Tensor(value)) if self.def.name == "Const" => Some(value),
+            Some(AttrValue::Tensor(value)) if self.def.is_constant() => Some(value),
             _ => None,
         }
     }

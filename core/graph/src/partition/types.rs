@@ -1,7 +1,7 @@
 //! What partitioning gives: partitions that are complete in themselves, from each of which a worker compiles a plan.
 
 use super::PartOp;
-use crate::{DeviceEntry, FrameId, Frames, NodeId, Shapes};
+use crate::{ControlFlow, DeviceEntry, FrameId, Frames, NodeId, Shapes};
 use std::fmt;
 use tenon_framework::{DType, PartialShape, device::DeviceName, op::Signature};
 
@@ -108,6 +108,16 @@ pub struct PartNode {
     pub frame: FrameId,
     /// The frame to which its outputs belong: another one where it enters or leaves a loop.
     pub gives_to: FrameId,
+}
+
+impl PartNode {
+    /// Role in control flow.
+    pub fn control_flow(&self) -> ControlFlow {
+        match &self.kind {
+            PartKind::Op(op) => ControlFlow::of(&op.def),
+            _ => ControlFlow::No,
+        }
+    }
 }
 
 /// The part of a step's graph on one device.

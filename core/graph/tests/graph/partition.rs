@@ -120,7 +120,7 @@ fn meant(sub: &Subgraph, output: Output) -> Meaning {
 /// Edges lead forward, types and memory agree on both ends.
 fn check_edges(cut: &Partitioned, part: usize, at: usize, node: &PartNode) {
     let nodes = &cut.partitions[part].nodes;
-    let merge = ControlFlow::of(&node.op) == ControlFlow::Merge;
+    let merge = node.control_flow() == ControlFlow::Merge;
     assert_eq!(node.inputs.len(), node.signature.inputs.len());
     for (index, edge) in node.inputs.iter().enumerate() {
         let source = &nodes[edge.node as usize];

@@ -10,6 +10,7 @@ mod control_edges;
 mod dead_branches;
 mod driver;
 mod elementwise_fusion;
+mod facts;
 mod growth;
 mod identity;
 mod layout;

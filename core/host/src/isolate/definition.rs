@@ -8,9 +8,10 @@ use super::kernel::table_for;
 use serde::{Deserialize, Serialize};
 use std::ptr;
 use tenon_abi::{
-    Code, DType, ExtBench, ExtCases, ExtCost, ExtHeader, InPlace, KernelDef, KnobDef, KnobKind,
-    Numerics, OpDef, Registrar, RegistrarTable, ShapeFn, Source, Str, Strs, ToleranceKind,
-    TypeConstraint, ext_tags, layout,
+    Code, DType, ExtBench, ExtCases, ExtCost, ExtFacts, ExtHeader, Facts, GradientRule, InPlace,
+    KernelDef, KnobDef, KnobKind, Numerics, OpDef, OpRole, Refusal, Registrar, RegistrarTable,
+    ShapeFn, Source, Str, Strs, Symmetry, ToleranceKind, TypeConstraint, ValueRule, ext_tags,
+    layout,
 };
 
 /// A registration.
@@ -44,6 +45,7 @@ pub(super) struct OpWire {
     pub has_shape: bool,
     pub cases: Option<Vec<String>>,
     pub bench: Option<BenchWire>,
+    pub facts: Option<FactsWire>,
     pub source: SourceWire,
 }
 
@@ -54,6 +56,10 @@ pub(super) struct BenchWire {
     pub flops: String,
     pub bytes: String,
 }
+
+/// Facts: flags, role, rule of values, refusal, symmetry, gradient, the arguments that are passed on; then the inputs
+/// that decide.
+pub(super) type FactsWire = ([u32; 8], u64);
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct KernelWire {
@@ -113,6 +119,21 @@ fn source((krate, file, line): &SourceWire) -> Source {
     Source { krate: Str::new(krate), file: Str::new(file), line: *line }
 }
 
+fn facts((numbers, deciding_inputs): FactsWire) -> Facts {
+    let [flags, role, value, refusal, symmetry, gradient, passed_input, passed_output] = numbers;
+    Facts {
+        flags,
+        role: OpRole(role),
+        value: ValueRule(value),
+        refusal: Refusal(refusal),
+        symmetry: Symmetry(symmetry),
+        gradient: GradientRule(gradient),
+        passed_input,
+        passed_output,
+        deciding_inputs,
+    }
+}
+
 fn submit_op(op: &OpWire, registrar: *mut Registrar, table: *const RegistrarTable) -> Code {
     let (inputs, outputs, attrs) = (strs(&op.inputs), strs(&op.outputs), strs(&op.attrs));
     let none = BenchWire::default();
@@ -125,6 +146,11 @@ fn submit_op(op: &OpWire, registrar: *mut Registrar, table: *const RegistrarTabl
         bytes: Str::new(&wire.bytes),
     };
     let next = op.bench.as_ref().map_or(ptr::null(), |_| (&raw const bench).cast());
+    let facts = ExtFacts {
+        header: ExtHeader { next, ..ExtHeader::new(ext_tags::FACTS, 1, &layout::EXT_FACTS) },
+        facts: facts(op.facts.unwrap_or_default()),
+    };
+    let next = op.facts.map_or(next, |_| (&raw const facts).cast());
     let cases = strs(op.cases.as_deref().unwrap_or_default());
     let link = ExtCases {
         header: ExtHeader { next, ..ExtHeader::new(ext_tags::CASES, 1, &layout::EXT_CASES) },

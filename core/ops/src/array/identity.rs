@@ -4,6 +4,7 @@ use super::source::shape_attr;
 use crate::shape::{passed_on, unchanged};
 use tenon_framework::{
     author::{ShapeContext, ShapeResult},
+    op::{GradientRule, Refusal},
     register_op,
 };
 
@@ -13,6 +14,8 @@ register_op!(
     outputs = &["output: T"],
     attrs = &["T: type"],
     shape = passed_on,
+    passes_input = (0, 0),
+    refuses = Refusal::Nothing,
     summary = "The input.",
 );
 
@@ -22,6 +25,8 @@ register_op!(
     outputs = &["output: T"],
     attrs = &["T: list(type) >= 1"],
     shape = passed_on,
+    passes_input = (0, 0),
+    refuses = Refusal::Nothing,
     summary = "The inputs.",
 );
 
@@ -31,6 +36,8 @@ register_op!(
     outputs = &["output: T"],
     attrs = &["T: type"],
     shape = passed_on,
+    passes_input = (0, 0),
+    refuses = Refusal::Nothing,
     summary = "A copy of the input, in a buffer of its own.",
 );
 
@@ -40,6 +47,9 @@ register_op!(
     outputs = &["output: T"],
     attrs = &["T: type"],
     shape = passed_on,
+    passes_input = (0, 0),
+    refuses = Refusal::Nothing,
+    gradient = GradientRule::None,
     summary = "The input, through which no gradient flows.",
 );
 
@@ -49,6 +59,9 @@ register_op!(
     outputs = &["output: T"],
     attrs = &["T: type", "message: string = ''"],
     shape = passed_on,
+    checks = true,
+    passes_input = (0, 0),
+    refuses = Refusal::Nothing,
     summary = "The input; asking for a gradient through it is an error.",
 );
 
@@ -58,6 +71,8 @@ register_op!(
     outputs = &["output: T"],
     attrs = &["shape: shape", "T: type"],
     shape = ensure_shape,
+    checks = true,
+    passes_input = (0, 0),
     summary = "The input, which must have the shape of the attribute.",
 );
 
@@ -68,6 +83,7 @@ register_op!(
     attrs = &["T: {bfloat16, half, float, double}", "message: string"],
     stateful = true,
     shape = unchanged,
+    checks = true,
     summary = "The tensor, in which no NaN and no infinity may be; the message tells of one.",
     cases = &[
         "finite; message = 'checked'; tensor: [n, m] uniform(-4, 4)",

@@ -7,6 +7,7 @@ use tenon_framework::{
     KernelError, PartialShape,
     author::{Dim, ShapeContext, ShapeHandle, ShapeResult},
     geometry::{concat_axis, concat_dims, pack_axis, pack_dims},
+    op::ValueRule,
     register_op,
 };
 
@@ -16,6 +17,7 @@ register_op!(
     outputs = &["output: T"],
     attrs = &["N: int >= 2", "T: type", "Tidx: {int32, int64} = DT_INT32"],
     shape = concat,
+    value = ValueRule::Concat,
     summary = "Tensors joined along a dimension that they have.",
     bench = &["columns; N = 2; n in {64, 1024}; values: [n, n]; axis: [] values(1)",],
 );
@@ -62,6 +64,7 @@ register_op!(
     outputs = &["output: T"],
     attrs = &["N: int >= 1", "T: type", "axis: int = 0"],
     shape = pack,
+    value = ValueRule::Pack,
     summary = "Tensors of one shape stacked along a new dimension.",
 );
 

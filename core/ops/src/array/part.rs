@@ -8,6 +8,7 @@ use tenon_framework::{
         GeometryError, SliceMasks, StridedSlice, StridedSliceSpec, pad_dims, transpose_dims,
         validate_permutation,
     },
+    op::{Refusal, ValueRule},
     register_op,
 };
 
@@ -25,6 +26,9 @@ register_op!(
         "shrink_axis_mask: int = 0",
     ],
     shape = strided_slice,
+    value = ValueRule::StridedSlice,
+    refuses = Refusal::Shapes,
+    deciding = &[1, 2, 3],
     summary = "Every stride-th element of ranges of the dimensions, as Python slices.",
     cases = &[
         "vector; input: [n]; begin: [1] values(1); end: [1] values(n); strides: [1] values(k); k in 1..7",
@@ -54,6 +58,8 @@ register_op!(
     outputs = &["output: T"],
     attrs = &["T: type", "Tpaddings: {int32, int64} = DT_INT32"],
     shape = pad,
+    refuses = Refusal::Shapes,
+    deciding = &[1],
     summary = "The tensor with zeros before and after each dimension.",
     bench = &["images; input: [8, 56, 56, 64]; paddings: [4, 2] values(0, 0, 1, 1, 1, 1, 0, 0)",],
 );
@@ -64,6 +70,8 @@ register_op!(
     outputs = &["output: T"],
     attrs = &["T: type", "Tpaddings: {int32, int64} = DT_INT32"],
     shape = pad_v2,
+    refuses = Refusal::Shapes,
+    deciding = &[1],
     summary = "The tensor with a value before and after each dimension.",
     cases = &[
         "vector; input: [n]; paddings: [1, 2] integers(0..4); constant_values: []",

@@ -3,6 +3,7 @@
 use crate::shape::scalar_output;
 use tenon_framework::{
     author::{ShapeContext, ShapeResult},
+    op::{GradientRule, Refusal, ValueRule},
     register_op,
 };
 
@@ -14,6 +15,9 @@ register_op!(
     outputs = &["output: out_type"],
     attrs = &["T: type", OUT],
     shape = shapes,
+    value = ValueRule::Shape,
+    refuses = Refusal::Nothing,
+    gradient = GradientRule::None,
     summary = "The dimensions of a tensor.",
 );
 
@@ -23,6 +27,9 @@ register_op!(
     outputs = &["output: N * out_type"],
     attrs = &["N: int >= 1", "T: type", OUT],
     shape = shapes,
+    value = ValueRule::Shape,
+    refuses = Refusal::Nothing,
+    gradient = GradientRule::None,
     summary = "The dimensions of each tensor.",
 );
 
@@ -32,6 +39,9 @@ register_op!(
     outputs = &["output: out_type"],
     attrs = &["T: type", OUT],
     shape = scalar_output,
+    value = ValueRule::Size,
+    refuses = Refusal::Nothing,
+    gradient = GradientRule::None,
     summary = "The number of elements of a tensor.",
 );
 
@@ -41,6 +51,9 @@ register_op!(
     outputs = &["output: int32"],
     attrs = &["T: type"],
     shape = scalar_output,
+    value = ValueRule::Rank,
+    refuses = Refusal::Nothing,
+    gradient = GradientRule::None,
     summary = "The number of dimensions of a tensor.",
 );
 

@@ -8,6 +8,7 @@ use tenon_framework::{
         GeometryError, broadcast_gradient_axes, broadcast_shape, check_broadcast_to, mirror_offset,
         mirror_pad_dims, mirror_pad_grad_dims, tile_dims,
     },
+    op::Refusal,
     register_op,
 };
 
@@ -17,6 +18,8 @@ register_op!(
     outputs = &["output: T"],
     attrs = &["T: type", "Tmultiples: {int32, int64} = DT_INT32"],
     shape = tile,
+    refuses = Refusal::Shapes,
+    deciding = &[1],
     summary = "The tensor repeated along each dimension.",
     cases = &[
         "vector; input: [n]; multiples: [1] integers(0..4)",
@@ -32,6 +35,8 @@ register_op!(
     outputs = &["output: T"],
     attrs = &["T: type", "Tidx: {int32, int64} = DT_INT32"],
     shape = broadcast_to,
+    refuses = Refusal::Shapes,
+    deciding = &[1],
     summary = "The tensor repeated along its dimensions of size 1, and along new leading ones.",
     cases = &[
         "same; input: [n]; shape: [1] values(n)",

@@ -5,6 +5,7 @@ use tenon_framework::{
     KernelError,
     author::{Dim, ShapeContext, ShapeHandle, ShapeResult},
     geometry::{expand_dims, normalize_axis, reshape_dims, squeeze_dims},
+    op::Refusal,
     register_op,
 };
 
@@ -14,6 +15,7 @@ register_op!(
     outputs = &["output: T"],
     attrs = &["T: type", "Tshape: {int32, int64} = DT_INT32"],
     shape = reshape,
+    reshapes_input = (0, 0),
     summary = "The elements under another shape, in which one -1 is inferred.",
 );
 
@@ -23,6 +25,7 @@ register_op!(
     outputs = &["output: T"],
     attrs = &["T: type", "squeeze_dims: list(int) >= 0 = []"],
     shape = squeeze,
+    reshapes_input = (0, 0),
     summary = "The tensor without the named dimensions, or without all, of size 1.",
 );
 
@@ -32,6 +35,9 @@ register_op!(
     outputs = &["output: T"],
     attrs = &["T: type", "Tdim: {int32, int64} = DT_INT32"],
     shape = expand,
+    reshapes_input = (0, 0),
+    refuses = Refusal::Axes,
+    deciding = &[1],
     summary = "The tensor with a dimension of size 1 inserted.",
 );
 

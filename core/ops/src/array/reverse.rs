@@ -4,6 +4,7 @@ use crate::shape::{input_of_rank, input_of_rank_at_least, same_size, scalar_or_v
 use tenon_framework::{
     author::{ShapeContext, ShapeResult},
     geometry::{AxisSet, GeometryError, normalize_axis},
+    op::Refusal,
     register_op,
 };
 
@@ -17,6 +18,8 @@ register_op!(
          complex64, complex128, string}",
     ],
     shape = reverse_v2,
+    refuses = Refusal::Axes,
+    deciding = &[1],
     summary = "The tensor with the elements along the named dimensions in reverse order.",
     cases = &[
         "vector; tensor: [n]; axis: [1] values(0)",

@@ -5,6 +5,7 @@ use tenon_framework::{
     DType,
     author::{ShapeContext, ShapeResult},
     geometry::{GeometryError, float_range_len, one_hot_dims, range_len},
+    op::{GradientRule, Refusal},
     register_op,
 };
 
@@ -29,6 +30,8 @@ register_op!(
     outputs = &["y: T"],
     attrs = &["T: type"],
     shape = unchanged,
+    refuses = Refusal::Nothing,
+    gradient = GradientRule::None,
     summary = "Zeros (empty strings, false), as many as the input has elements.",
 );
 
@@ -40,6 +43,8 @@ register_op!(
         &["T: {bfloat16, half, float, double, int8, uint8, int16, uint16, int32, uint32, int64, \
                uint64, complex64, complex128, bool}"],
     shape = unchanged,
+    refuses = Refusal::Nothing,
+    gradient = GradientRule::None,
     summary = "Ones, as many as the input has elements.",
 );
 
@@ -52,6 +57,7 @@ register_op!(
                = DT_INT32"
     ],
     shape = range,
+    gradient = GradientRule::None,
     summary =
         "The numbers from start in steps of delta, up to the limit, which is not one of them.",
     cases = &[

@@ -5,6 +5,7 @@ use crate::shape::{input_of_rank, pass_on, with_identity};
 use tenon_framework::{
     author::{ShapeContext, ShapeResult},
     geometry::{StridedSlice, StridedSliceSpec, check_broadcast_to, slice_dims},
+    op::Refusal,
     register_op,
 };
 
@@ -14,6 +15,8 @@ register_op!(
     outputs = &["output: T"],
     attrs = &["T: type", "Index: {int32, int64}"],
     shape = slice,
+    refuses = Refusal::Shapes,
+    deciding = &[1, 2],
     summary = "A box of the tensor, from an index on; a size of -1 reaches to the end.",
     cases = &[
         "vector; n in 2..2000; input: [n]; begin: [1] values(1); size: [1] values(n-1)",

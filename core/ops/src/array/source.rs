@@ -6,6 +6,7 @@ use tenon_framework::{
     attr_view::TensorType,
     author::{ShapeContext, ShapeHandle, ShapeResult},
     geometry::GeometryError,
+    op::{GradientRule, Refusal, ValueRule},
     register_op,
 };
 
@@ -14,6 +15,9 @@ register_op!(
     outputs = &["output: dtype"],
     attrs = &["value: tensor", "dtype: type"],
     shape = constant,
+    value = ValueRule::Constant,
+    refuses = Refusal::Nothing,
+    gradient = GradientRule::None,
     summary = "A tensor that the graph holds.",
 );
 
@@ -22,6 +26,8 @@ register_op!(
     outputs = &["output: dtype"],
     attrs = &["dtype: type", "shape: shape = ?"],
     shape = placeholder,
+    placeholder = true,
+    declares_shape = true,
     summary = "A tensor that every step feeds.",
 );
 
@@ -30,6 +36,8 @@ register_op!(
     outputs = &["output: dtype"],
     attrs = &["dtype: type", "shape: shape"],
     shape = placeholder,
+    placeholder = true,
+    declares_shape = true,
     summary = "A tensor of a stated shape that every step feeds.",
 );
 
@@ -39,6 +47,7 @@ register_op!(
     outputs = &["output: dtype"],
     attrs = &["dtype: type", "shape: shape"],
     shape = placeholder_with_default,
+    declares_shape = true,
     summary = "A tensor that a step may feed; its input otherwise.",
 );
 

@@ -5,6 +5,7 @@ use tenon_framework::{
     KernelError,
     author::{Dim, ShapeContext, ShapeHandle, ShapeResult},
     geometry::{normalize_axis, split_dims, split_sizes, unpack_dims},
+    op::Refusal,
     register_op,
 };
 
@@ -14,6 +15,8 @@ register_op!(
     outputs = &["output: num_split * T"],
     attrs = &["num_split: int >= 1", "T: type"],
     shape = split,
+    refuses = Refusal::Shapes,
+    deciding = &[0],
     summary = "A tensor cut into equal pieces along a dimension.",
     cases = &[
         "rows; num_split in {1, 2, 3}; split_dim: [] values(0); value: [12, n]",
@@ -28,6 +31,8 @@ register_op!(
     outputs = &["output: num_split * T"],
     attrs = &["num_split: int >= 1", "T: type", "Tlen: {int8, int32, int64} = DT_INT64"],
     shape = split_v,
+    refuses = Refusal::Shapes,
+    deciding = &[1, 2],
     summary =
         "A tensor cut into pieces of given sizes along a dimension; one size may be -1, the rest.",
     cases = &[
@@ -43,6 +48,7 @@ register_op!(
     outputs = &["output: num * T"],
     attrs = &["num: int >= 0", "T: type", "axis: int = 0"],
     shape = unpack,
+    refuses = Refusal::Shapes,
     summary = "The parts of a tensor at each index of a dimension.",
     cases = &[
         "rows; num in {1, 2, 5}; value: [num, n]",

@@ -5,6 +5,7 @@ use tenon_framework::{
     KernelError,
     author::{Dim, ShapeContext, ShapeHandle, ShapeResult},
     geometry::normalize_axis,
+    op::GradientRule,
     register_op,
 };
 
@@ -17,6 +18,7 @@ register_op!(
                bfloat16, qint16, quint16, uint16, complex128, half, uint32, uint64, bool} = DT_BOOL"
     ],
     shape = place,
+    gradient = GradientRule::None,
     summary = "The indices of the elements that are not zero, in order, a row for each.",
 );
 
@@ -74,6 +76,7 @@ register_op!(
     outputs = &["y: T"],
     attrs = &["T: {int32, int64} = DT_INT32"],
     shape = invert,
+    gradient = GradientRule::None,
     summary = "The permutation that undoes one.",
     cases = &["any; x: [n] permutation"],
 );

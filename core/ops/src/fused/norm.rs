@@ -3,6 +3,7 @@
 use crate::shape::{dims_of, input_of_rank, input_of_rank_at_least, unchanged};
 use tenon_framework::{
     author::{ShapeContext, ShapeResult},
+    op::Refusal,
     register_op,
 };
 
@@ -27,6 +28,8 @@ register_op!(
     outputs = &["activations: T"],
     attrs = &["T: {half, bfloat16, float, double}", "approximate: bool = false"],
     shape = unchanged,
+    elementwise = true,
+    refuses = Refusal::Nothing,
     summary = "0.5 x (1 + erf(x / sqrt(2))); approximate: 0.5 x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))).",
     cases = &["both; approximate in {true, false}; features: [n, m]"],
 );

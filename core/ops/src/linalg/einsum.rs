@@ -4,6 +4,7 @@ use crate::shape::{broadcast_dims, dims_of};
 use tenon_framework::{
     author::{Dim, ShapeContext, ShapeResult},
     geometry::{EinsumAxis, EinsumEquation, GeometryError},
+    op::Refusal,
     register_op,
 };
 
@@ -18,6 +19,7 @@ register_op!(
         "diagonal; N = 1; equation = 'ii->i'; inputs: [a, a]",
     ],
     shape = einsum,
+    refuses = Refusal::Shapes,
     summary = "The sum of products that an equation says, such as \"ij,jk->ik\", of one or two inputs. A label that only the output has is refused.",
 );
 

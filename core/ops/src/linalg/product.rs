@@ -5,6 +5,7 @@ use tenon_framework::{
     KernelError,
     author::{Dim, ShapeContext, ShapeHandle, ShapeResult},
     geometry::{batch_matmul_dims, equal_batches, matmul_dims},
+    op::Refusal,
     register_op,
 };
 
@@ -39,6 +40,7 @@ register_op!(
         "grad_y: bool = false",
     ],
     shape = batch_matmul,
+    refuses = Refusal::Shapes,
     summary = "Products of matrices in the last two dimensions; those before broadcast.",
     bench = &["heads; x: [12, 128, 64]; y: [12, 64, 128]",],
 );
@@ -55,6 +57,7 @@ register_op!(
         "grad_y: bool = false",
     ],
     shape = equal_batch_matmul,
+    refuses = Refusal::Shapes,
     summary = "Products of matrices in the last two dimensions; those before are equal.",
     bench = &["heads; x: [12, 128, 64]; y: [12, 64, 128]",],
 );

@@ -4,6 +4,7 @@ use super::broadcast;
 use crate::shape::unchanged;
 use tenon_framework::{
     author::{ShapeContext, ShapeResult},
+    op::{Refusal, Symmetry, ValueRule},
     register_op,
 };
 
@@ -19,6 +20,9 @@ register_op!(
         "T: {bfloat16, half, float, double, uint8, int8, int16, int32, int64, complex64, complex128, string}"
     ],
     shape = broadcast,
+    elementwise = true,
+    refuses = Refusal::Shapes,
+    symmetry = Symmetry::Bits,
     summary = "x + y, broadcast; strings are joined.",
 );
 
@@ -32,6 +36,9 @@ register_op!(
     shape = broadcast,
     commutative = true,
     aggregate = true,
+    elementwise = true,
+    refuses = Refusal::Shapes,
+    symmetry = Symmetry::Bits,
     summary = "x + y, broadcast.",
 );
 
@@ -43,6 +50,8 @@ register_op!(
         "T: {bfloat16, half, float, double, uint8, int8, uint16, int16, int32, int64, complex64, complex128, uint32, uint64}"
     ],
     shape = broadcast,
+    elementwise = true,
+    refuses = Refusal::Shapes,
     summary = "x - y, broadcast.",
 );
 
@@ -53,6 +62,9 @@ register_op!(
     attrs = &[PRODUCTS],
     shape = broadcast,
     commutative = true,
+    elementwise = true,
+    refuses = Refusal::Shapes,
+    symmetry = Symmetry::Bits,
     summary = "x * y, broadcast.",
 );
 
@@ -62,6 +74,8 @@ register_op!(
     outputs = &["z: T"],
     attrs = &[PRODUCTS],
     shape = broadcast,
+    elementwise = true,
+    refuses = Refusal::Divisors,
     summary = "x / y for real numbers, broadcast.",
 );
 
@@ -71,6 +85,9 @@ register_op!(
     outputs = &["z: T"],
     attrs = &[ORDERED],
     shape = broadcast,
+    elementwise = true,
+    refuses = Refusal::Shapes,
+    symmetry = Symmetry::Values,
     summary = "The greater of x and y, broadcast.",
 );
 
@@ -80,6 +97,9 @@ register_op!(
     outputs = &["z: T"],
     attrs = &[ORDERED],
     shape = broadcast,
+    elementwise = true,
+    refuses = Refusal::Shapes,
+    symmetry = Symmetry::Values,
     summary = "The lesser of x and y, broadcast.",
 );
 
@@ -91,6 +111,7 @@ register_op!(
     shape = add_n,
     commutative = true,
     aggregate = true,
+    refuses = Refusal::UnequalShapes,
     summary = "The sum of tensors of one shape.",
 );
 
@@ -100,6 +121,9 @@ register_op!(
     outputs = &["y: DstT"],
     attrs = &["SrcT: type", "DstT: type", "Truncate: bool = false"],
     shape = unchanged,
+    elementwise = true,
+    value = ValueRule::Cast,
+    refuses = Refusal::Nothing,
     summary = "The elements as another type.",
 );
 

@@ -1,7 +1,10 @@
 //! Functions of bits, and of truth values.
 
 use super::broadcast;
-use tenon_framework::register_op;
+use tenon_framework::{
+    op::{GradientRule, Refusal, Symmetry},
+    register_op,
+};
 
 register_op!(
     "BitwiseAnd",
@@ -10,6 +13,10 @@ register_op!(
     attrs = &["T: {int8, int16, int32, int64, uint8, uint16, uint32, uint64}"],
     commutative = true,
     shape = broadcast,
+    elementwise = true,
+    refuses = Refusal::Shapes,
+    symmetry = Symmetry::Bits,
+    gradient = GradientRule::None,
     summary = "The bits set in both x and y, broadcast.",
 );
 
@@ -20,6 +27,10 @@ register_op!(
     attrs = &["T: {int8, int16, int32, int64, uint8, uint16, uint32, uint64}"],
     commutative = true,
     shape = broadcast,
+    elementwise = true,
+    refuses = Refusal::Shapes,
+    symmetry = Symmetry::Bits,
+    gradient = GradientRule::None,
     summary = "The bits set in x or y, broadcast.",
 );
 
@@ -30,6 +41,10 @@ register_op!(
     attrs = &["T: {int8, int16, int32, int64, uint8, uint16, uint32, uint64}"],
     commutative = true,
     shape = broadcast,
+    elementwise = true,
+    refuses = Refusal::Shapes,
+    symmetry = Symmetry::Bits,
+    gradient = GradientRule::None,
     summary = "The bits set in one of x and y, broadcast.",
 );
 
@@ -39,6 +54,9 @@ register_op!(
     outputs = &["z: T"],
     attrs = &["T: {int8, int16, int32, int64, uint8, uint16, uint32, uint64}"],
     shape = broadcast,
+    elementwise = true,
+    refuses = Refusal::Shapes,
+    gradient = GradientRule::None,
     summary = "x shifted left by y bits, at most all but one, broadcast.",
 );
 
@@ -48,6 +66,9 @@ register_op!(
     outputs = &["z: T"],
     attrs = &["T: {int8, int16, int32, int64, uint8, uint16, uint32, uint64}"],
     shape = broadcast,
+    elementwise = true,
+    refuses = Refusal::Shapes,
+    gradient = GradientRule::None,
     summary = "x shifted right by y bits, at most all but one, broadcast; the sign is kept.",
 );
 
@@ -58,6 +79,10 @@ register_op!(
     attrs = &[],
     commutative = true,
     shape = broadcast,
+    elementwise = true,
+    refuses = Refusal::Shapes,
+    symmetry = Symmetry::Bits,
+    gradient = GradientRule::None,
     summary = "x and y, broadcast.",
 );
 
@@ -68,6 +93,10 @@ register_op!(
     attrs = &[],
     commutative = true,
     shape = broadcast,
+    elementwise = true,
+    refuses = Refusal::Shapes,
+    symmetry = Symmetry::Bits,
+    gradient = GradientRule::None,
     summary = "x or y, broadcast.",
 );
 

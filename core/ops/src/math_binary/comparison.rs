@@ -4,6 +4,7 @@ use super::broadcast;
 use crate::shape::{broadcast_dims, dims_of};
 use tenon_framework::{
     author::{ShapeContext, ShapeResult},
+    op::{GradientRule, Refusal},
     register_op,
 };
 
@@ -14,6 +15,7 @@ register_op!(
     attrs = &["T: type", "incompatible_shape_error: bool = true"],
     commutative = true,
     shape = equal,
+    gradient = GradientRule::None,
     summary = "Whether x = y, broadcast.",
 );
 
@@ -24,6 +26,7 @@ register_op!(
     attrs = &["T: type", "incompatible_shape_error: bool = true"],
     commutative = true,
     shape = equal,
+    gradient = GradientRule::None,
     summary = "Whether x and y differ, broadcast.",
 );
 
@@ -35,6 +38,9 @@ register_op!(
         "T: {float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, half, uint32, uint64}"
     ],
     shape = broadcast,
+    elementwise = true,
+    refuses = Refusal::Shapes,
+    gradient = GradientRule::None,
     summary = "Whether x < y, broadcast.",
 );
 
@@ -46,6 +52,9 @@ register_op!(
         "T: {float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, half, uint32, uint64}"
     ],
     shape = broadcast,
+    elementwise = true,
+    refuses = Refusal::Shapes,
+    gradient = GradientRule::None,
     summary = "Whether x <= y, broadcast.",
 );
 
@@ -57,6 +66,9 @@ register_op!(
         "T: {float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, half, uint32, uint64}"
     ],
     shape = broadcast,
+    elementwise = true,
+    refuses = Refusal::Shapes,
+    gradient = GradientRule::None,
     summary = "Whether x > y, broadcast.",
 );
 
@@ -68,6 +80,9 @@ register_op!(
         "T: {float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, half, uint32, uint64}"
     ],
     shape = broadcast,
+    elementwise = true,
+    refuses = Refusal::Shapes,
+    gradient = GradientRule::None,
     summary = "Whether x >= y, broadcast.",
 );
 
@@ -81,6 +96,7 @@ register_op!(
     ],
     commutative = true,
     shape = same_shape,
+    gradient = GradientRule::None,
     summary = "Whether |x - y| is below a tolerance; the shapes must be equal.",
 );
 

@@ -1,7 +1,10 @@
 //! Division, powers, and special functions of two numbers.
 
 use super::broadcast;
-use tenon_framework::register_op;
+use tenon_framework::{
+    op::{Refusal, Symmetry},
+    register_op,
+};
 
 register_op!(
     "Div",
@@ -11,6 +14,8 @@ register_op!(
         "T: {bfloat16, half, float, double, uint8, int8, uint16, int16, int32, uint32, uint64, int64, complex64, complex128}"
     ],
     shape = broadcast,
+    elementwise = true,
+    refuses = Refusal::Divisors,
     summary = "x / y, broadcast; quotients of integers are truncated.",
 );
 
@@ -22,6 +27,8 @@ register_op!(
         "T: {bfloat16, half, float, double, uint8, int8, uint16, int16, int32, uint32, uint64, int64, complex64, complex128}"
     ],
     shape = broadcast,
+    elementwise = true,
+    refuses = Refusal::Divisors,
     summary = "floor(x / y), broadcast.",
 );
 
@@ -33,6 +40,8 @@ register_op!(
         "T: {bfloat16, half, float, double, uint8, int8, uint16, int16, int32, uint32, uint64, int64, complex64, complex128}"
     ],
     shape = broadcast,
+    elementwise = true,
+    refuses = Refusal::Divisors,
     summary = "x / y without the fraction, broadcast.",
 );
 
@@ -44,6 +53,8 @@ register_op!(
         "T: {int8, int16, int32, int64, uint8, uint16, uint32, uint64, bfloat16, half, float, double}"
     ],
     shape = broadcast,
+    elementwise = true,
+    refuses = Refusal::Divisors,
     summary = "The remainder of floor(x / y), which has the sign of y, broadcast.",
 );
 
@@ -53,6 +64,8 @@ register_op!(
     outputs = &["z: T"],
     attrs = &["T: {int32, int64, half, half, bfloat16, float, double}"],
     shape = broadcast,
+    elementwise = true,
+    refuses = Refusal::Divisors,
     summary = "The remainder of the truncated quotient, which has the sign of x, broadcast.",
 );
 
@@ -62,6 +75,8 @@ register_op!(
     outputs = &["z: T"],
     attrs = &["T: {int32, int64, bfloat16, half, float, double}"],
     shape = broadcast,
+    elementwise = true,
+    refuses = Refusal::Divisors,
     summary = "The remainder of the truncated quotient, which has the sign of x, broadcast.",
 );
 
@@ -72,6 +87,8 @@ register_op!(
     attrs =
         &["T: {bfloat16, float, half, double, int8, int16, int32, int64, complex64, complex128}"],
     shape = broadcast,
+    elementwise = true,
+    refuses = Refusal::Integers,
     summary = "x to the power of y, broadcast.",
 );
 
@@ -82,6 +99,9 @@ register_op!(
     attrs = &["T: {bfloat16, half, float, double, int32, int64, complex64, complex128}"],
     commutative = true,
     shape = broadcast,
+    elementwise = true,
+    refuses = Refusal::Shapes,
+    symmetry = Symmetry::Values,
     summary = "(x - y)^2, broadcast; of complex numbers the squared modulus.",
 );
 
@@ -91,6 +111,8 @@ register_op!(
     outputs = &["z: T"],
     attrs = &["T: {bfloat16, half, float, double}"],
     shape = broadcast,
+    elementwise = true,
+    refuses = Refusal::Shapes,
     summary = "The angle of the point (x, y), broadcast.",
 );
 
@@ -127,6 +149,8 @@ register_op!(
     outputs = &["z: T"],
     attrs = &["T: {bfloat16, half, float, double, complex64, complex128}"],
     shape = broadcast,
+    elementwise = true,
+    refuses = Refusal::Shapes,
     summary = "x * y, and 0 where y is 0, broadcast.",
 );
 
@@ -136,6 +160,8 @@ register_op!(
     outputs = &["z: T"],
     attrs = &["T: {half, float, bfloat16, double, complex64, complex128}"],
     shape = broadcast,
+    elementwise = true,
+    refuses = Refusal::Shapes,
     summary = "x / y, and 0 where y is 0, broadcast.",
 );
 

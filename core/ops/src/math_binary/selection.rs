@@ -5,6 +5,7 @@ use tenon_framework::{
     DType, KernelError, PartialShape,
     author::{ShapeContext, ShapeHandle, ShapeResult},
     geometry::bitcast_dims,
+    op::Refusal,
     register_op,
 };
 
@@ -38,6 +39,8 @@ register_op!(
     outputs = &["output: T"],
     attrs = &["T: type"],
     shape = select_v2,
+    elementwise = true,
+    refuses = Refusal::Shapes,
     summary = "Elements of t where the condition holds, of e elsewhere, broadcast.",
 );
 

@@ -4,7 +4,7 @@ use crate::{
     math_binary::broadcast,
     shape::{passed_on, unchanged},
 };
-use tenon_framework::register_op;
+use tenon_framework::{op::Refusal, register_op};
 
 register_op!(
     "Real",
@@ -12,6 +12,8 @@ register_op!(
     outputs = &["output: Tout"],
     attrs = &["T: {complex64, complex128} = DT_COMPLEX64", "Tout: {float, double} = DT_FLOAT"],
     shape = unchanged,
+    elementwise = true,
+    refuses = Refusal::Nothing,
     summary = "The real part of each element.",
 );
 
@@ -21,6 +23,8 @@ register_op!(
     outputs = &["output: Tout"],
     attrs = &["T: {complex64, complex128} = DT_COMPLEX64", "Tout: {float, double} = DT_FLOAT"],
     shape = unchanged,
+    elementwise = true,
+    refuses = Refusal::Nothing,
     summary = "The imaginary part of each element.",
 );
 
@@ -30,6 +34,8 @@ register_op!(
     outputs = &["output: T"],
     attrs = &["T: {complex64, complex128, variant} = DT_COMPLEX64"],
     shape = passed_on,
+    elementwise = true,
+    refuses = Refusal::Nothing,
     summary = "The complex conjugate of each element.",
 );
 
@@ -57,6 +63,8 @@ register_op!(
     outputs = &["out: Tout"],
     attrs = &["T: {float, double} = DT_FLOAT", "Tout: {complex64, complex128} = DT_COMPLEX64"],
     shape = broadcast,
+    elementwise = true,
+    refuses = Refusal::Shapes,
     summary = "Complex numbers of real and imaginary parts, broadcast.",
 );
 

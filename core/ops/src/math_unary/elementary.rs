@@ -1,7 +1,7 @@
 //! Elementary functions that models of every kind use.
 
 use crate::shape::unchanged;
-use tenon_framework::register_op;
+use tenon_framework::{op::Refusal, register_op};
 
 const FLOATS: &str = "T: {bfloat16, half, float, double, complex64, complex128}";
 
@@ -12,6 +12,8 @@ register_op!(
     attrs =
         &["T: {bfloat16, half, float, double, int8, int16, int32, int64, complex64, complex128}"],
     shape = unchanged,
+    elementwise = true,
+    refuses = Refusal::Nothing,
     summary = "The negative of each element.",
 );
 
@@ -23,6 +25,8 @@ register_op!(
         "T: {bfloat16, half, float, double, int8, int16, int32, int64, uint8, uint16, uint32, uint64, complex64, complex128}"
     ],
     shape = unchanged,
+    elementwise = true,
+    refuses = Refusal::Nothing,
     summary = "The square of each element.",
 );
 
@@ -32,6 +36,8 @@ register_op!(
     outputs = &["y: T"],
     attrs = &[FLOATS],
     shape = unchanged,
+    elementwise = true,
+    refuses = Refusal::Nothing,
     summary = "The square root of each element.",
 );
 
@@ -41,6 +47,8 @@ register_op!(
     outputs = &["y: T"],
     attrs = &[FLOATS],
     shape = unchanged,
+    elementwise = true,
+    refuses = Refusal::Nothing,
     summary = "The reciprocal of the square root of each element.",
 );
 
@@ -50,6 +58,8 @@ register_op!(
     outputs = &["y: T"],
     attrs = &[FLOATS],
     shape = unchanged,
+    elementwise = true,
+    refuses = Refusal::Nothing,
     summary = "The exponential of each element.",
 );
 
@@ -59,6 +69,8 @@ register_op!(
     outputs = &["y: T"],
     attrs = &[FLOATS],
     shape = unchanged,
+    elementwise = true,
+    refuses = Refusal::Nothing,
     summary = "The natural logarithm of each element.",
 );
 
@@ -68,6 +80,8 @@ register_op!(
     outputs = &["y: T"],
     attrs = &[FLOATS],
     shape = unchanged,
+    elementwise = true,
+    refuses = Refusal::Nothing,
     summary = "The hyperbolic tangent of each element.",
 );
 
@@ -77,6 +91,8 @@ register_op!(
     outputs = &["y: T"],
     attrs = &[FLOATS],
     shape = unchanged,
+    elementwise = true,
+    refuses = Refusal::Nothing,
     summary = "1 / (1 + exp(-x)) of each element.",
 );
 

@@ -1,7 +1,7 @@
 //! Signs, reciprocals, and the rest of the elementary functions.
 
 use crate::shape::unchanged;
-use tenon_framework::register_op;
+use tenon_framework::{op::Refusal, register_op};
 
 register_op!(
     "Abs",
@@ -9,6 +9,8 @@ register_op!(
     outputs = &["y: T"],
     attrs = &["T: {bfloat16, half, float, double, int8, int16, int32, int64}"],
     shape = unchanged,
+    elementwise = true,
+    refuses = Refusal::Nothing,
     summary = "The absolute value of each element; that of the least integer is itself.",
 );
 
@@ -19,6 +21,8 @@ register_op!(
     attrs =
         &["T: {bfloat16, half, float, double, int8, int16, int32, int64, complex64, complex128}"],
     shape = unchanged,
+    elementwise = true,
+    refuses = Refusal::Nothing,
     summary = "-1, 0 or 1 as each element is below, at or above zero; z / |z| of complex numbers.",
 );
 
@@ -29,6 +33,8 @@ register_op!(
     attrs =
         &["T: {bfloat16, half, float, double, int8, int16, int32, int64, complex64, complex128}"],
     shape = unchanged,
+    elementwise = true,
+    refuses = Refusal::Nothing,
     summary = "1 / x of each element.",
 );
 
@@ -39,6 +45,8 @@ register_op!(
     attrs =
         &["T: {bfloat16, half, float, double, int8, int16, int32, int64, complex64, complex128}"],
     shape = unchanged,
+    elementwise = true,
+    refuses = Refusal::Nothing,
     summary = "1 / x of each element; the older name of Reciprocal.",
 );
 
@@ -48,6 +56,8 @@ register_op!(
     outputs = &["y: T"],
     attrs = &["T: {bfloat16, half, float, double, complex64, complex128}"],
     shape = unchanged,
+    elementwise = true,
+    refuses = Refusal::Nothing,
     summary = "exp(x) - 1 of each element, without cancellation near zero.",
 );
 
@@ -57,6 +67,8 @@ register_op!(
     outputs = &["y: T"],
     attrs = &["T: {bfloat16, half, float, double, complex64, complex128}"],
     shape = unchanged,
+    elementwise = true,
+    refuses = Refusal::Nothing,
     summary = "log(1 + x) of each element, without cancellation near zero.",
 );
 
@@ -66,6 +78,8 @@ register_op!(
     outputs = &["y: T"],
     attrs = &["T: {bfloat16, half, float, double, complex64, complex128}"],
     shape = unchanged,
+    elementwise = true,
+    refuses = Refusal::Nothing,
     summary = "The sine of each element, an angle in radians.",
 );
 
@@ -75,6 +89,8 @@ register_op!(
     outputs = &["y: T"],
     attrs = &["T: {bfloat16, half, float, double, complex64, complex128}"],
     shape = unchanged,
+    elementwise = true,
+    refuses = Refusal::Nothing,
     summary = "The cosine of each element, an angle in radians.",
 );
 
@@ -84,6 +100,8 @@ register_op!(
     outputs = &["y: T"],
     attrs = &["T: {bfloat16, half, float, double, complex64, complex128}"],
     shape = unchanged,
+    elementwise = true,
+    refuses = Refusal::Nothing,
     summary = "The tangent of each element, an angle in radians.",
 );
 
@@ -93,6 +111,8 @@ register_op!(
     outputs = &["y: T"],
     attrs = &["T: {bfloat16, half, float, double, complex64, complex128}"],
     shape = unchanged,
+    elementwise = true,
+    refuses = Refusal::Nothing,
     summary = "The arc sine of each element.",
 );
 
@@ -102,6 +122,8 @@ register_op!(
     outputs = &["y: T"],
     attrs = &["T: {bfloat16, half, float, double, complex64, complex128}"],
     shape = unchanged,
+    elementwise = true,
+    refuses = Refusal::Nothing,
     summary = "The arc cosine of each element.",
 );
 
@@ -111,6 +133,8 @@ register_op!(
     outputs = &["y: T"],
     attrs = &["T: {bfloat16, half, float, double, complex64, complex128}"],
     shape = unchanged,
+    elementwise = true,
+    refuses = Refusal::Nothing,
     summary = "The arc tangent of each element.",
 );
 
@@ -120,6 +144,8 @@ register_op!(
     outputs = &["y: T"],
     attrs = &["T: {bfloat16, half, float, double, complex64, complex128}"],
     shape = unchanged,
+    elementwise = true,
+    refuses = Refusal::Nothing,
     summary = "The hyperbolic sine of each element.",
 );
 
@@ -129,6 +155,8 @@ register_op!(
     outputs = &["y: T"],
     attrs = &["T: {bfloat16, half, float, double, complex64, complex128}"],
     shape = unchanged,
+    elementwise = true,
+    refuses = Refusal::Nothing,
     summary = "The hyperbolic cosine of each element.",
 );
 
@@ -138,6 +166,8 @@ register_op!(
     outputs = &["y: T"],
     attrs = &["T: {bfloat16, half, float, double, complex64, complex128}"],
     shape = unchanged,
+    elementwise = true,
+    refuses = Refusal::Nothing,
     summary = "The inverse hyperbolic sine of each element.",
 );
 
@@ -147,6 +177,8 @@ register_op!(
     outputs = &["y: T"],
     attrs = &["T: {bfloat16, half, float, double, complex64, complex128}"],
     shape = unchanged,
+    elementwise = true,
+    refuses = Refusal::Nothing,
     summary = "The inverse hyperbolic cosine of each element.",
 );
 
@@ -156,6 +188,8 @@ register_op!(
     outputs = &["y: T"],
     attrs = &["T: {bfloat16, half, float, double, complex64, complex128}"],
     shape = unchanged,
+    elementwise = true,
+    refuses = Refusal::Nothing,
     summary = "The inverse hyperbolic tangent of each element.",
 );
 

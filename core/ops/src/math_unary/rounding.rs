@@ -1,7 +1,10 @@
 //! Rounding, predicates, and functions of bits.
 
 use crate::shape::unchanged;
-use tenon_framework::register_op;
+use tenon_framework::{
+    op::{GradientRule, Refusal},
+    register_op,
+};
 
 register_op!(
     "Floor",
@@ -9,6 +12,8 @@ register_op!(
     outputs = &["y: T"],
     attrs = &["T: {bfloat16, half, float, double}"],
     shape = unchanged,
+    elementwise = true,
+    refuses = Refusal::Nothing,
     summary = "The largest whole number that is not above each element.",
 );
 
@@ -18,6 +23,8 @@ register_op!(
     outputs = &["y: T"],
     attrs = &["T: {bfloat16, half, float, double}"],
     shape = unchanged,
+    elementwise = true,
+    refuses = Refusal::Nothing,
     summary = "The smallest whole number that is not below each element.",
 );
 
@@ -28,6 +35,8 @@ register_op!(
     attrs =
         &["T: {bfloat16, half, float, double, int8, int16, int32, int64, complex64, complex128}"],
     shape = unchanged,
+    elementwise = true,
+    refuses = Refusal::Nothing,
     summary = "The nearest whole number, of two equally near ones the even one.",
 );
 
@@ -37,6 +46,8 @@ register_op!(
     outputs = &["y: T"],
     attrs = &["T: {bfloat16, half, float, double}"],
     shape = unchanged,
+    elementwise = true,
+    refuses = Refusal::Nothing,
     summary = "The nearest whole number, of two equally near ones the even one.",
 );
 
@@ -46,6 +57,8 @@ register_op!(
     outputs = &["y: bool"],
     attrs = &["T: {bfloat16, half, float, double}"],
     shape = unchanged,
+    elementwise = true,
+    refuses = Refusal::Nothing,
     summary = "Whether each element is NaN.",
 );
 
@@ -55,6 +68,8 @@ register_op!(
     outputs = &["y: bool"],
     attrs = &["T: {bfloat16, half, float, double}"],
     shape = unchanged,
+    elementwise = true,
+    refuses = Refusal::Nothing,
     summary = "Whether each element is infinite.",
 );
 
@@ -64,6 +79,8 @@ register_op!(
     outputs = &["y: bool"],
     attrs = &["T: {bfloat16, half, float, double}"],
     shape = unchanged,
+    elementwise = true,
+    refuses = Refusal::Nothing,
     summary = "Whether each element is neither NaN nor infinite.",
 );
 
@@ -73,6 +90,9 @@ register_op!(
     outputs = &["y: bool"],
     attrs = &[],
     shape = unchanged,
+    elementwise = true,
+    refuses = Refusal::Nothing,
+    gradient = GradientRule::None,
     summary = "The negation of each element.",
 );
 
@@ -82,6 +102,9 @@ register_op!(
     outputs = &["y: T"],
     attrs = &["T: {int8, int16, int32, int64, uint8, uint16, uint32, uint64}"],
     shape = unchanged,
+    elementwise = true,
+    refuses = Refusal::Nothing,
+    gradient = GradientRule::None,
     summary = "Every bit of each element flipped.",
 );
 
@@ -91,6 +114,7 @@ register_op!(
     outputs = &["y: uint8"],
     attrs = &["T: {int8, int16, int32, int64, uint8, uint16, uint32, uint64}"],
     shape = unchanged,
+    gradient = GradientRule::None,
     summary = "How many bits of each element are set.",
 );
 

@@ -1,7 +1,7 @@
 //! Special functions.
 
 use crate::shape::unchanged;
-use tenon_framework::register_op;
+use tenon_framework::{op::Refusal, register_op};
 
 register_op!(
     "Erf",
@@ -9,6 +9,8 @@ register_op!(
     outputs = &["y: T"],
     attrs = &["T: {bfloat16, half, float, double}"],
     shape = unchanged,
+    elementwise = true,
+    refuses = Refusal::Nothing,
     summary = "The error function of each element.",
 );
 
@@ -18,6 +20,8 @@ register_op!(
     outputs = &["y: T"],
     attrs = &["T: {bfloat16, half, float, double}"],
     shape = unchanged,
+    elementwise = true,
+    refuses = Refusal::Nothing,
     summary = "1 - erf(x) of each element, without cancellation.",
 );
 
@@ -45,6 +49,8 @@ register_op!(
     outputs = &["y: T"],
     attrs = &["T: {bfloat16, half, float, double}"],
     shape = unchanged,
+    elementwise = true,
+    refuses = Refusal::Nothing,
     summary = "The logarithm of the absolute value of the gamma function.",
 );
 
@@ -54,6 +60,8 @@ register_op!(
     outputs = &["y: T"],
     attrs = &["T: {bfloat16, half, float, double}"],
     shape = unchanged,
+    elementwise = true,
+    refuses = Refusal::Nothing,
     summary = "The derivative of the logarithm of the gamma function.",
 );
 

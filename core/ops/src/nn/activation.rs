@@ -3,6 +3,7 @@
 use crate::shape::{input_of_rank_at_least, unchanged};
 use tenon_framework::{
     author::{ShapeContext, ShapeResult},
+    op::Refusal,
     register_op,
 };
 
@@ -12,6 +13,8 @@ register_op!(
     outputs = &["activations: T"],
     attrs = &["T: {realnumbertype, qint8}"],
     shape = unchanged,
+    elementwise = true,
+    refuses = Refusal::Nothing,
     summary = "The greater of 0 and each element.",
 );
 
@@ -21,6 +24,8 @@ register_op!(
     outputs = &["activations: T"],
     attrs = &["T: realnumbertype"],
     shape = unchanged,
+    elementwise = true,
+    refuses = Refusal::Nothing,
     summary = "Each element clamped to 0 and 6.",
 );
 
@@ -44,6 +49,8 @@ register_op!(
     outputs = &["activations: T"],
     attrs = &["T: {half, bfloat16, float, double}"],
     shape = unchanged,
+    elementwise = true,
+    refuses = Refusal::Nothing,
     summary = "e^x - 1 of what is below 0, all else as it is.",
 );
 
@@ -53,6 +60,8 @@ register_op!(
     outputs = &["activations: T"],
     attrs = &["T: {half, bfloat16, float, double}"],
     shape = unchanged,
+    elementwise = true,
+    refuses = Refusal::Nothing,
     summary = "A scaled `Elu`, whose constants keep mean 0 and variance 1 from layer to layer.",
 );
 
@@ -63,6 +72,8 @@ register_op!(
     attrs =
         &["alpha: float = 0.20000000298023224", "T: {half, bfloat16, float, double} = DT_FLOAT"],
     shape = unchanged,
+    elementwise = true,
+    refuses = Refusal::Nothing,
     summary = "Each element, times alpha where it is not above 0.",
 );
 
@@ -72,6 +83,8 @@ register_op!(
     outputs = &["activations: T"],
     attrs = &["T: {half, bfloat16, float, double}"],
     shape = unchanged,
+    elementwise = true,
+    refuses = Refusal::Nothing,
     summary = "ln(1 + e^x).",
 );
 
@@ -81,6 +94,8 @@ register_op!(
     outputs = &["activations: T"],
     attrs = &["T: {half, bfloat16, float, double}"],
     shape = unchanged,
+    elementwise = true,
+    refuses = Refusal::Nothing,
     summary = "x / (1 + |x|).",
 );
 

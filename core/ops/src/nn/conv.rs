@@ -12,6 +12,7 @@ use tenon_framework::{
         Conv2dGeometry, Conv2dParams, Conv3dGeometry, DataFormat, Dilation2dGeometry,
         Dilation2dParams, GeometryError, check_windows,
     },
+    op::Refusal,
     register_op,
 };
 
@@ -61,6 +62,8 @@ register_op!(
         DILATIONS,
     ],
     shape = conv2d,
+    images = true,
+    refuses = Refusal::Shapes,
     summary = "A two-dimensional convolution.",
     cases = CONVOLUTIONS,
     bench = &[
@@ -83,6 +86,8 @@ register_op!(
         DILATIONS,
     ],
     shape = depthwise,
+    images = true,
+    refuses = Refusal::Shapes,
     summary = "A two-dimensional convolution of each channel by itself.",
     cases = DEPTHWISE,
     bench = &[

@@ -6,6 +6,7 @@ use tenon_framework::{
     KernelError,
     author::{ShapeContext, ShapeHandle, ShapeResult},
     geometry::{ChannelSplit, DataFormat},
+    op::Refusal,
     register_op,
 };
 
@@ -15,6 +16,8 @@ register_op!(
     outputs = &["output: T"],
     attrs = &["T: numbertype", FORMAT],
     shape = bias_add,
+    images = true,
+    refuses = Refusal::Shapes,
     summary = "Adds a vector to the channels.",
     bench =
         &["rows; value: [128, 768]; bias: [768]", "images; value: [1, 56, 56, 256]; bias: [256]",],
@@ -40,6 +43,8 @@ register_op!(
         "is_training: bool = true",
     ],
     shape = batch_norm,
+    images = true,
+    refuses = Refusal::Shapes,
     summary = "Normalises each channel by its mean and variance, then scales and shifts it.",
     // A scale that overflows with the deviation is an infinity, or none where another order of factors is taken.
     cases = &[

@@ -10,6 +10,7 @@ use tenon_framework::{
     geometry::{
         DataFormat, GeometryError, Pool2dGeometry, Pool2dParams, Pool3dGeometry, check_windows,
     },
+    op::Refusal,
     register_op,
 };
 
@@ -26,6 +27,8 @@ register_op!(
         "data_format: {'NHWC', 'NCHW', 'NCHW_VECT_C'} = 'NHWC'",
     ],
     shape = max_pool,
+    images = true,
+    refuses = Refusal::Shapes,
     summary = "The greatest element of each window.",
     cases = &[
         "plain; ksize in {[1, 2, 2, 1], [1, 3, 2, 1], [1, 1, 1, 1]}; \
@@ -56,6 +59,8 @@ register_op!(
         "T: {half, bfloat16, float, double}",
     ],
     shape = avg_pool,
+    images = true,
+    refuses = Refusal::Shapes,
     summary = "The arithmetic mean of each window.",
     cases = &[
         "plain; ksize in {[1, 2, 2, 1], [1, 3, 2, 1], [1, 1, 1, 1]}; \

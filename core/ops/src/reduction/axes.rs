@@ -4,6 +4,7 @@ use crate::shape::{constant_integer, dims_of, input_of_rank, scalar_or_vector, w
 use tenon_framework::{
     author::{Dim, ShapeContext, ShapeResult},
     geometry::{AxisSet, normalize_axis, reduce_dims},
+    op::{GradientRule, Refusal},
     register_op,
 };
 
@@ -16,6 +17,8 @@ register_op!(
     outputs = &["output: T"],
     attrs = &[KEEP, "T: numbertype", AXES],
     shape = reduce,
+    refuses = Refusal::Axes,
+    deciding = &[1],
     summary = "The sum over some dimensions.",
     bench = &["rows; n in {64, 1024}; input: [n, n]; reduction_indices: [1] values(1)",],
 );
@@ -26,6 +29,8 @@ register_op!(
     outputs = &["output: T"],
     attrs = &[KEEP, "T: numbertype", AXES],
     shape = reduce,
+    refuses = Refusal::Axes,
+    deciding = &[1],
     summary = "The arithmetic mean over some dimensions.",
     bench = &["rows; n in {64, 1024}; input: [n, n]; reduction_indices: [1] values(1)",],
 );
@@ -36,6 +41,8 @@ register_op!(
     outputs = &["output: T"],
     attrs = &[KEEP, "T: {realnumbertype, quantizedtype}", AXES],
     shape = reduce,
+    refuses = Refusal::Axes,
+    deciding = &[1],
     summary = "The greatest element over some dimensions.",
     bench = &["rows; n in {64, 1024}; input: [n, n]; reduction_indices: [1] values(1)",],
 );
@@ -46,6 +53,8 @@ register_op!(
     outputs = &["output: T"],
     attrs = &[KEEP, "T: numbertype", AXES],
     shape = reduce,
+    refuses = Refusal::Axes,
+    deciding = &[1],
     summary = "The product over some dimensions.",
     bench = &["rows; n in {64, 1024}; input: [n, n]; reduction_indices: [1] values(1)",],
 );
@@ -56,6 +65,8 @@ register_op!(
     outputs = &["output: T"],
     attrs = &[KEEP, "T: {realnumbertype, quantizedtype}", AXES],
     shape = reduce,
+    refuses = Refusal::Axes,
+    deciding = &[1],
     summary = "The least element over some dimensions.",
     bench = &["rows; n in {64, 1024}; input: [n, n]; reduction_indices: [1] values(1)",],
 );
@@ -75,6 +86,8 @@ register_op!(
     outputs = &["output: bool"],
     attrs = &[KEEP, AXES],
     shape = reduce,
+    refuses = Refusal::Axes,
+    deciding = &[1],
     summary = "Whether every element over some dimensions is true.",
 );
 
@@ -84,6 +97,8 @@ register_op!(
     outputs = &["output: bool"],
     attrs = &[KEEP, AXES],
     shape = reduce,
+    refuses = Refusal::Axes,
+    deciding = &[1],
     summary = "Whether an element over some dimensions is true.",
 );
 
@@ -97,6 +112,7 @@ register_op!(
         "output_type: {int16, uint16, int32, int64} = DT_INT64",
     ],
     shape = arg,
+    gradient = GradientRule::None,
     summary = "The position of the greatest element along a dimension; the first of equal ones.",
     bench = &["classes; input: [128, 1000]; dimension: [] values(1)",],
 );
@@ -111,6 +127,7 @@ register_op!(
         "output_type: {int32, int64} = DT_INT64",
     ],
     shape = arg,
+    gradient = GradientRule::None,
     summary = "The position of the least element along a dimension; the first of equal ones.",
     bench = &["classes; input: [128, 1000]; dimension: [] values(1)",],
 );

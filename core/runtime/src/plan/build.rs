@@ -266,6 +266,7 @@ impl<'p> Builder<'p> {
             calls: AtomicU64::new(0),
             runs,
             stream: NodeStream::default(),
+            merges: node.control_flow() == ControlFlow::Merge,
         })
     }
 
@@ -376,7 +377,7 @@ impl<'p> Builder<'p> {
         let successors = Span { start, end: self.successors.len() as u32 };
         let start = self.counted.len() as u32;
         // A `Merge` reads one of its inputs, which the executor sees as it runs.
-        let reads = ControlFlow::of(&node.info.op) != ControlFlow::Merge;
+        let reads = !node.merges;
         let inputs = node.inputs.iter().copied();
         let counted_inputs: Vec<u32> =
             inputs.filter(|&input| reads && self.is_counted(input)).collect();

@@ -3,7 +3,7 @@
 use super::{Context, placed::Placed};
 use crate::{
     error::RuntimeError,
-    kernels::{Site, can_be_measured, is_built_in, times},
+    kernels::{Site, can_be_measured, times},
 };
 use std::sync::Arc;
 use tenon_framework::{
@@ -72,7 +72,7 @@ impl DeviceView for Devices<'_> {
     }
 
     fn has_kernel(&self, node: NodeQuery<'_>, device_type: &str) -> Result<(), String> {
-        if is_built_in(node.op) {
+        if node.is_built_in {
             return Ok(());
         }
         let any = &mut |_: &Arc<KernelDef>| SupportAnswer::Yes;
@@ -97,7 +97,7 @@ impl DeviceView for Devices<'_> {
         let Some(device) = self.local.get(device) else {
             return Err(format!("there is no device {device}"));
         };
-        if is_built_in(&node.op.name) {
+        if node.op.is_built_in() {
             return Ok(());
         }
         let (op, attrs) = (&node.op.name, node.attrs.attrs());
@@ -227,7 +227,7 @@ pub(super) fn choose(
     id: NodeId,
 ) -> Result<Option<KernelChoice>, RuntimeError> {
     let node = placed.graph.node(id);
-    if is_built_in(&node.op.name) {
+    if node.op.is_built_in() {
         return Ok(None);
     }
     let device = placed.device(id);

@@ -1,9 +1,7 @@
 //! `explain`: why a node runs where and as it does.
 
 use super::{Context, choice::explain_node, optimize::optimized_step, placed::Placed};
-use crate::{
-    error::RuntimeError, kernels::is_built_in, options::CallableOptions, patience::Patience,
-};
+use crate::{error::RuntimeError, options::CallableOptions, patience::Patience};
 use std::collections::HashMap;
 use tenon_framework::{device::base::DeviceBase, registry::Explanation, text::cut};
 use tenon_graph::{Graph, NodeId, Output};
@@ -43,7 +41,7 @@ pub(crate) fn explain(
     // Placeholders count as fed, so that a graph can be explained without its feeds.
     let feeds: Vec<Output> = graph
         .nodes()
-        .filter(|(_, node)| node.op.name == "Placeholder")
+        .filter(|(_, node)| node.op.facts().placeholder)
         .map(|(id, _)| Output::new(id, 0))
         .collect();
     let placed = Placed::new(context, &feeds, &[], &running, &Patience::default())?;
@@ -87,7 +85,7 @@ pub(crate) fn explain_made(
         .collect();
     let made = placed.sub.order.iter().filter(|&&id| {
         let node = placed.graph.node(id);
-        node.op.name != "Const" && written.get(&*node.name) != Some(&&*node.op.name)
+        !node.op.is_constant() && written.get(&*node.name) != Some(&&*node.op.name)
     });
     Ok(made.filter_map(|&id| explained(&placed, id)).collect())
 }
@@ -101,7 +99,7 @@ fn explained(placed: &Placed<'_>, id: NodeId) -> Option<NodeExplanation> {
         device: placed.device(id).name().to_string(),
         placement: at.reason.to_string(),
         passed_over: at.passed_over.clone(),
-        kernels: (!is_built_in(&node.op.name)).then(|| explain_node(placed, id, false)),
+        kernels: (!node.op.is_built_in()).then(|| explain_node(placed, id, false)),
         blocked: None,
     })
 }

@@ -121,7 +121,7 @@ pub(crate) fn simplified<R>(
     let mut fetches = named.collect::<Result<Vec<Output>, RuntimeError>>()?;
     if fetches.is_empty() {
         fetches = unused;
-        fetches.retain(|fetch| context.version.graph.node(fetch.node).op.name != "Const");
+        fetches.retain(|fetch| !context.version.graph.node(fetch.node).op.is_constant());
     }
     let placed = Placed::new(context, &feeds, &fetches, &[], &Patience::default())?;
     let late = "the single nodes are asked for";
@@ -173,7 +173,7 @@ fn whole(graph: &Graph, registry: &Registry) -> Result<Named, RuntimeError> {
     let mut named = Named { feeds: Vec::new(), fetches: Vec::new(), targets: Vec::new() };
     for (id, node) in graph.nodes().filter(runs) {
         let is_value = node.outputs().first().is_some_and(|dtype| !dtype.is_ref());
-        if matches!(node.op.name.as_str(), "Placeholder" | "PlaceholderV2") {
+        if node.op.facts().placeholder {
             named.feeds.push(Output::new(id, 0));
         } else if !used[id.index()] && is_value {
             named.fetches.push(Output::new(id, 0));

@@ -10,6 +10,7 @@ mod attributes;
 mod compute;
 mod create;
 mod elements;
+mod facts;
 mod kept;
 mod outputs;
 mod references;

@@ -13,7 +13,7 @@ register_op!(
     summary = "a plus b, of the same shape.",
 );
 
-fn sum(c: &ComputeContext<'_>) -> Result<(), KernelError> {
+pub(crate) fn sum(c: &ComputeContext<'_>) -> Result<(), KernelError> {
     let (a, b) = (c.input::<f32>(0)?, c.input::<f32>(1)?);
     if a.dims != b.dims {
         return Err(KernelError::invalid_argument(format!(

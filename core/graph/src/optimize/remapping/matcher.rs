@@ -9,6 +9,7 @@ use std::collections::HashMap;
 use tenon_framework::{
     attr::{AttrList, AttrValue},
     fusion::{Call, Expr, FusionDef, Term, Value},
+    op::Symmetry,
 };
 
 /// What a name of a pattern stands for.
@@ -115,7 +116,7 @@ impl Matcher<'_, '_> {
         let inputs = &self.draft.node(id).inputs;
         if call.args.len() == 2
             && let &[x, y] = &inputs[..]
-            && commutes(&self.draft.node(id).op.name)
+            && self.draft.node(id).op.facts().symmetry != Symmetry::None
         {
             // One order, and where that does not fit, the other.
             let mut swapped = found.clone();
@@ -158,10 +159,6 @@ impl Matcher<'_, '_> {
         };
         matches!(expr.term, Term::Number(_)) || expr.name.as_ref().is_some_and(is_taken)
     }
-}
-
-fn commutes(op: &str) -> bool {
-    matches!(op, "Add" | "AddV2" | "Mul" | "Maximum" | "Minimum" | "SquaredDifference")
 }
 
 /// Takes a value under a name, or compares it with what was taken.

@@ -2,13 +2,16 @@
 
 use crate::{
     error::LoadError,
-    isolate::definition::{BenchWire, Definition, KernelWire, KnobWire, OpWire, SourceWire},
+    isolate::definition::{
+        BenchWire, Definition, FactsWire, KernelWire, KnobWire, OpWire, SourceWire,
+    },
     loader::{self, Library},
 };
 use std::{slice, sync::Arc};
 use tenon_abi::{
-    Code, DeviceTypeDef, ExtBench, ExtCases, ExtCost, ExtHeader, KernelDef, KernelTable, KnobDef,
-    OpDef, Registrar, RegistrarTable, Source, Str, Strs, ext_tags, find_ext, kernel_flags,
+    Code, DeviceTypeDef, ExtBench, ExtCases, ExtCost, ExtFacts, ExtHeader, Facts, KernelDef,
+    KernelTable, KnobDef, OpDef, Registrar, RegistrarTable, Source, Str, Strs, ext_tags, find_ext,
+    kernel_flags,
 };
 use tenon_framework::{
     author::guard,
@@ -116,6 +119,7 @@ unsafe extern "C" fn op(registrar: *mut Registrar, op: *const OpDef) -> Code {
                 flops: text(link.flops),
                 bytes: text(link.bytes),
             });
+            let facts = link::<ExtFacts>(def.ext, ext_tags::FACTS);
             captured.definitions.push(Definition::Op(OpWire {
                 name: text(def.name),
                 flags: def.flags,
@@ -127,11 +131,20 @@ unsafe extern "C" fn op(registrar: *mut Registrar, op: *const OpDef) -> Code {
                 has_shape: def.shape.run.is_some(),
                 cases,
                 bench,
+                facts: facts.map(|link| facts_wire(&link.facts)),
                 source: source(&def.source),
             }));
             captured.ops.push(tenon_framework::op::OpDef::from_abi(op).ok().map(Arc::new));
         })
     }
+}
+
+fn facts_wire(facts: &Facts) -> FactsWire {
+    let Facts { flags, passed_input, passed_output, deciding_inputs, .. } = *facts;
+    let [role, value, refusal] = [facts.role.0, facts.value.0, facts.refusal.0];
+    let [symmetry, gradient] = [facts.symmetry.0, facts.gradient.0];
+    let numbers = [flags, role, value, refusal, symmetry, gradient, passed_input, passed_output];
+    (numbers, deciding_inputs)
 }
 
 unsafe extern "C" fn kernel(registrar: *mut Registrar, kernel: *const KernelDef) -> Code {

@@ -10,7 +10,7 @@ use crate::{
     },
 };
 use std::{collections::BTreeSet, sync::Arc};
-use tenon_framework::{Tensor, attr::AttrValue, device::base::LocalDevice};
+use tenon_framework::{Tensor, attr::AttrValue, device::base::LocalDevice, op::OpRole};
 use tenon_graph::{ControlFlow, FrameId, Frames, PartKind, PartNode, Partition};
 
 /// Compiles a partition with control flow: gives the plan of the step itself, with the others in it.
@@ -63,7 +63,12 @@ fn numbers(partition: &Partition) -> Result<Arc<[Tensor]>, RuntimeError> {
 }
 
 fn role_of(node: &PartNode) -> ControlFlow {
-    ControlFlow::of(&node.op)
+    node.control_flow()
+}
+
+/// Whether a node runs even if all that it waits for is dead.
+fn is_trigger(node: &PartNode) -> bool {
+    matches!(&node.kind, PartKind::Op(op) if op.def.facts().role == OpRole::Trigger)
 }
 
 /// Where each node of the partition is in the plans of the frames.
@@ -117,7 +122,7 @@ impl<'p> Wiring<'p> {
     fn role(&self, at: usize) -> Role {
         let node = &self.partition.nodes[at];
         match role_of(node) {
-            ControlFlow::No if node.op == "ControlTrigger" => Role::Trigger,
+            ControlFlow::No if is_trigger(node) => Role::Trigger,
             ControlFlow::No => Role::Plain,
             ControlFlow::Switch => Role::Switch,
             ControlFlow::Merge => Role::Merge,

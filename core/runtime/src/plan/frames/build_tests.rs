@@ -1,16 +1,36 @@
 //! Each plan is built from the nodes of its own frame: all plans together look at each node once or twice.
 
 use super::{Member, Wiring};
-use tenon_framework::{device::DeviceName, op::Signature};
-use tenon_graph::{Edge, FrameId, PartKind, PartNode, Partition};
+use std::sync::Arc;
+use tenon_framework::{
+    attr::AttrMap,
+    attr_view::AttrTable,
+    device::DeviceName,
+    op::{OpDef, OpFacts, OpRole, Signature},
+};
+use tenon_graph::{Edge, FrameId, PartKind, PartNode, PartOp, Partition};
 
-/// A node whose kind is not asked for.
-fn node(op: &str, at: u32, frame: FrameId, gives_to: FrameId) -> PartNode {
+/// What a node of this role runs.
+fn kind(role: OpRole) -> PartKind {
+    let attrs = ["T: type", "frame_name: string", "is_constant: bool", "parallel_iterations: int"];
+    let mut def = OpDef::from_spec("Some", &["x: T"], &["y: T"], &attrs).unwrap();
+    def.set_facts(OpFacts { role, ..OpFacts::NONE }).unwrap();
+    PartKind::Op(Box::new(PartOp {
+        def: Arc::new(def),
+        attrs: Arc::new(AttrTable::new(AttrMap::new())),
+        input_shapes: Vec::new(),
+        constants: Vec::new(),
+        keys: Vec::new(),
+        kernel: None,
+    }))
+}
+
+fn node(role: OpRole, at: u32, frame: FrameId, gives_to: FrameId) -> PartNode {
     let inputs = at.checked_sub(1).map(|before| Edge { node: before, output: 0 });
     PartNode {
         name: format!("n{at}"),
-        op: op.to_owned(),
-        kind: PartKind::Feed { index: 0 },
+        op: "Some".to_owned(),
+        kind: kind(role),
         inputs: inputs.into_iter().collect(),
         control_inputs: Vec::new(),
         signature: Signature::default(),
@@ -25,10 +45,10 @@ fn node(op: &str, at: u32, frame: FrameId, gives_to: FrameId) -> PartNode {
 /// So many frames, one in the other or one after the other: each is entered, has a node inside, and is left.
 fn frames(count: u32, nested: bool) -> Partition {
     let around = |frame: u32| FrameId(if nested { frame - 1 } else { 0 });
-    let mut steps: Vec<(&str, FrameId, FrameId)> = Vec::new();
-    let enter = |frame: u32| ("Enter", around(frame), FrameId(frame));
-    let exit = |frame: u32| ("Exit", FrameId(frame), around(frame));
-    let inside = |frame: u32| ("Relu", FrameId(frame), FrameId(frame));
+    let mut steps: Vec<(OpRole, FrameId, FrameId)> = Vec::new();
+    let enter = |frame: u32| (OpRole::Enter, around(frame), FrameId(frame));
+    let exit = |frame: u32| (OpRole::Exit, FrameId(frame), around(frame));
+    let inside = |frame: u32| (OpRole::Kernel, FrameId(frame), FrameId(frame));
     if nested {
         steps.extend((1..=count).flat_map(|frame| [enter(frame), inside(frame)]));
         steps.extend((1..=count).rev().map(exit));
@@ -36,7 +56,7 @@ fn frames(count: u32, nested: bool) -> Partition {
         steps.extend((1..=count).flat_map(|frame| [enter(frame), inside(frame), exit(frame)]));
     }
     let nodes = steps.iter().zip(0..);
-    let nodes = nodes.map(|(&(op, runs_in, gives_to), at)| node(op, at, runs_in, gives_to));
+    let nodes = nodes.map(|(&(role, runs_in, gives_to), at)| node(role, at, runs_in, gives_to));
     let device = DeviceName::local("CPU", 0);
     let nodes = nodes.collect();
     Partition { device, nodes, has_control_flow: true }

@@ -8,7 +8,8 @@ use crate::{
     NodeId, Output,
     optimize::{
         Draft, NewNode,
-        fallible::{fits_open, is_permutation, may_fail, permutes},
+        fallible::may_fail,
+        rewrites::failures::{fits_open, is_permutation, permutes},
     },
 };
 use tenon_framework::{DType, Tensor};

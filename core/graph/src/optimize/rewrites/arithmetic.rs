@@ -8,9 +8,10 @@
 //!
 //! A rule that takes a node away looks at whether it may fail; what it reads and may fail stays in the draft.
 
-use super::constant_folding::constant;
-use super::{Draft, NewNode, Pass, PassError};
-use crate::{NodeId, Output};
+use crate::{
+    NodeId, Output, made,
+    optimize::{Draft, NewNode, Pass, PassError, constant_folding::constant},
+};
 use std::collections::HashSet;
 use tenon_framework::Tensor;
 
@@ -22,7 +23,7 @@ mod shapes;
 mod signs;
 
 /// Arithmetic simplification.
-pub(super) struct Arithmetic;
+pub(in crate::optimize) struct Arithmetic;
 
 /// What may stand in the place of a node.
 enum Simpler {
@@ -119,7 +120,7 @@ fn simplify(draft: &mut Draft<'_>, id: NodeId) -> bool {
 
 /// Lets `output`, which something upstream of the node gives, stand in for it.
 fn stand_in(draft: &mut Draft<'_>, id: NodeId, output: Output) -> bool {
-    let made = become_node(draft, id, NewNode::new("Identity").input(output));
+    let made = become_node(draft, id, NewNode::new(made::IDENTITY).input(output));
     made && draft.bypass(id, 0).is_ok()
 }
 

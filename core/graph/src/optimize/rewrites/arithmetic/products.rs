@@ -7,7 +7,7 @@ use super::{
 };
 use crate::{
     NodeId,
-    optimize::{Draft, NewNode, fallible::permutes},
+    optimize::{Draft, NewNode, rewrites::failures::permutes},
 };
 
 /// The attributes by which a product transposes its operands.

@@ -4,8 +4,10 @@
 //! scalars and vectors along the last dimensions are inputs as they are. A chain of fewer than two ops is left
 //! alone; one longer than a program may be is cut.
 
-use super::{Draft, NewNode, Pass, PassError};
-use crate::{NodeId, Output};
+use crate::{
+    NodeId, Output,
+    optimize::{Draft, NewNode, Pass, PassError},
+};
 use std::collections::HashMap;
 use tenon_framework::fused::{Instruction, MAX_INSTRUCTIONS, Operand, Program, ProgramOp};
 
@@ -15,7 +17,7 @@ const FUSED: &str = "_FusedElementwise";
 const MAX_INPUTS: usize = 8;
 
 /// Elementwise fusion.
-pub(super) struct ElementwiseFusion;
+pub(in crate::optimize) struct ElementwiseFusion;
 
 impl Pass for ElementwiseFusion {
     fn name(&self) -> &str {

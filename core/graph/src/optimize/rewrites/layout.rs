@@ -8,15 +8,17 @@
 //! Under its name a node gives the same values in the same order as before: what is computed in the other format
 //! is a node of its own.
 
-use super::{Draft, NewNode, Pass, PassError, constant_folding::constant};
-use crate::{NodeId, Output};
+use crate::{
+    Node, NodeId, Output,
+    optimize::{Draft, NewNode, Pass, PassError, constant_folding::constant},
+};
 use tenon_framework::{
     Tensor,
     attr::{AttrList, AttrMap, AttrValue},
 };
 
 /// Layout.
-pub(super) struct Layout;
+pub(in crate::optimize) struct Layout;
 
 /// Channels first, from channels last: dimension `at` is dimension `TO_FIRST[at]`.
 const TO_FIRST: [i32; 4] = [0, 3, 1, 2];
@@ -49,18 +51,10 @@ impl Pass for Layout {
     }
 }
 
-/// Whether an op has images as its first input and its output 0, in the format of `data_format`.
-fn is_sensitive(op: &str) -> bool {
-    matches!(
-        op,
-        "Conv2D" | "DepthwiseConv2dNative" | "MaxPool" | "AvgPool" | "FusedBatchNormV3" | "BiasAdd"
-    )
-}
-
 /// Computes a node in its device's format, where that is another one; whether it does.
 fn convert(draft: &mut Draft<'_>, id: NodeId) -> bool {
     let node = draft.node(id);
-    if !is_sensitive(&node.op.name) || !draft.is_rewritable(id) {
+    if !node.op.facts().images || !draft.is_rewritable(id) {
         return false;
     }
     let own = draft.attr(id, "data_format").and_then(|value| value.as_text()).map(str::to_owned);
@@ -154,39 +148,6 @@ fn permuted(attrs: &AttrMap, wanted: &str, to: [i32; 4]) -> AttrMap {
     attrs
 }
 
-/// Elementwise ops, which compute the same in any order of the dimensions.
-fn is_elementwise(op: &str) -> bool {
-    matches!(
-        op,
-        "Abs"
-            | "Add"
-            | "AddV2"
-            | "Ceil"
-            | "Elu"
-            | "Exp"
-            | "Floor"
-            | "Identity"
-            | "LeakyRelu"
-            | "Log"
-            | "Maximum"
-            | "Minimum"
-            | "Mul"
-            | "Neg"
-            | "RealDiv"
-            | "Relu"
-            | "Relu6"
-            | "Rsqrt"
-            | "Selu"
-            | "Sigmoid"
-            | "Softplus"
-            | "Sqrt"
-            | "Square"
-            | "SquaredDifference"
-            | "Sub"
-            | "Tanh"
-    )
-}
-
 /// What a transposition by a permutation that this pass makes reads, and its permutation.
 fn source_of_transpose(draft: &Draft<'_>, output: Output) -> Option<(Output, Output, Vec<i64>)> {
     let id = draft.source(output)?;
@@ -199,10 +160,16 @@ fn source_of_transpose(draft: &Draft<'_>, output: Output) -> Option<(Output, Out
     known.then(|| (node.inputs[0], node.inputs[1], perm))
 }
 
+/// Whether a node computes the same in any order of the dimensions.
+fn computes_in_any_order(node: &Node) -> bool {
+    let facts = node.op.facts();
+    facts.elementwise || (facts.is_identity() && node.inputs.len() == 1)
+}
+
 /// Computes an elementwise node before the transposition that all its images have in common.
 fn sink(draft: &mut Draft<'_>, id: NodeId) {
     let node = draft.node(id);
-    if !is_elementwise(&node.op.name) || !draft.is_rewritable(id) || draft.users(id).is_empty() {
+    if !computes_in_any_order(node) || !draft.is_rewritable(id) || draft.users(id).is_empty() {
         return;
     }
     let mut inputs = Vec::new();

@@ -27,30 +27,8 @@ pub(super) fn keeps_shape(draft: &Draft<'_>, id: NodeId, index: usize) -> bool {
         return true;
     }
     let mut others = draft.node(id).inputs.iter().enumerate().filter(|(at, _)| *at != index);
-    is_elementwise(&draft.node(id).op.name)
+    draft.node(id).op.facts().elementwise
         && others.all(|(_, other)| leaves_shape(draft, *other, input))
-}
-
-fn is_elementwise(op: &str) -> bool {
-    matches!(
-        op,
-        "Add"
-            | "AddV2"
-            | "Sub"
-            | "Mul"
-            | "Div"
-            | "RealDiv"
-            | "FloorDiv"
-            | "TruncateDiv"
-            | "LogicalAnd"
-            | "LogicalOr"
-            | "BitwiseAnd"
-            | "BitwiseOr"
-            | "BitwiseXor"
-            | "Maximum"
-            | "Minimum"
-            | "Pow"
-    )
 }
 
 /// The node that makes an input, where it is of this op and may be read through.

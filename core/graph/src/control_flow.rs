@@ -32,7 +32,7 @@ impl ControlFlow {
             OpRole::NextIteration => ControlFlow::NextIteration,
             OpRole::LoopCond => ControlFlow::LoopCond,
             OpRole::Kernel | OpRole::Order | OpRole::Trigger => ControlFlow::No,
-            OpRole::Arg | OpRole::Retval | OpRole::Send | OpRole::Recv => ControlFlow::No,
+            OpRole::Arg | OpRole::Retval | OpRole::Sender | OpRole::Receiver => ControlFlow::No,
         }
     }
 }

@@ -43,7 +43,7 @@ register_op!(
     ],
     shape = nothing_known,
     stateful = true,
-    role = OpRole::Send,
+    role = OpRole::Sender,
     checks = true,
     summary = "Hands a tensor to the rendezvous.",
 );
@@ -61,7 +61,7 @@ register_op!(
     ],
     shape = noted,
     stateful = true,
-    role = OpRole::Recv,
+    role = OpRole::Receiver,
     checks = true,
     summary = "Takes a tensor from the rendezvous.",
 );

@@ -83,9 +83,9 @@ numbered! {
         /// Takes result `index` of the step.
         Retval = RETVAL,
         /// Gives a tensor to the rendezvous.
-        Send = SEND,
+        Sender = SEND,
         /// Takes a tensor from the rendezvous.
-        Recv = RECV,
+        Receiver = RECV,
     }
 }
 

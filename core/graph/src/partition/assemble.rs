@@ -203,8 +203,8 @@ impl Assembler<'_> {
         Ok(match node.op.facts().role {
             OpRole::Arg => PartKind::Feed { index: index(node)? },
             OpRole::Retval => PartKind::Fetch { index: index(node)? },
-            OpRole::Send => PartKind::Send(self.transfer(node, node.inputs[0])?),
-            OpRole::Recv => PartKind::Recv(self.transfer(node, Output::new(id, 0))?),
+            OpRole::Sender => PartKind::Send(self.transfer(node, node.inputs[0])?),
+            OpRole::Receiver => PartKind::Recv(self.transfer(node, Output::new(id, 0))?),
             _ => PartKind::Op(Box::new((self.options.op)(id))),
         })
     }

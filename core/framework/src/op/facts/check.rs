@@ -153,11 +153,11 @@ fn check_role(checker: &Checker<'_>, role: OpRole) -> Result<(), OpError> {
             checker.tensors(1, 0)?;
             checker.attr("index", AttrKind::INT)
         }
-        OpRole::Send => {
+        OpRole::Sender => {
             checker.tensors(1, 0)?;
             checker.attr("tensor_name", AttrKind::STRING)
         }
-        OpRole::Recv => {
+        OpRole::Receiver => {
             checker.tensors(0, 1)?;
             checker.attr("tensor_name", AttrKind::STRING)
         }

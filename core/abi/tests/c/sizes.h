@@ -17,6 +17,7 @@ static void print_sizes(void)
     SIZE(TenonFacts);
     SIZE(TenonExtFacts);
     SIZE(TenonExtPass);
+    SIZE(TenonExtVariant);
     SIZE(TenonExtNative);
     SIZE(TenonExtNativeOf);
     SIZE(TenonExtTimers);

@@ -14,7 +14,7 @@ use tenon_framework::{
 /// The values of a plugin's knobs.
 ///
 /// # Ownership
-/// The boundary lends a pointer into the `Arc` and may count it: [`retain_entry`], [`release_entry`].
+/// The boundary lends a pointer into the `Arc` and may count it by `Host::retain_context` and `Host::release_context`.
 #[derive(Debug)]
 pub struct PluginContext {
     scope: String,

@@ -180,6 +180,25 @@ fn two_runtimes_of_a_process_have_knobs_of_their_own() {
     assert_eq!((accel_devices(&first), accel_devices(&second)), (1, 3));
 }
 
+#[test]
+fn a_knob_that_is_set_is_seen_by_what_is_opened_later() {
+    let _turn = turn();
+    let (runtime, other) =
+        (over(Language::Rust, Settings::default()), over(Language::C, Settings::default()));
+    let session =
+        |runtime: &Runtime, language| with_knobs(runtime, language, &[]).expect("no knobs");
+    let before = session(&runtime, Language::Rust);
+    assert_eq!(seen(&before, "running"), "true 42 0.5 hello");
+    runtime.plugins().set_knob("zoo_rust.answer", "6").expect("a knob");
+    runtime.plugins().set_knob("zoo_rust.answer", "7").expect("a knob");
+    assert_eq!(seen(&session(&runtime, Language::Rust), "running"), "true 7 0.5 hello");
+    assert_eq!(seen(&session(&other, Language::C), "running"), "true 42 0.5 hello");
+    for (knob, value) in [("zoo_rust.anser", "1"), ("zoo_rust.answer", "many")] {
+        assert!(runtime.plugins().set_knob(knob, value).is_err(), "{knob} = {value} is wrong");
+    }
+    assert_eq!(runtime.plugins().knobs().int("zoo_rust", "answer"), Some(7));
+}
+
 /// Kernels of several sessions are made at the same time, each on its own thread.
 #[test]
 fn sessions_that_compile_at_once_do_not_see_each_other() {

@@ -134,6 +134,11 @@ pub const CALL: &[Clause] = &[
 /// Clauses that one language alone can use, with the reason.
 pub const ONE_LANGUAGE: &[(&str, &str, &str)] = &[
     ("ZooPanic", "panics", "C has no panics"),
+    ("ZooParcelPack", "a variant that has a tensor", "the entries are those of C"),
+    ("ZooParcelUnpack", "the tensor of a variant", "the entries are those of C"),
+    ("ZooStepCount", "the container of a step", "a name that C makes as well"),
+    ("ZooVariableScatterAdd", "a shared lock, for an update", "the entry is that of C"),
+    ("ZooVariableGather", "a shared lock, to read", "the entry is that of C"),
     ("ZooCMask", "bools of any byte", "a bool in Rust is 0 or 1"),
     ("ZooCMaskLater", "bools of any byte, from a foreign thread", "a bool in Rust is 0 or 1"),
     ("ZooCMaskShared", "bytes returned as bools without a copy", "a bool in Rust is 0 or 1"),

@@ -78,49 +78,19 @@ const fn fnv_usize(mut hash: u64, value: usize) -> u64 {
     hash
 }
 
+mod links;
+
+use links::FACTS;
+pub use links::*;
+
 use crate::{
     AttrView, Call, CallServices, CopyRequest, Create, DeviceAttributes, DeviceTable,
-    DeviceTypeDef, Dims, Edge, ExtBench, ExtCapture, ExtCases, ExtCost, ExtFacts, ExtHeader,
-    ExtNative, ExtNativeOf, ExtPass, ExtTimers, ExtVariant, Facts, FuncView, Host, InPlace,
-    KernelDef, KernelTable, KnobDef, KnobValue, MemoryInfo, NativeHandles, Numerics, OpDef,
-    PassAttr, PassNode, PassTable, PluginV1, Range, RegistrarTable, ResourceElement, ResourceType,
-    ShapeTable, ShapeView, Slot, Source, StateTable, Step, Str, StringElement, StringTable, Strs,
-    TypeConstraint, VariantElement, VariantTable,
+    DeviceTypeDef, Dims, Edge, ExtHeader, FuncView, Host, InPlace, KernelDef, KernelTable, KnobDef,
+    KnobValue, MemoryInfo, NativeHandles, Numerics, OpDef, PassAttr, PassNode, PassTable, PluginV1,
+    Range, RegistrarTable, ResourceElement, ResourceType, ShapeTable, ShapeView, Slot, Source,
+    StateTable, Step, Str, StringElement, StringTable, Strs, TypeConstraint, VariantElement,
+    VariantTable,
 };
-
-/// Layout of [`ExtCases`], for its hash.
-pub const EXT_CASES: StructLayout = struct_layout!(ExtCases { header, cases });
-/// Layout of [`ExtBench`], for its hash.
-pub const EXT_BENCH: StructLayout = struct_layout!(ExtBench { header, calls, flops, bytes });
-const FACTS: StructLayout = struct_layout!(Facts {
-    flags,
-    role,
-    value,
-    refusal,
-    symmetry,
-    gradient,
-    passed_input,
-    passed_output,
-    deciding_inputs
-});
-/// Layout of [`ExtFacts`], for its hash.
-pub const EXT_FACTS: StructLayout = struct_layout!(ExtFacts { header, facts });
-/// Layout of [`ExtCost`], for its hash.
-pub const EXT_COST: StructLayout = struct_layout!(ExtCost { header, fixed_ns, per_element_ns });
-/// Layout of [`ExtPass`], for its hash.
-pub const EXT_PASS: StructLayout =
-    struct_layout!(ExtPass { header, name, help, run, source, late });
-/// Layout of [`ExtVariant`], for its hash.
-pub const EXT_VARIANT: StructLayout = struct_layout!(ExtVariant { header, table, source });
-/// Layout of [`ExtNative`], for its hash.
-pub const EXT_NATIVE: StructLayout = struct_layout!(ExtNative { header, api, device, stream });
-/// Layout of [`ExtNativeOf`], for its hash.
-pub const EXT_NATIVE_OF: StructLayout = struct_layout!(ExtNativeOf { header, native });
-/// Layout of [`ExtTimers`], for its hash.
-pub const EXT_TIMERS: StructLayout = struct_layout!(ExtTimers { header, create, elapsed_ns });
-/// Layout of [`ExtCapture`], for its hash.
-pub const EXT_CAPTURE: StructLayout =
-    struct_layout!(ExtCapture { header, begin, end, launch, destroy });
 
 impl ExtHeader {
     /// The head of a link whose struct has this layout.

@@ -10,6 +10,7 @@
 //! - Changes take turns; readers never wait. A subscriber may read, and makes no change from its callback.
 //! - A plugin's record is known before the snapshot that names the plugin is published.
 
+mod knobs;
 mod opened;
 
 use crate::{
@@ -39,7 +40,7 @@ use std::{
     },
 };
 use tenon_framework::{
-    knob::{KnobError, Knobs},
+    knob::Knobs,
     registry::{
         PluginId, PluginInfo, Registry, RegistryError, RegistryEvent, RegistryHandle, Subscription,
         Transaction, Warning,
@@ -53,7 +54,7 @@ const CHANGES: Rank = Rank(15);
 /// The plugins in use, with the registry that they make up.
 pub struct Plugins {
     registry: Arc<RegistryHandle>,
-    settings: Settings,
+    settings: ArcSwap<Settings>,
     knobs: ArcSwap<Knobs>,
     code: Mutex<BTreeMap<PluginId, Code>>,
     /// What was asked for, of plugins in use.
@@ -99,7 +100,7 @@ impl Plugins {
             .map_err(|errors| StartError::Linked { errors })?;
         let plugins = Plugins {
             registry,
-            settings,
+            settings: ArcSwap::from_pointee(settings),
             knobs: ArcSwap::default(),
             code: Mutex::default(),
             contexts: Mutex::default(),
@@ -165,45 +166,6 @@ impl Plugins {
             0 => std::thread::available_parallelism().map_or(1, usize::from),
             threads => threads,
         }
-    }
-
-    /// A plugin of the current snapshot with the values of its knobs, which its device types are given. They change with
-    /// the runtime's.
-    pub fn context(&self, id: PluginId) -> Arc<PluginContext> {
-        let mut contexts = self.contexts.lock();
-        let context = contexts.entry(id).or_insert_with(|| {
-            let registry = self.registry.load();
-            let name = registry.plugins().find(|info| info.id == id).map(|info| &*info.name);
-            PluginContext::new(name.unwrap_or_default(), self.knobs())
-        });
-        Arc::clone(context)
-    }
-
-    /// The values of all declared knobs.
-    pub fn knobs(&self) -> Arc<Knobs> {
-        self.knobs.load_full()
-    }
-
-    /// The values of all knobs that this registry declares, as a session with these options sees them.
-    ///
-    /// # Errors
-    /// A knob that nobody declares or that no session can set, a value of another type.
-    pub fn session_knobs(
-        &self,
-        registry: &Registry,
-        options: &BTreeMap<String, String>,
-    ) -> Result<Arc<Knobs>, KnobError> {
-        self.settings.for_session(registry.knobs(), options).map(Arc::new)
-    }
-
-    /// What was set when it was made.
-    pub(crate) fn settings(&self) -> &Settings {
-        &self.settings
-    }
-
-    /// What is wrong with the settings, by the knobs that are declared now.
-    pub fn settings_errors(&self) -> Vec<KnobError> {
-        self.settings.apply(self.registry.load().knobs()).1
     }
 
     /// Loads these files. One bad file never hides the others.
@@ -467,15 +429,6 @@ impl Plugins {
         };
         let (next, _) = built.map_err(|errors| opened.refused(errors))?;
         Ok((next, id, library))
-    }
-
-    /// Reads all knobs anew and gives them to every context; what is wrong with the settings.
-    fn refresh_knobs(&self) -> Vec<KnobError> {
-        let (knobs, errors) = self.settings.apply(self.registry.load().knobs());
-        let knobs = Arc::new(knobs);
-        self.knobs.store(knobs.clone());
-        self.contexts.lock().values().for_each(|context| context.set_knobs(knobs.clone()));
-        errors
     }
 }
 

@@ -94,7 +94,7 @@ fn a_loss_ends_streams_that_wait_for_others() {
             good_nodes(b)?;
             diamond(ACCEL, vector(4))(b)
         });
-        let back = Held::back("square");
+        let back = Held::back(&runtime, "square");
         let error = run(&session, &[("x", feed(4, 0))], &["z", "c"]).expect_err("it is lost");
         drop(back);
         assert_eq!(error.code(), Code::UNAVAILABLE, "{error}");

@@ -32,7 +32,7 @@ fn join_waits(held: &str, side: &str, length: i64) {
     for step in 0..4 {
         let (x, trace) = (feed(length, step), Arc::new(Streams::default()));
         let fetched = thread::scope(|scope| {
-            let back = Held::back(held);
+            let back = Held::back(&runtime, held);
             let feeds = [("x", x.clone())];
             let (session, options) = (&session, trace.options());
             let step = scope.spawn(move || run_with(session, &feeds, &["z"], &options));
@@ -109,7 +109,7 @@ fn a_stream_that_stands_still_holds_no_other_and_the_step_waits_for_it() {
         let trace = Arc::new(Streams::default());
         let last = |chain: &str| format!("{chain}2");
         thread::scope(|scope| {
-            let back = Held::back(held);
+            let back = Held::back(&runtime, held);
             let (session, options) = (&session, trace.options());
             let step = scope.spawn(move || {
                 session.run(&chain_feeds(), &[&last(other)], &[&last(still)], &options)
@@ -145,7 +145,7 @@ fn a_buffer_is_not_used_again_before_its_reader_on_another_stream_is_done() {
     for step in 0..4 {
         let (x, trace) = (feed(LARGE, step), Arc::new(Streams::default()));
         let fetched = thread::scope(|scope| {
-            let back = Held::back("square");
+            let back = Held::back(&runtime, "square");
             let feeds = [("x", x.clone())];
             let (session, options) = (&session, trace.options());
             let step = scope.spawn(move || run_with(session, &feeds, &["r", "q11"], &options));

@@ -6,11 +6,11 @@ use std::{
 };
 use tenon_graph::{GraphBuilder, GraphError, Output};
 use tenon_runtime::{
-    RunOptions,
+    RunOptions, Runtime,
     framework::{DType, PartialShape, Tensor},
     host::call::TraceSink,
 };
-use tenon_tests::session::{floats, runtime, values};
+use tenon_tests::session::{floats, values};
 
 pub const BOTH: &[&str] = &["tenon_cpu", "tenon_accel"];
 pub const ACCEL: &str = "/device:ACCEL:0";
@@ -21,19 +21,19 @@ pub const LARGE: i64 = 5000;
 pub const PATIENCE: Duration = Duration::from_secs(20);
 
 /// While it lives, kernels of a name do not begin.
-pub struct Held;
+pub struct Held(Runtime);
 
 impl Held {
-    pub fn back(name: &str) -> Held {
-        drop(runtime(&["tenon_accel"], &[("accel.devices", "0"), ("accel.hold", name)]));
-        Held
+    pub fn back(runtime: &Runtime, name: &str) -> Held {
+        runtime.plugins().set_knob("accel.hold", name).expect("a knob of the plugin");
+        Held(runtime.clone())
     }
 }
 
 impl Drop for Held {
     /// Also when a test fails: a step that is held back would not end.
     fn drop(&mut self) {
-        drop(runtime(&["tenon_accel"], &[("accel.devices", "0")]));
+        self.0.plugins().set_knob("accel.hold", "").expect("a knob of the plugin");
     }
 }
 

@@ -15,12 +15,11 @@ use tenon_abi::{
     VariantParts, VariantTable,
 };
 
-/// A type whose values variant tensors hold. The host and other plugins clone and drop a value, and ask for
-/// what else the type can; what a type cannot is `UNIMPLEMENTED`.
+/// A type whose values variant tensors hold: the host and other plugins clone and drop a value, and ask for what else
+/// the type can; what a type cannot is `UNIMPLEMENTED`.
 ///
 /// ```
-/// use tenon_framework::{KernelError, author::{ComputeContext, Variant, VariantValue}};
-///
+/// # use tenon_framework::{KernelError, author::{ComputeContext, Variant, VariantValue}};
 /// /// A range of numbers.
 /// #[derive(Clone)]
 /// struct Span(i64, i64);
@@ -150,7 +149,7 @@ pub(crate) fn table<T: VariantValue>() -> &'static VariantTable {
 /// Runs an entry's body: the value goes to `result`, an error's message to the sink.
 ///
 /// # Safety
-/// `sink` is the one that the running entry was lent, or null; `result` is a place for a pointer.
+/// `sink` is lent to the running entry, or null; `result` is a place for a pointer.
 unsafe fn give<T>(
     result: *mut *mut c_void,
     sink: *mut Sink,

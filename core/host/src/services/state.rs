@@ -4,25 +4,25 @@
 //! resource. A reference slot shows a variable without counting it; from the first such slot on the step keeps the
 //! variable to its end.
 
+mod resources;
+
 use crate::{
     call::{CallFrame, OVER, Value, input, output},
-    devices::{copy_tensor, device_of, name_of},
+    devices::{copy_tensor, device_of},
     memory::{HostMemory, copy_on_host},
-    resources::{
-        self, Access, ForeignResource, ResourceManager, Variable, foreign_type,
-        lock_variables as lock, unlock_variables,
-    },
-    sink::MessageSink,
+    resources::{Access, Variable, lock_variables as lock, unlock_variables},
 };
-use std::{ffi::c_void, sync::Arc};
+use resources::{
+    manager, release_resource, remove_resource, resource, resource_value, retain_resource,
+};
+use std::sync::Arc;
 use tenon_abi::{
-    CallRecord, Code, DType, Resource, ResourceFactory, ResourceType, Slot, StateTable, Str,
-    Variable as RawVariable, slot_flags,
+    CallRecord, Code, DType, Resource, Slot, StateTable, Str, Variable as RawVariable, slot_flags,
 };
 use tenon_framework::{
     KernelError, Tensor,
     device::base::{LocalDevice, StreamId},
-    resource::{ResourceRef, release_raw},
+    resource::ResourceRef,
     tensor::Memory,
 };
 
@@ -61,13 +61,6 @@ fn conclude<T>(frame: &CallFrame, result: Result<T, KernelError>, give: impl FnO
             error.code
         }
     }
-}
-
-/// The resources of the device that a call runs on.
-fn manager(frame: &CallFrame) -> Arc<ResourceManager> {
-    // SAFETY: the device of a running call is open.
-    let device = unsafe { name_of(frame.call().device) };
-    frame.env().resources.of(device)
 }
 
 /// # Safety
@@ -118,110 +111,6 @@ unsafe fn serve(
         let Some(frame) = CallFrame::from_raw(record) else { return OVER };
         let result = with_variable(raw, |variable, resource| body(frame, variable, resource));
         conclude(frame, result, |()| ())
-    }
-}
-
-unsafe extern "C" fn resource(
-    record: *mut CallRecord,
-    container: Str,
-    name: Str,
-    kind: *const ResourceType,
-    factory: ResourceFactory,
-    data: *mut c_void,
-    result: *mut *mut Resource,
-) -> Code {
-    // SAFETY: the kernel gives its call's record, readable names, its own type and factory, and a place.
-    unsafe {
-        let Some(frame) = CallFrame::from_raw(record) else { return OVER };
-        let found = find_or_make(frame, container, name, kind, factory, data);
-        conclude(frame, found, |resource| *result = resource.into_raw())
-    }
-}
-
-/// # Safety
-/// As the service.
-unsafe fn find_or_make(
-    frame: &CallFrame,
-    container: Str,
-    name: Str,
-    kind: *const ResourceType,
-    factory: ResourceFactory,
-    data: *mut c_void,
-) -> Result<ResourceRef, KernelError> {
-    // SAFETY: the caller's promise.
-    let (container, name, (type_name, kind)) =
-        unsafe { (text("a container", container)?, text("a name", name)?, foreign_type(kind)?) };
-    let manager = manager(frame);
-    let found = match factory.run {
-        None => manager.find(container, name, type_name).ok_or_else(|| {
-            KernelError::new(Code::NOT_FOUND, format!("there is no {type_name} named '{name}'"))
-        })?,
-        Some(run) => manager.find_or_make(container, name, type_name, || {
-            let sink = MessageSink::new();
-            let mut value = std::ptr::null_mut();
-            // SAFETY: the kernel's own factory and data, a place and a sink.
-            sink.check(unsafe { run(data, &mut value, sink.as_sink()) })?;
-            // SAFETY: the factory gave the value away, and the type's destructor takes it.
-            Ok(ResourceRef::new(unsafe { ForeignResource::new(type_name, kind, value) }))
-        })?,
-    };
-    match resources::downcast::<ForeignResource>(&found).and_then(|found| found.value(kind)) {
-        Some(_) => Ok(found),
-        None => Err(KernelError::new(
-            Code::FAILED_PRECONDITION,
-            format!(
-                "resource '{name}' was made with another type of the name {type_name}, by another \
-                 library or an earlier build of the plugin: remove it, or use a new session"
-            ),
-        )),
-    }
-}
-
-unsafe extern "C" fn resource_value(
-    resource: *const Resource,
-    kind: *const ResourceType,
-) -> *mut c_void {
-    // SAFETY: the kernel gives a live resource, or null, and its own type.
-    let (found, kind) = unsafe {
-        let Ok((_, kind)) = foreign_type(kind) else { return std::ptr::null_mut() };
-        (ResourceRef::clone_raw(resource), kind)
-    };
-    let foreign = found.as_ref().and_then(resources::downcast::<ForeignResource>);
-    foreign.and_then(|foreign| foreign.value(kind)).unwrap_or(std::ptr::null_mut())
-}
-
-unsafe extern "C" fn retain_resource(resource: *mut Resource) {
-    // SAFETY: the kernel gives a live resource, or null.
-    if let Some(resource) = unsafe { ResourceRef::clone_raw(resource) } {
-        // The plugin's `release_resource` takes it back.
-        let _ = resource.into_raw();
-    }
-}
-
-unsafe extern "C" fn release_resource(resource: *mut Resource) {
-    // SAFETY: the kernel gives one of its references back, or null.
-    unsafe { release_raw(resource) }
-}
-
-unsafe extern "C" fn remove_resource(
-    record: *mut CallRecord,
-    container: Str,
-    name: Str,
-    kind: Str,
-) -> Code {
-    // SAFETY: the kernel gives its call's record and readable names.
-    unsafe {
-        let Some(frame) = CallFrame::from_raw(record) else { return OVER };
-        let names =
-            || Ok((text("a container", container)?, text("a name", name)?, text("a type", kind)?));
-        let removed = names().and_then(|(container, name, kind)| {
-            if manager(frame).remove(container, name, kind) {
-                return Ok(());
-            }
-            let message = format!("there is no {kind} named '{name}'");
-            Err(KernelError::new(Code::NOT_FOUND, message))
-        });
-        conclude(frame, removed, |()| ())
     }
 }
 

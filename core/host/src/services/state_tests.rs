@@ -6,7 +6,7 @@ use crate::{
     resources::VARIABLE_TYPE,
     testing::{Bench, FAKE, attr},
 };
-use tenon_framework::device::DeviceName;
+use tenon_framework::{device::DeviceName, resource::release_raw};
 
 fn floats(values: &[f32]) -> Tensor {
     Tensor::from_slice(&[values.len() as i64], values).unwrap()

@@ -182,8 +182,8 @@ fn copy(from: &Path, to: &Path) {
 fn copy_tree(from: &Path, to: &Path) {
     for file in files(from, &[".rs"]) {
         let changed = file.ends_with(CHANGED.0);
-        if let Some(name) = file.file_name().filter(|_| !changed) {
-            copy(&file, &to.join(name));
+        if let Some(place) = file.strip_prefix(from).ok().filter(|_| !changed) {
+            copy(&file, &to.join(place));
         }
     }
 }

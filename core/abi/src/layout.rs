@@ -81,7 +81,10 @@ const fn fnv_usize(mut hash: u64, value: usize) -> u64 {
 mod links;
 
 use links::FACTS;
-pub use links::*;
+pub use links::{
+    EXT_BENCH, EXT_CAPTURE, EXT_CASES, EXT_COST, EXT_FACTS, EXT_NATIVE, EXT_NATIVE_OF, EXT_PASS,
+    EXT_TIMERS, EXT_VARIANT,
+};
 
 use crate::{
     AttrView, Call, CallServices, CopyRequest, Create, DeviceAttributes, DeviceTable,

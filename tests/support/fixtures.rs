@@ -180,10 +180,13 @@ fn copy(from: &Path, to: &Path) {
 }
 
 fn copy_tree(from: &Path, to: &Path) {
-    for file in files(from, &[".rs"]) {
-        let changed = file.ends_with(CHANGED.0);
-        if let Some(place) = file.strip_prefix(from).ok().filter(|_| !changed) {
-            copy(&file, &to.join(place));
+    let listed = fs::read_dir(from).unwrap_or_else(|e| panic!("{}: {e}", from.display()));
+    for path in listed.filter_map(|entry| entry.ok().map(|entry| entry.path())) {
+        let Some(name) = path.file_name() else { continue };
+        if path.is_dir() {
+            copy_tree(&path, &to.join(name));
+        } else if path.extension().is_some_and(|kind| kind == "rs") && !path.ends_with(CHANGED.0) {
+            copy(&path, &to.join(name));
         }
     }
 }

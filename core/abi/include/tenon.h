@@ -1479,9 +1479,9 @@ struct TenonStateTable {
     /**
      * Locks variables for this call as calls do that share them: they read, or with an `update`
      * that is not 0 they write elements of the value in place, at the same time as others. A
-     * variable that is locked for such an update copies its value from then on for whoever reads it
-     * outside the lock. Calls that update one element at the same time do so by atomic operations,
-     * or lose updates.
+     * variable that is locked for such an update copies its value from then on for calls that read
+     * it outside the lock. Calls that update one element at the same time do so by atomic
+     * operations, or lose updates.
      */
     TenonCode (*share_variables)(TenonCallRecord *record,
                                  TenonVariable *const *variables,

@@ -240,7 +240,7 @@ pub struct StateTable {
     >,
     /// Locks variables for this call as calls do that share them: they read, or with an `update` that is not 0 they
     /// write elements of the value in place, at the same time as others. A variable that is locked for such an
-    /// update copies its value from then on for whoever reads it outside the lock. Calls that update one element at
+    /// update copies its value from then on for calls that read it outside the lock. Calls that update one element at
     /// the same time do so by atomic operations, or lose updates.
     pub share_variables: Option<
         unsafe extern "C" fn(

@@ -3,6 +3,14 @@
 use std::sync::Arc;
 use tenon_abi::Resource as RawResource;
 
+/// What the names of containers of steps begin with, before the number of the step.
+pub const STEP_CONTAINER: &str = "__per_step_";
+
+/// The container of a step: its resources go with the step.
+pub fn step_container(step: u64) -> String {
+    format!("{STEP_CONTAINER}{step}")
+}
+
 /// What a resource is to the host.
 pub trait Resource: Send + Sync + 'static {
     /// Unique name of its type.

@@ -37,7 +37,7 @@ impl PluginContext {
     /// # Safety
     /// `raw` is null or came from [`PluginContext::as_raw`], and is alive for `'a`.
     pub(crate) unsafe fn of<'a>(raw: *const abi::PluginContext) -> Option<&'a PluginContext> {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller gives null or a pointer into an `Arc` that lives for `'a`.
         unsafe { raw.cast::<PluginContext>().as_ref() }
     }
 
@@ -63,7 +63,7 @@ impl PluginContext {
 /// `raw` is null, or a context that is alive.
 pub(crate) unsafe extern "C" fn retain_entry(raw: *const abi::PluginContext) {
     if !raw.is_null() {
-        // SAFETY: the caller's promise; the pointer came from `Arc::as_ptr`.
+        // SAFETY: the pointer came from `Arc::as_ptr`, and the caller owns a count of a context that is alive.
         unsafe { Arc::increment_strong_count(raw.cast::<PluginContext>()) }
     }
 }
@@ -74,7 +74,7 @@ pub(crate) unsafe extern "C" fn retain_entry(raw: *const abi::PluginContext) {
 /// `raw` is null, or a context whose count the caller gives back.
 pub(crate) unsafe extern "C" fn release_entry(raw: *const abi::PluginContext) {
     if !raw.is_null() {
-        // SAFETY: the caller's promise; the pointer came from `Arc::as_ptr`.
+        // SAFETY: the pointer came from `Arc::as_ptr`, and the caller owns a count of a context that is alive.
         unsafe { Arc::decrement_strong_count(raw.cast::<PluginContext>()) }
     }
 }

@@ -25,14 +25,10 @@ use tenon_framework::{
 
 pub use foreign::{ForeignResource, ForeignType, foreign_type};
 pub use manager::{DEFAULT_CONTAINER, ResourceManager};
+pub use tenon_framework::resource::step_container;
 pub use variable::{
     Access, LockedVariables, VARIABLE_TYPE, Variable, lock_variables, unlock_variables,
 };
-
-/// The container of a step: its resources go with the step.
-pub fn step_container(step: u64) -> String {
-    format!("{}{step}", manager::STEP_CONTAINER)
-}
 
 /// A resource in a table.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]

@@ -22,7 +22,7 @@ pub struct EncodedVariant {
 /// # Safety
 /// `parts` is the list that [`encode_value`] gave, and `tensor` a filled slot.
 unsafe extern "C" fn take(parts: *mut VariantParts, tensor: *const Slot) -> Code {
-    // SAFETY: the caller's promise.
+    // SAFETY: `encode_value` gave the list, which outlives the type's entry; the type gives a filled slot.
     unsafe {
         let Some(tensor) = tensor.as_ref().and_then(Value::tensor) else {
             return Code::INVALID_ARGUMENT;
@@ -56,7 +56,7 @@ pub fn encode(tensor: &Tensor) -> Result<Vec<EncodedVariant>, KernelError> {
 /// # Safety
 /// The element is empty, or has a live value of its table.
 unsafe fn encode_value(element: VariantElement) -> Result<EncodedVariant, KernelError> {
-    // SAFETY: the caller's promise; tables live as long as the process.
+    // SAFETY: the caller gives an element of a live tensor, whose table is null or filled; tables live as long as the process.
     let table = unsafe { element.table.as_ref() }.filter(|_| !element.value.is_null());
     let Some(table) = table else { return Ok(EncodedVariant::default()) };
     // SAFETY: the table's name lives as long as it does.

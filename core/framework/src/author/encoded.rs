@@ -50,7 +50,7 @@ impl<'a> EncodedValue<'a> {
     /// # Safety
     /// The bytes and `count` filled slots are readable for `'a`.
     pub(super) unsafe fn new(bytes: Str, tensors: *const Slot, count: usize) -> EncodedValue<'a> {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller gives bytes and `count` slots that are readable for `'a`.
         unsafe {
             let tensors = if count == 0 { &[] } else { slice::from_raw_parts(tensors, count) };
             EncodedValue { bytes: bytes.bytes(), tensors }

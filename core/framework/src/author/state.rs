@@ -4,6 +4,7 @@ use super::{kept::Kept, resource::state_table, slots::view};
 use crate::{
     KernelError,
     element::Element,
+    resource::step_container,
     view::{View, ViewMut},
 };
 use std::{marker::PhantomData, slice};
@@ -138,7 +139,7 @@ impl<'a> StateContext<'a> {
     }
 
     /// Locks variables for updates of some of their elements in place, at the same time as others that do so or read,
-    /// until the guard is dropped. From then on a variable copies its value for whoever reads it outside the lock.
+    /// until the guard is dropped. From then on a variable copies its value for calls that read it outside the lock.
     ///
     /// # Errors
     /// As [`StateContext::lock`]; no memory for a copy of a value that somebody still holds.
@@ -171,7 +172,7 @@ impl<'a> StateContext<'a> {
     /// The container of the call's step, for [`StateContext::variable`] and resources: what is there goes with the step.
     pub fn step_container(&self) -> String {
         // SAFETY: the host gives a step that lives through the call.
-        format!("__per_step_{}", unsafe { (*self.call.step).step_id })
+        step_container(unsafe { (*self.call.step).step_id })
     }
 }
 

@@ -13,7 +13,7 @@ use std::{
 };
 use tenon_framework::{
     DType, KernelError,
-    resource::ResourceRef,
+    resource::{ResourceRef, STEP_CONTAINER},
     sync::{
         Condvar, Mutex,
         atomic::{AtomicU64, Ordering},
@@ -23,9 +23,6 @@ use tenon_framework::{
 
 /// The container that an empty name stands for.
 pub const DEFAULT_CONTAINER: &str = "localhost";
-
-/// What the names of containers of steps begin with, before the number of the step.
-pub(super) const STEP_CONTAINER: &str = "__per_step_";
 
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 struct Key {

@@ -97,8 +97,13 @@ impl Resources {
     #[inline(always)]
     pub fn end_step(&self, step: u64) {
         if self.in_steps.load(Ordering::Relaxed) > 0 {
-            self.clear(&step_container(step));
+            self.clear_step(step);
         }
+    }
+
+    #[cold]
+    fn clear_step(&self, step: u64) {
+        self.clear(&step_container(step));
     }
 
     /// All resources that have a name, sorted.

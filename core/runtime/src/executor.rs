@@ -26,4 +26,6 @@ mod streams;
 mod transfer;
 
 pub(crate) use shared::StepShared;
-pub(crate) use step::{Ended, StepState, StepWiring, cancelled_error, deadline_error, deadline_ns};
+pub(crate) use step::{
+    Failed, StepState, StepWiring, cancelled_error, deadline_error, deadline_ns,
+};

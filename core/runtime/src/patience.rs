@@ -22,6 +22,9 @@ pub(crate) struct Patience {
     token: Option<CancelToken>,
 }
 
+/// Of a run that may take any time.
+pub(crate) static ENDLESS: Patience = Patience { until: None, token: None };
+
 /// How often a token is looked at by a thread that waits for another.
 const POLL: Duration = Duration::from_millis(2);
 

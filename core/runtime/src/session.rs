@@ -23,7 +23,7 @@ use crate::{
     patience::Patience,
     runtime::Runtime,
     step_graph::{self, Context, GraphVersion, NodeExplanation, Simplified},
-    worker::{StepCall, Worker, register},
+    worker::{Asked, StepCall, Worker, register},
 };
 use executable::Executable;
 use gate::Gate;
@@ -182,7 +182,8 @@ impl Session {
         };
         let tensors: Vec<Tensor> = feeds.iter().map(|(_, tensor)| tensor.clone()).collect();
         let mut fetched = Vec::with_capacity(fetches.len());
-        self.inner.step(&executable, &tensors, &mut fetched, Some(options), &patience)?;
+        let asked = Asked { options, patience: &patience };
+        self.inner.step(&executable, &tensors, &mut fetched, Some(asked))?;
         Ok((fetched, Metadata { nodes: Arc::clone(&executable.registered.report), compile_ns }))
     }
 
@@ -397,12 +398,11 @@ impl Inner {
         executable: &Executable,
         feeds: &[Tensor],
         fetched: &mut Vec<Tensor>,
-        options: Option<&RunOptions>,
-        patience: &Patience,
+        asked: Option<Asked<'_>>,
     ) -> Result<(), RuntimeError> {
         let counts = self.worker.runtime().counts();
         let measured = counts.latency.begin(counts.done.load(Ordering::Relaxed));
-        let result = self.attempt(executable, feeds, fetched, options, patience);
+        let result = self.attempt(executable, feeds, fetched, asked);
         if let (Some(measured), Ok(())) = (&measured, &result) {
             counts.latency.end(measured);
         }
@@ -425,14 +425,12 @@ impl Inner {
         executable: &Executable,
         feeds: &[Tensor],
         fetched: &mut Vec<Tensor>,
-        options: Option<&RunOptions>,
-        patience: &Patience,
+        asked: Option<Asked<'_>>,
     ) -> Result<(), RuntimeError> {
         executable.feeds.check(feeds)?;
         fetched.clear();
         let _denormals = FpGuard::for_kernels(self.options.keep_denormals);
-        let call =
-            StepCall { id: self.worker.runtime().next_step(), rendezvous: None, patience, options };
+        let call = StepCall { id: self.worker.runtime().next_step(), rendezvous: None, asked };
         // The session's end waits for a step that has entered.
         executable.registered.run(&self.worker, call, feeds, fetched, || self.gate.enter())
     }

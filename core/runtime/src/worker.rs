@@ -15,7 +15,7 @@ mod registered;
 
 pub use graph::{StepOptions, WorkerGraph};
 pub(crate) use register::register;
-pub(crate) use registered::{Registered, StepCall};
+pub(crate) use registered::{Asked, Registered, StepCall};
 
 use crate::{error::RuntimeError, options::SessionOptions, runtime::Runtime};
 use std::sync::Arc;

@@ -47,16 +47,20 @@ pub(crate) struct StepState {
     streams: Vec<(Arc<Plan>, Arc<StepStreams>)>,
 }
 
-/// What a step ended with.
+/// A step that failed.
 #[derive(Debug)]
-#[must_use = "a state that was left behind may not be used again"]
-pub(crate) enum Ended {
-    /// Well: the state can be used again.
-    Well,
-    /// With an error; nothing is outstanding.
-    Failed(StepError),
-    /// With an error, and with calls that still run: the state has to stay until they are done.
-    LeftBehind(StepError),
+#[must_use = "the state of an abandoned step may not be used again"]
+pub(crate) struct Failed {
+    pub error: StepError,
+    /// Calls of the step still run: its state has to stay until they are done.
+    pub abandoned: bool,
+}
+
+impl From<StepError> for Failed {
+    /// A step without calls that still run.
+    fn from(error: StepError) -> Failed {
+        Failed { error, abandoned: false }
+    }
 }
 
 pub(crate) fn deadline_error() -> StepError {
@@ -171,8 +175,8 @@ impl StepState {
         Ok(())
     }
 
-    /// Runs the step to its end.
-    pub fn drive(&mut self) -> Ended {
+    /// Runs the step to its end. Where it went well, the state can be used again.
+    pub fn drive(&mut self) -> Result<(), Failed> {
         self.streams.iter().for_each(|(_, streams)| streams.begin());
         for (partition, ready) in self.partitions.iter().zip(&mut self.ready) {
             partition.begin(ready);
@@ -197,9 +201,7 @@ impl StepState {
                 Wait::Idle if self.is_due() => {}
                 Wait::Idle => break,
                 Wait::Ready => self.sort_inbox(),
-                Wait::TimedOut if overtime.is_some() => {
-                    return self.leave_behind();
-                }
+                Wait::TimedOut if overtime.is_some() => return Err(self.abandon()),
                 Wait::TimedOut => self.shared.fail(deadline_error()),
             }
         }
@@ -214,10 +216,10 @@ impl StepState {
     /// Ends a step whose calls still run. What they do from now on is no step's any more, which the shared part
     /// knows by its error.
     #[cold]
-    fn leave_behind(&self) -> Ended {
+    fn abandon(&self) -> Failed {
         let error = self.first_error();
         self.shared.fail(error.clone());
-        Ended::LeftBehind(error)
+        Failed { error, abandoned: true }
     }
 
     fn deadline(&self) -> Option<Instant> {
@@ -246,17 +248,14 @@ impl StepState {
         self.rendezvous.abort(self.first_error());
     }
 
-    fn conclude(&mut self) -> Ended {
+    fn conclude(&mut self) -> Result<(), Failed> {
         if self.shared.is_stopped() {
-            return Ended::Failed(self.first_error());
+            return Err(self.first_error().into());
         }
         if let Some(error) = self.partitions.iter().find_map(Part::stalled) {
-            return Ended::Failed(error);
+            return Err(error.into());
         }
-        if let Err(error) = self.synchronise() {
-            return Ended::Failed(error);
-        }
-        Ended::Well
+        Ok(self.synchronise()?)
     }
 
     /// Waits for the devices' streams: only then may buffers go back.

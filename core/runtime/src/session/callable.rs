@@ -4,7 +4,8 @@ use super::{Inner, executable::Executable};
 use crate::{
     error::RuntimeError,
     options::{CallableOptions, NodeReport, RunOptions},
-    patience::Patience,
+    patience::{ENDLESS, Patience},
+    worker::Asked,
 };
 use arc_swap::{ArcSwap, Guard};
 use std::sync::{Arc, atomic::Ordering};
@@ -30,7 +31,7 @@ impl Callable {
         options: CallableOptions,
     ) -> Result<Callable, RuntimeError> {
         let generation = session.generation.load(Ordering::Acquire);
-        let executable = session.executable(&options, &Patience::default())?;
+        let executable = session.executable(&options, &ENDLESS)?;
         let current = ArcSwap::from_pointee(Prepared { generation, executable });
         Ok(Callable { session, options, current })
     }
@@ -51,9 +52,8 @@ impl Callable {
     /// # Errors
     /// Feeds that do not fit, and what the step fails with.
     pub fn run(&self, feeds: &[Tensor], fetched: &mut Vec<Tensor>) -> Result<(), RuntimeError> {
-        let patience = Patience::default();
-        let prepared = self.prepared(&patience)?;
-        self.session.step(&prepared.executable, feeds, fetched, None, &patience)
+        let prepared = self.prepared(&ENDLESS)?;
+        self.session.step(&prepared.executable, feeds, fetched, None)
     }
 
     /// As [`Callable::run`], with a deadline, a token or a trace.
@@ -68,7 +68,8 @@ impl Callable {
     ) -> Result<(), RuntimeError> {
         let patience = Patience::from_now(Some(options));
         let prepared = self.prepared(&patience)?;
-        self.session.step(&prepared.executable, feeds, fetched, Some(options), &patience)
+        let asked = Asked { options, patience: &patience };
+        self.session.step(&prepared.executable, feeds, fetched, Some(asked))
     }
 
     /// The nodes of the plan: where each runs, and by which kernel.
@@ -76,7 +77,7 @@ impl Callable {
     /// # Errors
     /// As compiling the plan anew.
     pub fn nodes(&self) -> Result<Arc<Vec<NodeReport>>, RuntimeError> {
-        Ok(Arc::clone(&self.prepared(&Patience::default())?.executable.registered.report))
+        Ok(Arc::clone(&self.prepared(&ENDLESS)?.executable.registered.report))
     }
 
     /// Calls of each node since the plan was compiled; empty unless the session counts them.
@@ -84,6 +85,6 @@ impl Callable {
     /// # Errors
     /// As compiling the plan anew.
     pub fn calls(&self) -> Result<Vec<(String, u64)>, RuntimeError> {
-        Ok(self.prepared(&Patience::default())?.executable.registered.calls())
+        Ok(self.prepared(&ENDLESS)?.executable.registered.calls())
     }
 }

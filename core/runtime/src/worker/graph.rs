@@ -1,6 +1,6 @@
 //! A graph that a worker runs as it was cut elsewhere.
 
-use super::{Registered, StepCall, Worker, register};
+use super::{Asked, Registered, StepCall, Worker, register};
 use crate::{
     error::RuntimeError,
     kernels::KernelCache,
@@ -85,8 +85,7 @@ impl WorkerGraph {
         let call = StepCall {
             id: if step.id == 0 { self.worker.runtime().next_step() } else { step.id },
             rendezvous: step.rendezvous.as_ref(),
-            patience: &patience,
-            options: Some(&step.run),
+            asked: Some(Asked { options: &step.run, patience: &patience }),
         };
         self.registered.run(&self.worker, call, feeds, fetched, || Some(()))
     }

@@ -3,7 +3,7 @@
 use super::Worker;
 use crate::{
     error::{RuntimeError, StepError},
-    executor::{Ended, StepShared, StepState, StepWiring, deadline_error},
+    executor::{Failed, StepShared, StepState, StepWiring, deadline_error},
     monitor::{Account, Ledger},
     options::{NodeReport, RunOptions},
     patience::Patience,
@@ -51,9 +51,17 @@ pub(crate) struct StepCall<'s> {
     pub id: u64,
     /// What meets the values that come from elsewhere; `None` is a rendezvous of the step's own.
     pub rendezvous: Option<&'s Arc<dyn Rendezvous>>,
-    pub patience: &'s Patience,
+    /// What its caller asked for, where there is something.
+    pub asked: Option<Asked<'s>>,
+}
+
+/// What the caller of a step asked for.
+#[derive(Clone, Copy)]
+pub(crate) struct Asked<'s> {
     /// Its token and trace.
-    pub options: Option<&'s RunOptions>,
+    pub options: &'s RunOptions,
+    /// Its token, and the deadline since the caller asked.
+    pub patience: &'s Patience,
 }
 
 impl Registered {
@@ -90,33 +98,35 @@ impl Registered {
         enter: impl FnOnce() -> Option<E>,
     ) -> Result<(), RuntimeError> {
         let mut state = self.take_state(worker)?;
-        let trace = call.options.and_then(|options| options.trace.clone());
-        state.arm(call.id, call.patience.left(), trace);
+        let deadline = call.asked.and_then(|asked| asked.patience.left());
+        let trace = call.asked.and_then(|asked| asked.options.trace.clone());
+        state.arm(call.id, deadline, trace);
         if let Some(rendezvous) = call.rendezvous {
             state.meet_at(Arc::clone(rendezvous));
         }
         // From here on the step can be cancelled.
         let Some(_entered) = enter() else { return Err(RuntimeError::Closed) };
-        let token = call.options.and_then(|options| options.cancel.as_ref());
+        let token = call.asked.and_then(|asked| asked.options.cancel.as_ref());
         if let Some(token) = token {
             token.attach(state.shared());
         }
         state.feed(&self.wiring, feeds);
-        let mut ended = state.drive();
+        let mut result = state.drive();
         if let Some(token) = token {
             token.detach(state.shared());
         }
-        if let Ended::Well = ended
-            && call.patience.is_late()
-        {
-            ended = Ended::Failed(deadline_error());
+        if result.is_ok() && call.asked.is_some_and(|asked| asked.patience.is_late()) {
+            result = Err(deadline_error().into());
         }
-        if let Ended::Well = ended
-            && let Err(error) = state.fetch(&self.wiring, fetched)
-        {
-            ended = Ended::Failed(error);
+        match result.and_then(|()| Ok(state.fetch(&self.wiring, fetched)?)) {
+            Ok(()) => {
+                self.account.1.steps.fetch_add(1, Ordering::Relaxed);
+                state.disarm();
+                self.keep(state);
+                Ok(())
+            }
+            Err(failed) => Err(self.give_up(state, failed)),
         }
-        self.give_back(state, ended)
     }
 
     /// A state for one step.
@@ -146,21 +156,13 @@ impl Registered {
         }
     }
 
-    /// Takes the state of an ended step back; its error, if it has one.
-    fn give_back(&self, mut state: Box<StepState>, ended: Ended) -> Result<(), RuntimeError> {
-        match ended {
-            Ended::Well => {
-                self.account.1.steps.fetch_add(1, Ordering::Relaxed);
-                state.disarm();
-                self.keep(state);
-                Ok(())
-            }
-            Ended::Failed(error) => Err(error.into()),
-            Ended::LeftBehind(error) => {
-                self.orphans.lock().push(state);
-                Err(error.into())
-            }
+    /// Takes the state of a step that failed; its error.
+    #[cold]
+    fn give_up(&self, state: Box<StepState>, failed: Failed) -> RuntimeError {
+        if failed.abandoned {
+            self.orphans.lock().push(state);
         }
+        failed.error.into()
     }
 
     /// Keeps a state for the next step.

@@ -114,7 +114,17 @@ pub fn digest_copy(mut from: impl Read, mut copy: impl Write) -> io::Result<Stri
         hash.update(&block[..count]);
         copy.write_all(&block[..count])?;
     }
-    Ok(hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
+    Ok(hex(&hash.finalize()))
+}
+
+/// The first sixteen digits of the SHA-256 of bytes in memory: a file name, or a checksum against damage.
+pub fn short_digest(bytes: &[u8]) -> String {
+    hex(&Sha256::digest(bytes)[..8])
+}
+
+fn hex(bytes: &[u8]) -> String {
+    let digit = |value: u8| char::from_digit(u32::from(value), 16).unwrap_or_default();
+    bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
 }
 
 /// SHA-256 of an open file, read anew.
@@ -180,6 +190,7 @@ mod tests {
     fn the_digest_is_sha_256_and_the_copy_is_whole() {
         let mut copy = Vec::new();
         assert_eq!(digest_copy(&b"abc"[..], &mut copy).unwrap(), ABC);
+        assert_eq!(short_digest(b"abc"), ABC[..16]);
         assert_eq!(copy, b"abc");
     }
 

@@ -30,7 +30,7 @@ use tenon_framework::{
     registry::{Contract, Timed},
     sync::{Condvar, Mutex, Rank},
 };
-use tenon_host::digest::{cache_folder, digest_copy};
+use tenon_host::digest::{cache_folder, short_digest};
 
 register_knob!(
     "policy": STRING = "priority",
@@ -243,11 +243,5 @@ fn file(knobs: &Knobs, place: &str) -> Option<PathBuf> {
         "" => cache_folder()?.join("tuning"),
         folder => PathBuf::from(folder),
     };
-    Some(folder.join(format!("{}.jsonl", short(place))))
-}
-
-/// The first sixteen digits of a text's SHA-256.
-pub(crate) fn short(text: &str) -> String {
-    let digest = digest_copy(text.as_bytes(), std::io::sink()).unwrap_or_default();
-    digest.chars().take(16).collect()
+    Some(folder.join(format!("{}.jsonl", short_digest(place.as_bytes()))))
 }

@@ -106,5 +106,5 @@ fn call_name(site: &Site, shapes: &[Shape]) -> String {
             let _ = write!(rest, "{attr} = {value:?};");
         }
     }
-    format!("{name} {}", crate::tuning::short(&rest))
+    format!("{name} {}", tenon_host::digest::short_digest(rest.as_bytes()))
 }

@@ -14,7 +14,7 @@ use std::{
     path::{Path, PathBuf},
 };
 use tenon_framework::registry::Timed;
-use tenon_host::{cache, digest::digest_copy};
+use tenon_host::{cache, digest::short_digest};
 
 /// Version of a record.
 const VERSION: u32 = 1;
@@ -58,23 +58,17 @@ impl Record {
 
     fn line(&self) -> String {
         let json = serde_json::to_string(self).unwrap_or_default();
-        format!("{} {json}\n", checksum(json.as_bytes()))
+        format!("{} {json}\n", short_digest(json.as_bytes()))
     }
 
     fn parse(line: &[u8]) -> Option<Record> {
         let text = std::str::from_utf8(line).ok()?;
         let (sum, json) = text.split_once(' ')?;
-        if sum != checksum(json.as_bytes()) {
+        if sum != short_digest(json.as_bytes()) {
             return None;
         }
         serde_json::from_str(json).ok().filter(|record: &Record| record.version == VERSION)
     }
-}
-
-/// The first sixteen digits of the SHA-256.
-fn checksum(bytes: &[u8]) -> String {
-    let digest = digest_copy(bytes, io::sink()).unwrap_or_default();
-    digest.chars().take(16).collect()
 }
 
 /// Times by call and kernel.

@@ -5,11 +5,11 @@
 
 use std::{
     collections::BTreeSet,
-    fs, io,
+    fs,
     path::{Path, PathBuf},
 };
 use tenon_runtime::host::{
-    digest::{cache_folder, digest_copy},
+    digest::{cache_folder, short_digest},
     files::write_bytes,
 };
 
@@ -31,8 +31,7 @@ impl Known {
 
     fn in_cache(cache: &Path, source: &Path) -> Known {
         let bytes = source.as_os_str().as_encoded_bytes();
-        let Ok(digest) = digest_copy(bytes, io::sink()) else { return Known::default() };
-        let file = cache.join("dev").join(format!("{}.failed", &digest[..16]));
+        let file = cache.join("dev").join(format!("{}.failed", short_digest(bytes)));
         let is_short = fs::metadata(&file).is_ok_and(|meta| meta.is_file() && meta.len() <= MOST);
         let text =
             if is_short { fs::read_to_string(&file).unwrap_or_default() } else { String::new() };

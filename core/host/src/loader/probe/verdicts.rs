@@ -7,7 +7,7 @@
 use super::Verdict;
 use crate::{
     cache,
-    digest::{cache_folder, digest_copy},
+    digest::{cache_folder, short_digest},
 };
 use serde::{Deserialize, Serialize};
 use std::{
@@ -67,9 +67,7 @@ fn machine() -> String {
 }
 
 fn checksum(digest: &str, json: &str) -> String {
-    let bytes = format!("{digest} {json}");
-    let sum = digest_copy(bytes.as_bytes(), io::sink()).unwrap_or_default();
-    sum.chars().take(16).collect()
+    short_digest(format!("{digest} {json}").as_bytes())
 }
 
 fn read(folder: &Path, digest: &str, machine: &str) -> Option<Verdict> {

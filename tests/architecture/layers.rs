@@ -23,14 +23,15 @@ const fn layer(
 /// A layer reaches everything that what it imports may reach; the lists are written out so that a reader sees
 /// the whole of it.
 #[rustfmt::skip]
-const LAYERS: [Layer; 22] = [
+const LAYERS: [Layer; 23] = [
     layer("tenon-abi", "core/abi", &[]),
     layer("tenon-framework", "core/framework", &["tenon-abi"]),
     layer("tenon-ops", "core/ops", &["tenon-abi", "tenon-framework"]),
     layer("tenon-host", "core/host", &["tenon-abi", "tenon-framework", "tenon-ops"]),
+    layer("tenon-isolate", "core/isolate", &["tenon-abi", "tenon-framework", "tenon-ops", "tenon-host"]),
     layer("tenon-proto", "core/proto", &["tenon-abi", "tenon-framework"]),
     layer("tenon-graph", "core/graph", &["tenon-abi", "tenon-framework", "tenon-ops", "tenon-proto"]),
-    layer("tenon-runtime", "core/runtime", &["tenon-abi", "tenon-framework", "tenon-ops", "tenon-proto", "tenon-host", "tenon-graph"]),
+    layer("tenon-runtime", "core/runtime", &["tenon-abi", "tenon-framework", "tenon-ops", "tenon-proto", "tenon-host", "tenon-isolate", "tenon-graph"]),
     layer("tenon-sdk", "sdk/author", &["tenon-abi", "tenon-framework"]),
     layer("tenon-reference", "sdk/reference", &["tenon-abi", "tenon-framework"]),
     // A plugin sees the boundary through the SDK alone.
@@ -43,10 +44,10 @@ const LAYERS: [Layer; 22] = [
     layer("tenon-image", "plugins/image", &["tenon-sdk"]),
     layer("tenon-int8", "plugins/int8", &["tenon-sdk"]),
     layer("tenon-test", "sdk/test", &["tenon-abi", "tenon-framework", "tenon-proto"]),
-    layer("tenon-testkit", "sdk/testkit", &["tenon-abi", "tenon-framework", "tenon-ops", "tenon-proto", "tenon-host", "tenon-graph", "tenon-runtime", "tenon-reference", "tenon-test"]),
-    layer("tenon-benchkit", "sdk/benchkit", &["tenon-abi", "tenon-framework", "tenon-ops", "tenon-proto", "tenon-host", "tenon-graph", "tenon-runtime", "tenon-reference", "tenon-test", "tenon-testkit"]),
+    layer("tenon-testkit", "sdk/testkit", &["tenon-abi", "tenon-framework", "tenon-ops", "tenon-proto", "tenon-host", "tenon-isolate", "tenon-graph", "tenon-runtime", "tenon-reference", "tenon-test"]),
+    layer("tenon-benchkit", "sdk/benchkit", &["tenon-abi", "tenon-framework", "tenon-ops", "tenon-proto", "tenon-host", "tenon-isolate", "tenon-graph", "tenon-runtime", "tenon-reference", "tenon-test", "tenon-testkit"]),
     layer("tenon-ranges", "sdk/ranges", &["tenon-abi", "tenon-framework", "tenon-ops", "tenon-host"]),
-    layer("tenon-cli", "sdk/cli", &["tenon-abi", "tenon-framework", "tenon-ops", "tenon-proto", "tenon-host", "tenon-graph", "tenon-runtime", "tenon-reference", "tenon-test", "tenon-testkit", "tenon-benchkit", "tenon-ranges"]),
+    layer("tenon-cli", "sdk/cli", &["tenon-abi", "tenon-framework", "tenon-ops", "tenon-proto", "tenon-host", "tenon-isolate", "tenon-graph", "tenon-runtime", "tenon-reference", "tenon-test", "tenon-testkit", "tenon-benchkit", "tenon-ranges"]),
 ];
 
 /// The zoo plugins are plugins like any other.
@@ -58,7 +59,7 @@ const ABOVE_ALL: [&str; 2] = ["benches", "tests"];
 
 /// Workspaces of their own, built with other flags or deliberately broken.
 const OTHER_WORKSPACES: [&str; 4] =
-    ["core/host/fuzz/", "core/proto/fuzz/", "tests/fixtures/", "tests/fuzz/"];
+    ["core/isolate/fuzz/", "core/proto/fuzz/", "tests/fixtures/", "tests/fuzz/"];
 
 /// So that cargo builds the plugins along with the command; the code of the command never names them.
 const LISTED_BY_THE_COMMAND: [&str; 8] = [

@@ -13,7 +13,7 @@ use tenon_runtime::{
     Runtime, RuntimeOptions, Session,
     framework::{DType, PartialShape, Tensor},
     host::Settings,
-    isolate::{Isolated, IsolationStatus},
+    isolate::{Isolated, IsolationStatus, isolated},
 };
 use tenon_tests::{
     bench::worker,
@@ -66,7 +66,7 @@ pub fn other_build(name: &str, folder: &Path, number: u8) -> PathBuf {
 
 /// The isolated plugin of this name.
 pub fn plugin(runtime: &Runtime, name: &str) -> Arc<Isolated> {
-    let all = runtime.plugins().isolated();
+    let all = isolated(runtime.plugins());
     all.into_iter().find(|plugin| plugin.name() == name).expect("the plugin is isolated")
 }
 

@@ -36,7 +36,7 @@ impl PluginContext {
     ///
     /// # Safety
     /// `raw` is null or came from [`PluginContext::as_raw`], and is alive for `'a`.
-    pub(crate) unsafe fn of<'a>(raw: *const abi::PluginContext) -> Option<&'a PluginContext> {
+    pub unsafe fn of<'a>(raw: *const abi::PluginContext) -> Option<&'a PluginContext> {
         // SAFETY: the caller gives null or a pointer into an `Arc` that lives for `'a`.
         unsafe { raw.cast::<PluginContext>().as_ref() }
     }
@@ -47,7 +47,7 @@ impl PluginContext {
     }
 
     /// The values of all knobs.
-    pub(crate) fn knobs(&self) -> Arc<Knobs> {
+    pub fn knobs(&self) -> Arc<Knobs> {
         self.knobs.load_full()
     }
 

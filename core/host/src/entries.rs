@@ -63,7 +63,7 @@ pub(crate) fn table() -> *const Host {
 
 /// Has libraries that are opened from now on be given another table.
 #[cfg(target_os = "linux")]
-pub(crate) fn give_plugins(table: &'static Host) {
+pub fn give_plugins(table: &'static Host) {
     OTHER.store(std::ptr::from_ref(table).cast_mut(), Ordering::Release);
 }
 
@@ -86,7 +86,7 @@ unsafe extern "C" fn log_entry(plugin: *const Plugin, level: LogLevel, message: 
 }
 
 /// A line of a plugin's in the host's log.
-pub(crate) fn log(name: &str, level: LogLevel, text: &str) {
+pub fn log(name: &str, level: LogLevel, text: &str) {
     match level {
         LogLevel::ERROR => tracing::error!(plugin = name, "{text}"),
         LogLevel::WARN => tracing::warn!(plugin = name, "{text}"),

@@ -7,7 +7,7 @@
 //! | which files are candidates | [`search`], [`trust`], [`digest`], [`cache`] |
 //! | from a file to entries of the registry, in ten steps | [`loader`], [`manifest`] |
 //! | the plugins in use, and how they change | [`Plugins`], [`LoadReport`], [`Settings`] |
-//! | plugins in processes of their own | [`isolate`] |
+//! | what runs plugins in processes of their own, which another crate does | [`isolation`] |
 //! | the services that the boundary's tables name | [`entries`], [`services`] |
 //! | devices, memory, threads | [`devices`], [`memory`], [`pool`], [`fpu`] |
 //! | kernel objects and calls | [`instance`], [`call`], [`sink`] |
@@ -49,7 +49,7 @@ pub mod files;
 pub mod fpu;
 mod inspect;
 pub mod instance;
-pub mod isolate;
+pub mod isolation;
 mod kernels;
 pub mod loader;
 pub mod manifest;
@@ -77,5 +77,6 @@ pub use exit::{EXIT_STATUS, ExitGuard};
 pub use inspect::{Inspection, Probe, Unopened, probe};
 pub use plugins::Plugins;
 pub use record::PluginRecord;
+pub use registrar::Collector;
 pub use report::{LoadReport, Rejected, Superseded};
 pub use settings::Settings;

@@ -21,17 +21,20 @@
 
 mod door;
 pub(crate) mod elf;
-pub(crate) mod file;
+pub mod file;
 pub mod image;
 mod library;
 pub mod permissions;
 pub mod probe;
+#[cfg(target_os = "linux")]
+mod sealed;
 
 pub use file::{PluginFile, Source};
-pub use library::{Library, collect, examine, open};
-pub(crate) use library::{check_image, compare, image_of_copy};
+pub use library::{Library, check_image, collect, compare, examine, image_of_copy, open};
 #[cfg(target_os = "linux")]
-pub(crate) use library::{open_sealed, register_with};
+pub use library::{open_sealed, register_with};
+#[cfg(target_os = "linux")]
+pub use sealed::sealed;
 
 use crate::{
     error::LoadError,
@@ -80,7 +83,7 @@ impl Policy {
     ///
     /// # Errors
     /// [`LoadError::TrustFile`].
-    pub(crate) fn check_trust_file(&self, path: &Path, plugin: &str) -> Result<(), LoadError> {
+    pub fn check_trust_file(&self, path: &Path, plugin: &str) -> Result<(), LoadError> {
         let Some((list, Err(error))) = &self.trust_file else { return Ok(()) };
         let (path, plugin) = (path.to_owned(), plugin.to_owned());
         Err(LoadError::TrustFile { path, plugin, file: list.clone(), error: error.clone() })
@@ -90,7 +93,7 @@ impl Policy {
     ///
     /// # Errors
     /// [`LoadError::Digest`].
-    pub(crate) fn admit(&self, path: &Path, plugin: &str, digest: &str) -> Result<(), LoadError> {
+    pub fn admit(&self, path: &Path, plugin: &str, digest: &str) -> Result<(), LoadError> {
         match &self.allowed_digests {
             Some(allowed) if !allowed.contains(digest) => Err(LoadError::Digest {
                 path: path.to_owned(),

@@ -305,7 +305,7 @@ pub(crate) fn knob_entry(knob: &KnobLine) -> String {
 }
 
 /// A registration of another kind as one text.
-pub(crate) fn extension_entry(tag: u32) -> String {
+pub fn extension_entry(tag: u32) -> String {
     format!("extension {tag}")
 }
 

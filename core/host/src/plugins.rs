@@ -17,6 +17,7 @@ use crate::{
     context::PluginContext,
     entries::install,
     error::{LoadError, StartError, Step},
+    isolation::{IsolatedCode, Isolation},
     loader::{
         self, Library, PluginFile, Policy, Source,
         file::failed,
@@ -29,7 +30,7 @@ use crate::{
     statics,
 };
 use arc_swap::ArcSwap;
-use opened::{Code, Opened};
+use opened::{Opened, PluginCode};
 use std::{
     collections::BTreeMap,
     fmt,
@@ -56,10 +57,12 @@ pub struct Plugins {
     registry: Arc<RegistryHandle>,
     settings: ArcSwap<Settings>,
     knobs: ArcSwap<Knobs>,
-    code: Mutex<BTreeMap<PluginId, Code>>,
+    code: Mutex<BTreeMap<PluginId, PluginCode>>,
     /// What was asked for, of plugins in use.
     contexts: Mutex<BTreeMap<PluginId, Arc<PluginContext>>>,
     changes: Mutex<()>,
+    /// What isolates plugins, where the program can.
+    isolation: Option<&'static dyn Isolation>,
     /// Threads that kernels of an isolated plugin compute on; 0 is one per core.
     threads: AtomicUsize,
 }
@@ -105,6 +108,7 @@ impl Plugins {
             code: Mutex::default(),
             contexts: Mutex::default(),
             changes: Mutex::ranked(CHANGES, ()),
+            isolation: None,
             threads: AtomicUsize::new(0),
         };
         let wrong = plugins.refresh_knobs().into_iter().find(of_the_host);
@@ -115,6 +119,12 @@ impl Plugins {
                 Ok(plugins)
             }
         }
+    }
+
+    /// Has plugins that are to be isolated started by this.
+    #[must_use]
+    pub fn with_isolation(self, isolation: &'static dyn Isolation) -> Plugins {
+        Plugins { isolation: Some(isolation), ..self }
     }
 
     /// The current snapshot.
@@ -142,18 +152,17 @@ impl Plugins {
 
     /// The opened library of a plugin; `None` when it is linked into the host, or isolated.
     pub fn library(&self, id: PluginId) -> Option<&'static Library> {
-        self.code.lock().get(&id).and_then(Code::library)
+        self.code.lock().get(&id).and_then(PluginCode::library)
     }
 
     /// The isolated plugins in use.
-    #[cfg(target_os = "linux")]
-    pub fn isolated(&self) -> Vec<Arc<crate::isolate::Isolated>> {
+    pub fn isolated(&self) -> Vec<Arc<dyn IsolatedCode>> {
         let code = self.code.lock();
-        let apart = code.values().filter_map(|code| match code {
-            Code::Apart(plugin, _) => Some(Arc::clone(plugin)),
-            Code::Here(_) => None,
+        let isolated = code.values().filter_map(|code| match code {
+            PluginCode::Isolated(code) => Some(Arc::clone(code)),
+            PluginCode::InProcess(_) => None,
         });
-        apart.collect()
+        isolated.collect()
     }
 
     /// Says on how many threads kernels of plugins compute that are isolated from now on; 0 is one per core.
@@ -214,10 +223,9 @@ impl Plugins {
         let plugin = image.manifest.plugin.name.clone();
         let Claim::Taken { path, digest, library } = self.claim(&plugin, ready) else {
             if candidate.isolated {
-                let (knobs, threads) = (self.knobs(), self.threads());
-                return Opened::apart(file, image, policy, &knobs, threads).map(Some);
+                return self.open_isolated(file, image, policy).map(Some);
             }
-            return Opened::here(file, image, policy, Source::File).map(Some);
+            return Opened::in_process(file, image, policy, Source::File).map(Some);
         };
         // The same file, by whatever name, or another of the same content. The latter is not worth a digest
         // where search merely came by.
@@ -233,6 +241,15 @@ impl Plugins {
             report.superseded.push(Superseded { candidate, plugin, by: path });
         }
         Ok(None)
+    }
+
+    fn open_isolated(
+        &self,
+        file: PluginFile,
+        image: Image,
+        policy: &Policy,
+    ) -> Result<Opened, LoadError> {
+        Opened::isolated(self.isolation, file, image, policy, &self.knobs(), self.threads())
     }
 
     fn claim(&self, plugin: &str, ready: &[Ready]) -> Claim {
@@ -264,7 +281,7 @@ impl Plugins {
                 Err(error) => report.reject(entry.candidate, error),
             }
         }
-        let code: Vec<Code> = pending.iter().map(|ready| ready.opened.code.clone()).collect();
+        let code: Vec<PluginCode> = pending.iter().map(|ready| ready.opened.code.clone()).collect();
         if pending.is_empty() || self.commit(batch, &code, report).is_ok() {
             return;
         }
@@ -294,7 +311,7 @@ impl Plugins {
     fn commit(
         &self,
         transactions: Vec<Transaction>,
-        code: &[Code],
+        code: &[PluginCode],
         report: &mut LoadReport,
     ) -> Result<(), Vec<RegistryError>> {
         let infos: Vec<PluginInfo> = transactions.iter().map(|t| t.info().clone()).collect();
@@ -339,9 +356,9 @@ impl Plugins {
         let old = self.active(&image.manifest.plugin.name)?;
         let policy = Policy::from_knobs(&self.knobs());
         let opened = if old.isolated {
-            Opened::apart(file, image, &policy, &self.knobs(), self.threads())?
+            self.open_isolated(file, image, &policy)?
         } else {
-            Opened::here(file, image, &policy, Source::PrivateCopy)?
+            Opened::in_process(file, image, &policy, Source::PrivateCopy)?
         };
         if opened.digest() == old.digest {
             return Ok((old, Vec::new()));
@@ -415,7 +432,7 @@ impl Plugins {
         }
         let path = file.path.clone();
         let library = loader::open(file, image, &policy, Source::PrivateCopy)?;
-        let opened = Opened { code: Code::Here(library), path };
+        let opened = Opened { code: PluginCode::InProcess(library), path };
         let registry = self.registry.load();
         let old = find_active(&registry, &library.manifest.plugin.name);
         if let Some(old) = old.as_ref().filter(|old| old.digest == library.digest) {

@@ -1,7 +1,21 @@
-//! Plugins in processes of their own: see [`tenon_host::isolate`]. On other systems than Linux there are none.
+//! Plugins in processes of their own: see [`tenon_isolate`]. On other systems than Linux there are none.
+
+use tenon_host::Plugins;
 
 #[cfg(target_os = "linux")]
-pub use tenon_host::isolate::{Isolated, IsolationStatus, Limits, quarantines, work};
+pub use tenon_isolate::{Isolated, IsolationStatus, Limits, isolated, quarantines, work};
+
+/// Plugins that can be isolated.
+#[cfg(target_os = "linux")]
+pub(crate) fn enabled(plugins: Plugins) -> Plugins {
+    plugins.with_isolation(tenon_isolate::ISOLATION)
+}
+
+/// Plugins that cannot be isolated.
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn enabled(plugins: Plugins) -> Plugins {
+    plugins
+}
 
 /// Does nothing where no plugin can be isolated.
 #[cfg(not(target_os = "linux"))]

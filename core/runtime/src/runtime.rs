@@ -2,6 +2,7 @@
 
 use crate::{
     error::RuntimeError,
+    isolate,
     monitor::{self, Counts, Ledger, Metrics, Server},
     rendezvous::Edges,
     tuning::{Decision, Tuner},
@@ -60,7 +61,7 @@ pub struct RuntimeOptions {
     /// Plugins that are loaded by path.
     pub plugins: Vec<PathBuf>,
     /// Plugins that are loaded by path before those, each into a process of its own (see
-    /// [`tenon_host::isolate`]).
+    /// [`tenon_isolate`]).
     pub isolate: Vec<PathBuf>,
     /// Whether plugins are searched for in the usual places too.
     pub search: bool,
@@ -132,7 +133,7 @@ impl Runtime {
     /// What is linked in does not go together, or a setting is wrong.
     pub fn new(options: RuntimeOptions) -> Result<(Runtime, LoadReport), RuntimeError> {
         tenon_ops::link();
-        let plugins = Arc::new(Plugins::with_settings(options.settings.clone())?);
+        let plugins = Arc::new(isolate::enabled(Plugins::with_settings(options.settings.clone())?));
         plugins.set_threads(options.threads.unwrap_or(0));
         let named = options.plugins.iter().cloned();
         let search = match options.search {
@@ -189,7 +190,7 @@ impl Runtime {
         report
     }
 
-    /// Loads further plugins, each into a process of its own (see [`tenon_host::isolate`]).
+    /// Loads further plugins, each into a process of its own (see [`tenon_isolate`]).
     pub fn load_isolated(&self, files: impl IntoIterator<Item = impl AsRef<Path>>) -> LoadReport {
         let files = files.into_iter().map(|file| file.as_ref().to_owned());
         self.inner.plugins.load_search(&SearchPath::default().isolating(files))

@@ -154,7 +154,7 @@ impl PluginFile {
     /// A copy in memory that nobody can change; `None` where the system has none.
     #[cfg(target_os = "linux")]
     fn sealed(&self, how: Copying) -> Option<io::Result<Openable>> {
-        let sealed = crate::isolate::sealed(&self.file, |copy| how.prepare(copy));
+        let sealed = super::sealed(&self.file, |copy| how.prepare(copy));
         let (file, digest) = match sealed {
             Ok((copy, digest)) => (File::from(copy), digest),
             // A kernel, or a rule of its operator's, without files of this kind.

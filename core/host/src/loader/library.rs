@@ -142,7 +142,7 @@ pub fn open(
 /// # Errors
 /// As the steps say.
 #[cfg(target_os = "linux")]
-pub(crate) fn open_sealed(
+pub fn open_sealed(
     file: File,
     path: &Path,
     digest: String,
@@ -164,7 +164,7 @@ pub(crate) fn open_sealed(
 /// # Safety
 /// A registrar and its table, which live through the call.
 #[cfg(target_os = "linux")]
-pub(crate) unsafe fn register_with(
+pub unsafe fn register_with(
     library: &'static Library,
     registrar: *mut tenon_abi::Registrar,
     table: *const tenon_abi::RegistrarTable,
@@ -202,7 +202,7 @@ fn enter(
 }
 
 /// What a private copy says, which must be what the file said.
-pub(crate) fn image_of_copy(
+pub fn image_of_copy(
     copy: &File,
     policy: &Policy,
     (path, plugin): (&Path, &PluginLine),
@@ -218,7 +218,7 @@ pub(crate) fn image_of_copy(
 }
 
 /// The rest of step 2: what the manifest and the file's head say must suit this machine and this host.
-pub(crate) fn check_image(image: &Image, policy: &Policy, path: &Path) -> Result<(), LoadError> {
+pub fn check_image(image: &Image, policy: &Policy, path: &Path) -> Result<(), LoadError> {
     let plugin = &image.manifest.plugin;
     let who = Who { path, plugin: &plugin.name, version: &plugin.version };
     let (path, name) = (who.path.to_owned(), plugin.name.clone());
@@ -319,7 +319,7 @@ pub fn collect(library: &'static Library, info: PluginInfo) -> Result<Transactio
 ///
 /// # Errors
 /// [`LoadError::Differs`].
-pub(crate) fn compare(
+pub fn compare(
     path: &Path,
     plugin: &str,
     manifest: Vec<String>,

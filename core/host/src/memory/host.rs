@@ -88,6 +88,12 @@ impl HostMemory {
         SHARED.get()?.guard.as_ref()
     }
 
+    /// Has large blocks of all host memory come from here, from now on. Blocks that were handed out before go back to
+    /// the system. Returns whether it was the first source: a process has one at most.
+    pub fn set_block_source(source: Arc<dyn BlockSource>) -> bool {
+        SOURCE.set(source).is_ok()
+    }
+
     /// The figures.
     pub fn stats(&self) -> MemoryStats {
         self.account.stats(self.lists.cached_bytes())
@@ -133,19 +139,31 @@ impl Drop for HostMemory {
     }
 }
 
-/// Blocks from this size on lie in the arena that isolated plugins read, once there is one.
-const SHARED_FROM: usize = 4096;
+/// Where the large blocks of all host memory come from instead of the system's allocator: memory that other processes
+/// see, say.
+pub trait BlockSource: Send + Sync {
+    /// A block of `bytes` bytes, aligned to [`HOST_ALIGNMENT`]; `None` where there is none, which leaves the request to
+    /// the system.
+    fn take(&self, bytes: usize) -> Option<NonNull<c_void>>;
 
-/// The arena that isolated plugins read.
-#[cfg(target_os = "linux")]
-fn arena() -> Option<&'static crate::isolate::Arena> {
-    crate::isolate::Arena::of_host().map(|arena| &**arena)
+    /// Whether a block came from [`take`](BlockSource::take).
+    fn owns(&self, data: NonNull<c_void>) -> bool;
+
+    /// Takes a block back.
+    ///
+    /// # Safety
+    /// `data` came from [`take`](BlockSource::take) with the same size, and nobody uses it any more.
+    unsafe fn give(&self, data: NonNull<c_void>, bytes: usize);
 }
 
+/// Blocks from this size on come from the source, once there is one.
+const FROM_SOURCE: usize = 4096;
+
+static SOURCE: OnceLock<Arc<dyn BlockSource>> = OnceLock::new();
+
 fn system_alloc(size: usize) -> Option<Block> {
-    #[cfg(target_os = "linux")]
-    if size >= SHARED_FROM
-        && let Some(data) = arena().and_then(|arena| arena.take(size))
+    if size >= FROM_SOURCE
+        && let Some(data) = SOURCE.get().and_then(|source| source.take(size))
     {
         return Some(Block { data, size });
     }
@@ -155,12 +173,12 @@ fn system_alloc(size: usize) -> Option<Block> {
 /// # Safety
 /// `block` came from [`system_alloc`] and nobody uses it any more.
 unsafe fn system_free(block: Block) {
-    #[cfg(target_os = "linux")]
-    if let Some(arena) = arena().filter(|arena| arena.offset_of(block.data.as_ptr()).is_some()) {
-        // SAFETY: the caller's promise.
-        return unsafe { arena.give(block.data, block.size) };
+    if let Some(source) = SOURCE.get().filter(|source| source.owns(block.data)) {
+        // SAFETY: the block came from `system_alloc`, which took it from the source with this size, and the caller is
+        // the last who had it.
+        return unsafe { source.give(block.data, block.size) };
     }
-    // SAFETY: the caller's promise.
+    // SAFETY: the block came from `system_alloc`, not from the source, and the caller is the last who had it.
     unsafe { pages::deallocate(block.data.cast(), block.size) }
 }
 

@@ -23,7 +23,7 @@ const CLASS_BYTES: usize = 1 << 20;
 const CLASS_BLOCKS: (usize, usize) = (4, 512);
 
 /// Size of the block for a request.
-pub(crate) fn block_size(bytes: usize) -> usize {
+pub fn block_size(bytes: usize) -> usize {
     if bytes <= MIN_BLOCK {
         return MIN_BLOCK;
     }
@@ -48,10 +48,12 @@ fn class_cap(block: usize) -> usize {
     (CLASS_BYTES / block).clamp(CLASS_BLOCKS.0, CLASS_BLOCKS.1)
 }
 
-/// An address, or a handle of a device.
+/// A block of memory, by address or by a handle of a device.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Block {
+pub struct Block {
+    /// Where it begins.
     pub data: NonNull<c_void>,
+    /// Its bytes.
     pub size: usize,
 }
 
@@ -65,7 +67,7 @@ struct Large {
 }
 
 /// The lists. Whoever owns them frees what [`FreeLists::drain`] gives before they go.
-pub(crate) struct FreeLists {
+pub struct FreeLists {
     small: Vec<Mutex<Vec<Block>>>,
     large: Mutex<Large>,
     large_cap: usize,

@@ -38,7 +38,7 @@ impl fmt::Display for MemoryStats {
 
 /// What an error for want of memory says beside its figures.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Words {
+pub(super) struct Words {
     /// In place of a limit.
     pub unlimited: &'static str,
     /// What to do where a limit is reached.
@@ -54,7 +54,7 @@ impl Default for Words {
 
 /// The counters behind [`MemoryStats`].
 #[derive(Default)]
-pub(crate) struct Account {
+pub struct Account {
     words: Words,
     /// Bytes of strings that were counted; less than nothing when some were taken before they were.
     string_bytes: AtomicI64,
@@ -66,12 +66,13 @@ pub(crate) struct Account {
 }
 
 impl Account {
+    /// Counters of memory of at most `limit` bytes; 0 is no limit.
     pub fn new(limit: u64) -> Account {
         Account { limit: AtomicU64::new(limit), ..Account::default() }
     }
 
     /// As [`Account::new`], with words of its own for its errors.
-    pub fn with_words(limit: u64, words: Words) -> Account {
+    pub(super) fn with_words(limit: u64, words: Words) -> Account {
         Account { words, ..Account::new(limit) }
     }
 
@@ -95,6 +96,7 @@ impl Account {
         allowed
     }
 
+    /// At most so many bytes are given from now on; 0 is no limit.
     pub fn set_limit(&self, limit: u64) {
         self.limit.store(limit, Ordering::Relaxed);
     }
@@ -163,6 +165,7 @@ impl Account {
         format!("{}: {}", self.figures(), self.words.advice)
     }
 
+    /// The figures, where `cached_bytes` are held for reuse.
     pub fn stats(&self, cached_bytes: u64) -> MemoryStats {
         MemoryStats {
             live_bytes: self.live_bytes.load(Ordering::Relaxed),

@@ -1,14 +1,16 @@
 //! A plugin whose library is open: in this process, or in one of its own.
 
 use crate::{
-    error::LoadError,
+    error::{LoadError, Step},
+    isolation::{IsolatedCode, Isolation},
     loader::{
         self, Library, PluginFile, Policy, Source,
         image::{Door, Image},
     },
     manifest::Manifest,
 };
-use std::path::PathBuf;
+use std::{path::PathBuf, sync::Arc};
+use tenon_abi::Code;
 use tenon_framework::{
     knob::Knobs,
     registry::{PluginId, PluginInfo, RegistryError, Transaction},
@@ -16,25 +18,22 @@ use tenon_framework::{
 
 /// Where a plugin's code is.
 #[derive(Clone)]
-pub(super) enum Code {
-    /// In this process.
-    Here(&'static Library),
-    /// In a process of its own.
-    #[cfg(target_os = "linux")]
-    Apart(std::sync::Arc<crate::isolate::Isolated>, std::sync::Arc<Image>),
+pub(super) enum PluginCode {
+    InProcess(&'static Library),
+    Isolated(Arc<dyn IsolatedCode>),
 }
 
 /// A plugin that is open, and the file that asked for it: a library may have been opened from another file of the
 /// same content.
 #[derive(Clone)]
 pub(super) struct Opened {
-    pub code: Code,
+    pub code: PluginCode,
     pub path: PathBuf,
 }
 
 impl Opened {
     /// Opens a file in this process.
-    pub fn here(
+    pub fn in_process(
         file: PluginFile,
         image: Image,
         policy: &Policy,
@@ -42,55 +41,45 @@ impl Opened {
     ) -> Result<Opened, LoadError> {
         let path = file.path.clone();
         let library = loader::open(file, image, policy, source)?;
-        Ok(Opened { code: Code::Here(library), path })
+        Ok(Opened { code: PluginCode::InProcess(library), path })
     }
 
-    /// Opens a file in a process of its own, where kernels compute on so many threads.
-    #[cfg(target_os = "linux")]
-    pub fn apart(
+    /// Opens a file in a process of its own, where kernels compute on `threads` threads.
+    pub fn isolated(
+        isolation: Option<&dyn Isolation>,
         file: PluginFile,
         image: Image,
         policy: &Policy,
         knobs: &Knobs,
         threads: usize,
     ) -> Result<Opened, LoadError> {
-        use crate::isolate::{Limits, load};
         let path = file.path.clone();
-        let (plugin, image) = load(file, &image, policy, Limits::from_knobs(knobs), threads)?;
-        Ok(Opened { code: Code::Apart(plugin, std::sync::Arc::new(image)), path })
-    }
-
-    /// Elsewhere no plugin can be isolated.
-    #[cfg(not(target_os = "linux"))]
-    pub fn apart(
-        file: PluginFile,
-        image: Image,
-        _policy: &Policy,
-        _knobs: &Knobs,
-        _threads: usize,
-    ) -> Result<Opened, LoadError> {
-        Err(LoadError::Isolated {
-            path: file.path,
-            plugin: image.manifest.plugin.name,
-            step: crate::error::Step::Open,
-            code: tenon_abi::Code::UNIMPLEMENTED,
-            message: "plugins are isolated on Linux only: load it without isolation".to_owned(),
-        })
+        let Some(isolation) = isolation else {
+            return Err(LoadError::Isolated {
+                path,
+                plugin: image.manifest.plugin.name,
+                step: Step::Open,
+                code: Code::UNIMPLEMENTED,
+                message: "this program cannot isolate plugins, which a runtime on Linux can: load it without \
+                          isolation"
+                    .to_owned(),
+            });
+        };
+        let code = isolation.open(file, image, policy, knobs, threads)?;
+        Ok(Opened { code: PluginCode::Isolated(code), path })
     }
 
     pub fn manifest(&self) -> &Manifest {
         match &self.code {
-            Code::Here(library) => &library.manifest,
-            #[cfg(target_os = "linux")]
-            Code::Apart(_, image) => &image.manifest,
+            PluginCode::InProcess(library) => &library.manifest,
+            PluginCode::Isolated(code) => code.manifest(),
         }
     }
 
     pub fn digest(&self) -> &str {
         match &self.code {
-            Code::Here(library) => &library.digest,
-            #[cfg(target_os = "linux")]
-            Code::Apart(plugin, _) => plugin.digest(),
+            PluginCode::InProcess(library) => &library.digest,
+            PluginCode::Isolated(code) => code.digest(),
         }
     }
 
@@ -100,7 +89,7 @@ impl Opened {
         PluginInfo {
             path: Some(self.path.clone()),
             digest: self.digest().to_owned(),
-            isolated: !matches!(self.code, Code::Here(_)),
+            isolated: matches!(self.code, PluginCode::Isolated(_)),
             foreign: self.code.library().is_some_and(|library| library.door == Door::C),
             ..PluginInfo::linked(id, &plugin.name, &plugin.version, order)
         }
@@ -109,9 +98,8 @@ impl Opened {
     /// Collects what it registers, as `info`.
     pub fn collect(&self, info: PluginInfo) -> Result<Transaction, LoadError> {
         match &self.code {
-            Code::Here(library) => loader::collect(library, info),
-            #[cfg(target_os = "linux")]
-            Code::Apart(plugin, image) => crate::isolate::collect(plugin, image, info),
+            PluginCode::InProcess(library) => loader::collect(library, info),
+            PluginCode::Isolated(code) => code.collect(info),
         }
     }
 
@@ -122,13 +110,12 @@ impl Opened {
     }
 }
 
-impl Code {
+impl PluginCode {
     /// Its library, if that is open in this process.
     pub fn library(&self) -> Option<&'static Library> {
         match self {
-            Code::Here(library) => Some(library),
-            #[cfg(target_os = "linux")]
-            Code::Apart(..) => None,
+            PluginCode::InProcess(library) => Some(library),
+            PluginCode::Isolated(_) => None,
         }
     }
 }

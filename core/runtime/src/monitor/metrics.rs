@@ -158,17 +158,17 @@ impl Metrics {
 
 fn plugins(runtime: &Runtime) -> Vec<PluginMetrics> {
     #[cfg(target_os = "linux")]
-    let isolated: Vec<_> = runtime.plugins().isolated().iter().map(|p| p.status()).collect();
+    let isolated = crate::isolate::isolated(runtime.plugins());
     #[cfg(target_os = "linux")]
     let isolation = |name: &str| {
-        let status = isolated.iter().find(|status| status.plugin == name)?;
+        let status = isolated.iter().find(|plugin| plugin.name() == name)?.status();
         Some(IsolationMetrics {
             pid: status.pid,
             restarts: status.restarts,
             calls: status.calls,
             faults: status.faults,
             tensor_bytes: status.tensor_bytes,
-            quarantined: status.quarantined.clone(),
+            quarantined: status.quarantined,
         })
     };
     #[cfg(not(target_os = "linux"))]

@@ -12,12 +12,6 @@ use super::{
     talk::Talk,
     wire::{Answer, Ask, Dim, Place, Reply, Written, decode, encode},
 };
-use crate::{
-    call::{CallFrame, NodeInfo, OutputSpec, StepEnv, Value},
-    memory::HostMemory,
-    pool::ThreadPool,
-    resources::Resources,
-};
 use std::{
     ffi::c_void,
     ptr::{self, NonNull},
@@ -31,6 +25,12 @@ use tenon_abi::{DType, MemoryKind, Slot, slot_flags};
 use tenon_framework::{
     KernelError, Shape, Tensor,
     tensor::{Buffer, Memory},
+};
+use tenon_host::{
+    call::{CallFrame, NodeInfo, OutputSpec, StepEnv, Value},
+    memory::HostMemory,
+    pool::ThreadPool,
+    resources::Resources,
 };
 
 /// What the outputs of the call are.
@@ -423,7 +423,7 @@ impl Scene {
         let buffer = Buffer::allocate(&spec.memory, spec.dtype, count, bytes).expect("memory");
         value.dims[..dims.len()].copy_from_slice(dims);
         let flags = slot_flags::PLANNED;
-        crate::call::fill_slot(slot, &buffer, spec.dtype, &value.dims[..dims.len()], flags);
+        tenon_host::call::fill_slot(slot, &buffer, spec.dtype, &value.dims[..dims.len()], flags);
         value.owner = Some(buffer);
     }
 

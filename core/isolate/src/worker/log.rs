@@ -1,6 +1,6 @@
 //! The worker's log: its lines go to the host's.
 
-use crate::isolate::wire::{Word, write_message};
+use crate::wire::{Word, write_message};
 use std::{fmt, os::unix::net::UnixStream, sync::Arc};
 use tenon_abi::LogLevel;
 use tenon_framework::sync::Mutex;

@@ -8,7 +8,6 @@ use super::{
     extents::Extents,
     shared::{Mapping, SharedFile},
 };
-use crate::memory::{Account, Block, FreeLists, HOST_CACHE_BYTES, block_size};
 use rustix::fs::{FallocateFlags, SeekFrom, fallocate, seek};
 use std::{
     ffi::c_void,
@@ -22,6 +21,9 @@ use tenon_framework::{
     KernelError,
     sync::{Mutex, Rank},
     tensor::Memory,
+};
+use tenon_host::memory::{
+    Account, Block, BlockSource, FreeLists, HOST_CACHE_BYTES, HostMemory, block_size,
 };
 
 /// Under the lists of free blocks, which the memory pools have.
@@ -64,7 +66,10 @@ impl Arena {
             return Ok(arena);
         }
         let arena = Arc::new(Arena::new("tenon-host", 0)?);
-        Ok(HOST.get_or_init(|| arena))
+        Ok(HOST.get_or_init(|| {
+            HostMemory::set_block_source(Arc::clone(&arena) as Arc<dyn BlockSource>);
+            arena
+        }))
     }
 
     /// Its size.
@@ -144,6 +149,21 @@ impl Arena {
     }
 }
 
+impl BlockSource for Arena {
+    fn take(&self, bytes: usize) -> Option<NonNull<c_void>> {
+        Arena::take(self, bytes)
+    }
+
+    fn owns(&self, data: NonNull<c_void>) -> bool {
+        self.offset_of(data.as_ptr()).is_some()
+    }
+
+    unsafe fn give(&self, data: NonNull<c_void>, bytes: usize) {
+        // SAFETY: the caller of the source keeps to the same condition.
+        unsafe { Arena::give(self, data, bytes) }
+    }
+}
+
 static HOST: OnceLock<Arc<Arena>> = OnceLock::new();
 
 /// Pages of memory that this machine has.
@@ -180,7 +200,7 @@ impl ArenaMemory {
 
     /// The figures.
     #[cfg(test)]
-    pub fn stats(&self) -> crate::memory::MemoryStats {
+    pub fn stats(&self) -> tenon_host::memory::MemoryStats {
         self.account.stats(self.lists.cached_bytes())
     }
 

@@ -5,18 +5,67 @@ use super::{
     kernel::Kernel,
     limits::Limits,
     plugin::{Isolated, Parts, Refusal},
-    sealed::sealed,
     shape::Shape,
 };
-use crate::{
-    error::{LoadError, Step},
-    loader::{self, PluginFile, Policy, file::failed, image::Image},
-    manifest::extension_entry,
-    registrar::Collector,
-};
 use std::{fs::File, os::fd::OwnedFd, sync::Arc};
-use tenon_abi::{Code, ext_tags};
-use tenon_framework::registry::{PluginInfo, RemoteShape, Transaction};
+use tenon_abi::{self as abi, ext_tags};
+use tenon_framework::{
+    knob::Knobs,
+    registry::{PluginInfo, RemoteShape, Transaction},
+};
+use tenon_host::{
+    Collector, LoadError, Plugins, Step,
+    isolation::{IsolatedCode, Isolation},
+    loader::{self, PluginFile, Policy, file::failed, image::Image, sealed},
+    manifest::{Manifest, extension_entry},
+};
+
+/// Starts plugins in processes of their own.
+struct Processes;
+
+/// What isolates plugins: for [`Plugins::with_isolation`].
+pub static ISOLATION: &dyn Isolation = &Processes;
+
+impl Isolation for Processes {
+    fn open(
+        &self,
+        file: PluginFile,
+        image: Image,
+        policy: &Policy,
+        knobs: &Knobs,
+        threads: usize,
+    ) -> Result<Arc<dyn IsolatedCode>, LoadError> {
+        let (plugin, image) = load(file, &image, policy, Limits::from_knobs(knobs), threads)?;
+        Ok(Arc::new(Code { plugin, image }))
+    }
+}
+
+/// A plugin with a process of its own, and what that opened.
+struct Code {
+    plugin: Arc<Isolated>,
+    image: Image,
+}
+
+impl IsolatedCode for Code {
+    fn manifest(&self) -> &Manifest {
+        &self.image.manifest
+    }
+
+    fn digest(&self) -> &str {
+        self.plugin.digest()
+    }
+
+    fn collect(&self, info: PluginInfo) -> Result<Transaction, LoadError> {
+        collect(&self.plugin, &self.image, info)
+    }
+}
+
+/// The plugins in use that have a process of their own.
+pub fn isolated(plugins: &Plugins) -> Vec<Arc<Isolated>> {
+    let of_here = |code: Arc<dyn IsolatedCode>| Arc::downcast::<Code>(code).ok();
+    let all = plugins.isolated().into_iter().filter_map(of_here);
+    all.map(|code| Arc::clone(&code.plugin)).collect()
+}
 
 /// Device types whose kernels compute in host memory alone.
 const HOST_TYPES: [&str; 2] = ["CPU", "DEFAULT"];
@@ -25,7 +74,7 @@ const HOST_TYPES: [&str; 2] = ["CPU", "DEFAULT"];
 ///
 /// # Errors
 /// As the steps say.
-pub(crate) fn load(
+fn load(
     file: PluginFile,
     image: &Image,
     policy: &Policy,
@@ -67,7 +116,7 @@ pub(crate) fn load(
 ///
 /// # Errors
 /// Registrations that no process apart can have; manifest and registrations differ.
-pub(crate) fn collect(
+fn collect(
     plugin: &Arc<Isolated>,
     image: &Image,
     info: PluginInfo,
@@ -78,7 +127,7 @@ pub(crate) fn collect(
         path: path.clone(),
         plugin: name.clone(),
         step: Step::Register,
-        code: Code::UNIMPLEMENTED,
+        code: abi::Code::UNIMPLEMENTED,
         message,
     })?;
     let mut collector = Collector::new(info);

@@ -22,7 +22,7 @@ const FIRST_PAUSE: Duration = Duration::from_millis(10);
 ///
 /// # Errors
 /// The file cannot be read, there is no memory for the copy, or the copy stays in somebody else's use.
-pub(crate) fn sealed(
+pub fn sealed(
     mut file: &File,
     prepare: impl FnOnce(&File) -> io::Result<()>,
 ) -> io::Result<(OwnedFd, String)> {
@@ -53,8 +53,36 @@ fn seal(copy: impl AsFd) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::isolate::shared::SharedFile;
-    use std::io::{ErrorKind, Write};
+    use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
+    use std::{
+        ffi::c_void,
+        io::{ErrorKind, Write},
+    };
+
+    const BYTES: usize = 4096;
+
+    /// A mapping through which the file can be written, which keeps it from being sealed.
+    struct Held(*mut c_void);
+
+    // SAFETY: an address, which one thread at a time has.
+    unsafe impl Send for Held {}
+
+    impl Drop for Held {
+        fn drop(&mut self) {
+            // SAFETY: the mapping is this value's, and nothing refers to it.
+            unsafe { munmap(self.0, BYTES).unwrap() }
+        }
+    }
+
+    fn held() -> (File, Held) {
+        let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
+        let file = File::from(memfd_create("tenon-test", flags).unwrap());
+        file.set_len(BYTES as u64).unwrap();
+        let access = ProtFlags::READ | ProtFlags::WRITE;
+        // SAFETY: a new mapping, which takes the place of no other.
+        let at = unsafe { mmap(std::ptr::null_mut(), BYTES, access, MapFlags::SHARED, &file, 0) };
+        (file, Held(at.unwrap()))
+    }
 
     #[test]
     fn a_sealed_copy_has_the_bytes_and_takes_no_others() {
@@ -72,8 +100,7 @@ mod tests {
 
     #[test]
     fn a_page_that_is_held_for_a_moment_is_waited_for() {
-        let memory = SharedFile::new("tenon-test", 4096).unwrap();
-        let mapping = memory.map().unwrap();
+        let (memory, mapping) = held();
         std::thread::scope(|scope| {
             scope.spawn(|| {
                 sleep(FIRST_PAUSE * 5);
@@ -85,8 +112,7 @@ mod tests {
 
     #[test]
     fn a_page_that_stays_held_is_an_error() {
-        let memory = SharedFile::new("tenon-test", 4096).unwrap();
-        let mapping = memory.map().unwrap();
+        let (memory, mapping) = held();
         assert_eq!(seal(&memory).unwrap_err().kind(), ErrorKind::ResourceBusy);
         drop(mapping);
     }

@@ -1,16 +1,16 @@
 //! The host's table as a plugin in a worker has it: what belongs to the host's process is refused.
 
 use super::call::Record;
-use crate::{
-    entries::HOST,
-    services::{buffers::keep_entry, state::STATE_TABLE},
-};
 use std::{ffi::c_void, slice};
 use tenon_abi::{
     CallRecord, Code, DType, Host, KeptTensor, Resource, ResourceFactory, ResourceType, Slot,
     StateTable, Str, Variable,
 };
 use tenon_framework::Tensor;
+use tenon_host::{
+    entries::HOST,
+    services::{buffers::keep_entry, state::STATE_TABLE},
+};
 
 /// The table that a plugin in a worker is given.
 pub(super) static WORKER_HOST: Host = Host {

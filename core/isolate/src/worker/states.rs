@@ -1,6 +1,5 @@
 //! The states of kernels that the host made here, by number.
 
-use crate::sink::MessageSink;
 use std::{
     collections::HashMap,
     sync::{
@@ -10,6 +9,7 @@ use std::{
 };
 use tenon_abi::{KernelState, KernelTable, Packed, Slot};
 use tenon_framework::{KernelError, sync::Mutex};
+use tenon_host::sink::MessageSink;
 
 /// A kernel's state. Dropping it destroys the state, then its packed forms.
 pub(super) struct Made {

@@ -16,9 +16,10 @@
 //!
 //! **What a worker says** is not believed: `protocol` is the table of what each message may do to each kind of output.
 //!
-//! **Faults.** A crash, a call over its deadline, memory beyond the limit, a message out of order, a start that fails: the process ends, the call's step fails
-//! with an error that names the kernel, other calls in it fail as aborted, and the next call starts a new process. A
-//! plugin that keeps failing is quarantined: its kernels refuse, and sessions may choose others.
+//! **Faults.** A crash, a call over its deadline, memory beyond the limit, a message out of order, a start that fails:
+//! the process ends, the call's step fails with an error that names the kernel, other calls in it fail as aborted, and
+//! the next call starts a new process. A plugin that keeps failing is quarantined: its kernels refuse, and sessions may
+//! choose others.
 //!
 //! **What a worker can spoil** is what it wrote itself: it reads the host's tensors through a mapping that it cannot
 //! write. It runs as the same user: isolation is against faults, not against malice.
@@ -27,6 +28,26 @@
 //! say so (`supports`); a plugin that brings a device type, or kernels for one that is not the host's, is refused; its
 //! graph passes do not run. A shape function sees constants, and nothing of what is known in part. What a plugin
 //! keeps between calls is gone when its process is.
+//!
+//! What is not here: finding and checking files (`tenon_host::loader`), and sessions, which may choose other kernels
+//! for those of a quarantined plugin (`tenon_runtime`).
+//!
+//! # Invariants
+//! - The host dereferences no address that a worker sent, and reads no byte of a worker's arena as what it is not.
+//! - A worker never outlives its host, and nothing that it started outlives the worker.
+//! - Whoever waits for a worker waits no longer than the step, the deadline of a call or the limit of a start.
+//!
+//! ```
+//! use tenon_host::{Plugins, search::SearchPath};
+//!
+//! // First thing in `main`: a process that is started to run a plugin goes no further.
+//! tenon_isolate::work();
+//! let plugins = Plugins::new()?.with_isolation(tenon_isolate::ISOLATION);
+//! let report = plugins.load_search(&SearchPath::default().isolating(["no/such/plugin.so".into()]));
+//! assert_eq!(report.rejected.len(), 1);
+//! assert!(tenon_isolate::isolated(&plugins).is_empty());
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 #![cfg(target_os = "linux")]
 
@@ -48,7 +69,6 @@ mod process;
 mod protocol;
 #[cfg(any(all(test, not(loom)), feature = "fuzzing"))]
 pub mod rogue;
-mod sealed;
 mod shape;
 mod shared;
 mod start;
@@ -59,11 +79,9 @@ mod wire;
 mod worker;
 mod worker_call;
 
-pub(crate) use arena::Arena;
 pub use limits::Limits;
-pub(crate) use load::{collect, load};
+pub use load::{ISOLATION, isolated};
 pub use plugin::{Isolated, IsolationStatus, quarantines};
-pub(crate) use sealed::sealed;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 

@@ -7,10 +7,10 @@ use super::{
     values::{self, Copies, place_of},
     wire::{Computation, Data, Output, Request, Value},
 };
-use crate::{call::monotonic_ns, fpu::FpState};
 use std::{slice, sync::atomic::Ordering};
 use tenon_abi::{Call, Code, KernelState, NO_DEADLINE, Range, Slot, slot_flags};
 use tenon_framework::{KernelError, author::guard};
+use tenon_host::{call::monotonic_ns, fpu::FpState};
 
 /// `compute` of every isolated kernel.
 ///

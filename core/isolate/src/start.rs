@@ -11,7 +11,6 @@ use super::{
     process::{Launch, NotReady, Process},
     wire::{Order, Start, Word},
 };
-use crate::call::monotonic_ns;
 use std::{
     io,
     os::unix::ffi::OsStrExt,
@@ -25,6 +24,7 @@ use std::{
 };
 use tenon_abi::NO_DEADLINE;
 use tenon_framework::{Code, KernelError, author::guard};
+use tenon_host::call::monotonic_ns;
 
 /// Starts of the processes of one plugin.
 #[derive(Default)]

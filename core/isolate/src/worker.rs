@@ -21,11 +21,6 @@ use super::{
     shared::Mapping,
     wire::{Order, Setting, Start, Word, read_message, write_message},
 };
-use crate::{
-    context::PluginContext,
-    loader::{self, Library, Policy, image},
-    pool::ThreadPool,
-};
 use capture::Captured;
 use rustix::process::{
     Resource, Rlimit, Signal, getpgrp, getpid, kill_current_process_group, setrlimit,
@@ -45,6 +40,11 @@ use std::{
     time::Duration,
 };
 use tenon_framework::{knob::KnobStore, sync::Mutex};
+use tenon_host::{
+    PluginContext,
+    loader::{self, Library, Policy, image},
+    pool::ThreadPool,
+};
 
 /// Runs the worker; the process ends with it.
 pub(super) fn run() -> ! {
@@ -148,11 +148,11 @@ fn open(
         std::mem::forget(Arc::clone(&channels));
         fault::install(page);
     }
-    crate::entries::install();
-    crate::entries::give_plugins(&host::WORKER_HOST);
+    tenon_host::entries::install();
+    tenon_host::entries::give_plugins(&host::WORKER_HOST);
     let pool = Arc::new(ThreadPool::new(start.threads.max(1) as usize));
     limit_memory(start.memory_limit)?;
-    let refused = |error: &crate::LoadError| Word::Refused {
+    let refused = |error: &tenon_host::LoadError| Word::Refused {
         step: error.step().name().to_owned(),
         code: error.code().0,
         message: error.to_string(),

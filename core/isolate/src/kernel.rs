@@ -10,7 +10,6 @@ use super::{
     wire::{Creation, Reply, Request, encode},
     worker_call::WorkerCall,
 };
-use crate::{context::PluginContext, sink::report_entry};
 use std::{
     slice,
     sync::{Arc, LazyLock},
@@ -26,6 +25,7 @@ use tenon_framework::{
     sync::{Mutex, Rank},
     tensor::Memory,
 };
+use tenon_host::{PluginContext, sink::report_entry};
 
 /// Outside the plugin's state: a kernel is made in the worker that there is.
 const MADE: Rank = Rank(24);

@@ -10,11 +10,7 @@ use super::{
     states::Made,
     values::{Held, held},
 };
-use crate::{
-    call::{Cancellation, monotonic_ns},
-    isolate::wire::{Ask, Computation, Output, Written, checked_dims},
-    pool::ThreadPool,
-};
+use crate::wire::{Ask, Computation, Output, Written, checked_dims};
 use std::{
     cell::UnsafeCell,
     ptr,
@@ -31,6 +27,10 @@ use tenon_framework::{
     KernelError,
     sync::{Condvar, Mutex},
     tensor::Buffer,
+};
+use tenon_host::{
+    call::{Cancellation, monotonic_ns},
+    pool::ThreadPool,
 };
 
 /// What became of an output so far.
@@ -335,7 +335,7 @@ pub(super) fn allocate(record: &Record, at: u32, dims: &[i64]) -> Result<(), Ker
     if target.dtype == DType::STRING {
         let elements = dims.iter().product::<i64>() as usize;
         let memory: Arc<dyn tenon_framework::tensor::Memory> =
-            crate::memory::HostMemory::shared().clone();
+            tenon_host::memory::HostMemory::shared().clone();
         let buffer = Buffer::allocate(&memory, DType::STRING, elements, bytes as usize)?;
         show(slot, target, buffer.data(), dims);
         target.state = Outcome::Strings { _owner: buffer };

@@ -1,6 +1,6 @@
 //! The handler of signals that end a worker: it writes down what it can and lets the signal take its course.
 
-use crate::isolate::crash::CrashPage;
+use crate::crash::CrashPage;
 use std::{
     cell::Cell,
     ffi::c_void,

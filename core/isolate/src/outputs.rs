@@ -9,7 +9,6 @@ use super::{
     protocol::{self, Act, Kind, State},
     wire::{Answer, ArenaName, Ask, Place, Reply, Written, checked_dims},
 };
-use crate::call::{bools, monotonic_ns};
 use std::{ptr, sync::Arc};
 use tenon_abi::{
     Call, CallRecord, CallServices, Code, DType, MemoryKind, Slot, Str, StringElement, slot_flags,
@@ -18,6 +17,7 @@ use tenon_framework::{
     KernelError,
     tensor::{Buffer, Memory, set_string},
 };
+use tenon_host::call::{bools, monotonic_ns};
 
 /// Spans that one call may add to a trace, and characters of a span's name.
 const SPANS: u32 = 10_000;

@@ -8,19 +8,13 @@ use super::{
     values,
 };
 use crate::{
-    call::Cancellation,
-    context::PluginContext,
-    fpu::FpGuard,
-    isolate::{
-        arena_view::Arenas,
-        channel::{Channel, Message, Side},
-        shared::Mapping,
-        wire::{
-            Answer, ArenaName, Ask, Creation, Dim, Inference, Place, Reply, Request, Written,
-            decode, encode,
-        },
+    arena_view::Arenas,
+    channel::{Channel, Message, Side},
+    shared::Mapping,
+    wire::{
+        Answer, ArenaName, Ask, Creation, Dim, Inference, Place, Reply, Request, Written, decode,
+        encode,
     },
-    sink::MessageSink,
 };
 use std::{collections::VecDeque, ptr, slice, sync::Arc, thread, time::Duration};
 use tenon_abi::{
@@ -33,6 +27,7 @@ use tenon_framework::{
     infer::{Dimension, SymbolicShape, Symbols, ValueInfo, infer},
     sync::{Mutex, Rank},
 };
+use tenon_host::{PluginContext, call::Cancellation, fpu::FpGuard, sink::MessageSink};
 
 /// How long a channel's thread sleeps before it looks again; it is woken before that.
 const SLEEP: Duration = Duration::from_secs(600);

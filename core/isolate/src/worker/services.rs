@@ -1,12 +1,7 @@
 //! The services of a call that runs in a worker: those that need the host ask it.
 
 use super::call::{Outcome, Record, allocate as allocate_output, bytes_of, show};
-use crate::{
-    call::monotonic_ns,
-    isolate::wire::{ArenaName, Ask, checked_dims},
-    memory::HostMemory,
-    pool::Stop,
-};
+use crate::wire::{ArenaName, Ask, checked_dims};
 use std::{
     ffi::c_void,
     ptr, slice,
@@ -20,6 +15,7 @@ use tenon_framework::{
     KernelError, Tensor,
     tensor::{Buffer, Memory},
 };
+use tenon_host::{call::monotonic_ns, memory::HostMemory, pool::Stop};
 
 /// The table that every call in a worker points to.
 pub(super) static WORKER_SERVICES: CallServices = CallServices {

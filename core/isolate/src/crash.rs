@@ -87,7 +87,7 @@ impl fmt::Display for CrashRecord {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::isolate::shared::SharedFile;
+    use crate::shared::SharedFile;
 
     #[test]
     fn a_crash_is_read_where_it_was_written_and_nowhere_else() {

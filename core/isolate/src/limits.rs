@@ -1,44 +1,7 @@
-//! What an isolated plugin may do, and the knobs that say so.
+//! What an isolated plugin may do, as the knobs `host.isolate_*` say.
 
 use std::{path::PathBuf, time::Duration};
-use tenon_framework::{knob::Knobs, register_knob};
-
-register_knob!(
-    "isolate_deadline_ms": INT = "10000",
-    "Milliseconds after which a call of an isolated plugin is given up and its process stopped; at least 1."
-);
-register_knob!(
-    "isolate_memory_mb": INT = "4096",
-    "MiB of memory of its own that the process of an isolated plugin may have; 0 is no limit."
-);
-register_knob!(
-    "isolate_tensors_mb": INT = "4096",
-    "MiB of memory for the tensors that an isolated plugin writes; 0 is as much as the machine has."
-);
-register_knob!(
-    "isolate_start_ms": INT = "10000",
-    "Milliseconds that a new process of an isolated plugin may take to open its library; at least 1."
-);
-register_knob!(
-    "isolate_environment": STRING = "",
-    "Environment variables that the process of an isolated plugin is given beside the usual ones: names with commas between them, a '*' at the end of one stands for any rest."
-);
-register_knob!(
-    "isolate_faults": INT = "5",
-    "Faults of an isolated plugin within a minute after which it is quarantined; 0 is never."
-);
-register_knob!(
-    "isolate_fallback": BOOL = "true",
-    "Whether sessions give the nodes of a quarantined plugin to the next candidates."
-);
-register_knob!(
-    "isolate_look_us": INT = "100",
-    "Microseconds that the process of an isolated plugin looks for the next call before it sleeps."
-);
-register_knob!(
-    "isolate_worker": STRING = "",
-    "Program that runs isolated plugins, such as tenon; empty is the running program, which has to call tenon_runtime::isolate::work()."
-);
+use tenon_framework::knob::Knobs;
 
 /// How long the host looks for a reply before it sleeps.
 pub(super) const HOST_LOOK: Duration = Duration::from_micros(100);

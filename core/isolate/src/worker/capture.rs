@@ -1,11 +1,7 @@
 //! What a plugin registers, copied for the host; tables and shape functions stay here.
 
-use crate::{
-    error::LoadError,
-    isolate::definition::{
-        BenchWire, Definition, FactsWire, KernelWire, KnobWire, OpWire, SourceWire,
-    },
-    loader::{self, Library},
+use crate::definition::{
+    BenchWire, Definition, FactsWire, KernelWire, KnobWire, OpWire, SourceWire,
 };
 use std::{slice, sync::Arc};
 use tenon_abi::{
@@ -17,6 +13,10 @@ use tenon_framework::{
     author::guard,
     knob::{self, KnobStore},
     registry::knob_scope,
+};
+use tenon_host::{
+    LoadError,
+    loader::{self, Library},
 };
 
 /// What a plugin registered.

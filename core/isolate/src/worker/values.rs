@@ -1,6 +1,6 @@
 //! Tensors and attributes as messages have them, on the worker's side.
 
-use crate::isolate::{
+use crate::{
     arena_view::Arenas,
     wire::{ArenaName, Attr, Data, NamedAttr, Value, checked_dims},
 };

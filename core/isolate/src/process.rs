@@ -345,9 +345,8 @@ fn spawn_reader(plugin: &str, socket: UnixStream, handle: OwnedFd, said: SyncSen
         let mut socket = BufReader::new(socket);
         while let Ok(word) = read_message::<Word>(&mut socket) {
             match word {
-                Word::Log { level, message } => {
-                    logger.log(|plugin| crate::entries::log(plugin, LogLevel(level), cut(&message)))
-                }
+                Word::Log { level, message } => logger
+                    .log(|plugin| tenon_host::entries::log(plugin, LogLevel(level), cut(&message))),
                 first => {
                     let _ = said.try_send(first);
                 }

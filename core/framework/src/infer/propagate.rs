@@ -9,7 +9,6 @@ use crate::{
     Tensor,
     attr::AttrValue,
     attr_view::AttrTable,
-    geometry::{SliceMasks, StridedSlice, StridedSliceSpec},
     op::{OpDef, OpRole, Signature, ValueRule},
 };
 use tenon_abi::DType;
@@ -73,8 +72,8 @@ fn single(
         (ValueRule::Cast, [input]) => input.symbolic_value().filter(|value| value.fits(dtype)),
         (ValueRule::Pack, _) => pack(inputs, output),
         (ValueRule::Concat, [values @ .., _]) => concat(values, output),
-        (ValueRule::StridedSlice, [input, begin, end, strides]) => {
-            slice(attrs, &input.symbolic_value()?, [begin, end, strides])
+        (ValueRule::StridedSlice, [input, begin, _, strides]) => {
+            slice(attrs, &input.symbolic_value()?, [begin, strides], output)
         }
         _ => None,
     }
@@ -159,35 +158,56 @@ fn worthwhile(items: Vec<Item>) -> Option<SymbolicValue> {
 }
 
 /// Part of a vector, or one of its integers.
+///
+/// The shape of the output says how many integers are taken, since the op's shape function has seen begin, end and
+/// strides. What is left to find is the first index and the stride.
 fn slice(
     attrs: &AttrTable,
     value: &SymbolicValue,
-    bounds: [&ValueInfo; 3],
+    [begin, strides]: [&ValueInfo; 2],
+    output: &ValueInfo,
 ) -> Option<SymbolicValue> {
-    let mask = |name: &str| u32::try_from(attrs.get(name)?.as_int()?).ok();
-    let [begin, end, strides] = bounds.map(|bound| bound.symbolic_value()?.known());
-    let spec = StridedSliceSpec {
-        begin: begin.as_deref(),
-        end: end.as_deref(),
-        strides: &strides?,
-        masks: SliceMasks {
-            begin: mask("begin_mask")?,
-            end: mask("end_mask")?,
-            ellipsis: mask("ellipsis_mask")?,
-            new_axis: mask("new_axis_mask")?,
-            shrink_axis: mask("shrink_axis_mask")?,
-        },
+    let count = match output.shape.dims()? {
+        [] => 1,
+        &[Dimension::Known(count)] if count <= MAX_ITEMS as i64 => count,
+        _ => return None,
     };
     if value.is_scalar() {
         return None;
     }
-    let length = [value.items().len() as i64];
-    let slice = StridedSlice::new(&length, &spec).ok()?;
-    // Bounds that are not known leave the size open too.
-    if slice.output.len() > 1 || slice.processing.contains(&-1) {
-        return None;
-    }
-    let offsets = slice.offsets(&length);
-    let items = offsets.map(|at| value.items().get(at).copied()).collect::<Option<Vec<_>>>()?;
-    SymbolicValue::vector(items)?.with_rank(slice.output.len())
+    let length = value.items().len() as i64;
+    let (first, stride) = first_and_stride(attrs, length, begin, strides)?;
+    let item = |taken: i64| {
+        let at = taken.checked_mul(stride)?.checked_add(first)?;
+        value.items().get(usize::try_from(at).ok()?).copied()
+    };
+    let items = (0..count).map(item).collect::<Option<Vec<_>>>()?;
+    SymbolicValue::vector(items)?.with_rank(output.shape.rank()?)
+}
+
+/// Where a slice of a vector begins, if it takes anything, and the distance between the integers that it takes.
+fn first_and_stride(
+    attrs: &AttrTable,
+    length: i64,
+    begin: &ValueInfo,
+    strides: &ValueInfo,
+) -> Option<(i64, i64)> {
+    let mask = |name: &str| u32::try_from(attrs.get(name)?.as_int()?).ok().map(u64::from);
+    let passed_by = mask("ellipsis_mask")? | mask("new_axis_mask")?;
+    let begin_ignored = mask("begin_mask")? & !mask("shrink_axis_mask")?;
+    let strides = strides.symbolic_value()?.known()?;
+    // At most MAX_ITEMS entries, as many as there are bits. A vector has one dimension, so that one entry at most
+    // speaks of it; without such an entry it is taken whole.
+    let Some(entry) = (0..strides.len()).find(|&entry| passed_by >> entry & 1 == 0) else {
+        return Some((0, 1));
+    };
+    let (stride, last) = (strides[entry], (length - 1).max(0));
+    let first = if begin_ignored >> entry & 1 == 1 {
+        if stride > 0 { 0 } else { last }
+    } else {
+        let begin = *begin.symbolic_value()?.known()?.get(entry)?;
+        let from_front = if begin < 0 { begin + length } else { begin };
+        from_front.clamp(0, last)
+    };
+    Some((first, stride))
 }

@@ -109,6 +109,7 @@ numbered! {
         /// Vectors joined; the last input is the axis.
         Concat = CONCAT,
         /// A part of the first input, by begin, end and strides, and the masks that `StridedSlice` has as attributes.
+        /// The shape function checks them, and gives the number of elements by the shape of the output.
         StridedSlice = STRIDED_SLICE,
     }
 }

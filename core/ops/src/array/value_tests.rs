@@ -4,6 +4,7 @@ use crate::testing::Bench;
 use tenon_framework::{
     DType, Tensor,
     attr::AttrValue,
+    geometry::{SliceMasks, StridedSlice, StridedSliceSpec},
     infer::{Item, ValueInfo},
 };
 
@@ -84,6 +85,88 @@ fn vectors_are_joined_and_cut() {
     assert_eq!(cut(&mut bench, ["= [-1]", "= [0]", "= [1]"], &[("shrink_axis_mask", 1)]), "3");
     assert_eq!(cut(&mut bench, ["= [0]", "= [0]", "= [1]"], &[("new_axis_mask", 1)]), "nothing");
     assert_eq!(cut(&mut bench, ["[1]", "= [2]", "= [1]"], &[]), "nothing");
+    assert_eq!(cut(&mut bench, ["[1]", "= [2]", "= [1]"], &[("begin_mask", 1)]), "nothing");
+    assert_eq!(cut(&mut bench, ["= [0]", "[1]", "= [1]"], &[("end_mask", 1)]), "nothing");
+    let all = [("begin_mask", 1), ("end_mask", 1)];
+    assert_eq!(cut(&mut bench, ["[1]", "[1]", "= [-1]"], &all), "[3,n]");
+    let shrunk = [("shrink_axis_mask", 1)];
+    assert_eq!(cut(&mut bench, ["= [1]", "[1]", "= [1]"], &shrunk), "3");
+    assert_eq!(cut(&mut bench, ["[1]", "[1]", "= [1]"], &shrunk), "nothing");
+}
+
+/// The integers that a slice takes of the vector 10, 11, ... are those at the offsets of its canonical form.
+fn takes_what_the_canonical_form_says(bench: &mut Bench, length: i64, spec: &StridedSliceSpec<'_>) {
+    let Ok(slice) = StridedSlice::new(&[length], spec) else { return };
+    let vector = |values: &[i64]| {
+        let values: Vec<i32> = values.iter().map(|&value| value as i32).collect();
+        ValueInfo::of_constant(Tensor::from_slice(&[values.len() as i64], &values).unwrap())
+    };
+    let mut inputs = vec![vector(&(10..10 + length).collect::<Vec<_>>())];
+    inputs.extend([spec.begin.unwrap(), spec.end.unwrap(), spec.strides].map(vector));
+    let SliceMasks { begin, end, ellipsis, new_axis, shrink_axis } = spec.masks;
+    let attrs = [
+        INT,
+        ("begin_mask", AttrValue::Int(begin.into())),
+        ("end_mask", AttrValue::Int(end.into())),
+        ("ellipsis_mask", AttrValue::Int(ellipsis.into())),
+        ("new_axis_mask", AttrValue::Int(new_axis.into())),
+        ("shrink_axis_mask", AttrValue::Int(shrink_axis.into())),
+    ];
+    let found = value(bench, "StridedSlice", &attrs, &inputs.iter().collect::<Vec<_>>());
+    let taken: Vec<String> = slice.offsets(&[length]).map(|at| (at + 10).to_string()).collect();
+    let expected = match slice.output.len() {
+        0 => taken.concat(),
+        1 => format!("[{}]", taken.join(",")),
+        _ => "nothing".to_owned(),
+    };
+    assert_eq!(found, expected, "of {length}: {spec:?}");
+}
+
+#[test]
+fn a_vector_is_cut_as_the_canonical_form_says() {
+    let mut bench = Bench::new();
+    let bounds = (-5..=5).flat_map(|begin| (-5..=5).map(move |end| (begin, end)));
+    for (begin, end) in bounds {
+        for (length, stride, bits) in (0..4)
+            .flat_map(|n| [-2, -1, 1, 2].map(|s| (n, s)))
+            .flat_map(|(n, s)| (0..8).map(move |b| (n, s, b)))
+        {
+            let masks = SliceMasks {
+                begin: bits & 1,
+                end: bits >> 1 & 1,
+                shrink_axis: bits >> 2,
+                ..SliceMasks::default()
+            };
+            let (begin, end) = ([begin], [end]);
+            let spec = StridedSliceSpec {
+                begin: Some(&begin),
+                end: Some(&end),
+                strides: &[stride],
+                masks,
+            };
+            takes_what_the_canonical_form_says(&mut bench, length, &spec);
+        }
+    }
+}
+
+#[test]
+fn entries_that_speak_of_no_dimension_are_passed_by() {
+    let mut bench = Bench::new();
+    let (begin, end, strides) = ([1, -2, 0], [3, 3, 2], [1, 1, 1]);
+    for entries in 0..=3 {
+        for (ellipsis, new_axis) in (0..8).flat_map(|e| (0..8).map(move |n| (e, n))) {
+            for shrink_axis in 0..8 {
+                let masks = SliceMasks { ellipsis, new_axis, shrink_axis, ..SliceMasks::default() };
+                let spec = StridedSliceSpec {
+                    begin: Some(&begin[..entries]),
+                    end: Some(&end[..entries]),
+                    strides: &strides[..entries],
+                    masks,
+                };
+                takes_what_the_canonical_form_says(&mut bench, 3, &spec);
+            }
+        }
+    }
 }
 
 #[test]

@@ -9,10 +9,9 @@ use std::{
     ops::Deref,
     sync::{Mutex, MutexGuard},
 };
-use tenon_framework::{
-    DType, KernelError, Tensor,
-    attr::AttrValue,
-    fixed_point::{Activation, Multiplier, QuantizedRange, Scale, multiply_by_float},
+use tenon_framework::{DType, KernelError, Tensor, attr::AttrValue};
+use tenon_geometry::fixed_point::{
+    Activation, Multiplier, QuantizedRange, Scale, multiply_by_float,
 };
 use tenon_runtime::host::instance::{PackCache, call_once};
 use tenon_testkit::host::{Node, TestHost, library};

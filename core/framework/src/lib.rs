@@ -1,10 +1,10 @@
 //! Types, definitions and registries of Tenon's kernel layer.
 //!
 //! What stands here is what an op, a kernel and a device are: element types ([`element`]), shapes, host
-//! tensors, attributes, definitions, the registry, the traits that authors implement ([`author`]), the
-//! registration macros ([`reg`]), and the geometry that shape functions and several plugins share
-//! ([`geometry`]). What is not here: loading libraries and allocators (`tenon-host`), graphs
-//! (`tenon-graph`), steps (`tenon-runtime`).
+//! tensors, attributes, definitions, the registry, the traits that authors implement ([`author`]), and the
+//! registration macros ([`reg`]). What is not here: the shapes and visiting orders of particular ops
+//! (`tenon-geometry`), loading libraries and allocators (`tenon-host`), graphs (`tenon-graph`), steps
+//! (`tenon-runtime`).
 
 pub mod attr;
 pub mod attr_view;
@@ -12,10 +12,7 @@ pub mod author;
 pub mod device;
 pub mod element;
 mod error;
-pub mod fixed_point;
-pub mod fused;
 pub mod fusion;
-pub mod geometry;
 pub mod growth;
 pub mod infer;
 pub mod knob;

@@ -199,6 +199,13 @@ impl fmt::Display for PartialShape {
     }
 }
 
+/// Whether two shapes are equal. There are few dimensions: comparing them in place costs less than the call of
+/// `memcmp` that `==` on slices becomes, which was two fifths of a call of a one-element `Add`.
+#[inline(always)]
+pub fn same_dims(a: &[i64], b: &[i64]) -> bool {
+    a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a == b)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

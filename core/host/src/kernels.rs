@@ -2,7 +2,7 @@
 //!
 //! They look at shapes, which are in host memory on any device, and return their inputs' buffers, so that a
 //! device's author need not write them. Arguments that hold shapes, axes and sizes lie in host memory. The
-//! geometry is `tenon_framework::geometry`'s, which the ops' shape functions use too.
+//! geometry is `tenon_geometry`'s, which the ops' shape functions use too.
 
 mod control;
 mod identity;
@@ -10,7 +10,8 @@ mod query;
 mod reshape;
 mod source;
 
-use tenon_framework::{KernelError, author::ComputeContext, geometry::GeometryError};
+use tenon_framework::{KernelError, author::ComputeContext};
+use tenon_geometry::GeometryError;
 
 tenon_framework::kernels_check_shapes!();
 

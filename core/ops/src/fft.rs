@@ -3,9 +3,9 @@
 use crate::shape::{dims_of, input_of_rank, input_of_rank_at_least};
 use tenon_framework::{
     author::{ShapeContext, ShapeResult},
-    geometry::{FftDirection, GeometryError, real_fft_dims},
     register_op,
 };
+use tenon_geometry::{FftDirection, GeometryError, real_fft_dims};
 
 const COMPLEX: &str = "Tcomplex: {complex64, complex128} = DT_COMPLEX64";
 const REAL: &str = "Treal: {float, double} = DT_FLOAT";

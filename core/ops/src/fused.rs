@@ -3,7 +3,7 @@
 //!
 //! Names and attributes are TensorFlow's where it has the op (`_FusedMatMul`, `_FusedConv2D`,
 //! `_FusedDepthwiseConv2dNative`). What the attributes `fused_ops` and `program` say is read by
-//! `tenon_framework::fused`.
+//! `tenon_geometry::fused`.
 //!
 //! **Results.** A fused op gives what the ops that it stands for give one after the other. Between them it may
 //! keep a wider type than the element type and round once at the end: its kernels state the tolerance. Only

@@ -7,9 +7,9 @@ use crate::shape::{
 use tenon_framework::{
     KernelError,
     author::{ShapeContext, ShapeResult},
-    geometry::{GeometryError, PixelGrid, check_colour, resized_dims},
     register_op,
 };
+use tenon_geometry::{GeometryError, PixelGrid, check_colour, resized_dims};
 
 const ANY_NUMBER: &str =
     "T: {int8, uint8, int16, uint16, int32, int64, half, float, double, bfloat16}";

@@ -4,9 +4,9 @@ use crate::shape::{input_of_rank, scalar_or_vector, scalar_output, unchanged};
 use tenon_framework::{
     KernelError,
     author::{ShapeContext, ShapeResult},
-    geometry::GeometryError,
     register_op,
 };
+use tenon_geometry::GeometryError;
 
 register_op!(
     "ReadFile",

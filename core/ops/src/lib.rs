@@ -3,7 +3,7 @@
 //! One file or folder per family, each in the order op definitions, shape functions, tests. Names, attributes,
 //! allowed types and defaults are TensorFlow's, so that a graph of TensorFlow is read as it is;
 //! `testdata/standard_ops.json` has them as TensorFlow 2.21.0 gives them, and a test compares. Shape
-//! functions check what TensorFlow's check; the arithmetic is `tenon_framework::geometry`'s, which kernels use
+//! functions check what TensorFlow's check; the arithmetic is `tenon_geometry`'s, which kernels use
 //! too.
 //!
 //! The definitions register themselves with the library that this crate is linked into. A linked crate that

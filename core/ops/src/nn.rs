@@ -14,8 +14,8 @@ use crate::shape::with_identity;
 use tenon_framework::{
     KernelError,
     author::{Dim, ShapeContext, ShapeHandle},
-    geometry::{DataFormat, Padding},
 };
+use tenon_geometry::{DataFormat, Padding};
 
 pub(crate) const FORMAT: &str = "data_format: {'NHWC', 'NCHW'} = 'NHWC'";
 pub(crate) const FORMAT_3D: &str = "data_format: {'NDHWC', 'NCDHW'} = 'NDHWC'";

@@ -9,8 +9,8 @@ use crate::shape::{dims_of, same_size};
 use tenon_framework::{
     KernelError,
     author::{Dim, ShapeContext, ShapeHandle, ShapeResult},
-    geometry::GeometryError,
 };
+use tenon_geometry::GeometryError;
 
 /// Two inputs of one shape, which is the output's.
 fn both_alike(c: &ShapeContext<'_>) -> ShapeResult {

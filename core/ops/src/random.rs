@@ -6,9 +6,9 @@ use crate::shape::{
 };
 use tenon_framework::{
     author::{ShapeContext, ShapeResult},
-    geometry::GeometryError,
     register_op,
 };
+use tenon_geometry::GeometryError;
 
 const SEED: &str = "seed: int = 0";
 const SEED2: &str = "seed2: int = 0";

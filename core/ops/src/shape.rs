@@ -4,8 +4,8 @@
 use tenon_framework::{
     KernelError,
     author::{Dim, ShapeContext, ShapeHandle, ShapeResult},
-    geometry::{GeometryError, broadcast_shape},
 };
+use tenon_geometry::{GeometryError, broadcast_shape};
 
 /// The output is shaped as the input.
 pub(crate) fn unchanged(c: &ShapeContext<'_>) -> ShapeResult {

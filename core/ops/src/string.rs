@@ -4,9 +4,9 @@ use crate::shape::{broadcast_dims, dims_of, input_of_rank, scalar_output, unchan
 use tenon_framework::{
     KernelError,
     author::{ShapeContext, ShapeHandle, ShapeResult},
-    geometry::{AxisSet, join_dims},
     register_op,
 };
+use tenon_geometry::{AxisSet, join_dims};
 
 register_op!(
     "StringJoin",

@@ -48,10 +48,11 @@ pub use array::{array_view, array_view_mut};
 pub use tenon_framework::element::{Complex, Complex32, Complex64, bf16, f16};
 pub use tenon_framework::{
     Code, DType, KernelError, PartialShape, Shape, View, ViewMut, abi, attr, author, device,
-    element, extension_link, fixed_point, fused, fusion, geometry, growth, kernels_check_shapes,
-    pages, reg, register_device, register_extension, register_fusion, register_kernel,
-    register_knob, register_op, register_pass, register_variant,
+    element, extension_link, fusion, growth, kernels_check_shapes, pages, reg, register_device,
+    register_extension, register_fusion, register_kernel, register_knob, register_op,
+    register_pass, register_variant,
 };
+pub use tenon_geometry::{self as geometry, fixed_point, fused};
 
 /// Everything that a plugin's source names; the only glob import in Tenon's style.
 ///

@@ -2,7 +2,7 @@
 //! instance per element size (`u8` to `u128`), or one for strings, serves every dtype.
 
 use tenon_framework::View;
-use tenon_framework::geometry::{ConcatPlan, Offsets, PadPlan, StridedSlice, TransposePlan};
+use tenon_geometry::{ConcatPlan, Offsets, PadPlan, StridedSlice, TransposePlan};
 
 /// Copies the elements at these offsets.
 fn gather<T: Clone>(offsets: Offsets, x: &[T], y: &mut [T]) {
@@ -52,7 +52,7 @@ pub fn fill<T: Clone>(value: &T, y: &mut [T]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tenon_framework::geometry::{SliceMasks, StridedSliceSpec};
+    use tenon_geometry::{SliceMasks, StridedSliceSpec};
 
     #[test]
     fn transposes() {

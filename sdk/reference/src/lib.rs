@@ -5,7 +5,7 @@
 //!
 //! # Conventions
 //! - Inputs and outputs are dense row-major slices. Shapes and attributes come as the plans and geometries of
-//!   [`tenon_framework::geometry`], whose constructors do all the checking: a kernel trusts that the slices
+//!   [`tenon_geometry`], whose constructors do all the checking: a kernel trusts that the slices
 //!   have the lengths its geometry says. It returns no error, and panics only where that is broken.
 //! - Integers wrap. Sums of floats, of whatever width, are kept in `f64` and rounded once at the end
 //!   ([`Accumulate`]), and elementary functions are computed in `f64`: the results are as good as the output
@@ -17,14 +17,14 @@
 //!
 //! # Example
 //! ```
-//! use tenon_framework::geometry::BroadcastPlan;
+//! use tenon_geometry::BroadcastPlan;
 //! use tenon_reference::math_binary::add;
 //!
 //! let plan = BroadcastPlan::new([&[2, 2], &[2]])?;
 //! let mut z = [0.0f32; 4];
 //! add(&plan, &[1.0, 2.0, 3.0, 4.0], &[10.0, 20.0], &mut z);
 //! assert_eq!(z, [11.0, 22.0, 13.0, 24.0]);
-//! # Ok::<(), tenon_framework::geometry::GeometryError>(())
+//! # Ok::<(), tenon_geometry::GeometryError>(())
 //! ```
 
 mod accumulate;

@@ -4,7 +4,7 @@
 
 use crate::Accumulate;
 use tenon_framework::element::Number;
-use tenon_framework::geometry::{BatchMatMulGeometry, MatMulGeometry};
+use tenon_geometry::{BatchMatMulGeometry, MatMulGeometry};
 
 /// One product; `c` is `m x n`.
 pub fn matmul<T: Accumulate>(geometry: &MatMulGeometry, a: &[T], b: &[T], c: &mut [T]) {

@@ -3,7 +3,7 @@
 //! 16-bit floats compute in `f32` and round once per operation.
 
 use tenon_framework::element::{Float, Number};
-use tenon_framework::geometry::BroadcastPlan;
+use tenon_geometry::BroadcastPlan;
 
 /// Writes `f(x, y)` to every element of `z`, with `x` and `y` broadcast as planned.
 pub fn map<T, U, V>(

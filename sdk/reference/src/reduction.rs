@@ -3,7 +3,7 @@
 use crate::math_binary::larger;
 use crate::{Accumulate, LowestFinite};
 use tenon_framework::element::{Element, Number};
-use tenon_framework::geometry::{ArgGeometry, ReducePlan};
+use tenon_geometry::{ArgGeometry, ReducePlan};
 
 /// Writes to each output element what `f` makes of its input elements, which it finds from an iterator over
 /// their offsets.

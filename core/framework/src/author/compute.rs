@@ -5,7 +5,7 @@ use super::{
     slots::view,
     state::StateContext,
 };
-use crate::{KernelError, element::Element, geometry::same_dims, view::View, view::ViewMut};
+use crate::{KernelError, element::Element, shape::same_dims, view::View, view::ViewMut};
 use std::{cell::Cell, slice};
 use tenon_abi::{
     Call, CallServices, Code, DType, DeviceState, MemoryKind, NO_DEADLINE, Range, Slot, Str,

@@ -1,7 +1,7 @@
 //! The plain call: what most calls of most kernels are, recognised at once.
 
 use super::compute::ComputeContext;
-use crate::{element::Element, geometry::same_dims};
+use crate::{element::Element, shape::same_dims};
 use std::slice;
 use tenon_abi::{Slot, slot_flags};
 

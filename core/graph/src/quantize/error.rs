@@ -2,7 +2,8 @@
 
 use crate::GraphError;
 use tenon_framework::text::{cut, cut_text};
-use tenon_framework::{Code, KernelError, fixed_point::FixedPointError, tensor::TensorError};
+use tenon_framework::{Code, KernelError, tensor::TensorError};
+use tenon_geometry::fixed_point::FixedPointError;
 use thiserror::Error;
 
 /// What is wrong with a graph, or with what it is calibrated with.

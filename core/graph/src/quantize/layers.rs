@@ -5,7 +5,7 @@ use super::{
     step::{Step, Uses},
 };
 use crate::{NodeId, Output};
-use tenon_framework::fixed_point::Depth;
+use tenon_geometry::fixed_point::Depth;
 
 /// What is multiplied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

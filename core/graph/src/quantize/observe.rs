@@ -180,7 +180,7 @@ impl Noise {
         name: &str,
         float: &Tensor,
         found: &Tensor,
-        affine: Option<tenon_framework::fixed_point::Affine>,
+        affine: Option<tenon_geometry::fixed_point::Affine>,
     ) -> Result<(), QuantizeError> {
         let wrong = |tensor: &Tensor| QuantizeError::Type {
             tensor: name.to_owned(),

@@ -11,7 +11,8 @@ use super::{
 };
 use crate::{Evaluate, Graph, GraphBuilder, GraphError, NodeId, Output};
 use std::collections::HashMap;
-use tenon_framework::{Tensor, fixed_point::Affine, tensor::TensorError};
+use tenon_framework::{Tensor, tensor::TensorError};
+use tenon_geometry::fixed_point::Affine;
 
 mod between;
 mod layer;

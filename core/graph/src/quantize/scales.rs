@@ -10,7 +10,8 @@ use super::{
 };
 use crate::Output;
 use std::collections::HashMap;
-use tenon_framework::{DType, fixed_point::Affine};
+use tenon_framework::DType;
+use tenon_geometry::fixed_point::Affine;
 
 /// The type of activations.
 pub(super) const BYTES: DType = DType::QUINT8;

@@ -7,7 +7,8 @@ use super::{
     weights::Quantized,
 };
 use crate::{NodeId, Output};
-use tenon_framework::{Tensor, fixed_point::Affine};
+use tenon_framework::Tensor;
+use tenon_geometry::fixed_point::Affine;
 
 fn observed(method: Method, values: &[f32]) -> Range {
     let tensor = Tensor::from_slice(&[values.len() as i64], values).unwrap();

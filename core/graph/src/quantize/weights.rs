@@ -1,7 +1,7 @@
 //! Weights and biases as integers: weights of 8 bits, symmetric, with a scale for each output channel; biases of 32.
 
 use super::layers::{Layer, REACH};
-use tenon_framework::fixed_point::Affine;
+use tenon_geometry::fixed_point::Affine;
 
 /// The greatest magnitude of a weight: so that the negative of each is one.
 const MOST: f64 = 127.0;

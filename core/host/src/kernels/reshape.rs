@@ -4,10 +4,10 @@ use super::{COST, wrong};
 use tenon_framework::{
     DType, KernelError,
     author::{ComputeContext, CreateContext, Kernel},
-    geometry::{Dims, expand_dims, reshape_dims, squeeze_dims},
     reg::Numerics,
     register_kernel,
 };
+use tenon_geometry::{Dims, expand_dims, reshape_dims, squeeze_dims};
 
 /// The values of an int32 or int64 input that holds a shape or an axis: a scalar or a vector. They stand in
 /// place, so that a step allocates nothing.

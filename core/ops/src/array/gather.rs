@@ -7,9 +7,9 @@ use crate::shape::{constant_integer, input_of_rank, input_of_rank_at_least, with
 use tenon_framework::{
     KernelError,
     author::{Dim, ShapeContext, ShapeHandle, ShapeResult},
-    geometry::{GeometryError, gather_dims, gather_nd_dims, normalize_axis},
     register_op,
 };
+use tenon_geometry::{GeometryError, gather_dims, gather_nd_dims, normalize_axis};
 
 register_op!(
     "Gather",

@@ -6,10 +6,10 @@ use std::ops::Range;
 use tenon_framework::{
     KernelError, PartialShape,
     author::{Dim, ShapeContext, ShapeHandle, ShapeResult},
-    geometry::{concat_axis, concat_dims, pack_axis, pack_dims},
     op::ValueRule,
     register_op,
 };
+use tenon_geometry::{concat_axis, concat_dims, pack_axis, pack_dims};
 
 register_op!(
     "ConcatV2",

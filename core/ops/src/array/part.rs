@@ -4,12 +4,12 @@ use crate::shape::{dims_of, input_of_rank, with_identity};
 use tenon_framework::{
     KernelError,
     author::{Dim, ShapeContext, ShapeResult},
-    geometry::{
-        GeometryError, SliceMasks, StridedSlice, StridedSliceSpec, pad_dims, transpose_dims,
-        validate_permutation,
-    },
     op::{Refusal, ValueRule},
     register_op,
+};
+use tenon_geometry::{
+    GeometryError, SliceMasks, StridedSlice, StridedSliceSpec, pad_dims, transpose_dims,
+    validate_permutation,
 };
 
 register_op!(

@@ -4,12 +4,12 @@ use crate::shape::{dims_of, input_of_rank, with_identity};
 use tenon_framework::{
     KernelError,
     author::{ShapeContext, ShapeHandle, ShapeResult},
-    geometry::{
-        GeometryError, broadcast_gradient_axes, broadcast_shape, check_broadcast_to, mirror_offset,
-        mirror_pad_dims, mirror_pad_grad_dims, tile_dims,
-    },
     op::Refusal,
     register_op,
+};
+use tenon_geometry::{
+    GeometryError, broadcast_gradient_axes, broadcast_shape, check_broadcast_to, mirror_offset,
+    mirror_pad_dims, mirror_pad_grad_dims, tile_dims,
 };
 
 register_op!(

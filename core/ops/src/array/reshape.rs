@@ -4,10 +4,10 @@ use crate::shape::{constant_integer, dims_of, scalar_or_vector, with_identity};
 use tenon_framework::{
     KernelError,
     author::{Dim, ShapeContext, ShapeHandle, ShapeResult},
-    geometry::{expand_dims, normalize_axis, reshape_dims, squeeze_dims},
     op::Refusal,
     register_op,
 };
+use tenon_geometry::{expand_dims, normalize_axis, reshape_dims, squeeze_dims};
 
 register_op!(
     "Reshape",

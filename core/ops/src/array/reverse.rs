@@ -3,10 +3,10 @@
 use crate::shape::{input_of_rank, input_of_rank_at_least, same_size, scalar_or_vector, unchanged};
 use tenon_framework::{
     author::{ShapeContext, ShapeResult},
-    geometry::{AxisSet, GeometryError, normalize_axis},
     op::Refusal,
     register_op,
 };
+use tenon_geometry::{AxisSet, GeometryError, normalize_axis};
 
 register_op!(
     "ReverseV2",

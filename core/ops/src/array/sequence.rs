@@ -4,10 +4,10 @@ use crate::shape::{constant_integer, input_of_rank, unchanged, with_identity};
 use tenon_framework::{
     DType,
     author::{ShapeContext, ShapeResult},
-    geometry::{GeometryError, float_range_len, one_hot_dims, range_len},
     op::{GradientRule, Refusal},
     register_op,
 };
+use tenon_geometry::{GeometryError, float_range_len, one_hot_dims, range_len};
 
 register_op!(
     "Empty",

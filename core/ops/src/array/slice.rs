@@ -4,10 +4,10 @@ use super::part::slice_masks;
 use crate::shape::{input_of_rank, pass_on, with_identity};
 use tenon_framework::{
     author::{ShapeContext, ShapeResult},
-    geometry::{StridedSlice, StridedSliceSpec, check_broadcast_to, slice_dims},
     op::Refusal,
     register_op,
 };
+use tenon_geometry::{StridedSlice, StridedSliceSpec, check_broadcast_to, slice_dims};
 
 register_op!(
     "Slice",

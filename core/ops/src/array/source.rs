@@ -5,10 +5,10 @@ use tenon_framework::{
     DType, KernelError, PartialShape,
     attr_view::TensorType,
     author::{ShapeContext, ShapeHandle, ShapeResult},
-    geometry::GeometryError,
     op::{GradientRule, Refusal, ValueRule},
     register_op,
 };
+use tenon_geometry::GeometryError;
 
 register_op!(
     "Const",

@@ -4,11 +4,11 @@ use crate::shape::{dims_of, input_of_rank, input_of_rank_at_least, with_identity
 use tenon_framework::{
     KernelError,
     author::{ShapeContext, ShapeResult},
-    geometry::{
-        DepthFormat, Dims, GeometryError, Padding, PatchGeometry, batch_to_space_dims,
-        space_to_batch_dims,
-    },
     register_op,
+};
+use tenon_geometry::{
+    DepthFormat, Dims, GeometryError, Padding, PatchGeometry, batch_to_space_dims,
+    space_to_batch_dims,
 };
 
 /// Registers an op between space and depth.

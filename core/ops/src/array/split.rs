@@ -4,10 +4,10 @@ use crate::shape::{constant_integer, dims_of, input_of_rank, with_identity};
 use tenon_framework::{
     KernelError,
     author::{Dim, ShapeContext, ShapeHandle, ShapeResult},
-    geometry::{normalize_axis, split_dims, split_sizes, unpack_dims},
     op::Refusal,
     register_op,
 };
+use tenon_geometry::{normalize_axis, split_dims, split_sizes, unpack_dims};
 
 register_op!(
     "Split",

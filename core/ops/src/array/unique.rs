@@ -4,10 +4,10 @@ use crate::shape::{constant_integer, input_of_rank, with_identity};
 use tenon_framework::{
     KernelError,
     author::{Dim, ShapeContext, ShapeHandle, ShapeResult},
-    geometry::normalize_axis,
     op::GradientRule,
     register_op,
 };
+use tenon_geometry::normalize_axis;
 
 register_op!(
     "Where",

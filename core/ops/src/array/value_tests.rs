@@ -4,9 +4,9 @@ use crate::testing::Bench;
 use tenon_framework::{
     DType, Tensor,
     attr::AttrValue,
-    geometry::{SliceMasks, StridedSlice, StridedSliceSpec},
     infer::{Item, ValueInfo},
 };
+use tenon_geometry::{SliceMasks, StridedSlice, StridedSliceSpec};
 
 const INT: (&str, AttrValue) = ("T", AttrValue::Type(DType::INT32));
 

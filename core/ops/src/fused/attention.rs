@@ -4,9 +4,9 @@ use crate::shape::{broadcast_dims, dims_of, input_of_rank, input_of_rank_at_leas
 use tenon_framework::{
     KernelError,
     author::{Dim, ShapeContext, ShapeHandle, ShapeResult},
-    geometry::GeometryError,
     register_op,
 };
+use tenon_geometry::GeometryError;
 
 register_op!(
     "_FusedSoftmaxScale",

@@ -5,8 +5,10 @@ use crate::shape::{input_of_rank, with_identity};
 use tenon_framework::{
     KernelError,
     author::{Dim, ShapeContext, ShapeHandle, ShapeResult},
-    geometry::{Conv2dGeometry, Conv2dParams, DataFormat, GeometryError, Padding, check_windows},
     register_op,
+};
+use tenon_geometry::{
+    Conv2dGeometry, Conv2dParams, DataFormat, GeometryError, Padding, check_windows,
 };
 
 const FORMAT: &str = "data_format: {'NHWC', 'NCHW'} = 'NHWC'";

@@ -4,9 +4,11 @@ use crate::shape::{broadcast_dims, dims_of};
 use tenon_framework::{
     KernelError,
     author::{Dim, ShapeContext, ShapeHandle, ShapeResult},
-    fused::{Operand, Program},
-    geometry::GeometryError,
     register_op,
+};
+use tenon_geometry::{
+    GeometryError,
+    fused::{Operand, Program},
 };
 
 register_op!(

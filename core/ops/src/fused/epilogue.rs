@@ -4,8 +4,8 @@ use crate::shape::{dims_of, input_of_rank};
 use tenon_framework::{
     KernelError,
     author::{Dim, ShapeContext, ShapeHandle},
-    fused::{Epilogue, EpilogueStep},
 };
+use tenon_geometry::fused::{Epilogue, EpilogueStep};
 
 /// The shape of a product after its epilogue. Inputs from `first` on are those of the steps; `channel` is the
 /// dimension of the channels.

@@ -1,5 +1,5 @@
 //! Products of quantised values, brought to the scale of the output. The arithmetic is that of
-//! `tenon_framework::fixed_point`.
+//! `tenon_geometry::fixed_point`.
 
 use crate::{
     linalg::matmul_shape,
@@ -8,9 +8,9 @@ use crate::{
 use tenon_framework::{
     KernelError,
     author::{Dim, ShapeContext, ShapeHandle, ShapeResult},
-    geometry::GeometryError,
     register_op,
 };
+use tenon_geometry::GeometryError;
 
 register_op!(
     "_QuantizedFusedMatMul",

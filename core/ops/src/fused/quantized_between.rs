@@ -9,9 +9,9 @@ use crate::{
 };
 use tenon_framework::{
     author::{ShapeContext, ShapeResult},
-    geometry::{GeometryError, Pool2dGeometry},
     register_op,
 };
+use tenon_geometry::{GeometryError, Pool2dGeometry};
 
 const BYTES: &str = "T: {quint8, qint8}";
 const ACTIVATION: &str = "activation: {'NONE', 'RELU', 'RELU6', 'CLAMP'} = 'NONE'";

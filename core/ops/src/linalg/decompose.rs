@@ -4,9 +4,9 @@ use crate::shape::{broadcast_dims, dims_of, input_of_rank_at_least, same_size};
 use tenon_framework::{
     KernelError,
     author::{Dim, ShapeContext, ShapeHandle, ShapeResult},
-    geometry::square_size,
     register_op,
 };
+use tenon_geometry::square_size;
 
 const T: &str = "T: {double, float, half, complex64, complex128}";
 const DETERMINANT_T: &str = "T: {half, float, double, complex64, complex128}";

@@ -6,9 +6,9 @@ use crate::shape::{
 use tenon_framework::{
     Code, KernelError,
     author::{Dim, ShapeContext, ShapeHandle, ShapeResult},
-    geometry::{DiagBand, DiagGeometry, GeometryError},
     register_op,
 };
+use tenon_geometry::{DiagBand, DiagGeometry, GeometryError};
 
 const T: &str = "T: type";
 const ALIGN: &str =

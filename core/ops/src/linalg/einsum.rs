@@ -3,10 +3,10 @@
 use crate::shape::{broadcast_dims, dims_of};
 use tenon_framework::{
     author::{Dim, ShapeContext, ShapeResult},
-    geometry::{EinsumAxis, EinsumEquation, GeometryError},
     op::Refusal,
     register_op,
 };
+use tenon_geometry::{EinsumAxis, EinsumEquation, GeometryError};
 
 register_op!(
     "Einsum",

@@ -4,10 +4,10 @@ use crate::shape::{broadcast_dims, dims_of, input_of_rank, input_of_rank_at_leas
 use tenon_framework::{
     KernelError,
     author::{Dim, ShapeContext, ShapeHandle, ShapeResult},
-    geometry::{batch_matmul_dims, equal_batches, matmul_dims},
     op::Refusal,
     register_op,
 };
+use tenon_geometry::{batch_matmul_dims, equal_batches, matmul_dims};
 
 register_op!(
     "MatMul",

@@ -4,10 +4,10 @@ use crate::shape::{broadcast_dims, dims_of, same_size, unchanged};
 use tenon_framework::{
     DType, KernelError, PartialShape,
     author::{ShapeContext, ShapeHandle, ShapeResult},
-    geometry::bitcast_dims,
     op::Refusal,
     register_op,
 };
+use tenon_geometry::bitcast_dims;
 
 register_op!(
     "AccumulateNV2",

@@ -8,12 +8,12 @@ use crate::shape::input_of_rank;
 use tenon_framework::{
     KernelError,
     author::{Dim, ShapeContext, ShapeHandle, ShapeResult},
-    geometry::{
-        Conv2dGeometry, Conv2dParams, Conv3dGeometry, DataFormat, Dilation2dGeometry,
-        Dilation2dParams, GeometryError, check_windows,
-    },
     op::Refusal,
     register_op,
+};
+use tenon_geometry::{
+    Conv2dGeometry, Conv2dParams, Conv3dGeometry, DataFormat, Dilation2dGeometry, Dilation2dParams,
+    GeometryError, check_windows,
 };
 
 /// Convolutions, which signatures say nothing of but four dimensions.

@@ -3,9 +3,9 @@
 use crate::shape::{broadcast_dims, dims_of, input_of_rank, same_size, scalar_output};
 use tenon_framework::{
     author::{ShapeContext, ShapeResult},
-    geometry::GeometryError,
     register_op,
 };
+use tenon_geometry::GeometryError;
 
 register_op!(
     "SoftmaxCrossEntropyWithLogits",

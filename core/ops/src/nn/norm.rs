@@ -5,10 +5,10 @@ use crate::shape::{dims_of, input_of_rank, input_of_rank_at_least};
 use tenon_framework::{
     KernelError,
     author::{ShapeContext, ShapeHandle, ShapeResult},
-    geometry::{ChannelSplit, DataFormat},
     op::Refusal,
     register_op,
 };
+use tenon_geometry::{ChannelSplit, DataFormat};
 
 register_op!(
     "BiasAdd",

@@ -7,11 +7,11 @@ use crate::shape::input_of_rank;
 use tenon_framework::{
     KernelError,
     author::{ShapeContext, ShapeHandle, ShapeResult},
-    geometry::{
-        DataFormat, GeometryError, Pool2dGeometry, Pool2dParams, Pool3dGeometry, check_windows,
-    },
     op::Refusal,
     register_op,
+};
+use tenon_geometry::{
+    DataFormat, GeometryError, Pool2dGeometry, Pool2dParams, Pool3dGeometry, check_windows,
 };
 
 register_op!(

@@ -7,9 +7,9 @@ use crate::{
 use tenon_framework::{
     KernelError,
     author::{Dim, ShapeContext, ShapeResult},
-    geometry::GeometryError,
     register_op,
 };
+use tenon_geometry::GeometryError;
 
 /// Cases of a convolution's gradients, by its input and by its filter, over one table: attributes and the bounds of
 /// symbols, then the shapes of input, filter and gradient.

@@ -7,9 +7,9 @@ use crate::{
 };
 use tenon_framework::{
     author::{ShapeContext, ShapeResult},
-    geometry::DataFormat,
     register_op,
 };
+use tenon_geometry::DataFormat;
 
 register_op!(
     "BiasAddGrad",

@@ -4,9 +4,9 @@ use crate::shape::{input_of_rank, input_of_rank_at_least, same_size};
 use tenon_framework::{
     KernelError,
     author::{ShapeContext, ShapeHandle, ShapeResult},
-    geometry::GeometryError,
     register_op,
 };
+use tenon_geometry::GeometryError;
 
 const MODE: &str = "mode: {'MIN_COMBINED', 'MIN_FIRST', 'SCALED'} = 'MIN_COMBINED'";
 const NARROW: &str = "narrow_range: bool = false";

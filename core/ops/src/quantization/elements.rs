@@ -9,9 +9,9 @@ use crate::{
 };
 use tenon_framework::{
     author::{ShapeContext, ShapeResult},
-    geometry::DataFormat,
     register_op,
 };
+use tenon_geometry::DataFormat;
 
 const LEFT: &str = "T1: quantizedtype";
 const RIGHT: &str = "T2: quantizedtype";

@@ -7,9 +7,9 @@ use crate::{
 };
 use tenon_framework::{
     author::{ShapeContext, ShapeResult},
-    geometry::Pool2dGeometry,
     register_op,
 };
+use tenon_geometry::Pool2dGeometry;
 
 const PADDING: &str = "padding: {'SAME', 'VALID'}";
 

@@ -3,10 +3,10 @@
 use crate::shape::{constant_integer, dims_of, input_of_rank, scalar_or_vector, with_identity};
 use tenon_framework::{
     author::{Dim, ShapeContext, ShapeResult},
-    geometry::{AxisSet, normalize_axis, reduce_dims},
     op::{GradientRule, Refusal},
     register_op,
 };
+use tenon_geometry::{AxisSet, normalize_axis, reduce_dims};
 
 const KEEP: &str = "keep_dims: bool = false";
 const AXES: &str = "Tidx: {int32, int64} = DT_INT32";

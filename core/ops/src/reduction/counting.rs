@@ -3,9 +3,9 @@
 use crate::shape::{constant_integer, input_of_rank, same_size};
 use tenon_framework::{
     author::{ShapeContext, ShapeResult},
-    geometry::GeometryError,
     register_op,
 };
+use tenon_geometry::GeometryError;
 
 register_op!(
     "Bincount",

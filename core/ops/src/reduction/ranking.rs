@@ -3,9 +3,9 @@
 use crate::shape::{constant_integer, dims_of, input_of_rank, input_of_rank_at_least, same_size};
 use tenon_framework::{
     author::{Dim, ShapeContext, ShapeResult},
-    geometry::GeometryError,
     register_op,
 };
+use tenon_geometry::GeometryError;
 
 register_op!(
     "TopK",

@@ -3,9 +3,9 @@
 use crate::shape::{constant_integer, input_of_rank, unchanged};
 use tenon_framework::{
     author::{ShapeContext, ShapeResult},
-    geometry::normalize_axis,
     register_op,
 };
+use tenon_geometry::normalize_axis;
 
 const EXCLUSIVE: &str = "exclusive: bool = false";
 const REVERSE: &str = "reverse: bool = false";

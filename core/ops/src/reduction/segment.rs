@@ -4,9 +4,9 @@ use crate::shape::{constant_integer, dims_of, input_of_rank, input_of_rank_at_le
 use tenon_framework::{
     KernelError,
     author::{Dim, ShapeContext, ShapeHandle, ShapeResult},
-    geometry::GeometryError,
     register_op,
 };
+use tenon_geometry::GeometryError;
 
 const SORTED: &[&str] = &[
     "sorted; data: [5, k]; segment_ids: [5] values(0, 0, 1, 3, 3)",

@@ -3,7 +3,7 @@
 use crate::math_binary::larger;
 use crate::math_unary::map;
 use tenon_framework::element::{Float, Number};
-use tenon_framework::geometry::ChannelSplit;
+use tenon_geometry::ChannelSplit;
 
 /// `max(x, 0)`; NaN stays NaN.
 pub fn relu<T: Number>(x: &[T], y: &mut [T]) {
@@ -46,7 +46,7 @@ pub fn softmax<T: Float>(cols: usize, x: &[T], y: &mut [T]) {
 mod tests {
     use super::*;
     use half::f16;
-    use tenon_framework::geometry::DataFormat;
+    use tenon_geometry::DataFormat;
 
     #[test]
     fn rectifiers() {

@@ -1,7 +1,7 @@
 //! `FusedBatchNormV3`.
 
 use tenon_framework::element::Float;
-use tenon_framework::geometry::ChannelSplit;
+use tenon_geometry::ChannelSplit;
 
 /// Attributes.
 #[derive(Debug, Clone, Copy)]
@@ -130,7 +130,7 @@ fn statistics(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tenon_framework::geometry::DataFormat;
+    use tenon_geometry::DataFormat;
 
     /// y, batch mean, batch variance, reserved mean, reserved variance.
     type Results = (Vec<f32>, [[f32; 2]; 4]);

@@ -2,7 +2,7 @@
 
 use crate::Accumulate;
 use tenon_framework::element::Number;
-use tenon_framework::geometry::Conv2dGeometry;
+use tenon_geometry::Conv2dGeometry;
 
 /// A convolution, grouped and dilated as the geometry says; also a depthwise one, with
 /// `Conv2dGeometry::depthwise`.
@@ -57,7 +57,7 @@ fn element<T: Accumulate>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tenon_framework::geometry::{Conv2dParams, DataFormat, Padding};
+    use tenon_geometry::{Conv2dParams, DataFormat, Padding};
 
     const BASE: Conv2dParams<'static> = Conv2dParams {
         input: &[1, 5, 5, 1],

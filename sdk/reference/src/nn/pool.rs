@@ -1,7 +1,7 @@
 //! `MaxPool` and `AvgPool`. Padding is never part of a window.
 
 use crate::{Accumulate, LowestFinite};
-use tenon_framework::geometry::Pool2dGeometry;
+use tenon_geometry::Pool2dGeometry;
 
 /// Offsets of the first channel of the input pixels that the window of output pixel (y, x) covers.
 fn pixels(
@@ -55,7 +55,7 @@ pub fn avg_pool<T: Accumulate>(g: &Pool2dGeometry, input: &[T], output: &mut [T]
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tenon_framework::geometry::{DataFormat, Padding, Pool2dParams};
+    use tenon_geometry::{DataFormat, Padding, Pool2dParams};
 
     const BASE: Pool2dParams<'static> = Pool2dParams {
         input: &[1, 3, 4, 1],

@@ -9,7 +9,7 @@ use crate::{
     optimize::{Draft, NewNode, Pass, PassError},
 };
 use std::collections::HashMap;
-use tenon_framework::fused::{Instruction, MAX_INSTRUCTIONS, Operand, Program, ProgramOp};
+use tenon_geometry::fused::{Instruction, MAX_INSTRUCTIONS, Operand, Program, ProgramOp};
 
 /// The fused op.
 const FUSED: &str = "_FusedElementwise";

@@ -9,7 +9,8 @@ use crate::{
         scales::BYTES,
     },
 };
-use tenon_framework::{Tensor, fixed_point::Affine};
+use tenon_framework::Tensor;
+use tenon_geometry::fixed_point::Affine;
 
 /// Values of 8 bits.
 const VALUES: i64 = 256;

@@ -1,4 +1,4 @@
-// Output stages of quantised kernels: sums of 32 bits to values, to the bit as tenon_framework::fixed_point defines them
+// Output stages of quantised kernels: sums of 32 bits to values, to the bit as tenon_geometry::fixed_point defines them
 // (plugins/int8/docs/quantization.md says where the definitions come from).
 #pragma once
 #include "types.cuh"

@@ -8,8 +8,8 @@ use std::{collections::BTreeMap, path::Path};
 use tenon_framework::{Tensor, attr::AttrValue};
 use tenon_runtime::graph::{Graph, Node, Output};
 use tenon_testkit::{
+    archive::Archive,
     check::{Argument, Fill},
-    npz::Archive,
 };
 
 /// What the user gives for a graph.

@@ -1,10 +1,10 @@
 //! Cases of one op, as TensorFlow computed them (tests/goldens/README.md).
 
 use crate::{
+    archive::Archive,
     attrs::{self, AttrProblem},
     compare::Rule,
     error::TestkitError,
-    npz::Archive,
 };
 use serde::Deserialize;
 use serde_json::{Map, Value};

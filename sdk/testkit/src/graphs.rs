@@ -1,11 +1,11 @@
 //! Graphs written by TensorFlow, and runs of them (tests/goldens/README.md, "graphs/index.json").
 
 use crate::{
+    archive::Archive,
     attrs,
     compare::Rule,
     error::TestkitError,
     golden::{plain_rule, read_json},
-    npz::Archive,
 };
 use serde::Deserialize;
 use serde_json::Value;

@@ -1,11 +1,11 @@
 //! Runs one case through one kernel of a loaded plugin, in each form in which a session may call it.
 
 use crate::{
+    archive::kind_of,
     compare::{compare, compare_shape},
     error::TestkitError,
     golden::{Expected, ExpectedOutput, GoldenCase, retyped},
     node::{Node, Refusal, Stage, device_of},
-    npz::kind_of,
 };
 use std::{collections::BTreeSet, fmt, sync::Arc};
 use tenon_framework::{

@@ -21,6 +21,7 @@
 //! # Ok::<(), tenon_framework::tensor::TensorError>(())
 //! ```
 
+pub mod archive;
 pub mod attrs;
 pub mod check;
 pub mod compare;
@@ -33,7 +34,6 @@ pub mod graphs;
 pub mod harness;
 pub mod host;
 pub mod node;
-pub mod npz;
 pub mod report;
 mod suite;
 mod text;

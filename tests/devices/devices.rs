@@ -10,8 +10,8 @@ use tenon_runtime::{
         Code, DType, PartialShape, Tensor,
         attr::{AttrList, AttrValue},
     },
-    npy,
 };
+use tenon_testkit::npy;
 use tenon_tests::session::{
     Account, floats, good_nodes, good_step, run, run_with, runtime, session, session_with,
     survives, turn, values,

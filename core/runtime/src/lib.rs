@@ -53,8 +53,6 @@ mod executor;
 pub mod isolate;
 mod kernels;
 pub mod monitor;
-pub mod npy;
-pub mod npz;
 mod options;
 mod patience;
 mod plan;

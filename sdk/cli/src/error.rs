@@ -8,10 +8,9 @@ use tenon_runtime::{
     RuntimeError,
     framework::{Code, knob::KnobError},
     host::LoadError,
-    npy::NpyError,
     proto::ProtoError,
 };
-use tenon_testkit::TestkitError;
+use tenon_testkit::{TestkitError, npy::NpyError};
 use thiserror::Error;
 
 /// Why the command fails.

@@ -21,9 +21,9 @@ use tenon_runtime::{
     CallableOptions, Metadata, RunOptions, Session, SessionOptions,
     framework::{DType, Tensor, tensor::TensorError},
     host::{call::TraceSink, files::write_whole},
-    npy,
     trace::ChromeTrace,
 };
+use tenon_testkit::npy;
 
 /// What the steps gave.
 struct Outcome {

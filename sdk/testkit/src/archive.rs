@@ -1,10 +1,9 @@
 //! Arrays of an archive as tensors that an index describes. How each element type is stored stands in
-//! tests/goldens/README.md; archives are read by [`tenon_runtime::npz`].
+//! tests/goldens/README.md; archives are read by [`crate::npz`].
 
-use crate::error::TestkitError;
+use crate::{error::TestkitError, npz::Npz};
 use std::path::{Path, PathBuf};
 use tenon_framework::{DType, Tensor};
-use tenon_runtime::npz::Npz;
 
 /// An open archive.
 #[derive(Debug)]

@@ -1,8 +1,9 @@
 //! What can be wrong with golden data, or with a harness.
 
+use crate::npy::NpyError;
 use std::path::PathBuf;
 use tenon_framework::{Code, DType};
-use tenon_runtime::{host::LoadError, npy::NpyError};
+use tenon_runtime::host::LoadError;
 use thiserror::Error;
 
 /// Why golden data cannot be read or a harness cannot be made.

@@ -3,7 +3,8 @@
 //! What it is: [`golden`] and [`graphs`] read what TensorFlow computed, [`compare`](mod@compare) says
 //! whether a result is right and where it is not, [`Harness`] runs a case through a kernel of a loaded
 //! plugin in every way in which a session may call it, and [`run_op`] makes an [`OpReport`] of the cases of
-//! an op, with [`Exceptions`] that each have a reason. What it is not: an oracle of its own; nothing here
+//! an op, with [`Exceptions`] that each have a reason. [`npy`] and [`npz`] read and write NumPy's files, in which golden
+//! data and what the command is given are stored. What it is not: an oracle of its own; nothing here
 //! computes an expected value.
 //!
 //! # Invariants
@@ -34,6 +35,8 @@ pub mod graphs;
 pub mod harness;
 pub mod host;
 pub mod node;
+pub mod npy;
+pub mod npz;
 pub mod report;
 mod suite;
 mod text;

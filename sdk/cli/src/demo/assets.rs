@@ -4,9 +4,9 @@ use crate::error::CliError;
 use std::path::PathBuf;
 use tenon_runtime::{
     framework::{DType, Tensor, tensor::TensorError},
-    npy::{self, NpyError},
     proto::{GraphDef, decode_graph_def},
 };
+use tenon_testkit::npy::{self, NpyError};
 
 /// Pixels are from 0 to this.
 const PIXEL_MAX: f32 = 16.0;

@@ -7,10 +7,9 @@ use std::{
 };
 use tenon_runtime::{
     framework::Tensor,
-    npy,
-    npz::Npz,
     quantize::{Input, Sample},
 };
+use tenon_testkit::{npy, npz::Npz};
 
 /// Reads a file, or all of a folder in the order of their names, and cuts it into batches.
 ///

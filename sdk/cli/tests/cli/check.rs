@@ -7,7 +7,7 @@ use std::{
     path::{Path, PathBuf},
     process::Command,
 };
-use tenon_runtime::npy;
+use tenon_testkit::npy;
 
 /// A plugin in C with one op, `CliTwice`, whose ordinary kernel gives 3x for more than four elements.
 fn wrong_plugin(place: &Place) -> PathBuf {

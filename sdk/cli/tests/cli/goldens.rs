@@ -2,11 +2,8 @@
 
 use crate::support::{Place, goldens, stderr};
 use serde_json::Value;
-use tenon_runtime::{
-    framework::{DType, Tensor},
-    npy,
-    npz::Npz,
-};
+use tenon_runtime::framework::{DType, Tensor};
+use tenon_testkit::{npy, npz::Npz};
 
 fn read_array(archive: &mut Npz, name: &str, dtype: DType) -> Tensor {
     let tensor = archive.tensor(name, Some(dtype)).unwrap();

@@ -3,10 +3,8 @@
 
 use crate::support::{Place, plugin};
 use std::fs;
-use tenon_runtime::{
-    framework::{DType, PartialShape, Tensor},
-    npy,
-};
+use tenon_runtime::framework::{DType, PartialShape, Tensor};
+use tenon_testkit::npy;
 
 fn fft() -> String {
     plugin("fft").display().to_string()

@@ -2,10 +2,8 @@
 
 use crate::support::Place;
 use std::{fs, path::Path};
-use tenon_runtime::{
-    framework::{DType, PartialShape, Tensor},
-    npy,
-};
+use tenon_runtime::framework::{DType, PartialShape, Tensor};
+use tenon_testkit::npy;
 
 fn asset(name: &str) -> String {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("assets/demo").join(name).display().to_string()

@@ -9,10 +9,8 @@ use std::{
     path::{Path, PathBuf},
     process::{Command, Output},
 };
-use tenon_runtime::{
-    framework::{DType, PartialShape, Tensor},
-    npy,
-};
+use tenon_runtime::framework::{DType, PartialShape, Tensor};
+use tenon_testkit::npy;
 
 const ITT: &str = "INTEL_LIBITTNOTIFY64";
 const NVTX: &str = "NVTX_INJECTION64_PATH";

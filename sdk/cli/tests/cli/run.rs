@@ -9,9 +9,9 @@ use tenon_runtime::{
     framework::{DType, PartialShape, Tensor},
     graph::GraphBuilder,
     host::Plugins,
-    npy,
     proto::encode,
 };
+use tenon_testkit::npy;
 
 fn input(place: &Place) -> String {
     let tensor = Tensor::from_slice(&[2, 2], &[-1.0f32, 2.0, -3.0, 4.0]).unwrap();

@@ -12,9 +12,9 @@ use tenon_runtime::{
     framework::{PartialShape, Tensor},
     graph::{GraphBuilder, GraphError},
     host::Plugins,
-    npy,
     proto::encode,
 };
+use tenon_testkit::npy;
 
 /// A place to work in, and the command run there.
 pub struct Place {
@@ -131,7 +131,7 @@ impl Place {
         for (array, tensor) in arrays {
             let options = zip::write::SimpleFileOptions::default();
             zip.start_file(format!("{array}.npy"), options).unwrap();
-            zip.write_all(&tenon_runtime::npy::encode(tensor, array).unwrap()).unwrap();
+            zip.write_all(&npy::encode(tensor, array).unwrap()).unwrap();
         }
         zip.finish().unwrap();
         self.arg(name)

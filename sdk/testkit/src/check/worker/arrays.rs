@@ -1,9 +1,11 @@
 //! A case as files that NumPy reads: `input0.npy`, `expected0.npy`, `got0.npy`, each with its number.
 
-use crate::check::{CheckCase, Examiner, Expect, Expectation, Subject};
+use crate::{
+    check::{CheckCase, Examiner, Expect, Expectation, Subject},
+    npy,
+};
 use std::{fs, path::Path};
 use tenon_framework::Tensor;
-use tenon_runtime::npy;
 
 /// Writes inputs, then what the oracle says, then what the kernel gives; what there is none of has no file.
 ///

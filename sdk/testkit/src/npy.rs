@@ -17,7 +17,7 @@ use npyz::{
 };
 use std::{borrow::Cow, collections::TryReserveError, fs, path::Path};
 use tenon_framework::{DType, Shape, Tensor, shape::ShapeError};
-use tenon_host::files::write_bytes;
+use tenon_runtime::host::files::write_bytes;
 
 mod error;
 

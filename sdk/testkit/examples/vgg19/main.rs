@@ -14,8 +14,9 @@ use network::Network;
 use std::{error::Error, fs, path::PathBuf, process::ExitCode, time::Instant};
 use tenon_runtime::{
     CallableOptions, Runtime, RuntimeOptions, Session, SessionOptions, framework::Tensor,
-    graph::GraphBuilder, npy, proto::encode,
+    graph::GraphBuilder, proto::encode,
 };
+use tenon_testkit::npy;
 use weights::Weights;
 
 /// Builds VGG19, runs it on a photograph, and writes the graph.

@@ -30,10 +30,11 @@ const LAYERS: [Layer; 23] = [
     layer("tenon-ops", "core/ops", &["tenon-abi", "tenon-framework", "tenon-geometry"]),
     layer("tenon-host", "core/host", &["tenon-abi", "tenon-framework", "tenon-geometry", "tenon-ops"]),
     layer("tenon-proto", "core/proto", &["tenon-abi", "tenon-framework"]),
-    layer("tenon-graph", "core/graph", &["tenon-abi", "tenon-framework", "tenon-geometry", "tenon-ops", "tenon-proto"]),
-    layer("tenon-runtime", "core/runtime", &["tenon-abi", "tenon-framework", "tenon-geometry", "tenon-ops", "tenon-proto", "tenon-host", "tenon-graph"]),
-    layer("tenon-sdk", "sdk/author", &["tenon-abi", "tenon-framework", "tenon-geometry"]),
-    layer("tenon-reference", "sdk/reference", &["tenon-abi", "tenon-framework", "tenon-geometry"]),
+    layer("tenon-graph", "core/graph", &["tenon-abi", "tenon-framework", "tenon-ops", "tenon-proto"]),
+    layer("tenon-runtime", "core/runtime", &["tenon-abi", "tenon-framework", "tenon-ops", "tenon-proto", "tenon-host", "tenon-graph"]),
+    layer("tenon-monitor", "core/monitor", &["tenon-abi", "tenon-framework", "tenon-ops", "tenon-proto", "tenon-host", "tenon-graph", "tenon-runtime"]),
+    layer("tenon-sdk", "sdk/author", &["tenon-abi", "tenon-framework"]),
+    layer("tenon-reference", "sdk/reference", &["tenon-abi", "tenon-framework"]),
     // A plugin sees the boundary through the SDK alone.
     layer("tenon-cpu", "plugins/cpu", &["tenon-sdk", "tenon-reference"]),
     layer("tenon-accel", "plugins/accel", &["tenon-sdk", "tenon-reference"]),
@@ -44,10 +45,10 @@ const LAYERS: [Layer; 23] = [
     layer("tenon-image", "plugins/image", &["tenon-sdk"]),
     layer("tenon-int8", "plugins/int8", &["tenon-sdk"]),
     layer("tenon-test", "sdk/test", &["tenon-abi", "tenon-framework", "tenon-proto"]),
-    layer("tenon-testkit", "sdk/testkit", &["tenon-abi", "tenon-framework", "tenon-geometry", "tenon-ops", "tenon-proto", "tenon-host", "tenon-graph", "tenon-runtime", "tenon-reference", "tenon-test"]),
-    layer("tenon-benchkit", "sdk/benchkit", &["tenon-abi", "tenon-framework", "tenon-geometry", "tenon-ops", "tenon-proto", "tenon-host", "tenon-graph", "tenon-runtime", "tenon-reference", "tenon-test", "tenon-testkit"]),
-    layer("tenon-ranges", "sdk/ranges", &["tenon-abi", "tenon-framework", "tenon-geometry", "tenon-ops", "tenon-host"]),
-    layer("tenon-cli", "sdk/cli", &["tenon-abi", "tenon-framework", "tenon-geometry", "tenon-ops", "tenon-proto", "tenon-host", "tenon-graph", "tenon-runtime", "tenon-reference", "tenon-test", "tenon-testkit", "tenon-benchkit", "tenon-ranges"]),
+    layer("tenon-testkit", "sdk/testkit", &["tenon-abi", "tenon-framework", "tenon-ops", "tenon-proto", "tenon-host", "tenon-graph", "tenon-runtime", "tenon-reference", "tenon-test"]),
+    layer("tenon-benchkit", "sdk/benchkit", &["tenon-abi", "tenon-framework", "tenon-ops", "tenon-proto", "tenon-host", "tenon-graph", "tenon-runtime", "tenon-reference", "tenon-test", "tenon-testkit"]),
+    layer("tenon-ranges", "sdk/ranges", &["tenon-abi", "tenon-framework", "tenon-ops", "tenon-host"]),
+    layer("tenon-cli", "sdk/cli", &["tenon-abi", "tenon-framework", "tenon-ops", "tenon-proto", "tenon-host", "tenon-graph", "tenon-runtime", "tenon-monitor", "tenon-reference", "tenon-test", "tenon-testkit", "tenon-benchkit", "tenon-ranges"]),
 ];
 
 /// The zoo plugins are plugins like any other.

@@ -5,10 +5,11 @@ use std::{
     net::{SocketAddr, TcpStream},
 };
 use tenon_graph::{GraphBuilder, GraphError};
+use tenon_monitor::{serve, serve_as_set};
 use tenon_runtime::{
     Runtime,
     framework::{DType, PartialShape, Tensor},
-    monitor::{KernelMetrics, Metrics},
+    metrics::{KernelMetrics, Metrics},
 };
 use tenon_tests::{
     loops::{Loop, binary, unary},
@@ -110,21 +111,32 @@ fn calls_in_a_loop_are_those_that_were_made() {
     assert_eq!(kernel(&runtime, "Neg").calls, 3, "of what follows the loop");
 }
 
-/// What is said under a path.
-fn get(address: SocketAddr, path: &str) -> String {
+/// Head and body of what is said under a path.
+fn answer(address: SocketAddr, path: &str) -> (String, String) {
     let mut stream = TcpStream::connect(address).expect("somebody listens");
     write!(stream, "GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n").expect("it takes a request");
     let mut text = String::new();
     stream.read_to_string(&mut text).expect("it answers");
     let (head, body) = text.split_once("\r\n\r\n").expect("an answer has a head");
+    (head.to_owned(), body.to_owned())
+}
+
+/// What is said under a path that is there.
+fn get(address: SocketAddr, path: &str) -> String {
+    let (head, body) = answer(address, path);
     assert!(head.starts_with("HTTP/1.1 200 "), "{head}");
-    body.to_owned()
+    body
 }
 
 #[test]
 fn two_runtimes_of_a_process_tell_their_own_figures() {
     let both = [(); 2].map(|()| runtime(&["tenon_cpu"], &[("runtime.monitor", "0")]));
-    let addresses = both.each_ref().map(|runtime| runtime.metrics_address().expect("it listens"));
+    let addresses = both.each_ref().map(|runtime| {
+        let server = serve_as_set(runtime).expect("the port is free").expect("the knob is set");
+        let address = server.address();
+        runtime.attach(server);
+        address
+    });
     let sessions = both.each_ref().map(|runtime| session_as_written(runtime, relu));
     for (session, steps) in sessions.iter().zip([3, 5]) {
         (0..steps).for_each(|_| drop(run(session, &[("x", floats(&X))], &["y"]).expect("a step")));
@@ -139,4 +151,21 @@ fn two_runtimes_of_a_process_tell_their_own_figures() {
     }
     drop((sessions, both));
     assert!(addresses.iter().all(|at| TcpStream::connect(at).is_err()), "nobody listens any more");
+}
+
+#[test]
+fn a_server_is_asked_for_and_keeps_no_runtime() {
+    let runtime = runtime(&["tenon_cpu"], &[]);
+    assert!(serve_as_set(&runtime).expect("no address is wrong").is_none(), "the knob is empty");
+    let refused = serve(&runtime, "0.0.0.0:9100").expect_err("others could ask there");
+    assert!(refused.to_string().contains("loopback"), "{refused}");
+    let server = serve(&runtime, "0").expect("a port is free");
+    let address = server.address();
+    get(address, "/metrics");
+    drop(runtime);
+    let (head, body) = answer(address, "/metrics");
+    assert!(head.starts_with("HTTP/1.1 503 "), "{head}");
+    assert_eq!(body, "the runtime is gone\n");
+    drop(server);
+    assert!(TcpStream::connect(address).is_err(), "nobody listens any more");
 }

@@ -259,9 +259,6 @@ pub enum RuntimeError {
     /// A setting of policy `measured` that says nothing.
     #[error("{text}", text = cut_text(.0))]
     Policy(String),
-    /// Where the runtime was to tell its figures.
-    #[error("runtime.monitor: {text}", text = cut_text(.0))]
-    Monitor(String),
     /// The runtime cannot start.
     #[error(transparent)]
     Start(Arc<tenon_host::StartError>),

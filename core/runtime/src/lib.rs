@@ -52,7 +52,7 @@ mod error;
 mod executor;
 pub mod isolate;
 mod kernels;
-pub mod monitor;
+pub mod metrics;
 mod options;
 mod patience;
 mod plan;
@@ -67,7 +67,7 @@ mod worker;
 
 pub use error::{RuntimeError, StepError};
 pub use options::{CallableOptions, CancelToken, Metadata, NodeReport, RunOptions, SessionOptions};
-pub use runtime::{Runtime, RuntimeOptions};
+pub use runtime::{Runtime, RuntimeOptions, WeakRuntime};
 pub use session::{Callable, Session};
 pub use step_graph::NodeExplanation;
 pub use tenon_framework as framework;

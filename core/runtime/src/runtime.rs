@@ -3,12 +3,13 @@
 use crate::{
     error::RuntimeError,
     isolate,
-    monitor::{self, Counts, Ledger, Metrics, Server},
+    metrics::{Counts, Ledger, Metrics},
     rendezvous::Edges,
     tuning::{Decision, Tuner},
 };
 use std::{
-    net::SocketAddr,
+    any::Any,
+    mem,
     path::{Path, PathBuf},
     sync::{
         Arc, Weak,
@@ -108,13 +109,15 @@ struct Inner {
     ledger: Arc<Ledger>,
     /// Those that are open, or were.
     sessions: Mutex<Vec<Weak<crate::session::Inner>>>,
-    server: Mutex<Option<Server>>,
+    /// Values that are dropped with the runtime.
+    attached: Mutex<Vec<Box<dyn Any + Send>>>,
 }
 
 impl Drop for Inner {
     fn drop(&mut self) {
-        // They look at what goes here, and use the devices.
-        drop(self.server.lock().take());
+        // Threads of what is attached may use plugins and devices, and the tuner does: they end first.
+        let attached = mem::take(&mut *self.attached.lock());
+        drop(attached);
         self.tuner.join();
     }
 }
@@ -123,6 +126,19 @@ impl Drop for Inner {
 #[derive(Clone)]
 pub struct Runtime {
     inner: Arc<Inner>,
+}
+
+/// A handle of a runtime that does not keep it alive.
+#[derive(Debug, Clone)]
+pub struct WeakRuntime {
+    inner: Weak<Inner>,
+}
+
+impl WeakRuntime {
+    /// The runtime; `None` once its last [`Runtime`] is dropped.
+    pub fn upgrade(&self) -> Option<Runtime> {
+        Some(Runtime { inner: self.inner.upgrade()? })
+    }
 }
 
 impl Runtime {
@@ -166,11 +182,9 @@ impl Runtime {
             edges: Edges::default(),
             ledger: Arc::default(),
             sessions: Mutex::default(),
-            server: Mutex::default(),
+            attached: Mutex::default(),
         };
-        let runtime = Runtime { inner: Arc::new(inner) };
-        runtime.serve_as_set()?;
-        Ok((runtime, report))
+        Ok((Runtime { inner: Arc::new(inner) }, report))
     }
 
     /// The current registry.
@@ -240,36 +254,15 @@ impl Runtime {
         Metrics::of(self)
     }
 
-    /// Tells the figures of this runtime over HTTP, on a loopback address, until it is dropped; port 0 is any free
-    /// one. Gives the address. A server that there was ends.
-    ///
-    /// # Errors
-    /// An address that is not of this machine alone; one that cannot be listened at.
-    pub fn serve_metrics(&self, at: &str) -> Result<SocketAddr, RuntimeError> {
-        let failed = |problem: String| RuntimeError::Monitor(problem);
-        let address = monitor::address(at).map_err(failed)?;
-        let inner = Arc::downgrade(&self.inner);
-        let figures = move || Some(Metrics::of(&Runtime { inner: inner.upgrade()? }));
-        let server = Server::start(address, figures)
-            .map_err(|error| failed(format!("{address}: {error}")))?;
-        let address = server.address();
-        let former = self.inner.server.lock().replace(server);
-        drop(former);
-        tracing::info!("figures of this process: http://{address}/metrics");
-        Ok(address)
+    /// Keeps a value, such as a server of its figures, and drops it with the runtime, before devices and plugins. The
+    /// value holds a [`WeakRuntime`] where it needs the runtime: with a [`Runtime`] in it, neither would ever be dropped.
+    pub fn attach(&self, value: impl Send + 'static) {
+        self.inner.attached.lock().push(Box::new(value));
     }
 
-    /// Where the figures are told, if they are.
-    pub fn metrics_address(&self) -> Option<SocketAddr> {
-        self.inner.server.lock().as_ref().map(Server::address)
-    }
-
-    fn serve_as_set(&self) -> Result<(), RuntimeError> {
-        let knobs = self.inner.plugins.knobs();
-        match knobs.text("runtime", "monitor") {
-            None | Some("") => Ok(()),
-            Some(at) => self.serve_metrics(at).map(drop),
-        }
+    /// A handle that does not keep the runtime alive.
+    pub fn downgrade(&self) -> WeakRuntime {
+        WeakRuntime { inner: Arc::downgrade(&self.inner) }
     }
 
     pub(crate) fn started(&self) -> Instant {

@@ -3,6 +3,7 @@
 use crate::{dev::DevError, trust::ListError};
 use std::{io, path::PathBuf};
 use tenon_benchkit::BenchError;
+use tenon_monitor::MonitorError;
 use tenon_runtime::framework::text::{cut, cut_message, cut_text};
 use tenon_runtime::{
     RuntimeError,
@@ -19,6 +20,9 @@ pub enum CliError {
     /// The runtime, a session or a step.
     #[error(transparent)]
     Runtime(#[from] RuntimeError),
+    /// Figures that cannot be served.
+    #[error(transparent)]
+    Monitor(#[from] MonitorError),
     /// A plugin.
     #[error(transparent)]
     Load(#[from] LoadError),
@@ -243,6 +247,7 @@ impl CliError {
     pub fn code(&self) -> Code {
         match self {
             CliError::Runtime(error) => error.code(),
+            CliError::Monitor(error) => error.code(),
             CliError::Load(error) => error.code(),
             CliError::Set(error) => error.code(),
             CliError::Array(error) => error.code(),

@@ -18,14 +18,17 @@ pub fn start(global: &Global, threads: Option<usize>) -> Result<(Runtime, LoadRe
     let (plugins, isolate) = (global.plugins.clone(), global.isolate.clone());
     let options = RuntimeOptions { threads, plugins, isolate, search: true, settings };
     let (runtime, report) = Runtime::new(options)?;
+    let server = tenon_monitor::serve_as_set(&runtime)?;
     tell_refused(&report);
     for warning in &report.warnings {
         complain(&format!("warning: {warning}"));
     }
-    if let Some(address) = runtime.metrics_address() {
+    if let Some(server) = server {
+        let address = server.address();
         complain(&format!(
             "figures of this process: tenon top {address}, or http://{address}/metrics"
         ));
+        runtime.attach(server);
     }
     Ok((runtime, report))
 }

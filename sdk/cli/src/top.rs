@@ -112,7 +112,7 @@ fn text(view: &View) -> String {
 fn show(
     terminal: &mut DefaultTerminal,
     args: &TopArgs,
-    first: tenon_runtime::monitor::Metrics,
+    first: tenon_runtime::metrics::Metrics,
 ) -> Result<(), CliError> {
     let failed = |source| CliError::File { file: "terminal".into(), done: "used", source };
     let interval = Duration::from_secs_f64(args.interval);

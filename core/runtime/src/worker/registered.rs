@@ -4,7 +4,7 @@ use super::Worker;
 use crate::{
     error::{RuntimeError, StepError},
     executor::{Failed, StepShared, StepState, StepWiring, deadline_error},
-    monitor::{Account, Ledger},
+    metrics::{Account, Ledger},
     options::{NodeReport, RunOptions},
     patience::Patience,
     plan::Plan,

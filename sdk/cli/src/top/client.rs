@@ -7,7 +7,7 @@ use std::{
     path::PathBuf,
     time::{Duration, Instant},
 };
-use tenon_runtime::monitor::Metrics;
+use tenon_runtime::metrics::Metrics;
 
 /// How long a process may take for the whole of its answer.
 const PATIENCE: Duration = Duration::from_secs(5);

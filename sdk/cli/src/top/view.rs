@@ -8,7 +8,7 @@ use ratatui::{
     text::Line,
     widgets::{Block, Cell, Paragraph, Row, Table},
 };
-use tenon_runtime::monitor::{KernelMetrics, MemoryMetrics, Metrics, percentile_ns};
+use tenon_runtime::metrics::{KernelMetrics, MemoryMetrics, Metrics, percentile_ns};
 
 /// What kernels are sorted by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -140,7 +140,7 @@ impl View {
 
     /// A line for each plugin.
     pub fn plugins(&self) -> Vec<String> {
-        let plugin = |plugin: &tenon_runtime::monitor::PluginMetrics| {
+        let plugin = |plugin: &tenon_runtime::metrics::PluginMetrics| {
             let head = format!("{:<16} {:<8}", plain(&plugin.name), plain(&plugin.version));
             match &plugin.isolation {
                 None => head.trim_end().to_owned(),
@@ -269,7 +269,7 @@ fn draw_kernels(frame: &mut Frame<'_>, area: Rect, view: &View) {
 mod tests {
     use super::*;
     use ratatui::{Terminal, backend::TestBackend};
-    use tenon_runtime::monitor::{LatencyBucket, PluginMetrics, PoolMetrics, StepMetrics};
+    use tenon_runtime::metrics::{LatencyBucket, PluginMetrics, PoolMetrics, StepMetrics};
 
     fn kernel(op: &str, calls: u64, seconds: f64) -> KernelMetrics {
         let (device, plugin) = ("CPU".to_owned(), "tenon-cpu".to_owned());

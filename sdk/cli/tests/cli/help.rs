@@ -51,7 +51,9 @@ fn furnish(place: &Place) -> PathBuf {
 fn told() -> (Runtime, String) {
     let options = RuntimeOptions { search: false, ..RuntimeOptions::default() };
     let (runtime, _) = Runtime::new(options).unwrap();
-    let port = runtime.serve_metrics("0").unwrap().port().to_string();
+    let server = tenon_monitor::serve(&runtime, "0").unwrap();
+    let port = server.address().port().to_string();
+    runtime.attach(server);
     (runtime, port)
 }
 

@@ -1,11 +1,32 @@
-//! The figures of a runtime at one moment.
+//! What a runtime counts while it runs, and its figures at one moment.
+//!
+//! [`Metrics`] are the figures: [`Runtime::metrics`] gives them to the program itself, and tenon-monitor, a crate above
+//! this one, to others over HTTP.
+//!
+//! Nothing is counted for them but steps, by two atomic additions each, and calls where control flow steers; short
+//! steps are timed by samples; times of kernels come from the costs that the executor samples anyhow.
 
-use super::latency::LatencyBucket;
+mod latency;
+mod ledger;
+
+pub(crate) use latency::Histogram;
+pub use latency::{LatencyBucket, percentile_ns};
+pub(crate) use ledger::{Account, Ledger};
+
 use crate::runtime::Runtime;
 use serde::{Deserialize, Serialize};
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 use tenon_framework::{abi::MemoryKind, device::base::DeviceBase};
 use tenon_host::memory::{HostMemory, MemoryStats};
+
+/// Steps that ended.
+#[derive(Debug, Default)]
+pub(crate) struct Counts {
+    pub done: AtomicU64,
+    pub failed: AtomicU64,
+    /// Times of steps that ended well.
+    pub latency: Histogram,
+}
 
 /// The figures of a runtime. What is marked as a counter only grows while the process lives; all else is as it is at
 /// the moment.
@@ -17,7 +38,7 @@ pub struct Metrics {
     pub uptime_seconds: f64,
     /// Steps.
     pub steps: StepMetrics,
-    /// Times of the steps that ended well, by samples: see [`percentile_ns`](super::percentile_ns).
+    /// Times of the steps that ended well, by samples: see [`percentile_ns`].
     #[serde(default)]
     pub latency: Vec<LatencyBucket>,
     /// The plugins in use.

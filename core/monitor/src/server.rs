@@ -6,7 +6,7 @@
 //! say nothing do not keep others out. A request that names another host than this machine is refused: a page from
 //! elsewhere could have a browser ask under a name that it lets point here.
 
-use super::{Metrics, prometheus};
+use crate::{error::MonitorError, prometheus};
 use mio::{
     Events, Interest, Poll, Token, Waker,
     net::{TcpListener, TcpStream},
@@ -22,6 +22,7 @@ use std::{
     thread::{self, JoinHandle},
     time::{Duration, Instant},
 };
+use tenon_runtime::metrics::Metrics;
 
 /// Bytes of a request's head.
 const HEAD: usize = 8 << 10;
@@ -35,8 +36,9 @@ const WAKER: Token = Token(1);
 /// The first token of a connection.
 const FIRST: usize = 2;
 
-/// A server; dropping it ends it.
-pub(crate) struct Server {
+/// A server of a runtime's figures: a thread, which ends when this is dropped.
+#[derive(Debug)]
+pub struct Server {
     address: SocketAddr,
     over: Arc<AtomicBool>,
     waker: Waker,
@@ -44,8 +46,8 @@ pub(crate) struct Server {
 }
 
 /// The address that a setting means: a port, or a loopback address with one.
-pub(crate) fn address(setting: &str) -> Result<SocketAddr, String> {
-    let expected = || format!("'{setting}': expected a port, or a loopback address with a port");
+pub(crate) fn address(setting: &str) -> Result<SocketAddr, MonitorError> {
+    let expected = || MonitorError::Address { found: setting.to_owned() };
     let parsed = match setting.parse::<u16>() {
         Ok(port) => SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), port),
         Err(_) => setting.parse::<SocketAddr>().map_err(|_| expected())?,
@@ -55,7 +57,7 @@ pub(crate) fn address(setting: &str) -> Result<SocketAddr, String> {
 
 impl Server {
     /// Listens at an address; `metrics` gives the figures, or none once there is nothing to tell of.
-    pub fn start(
+    pub(crate) fn start(
         address: SocketAddr,
         metrics: impl Fn() -> Option<Metrics> + Send + 'static,
     ) -> io::Result<Server> {
@@ -80,7 +82,7 @@ impl Server {
         Ok(Server { address, over, waker, thread: Some(thread) })
     }
 
-    /// Where it listens.
+    /// Where it listens: a loopback address, and the port that was found where any was asked for.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
@@ -368,7 +370,7 @@ mod tests {
         assert_eq!(address("9100").unwrap().to_string(), "127.0.0.1:9100");
         assert_eq!(address("[::1]:9100").unwrap().to_string(), "[::1]:9100");
         for wrong in ["0.0.0.0:9100", "192.168.1.1:80", "70000", "here", "-1"] {
-            let error = address(wrong).unwrap_err();
+            let error = address(wrong).unwrap_err().to_string();
             assert!(error.contains(wrong) && error.contains("loopback"), "{error}");
         }
     }

@@ -1,11 +1,8 @@
 //! Metrics in Prometheus's text format, version 0.0.4:
 //! <https://prometheus.io/docs/instrumenting/exposition_formats/>.
 
-use super::{
-    latency::percentile_ns,
-    metrics::{KernelMetrics, MemoryMetrics, Metrics},
-};
 use std::fmt::Write;
+use tenon_runtime::metrics::{KernelMetrics, MemoryMetrics, Metrics, percentile_ns};
 
 /// Name and help of a family, and its figure of one sample.
 type Figure<T, N> = (&'static str, &'static str, fn(&T) -> N);
@@ -134,8 +131,7 @@ fn kernels(all: &mut String, metrics: &Metrics) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::monitor::LatencyBucket;
-    use crate::monitor::metrics::{PluginMetrics, PoolMetrics, StepMetrics};
+    use tenon_runtime::metrics::{LatencyBucket, PluginMetrics, PoolMetrics, StepMetrics};
 
     fn metrics() -> Metrics {
         let host_memory =

@@ -8,10 +8,10 @@ use std::{
     path::{Path, PathBuf},
 };
 use tenon_framework::{DType, PartialShape, Tensor};
+use tenon_quantize::{Method, QuantizeOptions, Quantized, Sample, quantize};
 use tenon_runtime::{
     RunOptions, Runtime, Session, SessionOptions,
     proto::{GraphDef, encode},
-    quantize::{Method, QuantizeOptions, Quantized, Sample, quantize},
 };
 use tenon_testkit::{
     compare::compare,

@@ -10,8 +10,6 @@
 //! 5. [`optimize::optimize`] makes a smaller graph of it that gives the same.
 //! 6. [`partition`] cuts it into one [`Partition`] per device, with `Send` and `Recv` between them.
 //!
-//! Apart from that way, [`quantize`] writes a graph of 8 bits.
-//!
 //! What this crate needs from above it are the traits [`DeviceView`] and [`Evaluate`]. Not here: plans,
 //! executors, kernels. Nothing in this crate recurses over a graph, so that depth costs no stack.
 
@@ -30,7 +28,6 @@ mod order;
 mod partition;
 mod placer;
 mod prune;
-pub mod quantize;
 mod shape_pass;
 mod strip;
 mod traits;

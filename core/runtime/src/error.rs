@@ -128,9 +128,6 @@ pub enum RuntimeError {
     /// A step failed.
     #[error(transparent)]
     Step(#[from] StepError),
-    /// A graph cannot be quantised.
-    #[error(transparent)]
-    Quantize(Box<tenon_graph::quantize::QuantizeError>),
     /// A node has no kernel on its device.
     #[error(
         "node '{node}' ({op}): {message}",
@@ -275,7 +272,6 @@ impl RuntimeError {
             RuntimeError::Load(error) => error.code(),
             RuntimeError::Step(error) => error.code,
             RuntimeError::Setting(error) => error.code(),
-            RuntimeError::Quantize(error) => error.code(),
             RuntimeError::NoKernel { .. } => Code::NOT_FOUND,
             RuntimeError::Kernel { error, .. } => error.code,
             RuntimeError::PinnedMemory(error) => error.code,
@@ -299,12 +295,6 @@ impl From<tenon_graph::AssembleError> for RuntimeError {
             tenon_graph::AssembleError::Graph(error) => error.into(),
             error => RuntimeError::Assemble(Box::new(error)),
         }
-    }
-}
-
-impl From<tenon_graph::quantize::QuantizeError> for RuntimeError {
-    fn from(error: tenon_graph::quantize::QuantizeError) -> RuntimeError {
-        RuntimeError::Quantize(Box::new(error))
     }
 }
 

@@ -11,7 +11,7 @@
 //! [`rendezvous`].
 //!
 //! What is not here: loading of libraries, devices and kernel objects (`tenon-host`), passes over graphs (`tenon-graph`),
-//! kernels (plugins).
+//! kernels (plugins). Above this crate: figures over HTTP (`tenon-monitor`), quantisation (`tenon-quantize`).
 //!
 //! # Invariants
 //! - A step that was compiled allocates nothing when it runs again with the same shapes, outside of what its kernels ask for.
@@ -56,7 +56,6 @@ pub mod metrics;
 mod options;
 mod patience;
 mod plan;
-pub mod quantize;
 pub mod rendezvous;
 mod runtime;
 mod session;
@@ -69,7 +68,7 @@ pub use error::{RuntimeError, StepError};
 pub use options::{CallableOptions, CancelToken, Metadata, NodeReport, RunOptions, SessionOptions};
 pub use runtime::{Runtime, RuntimeOptions, WeakRuntime};
 pub use session::{Callable, Session};
-pub use step_graph::NodeExplanation;
+pub use step_graph::{NodeExplanation, Simplified};
 pub use tenon_framework as framework;
 pub use tenon_graph as graph;
 pub use tenon_host as host;

@@ -251,11 +251,13 @@ impl Session {
         step_graph::explain_made(self.inner.context(&current), step)
     }
 
-    /// Shows the graph of a step as quantisation takes it.
+    /// Shows the graph of a step as the passes leave it, without those that make few large nodes of many (fusions): a
+    /// program that writes a graph anew, such as tenon-quantize, starts from it. The step feeds all placeholders and
+    /// fetches `fetches`; without any, what no node uses.
     ///
     /// # Errors
     /// As compiling the step.
-    pub(crate) fn simplified<R>(
+    pub fn simplified<R>(
         &self,
         fetches: &[String],
         show: impl FnOnce(Simplified<'_>) -> R,

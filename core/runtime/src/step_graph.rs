@@ -23,7 +23,8 @@ mod placement;
 pub use explain::NodeExplanation;
 pub(crate) use explain::{explain, explain_made};
 pub(crate) use feeds::{FeedSpec, FeedSpecs};
-pub(crate) use optimize::{Simplified, explain as explain_passes, simplified};
+pub use optimize::Simplified;
+pub(crate) use optimize::{explain as explain_passes, simplified};
 
 use crate::{
     error::RuntimeError,

@@ -4,6 +4,7 @@ use crate::{dev::DevError, trust::ListError};
 use std::{io, path::PathBuf};
 use tenon_benchkit::BenchError;
 use tenon_monitor::MonitorError;
+use tenon_quantize::QuantizeError;
 use tenon_runtime::framework::text::{cut, cut_message, cut_text};
 use tenon_runtime::{
     RuntimeError,
@@ -23,6 +24,9 @@ pub enum CliError {
     /// Figures that cannot be served.
     #[error(transparent)]
     Monitor(#[from] MonitorError),
+    /// A graph that cannot be quantised.
+    #[error(transparent)]
+    Quantize(#[from] QuantizeError),
     /// A plugin.
     #[error(transparent)]
     Load(#[from] LoadError),
@@ -248,6 +252,7 @@ impl CliError {
         match self {
             CliError::Runtime(error) => error.code(),
             CliError::Monitor(error) => error.code(),
+            CliError::Quantize(error) => error.code(),
             CliError::Load(error) => error.code(),
             CliError::Set(error) => error.code(),
             CliError::Array(error) => error.code(),

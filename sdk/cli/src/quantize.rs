@@ -15,11 +15,8 @@ use crate::{
 use args::MethodName;
 use report::Report;
 use std::fs;
-use tenon_runtime::{
-    host::files::write_bytes,
-    proto::encode,
-    quantize::{self, Method, QuantizeOptions, Sample},
-};
+use tenon_quantize::{Method, QuantizeOptions, Sample};
+use tenon_runtime::{host::files::write_bytes, proto::encode};
 
 /// Quantises a graph and writes it.
 ///
@@ -28,7 +25,7 @@ use tenon_runtime::{
 pub fn quantize(global: &Global, args: &QuantizeArgs) -> Result<(), CliError> {
     let (runtime, _) = start_whole(global, args.threads.map(Into::into))?;
     let graph = read_graph(&args.graph)?;
-    let inputs = quantize::inputs(&runtime, &graph)?;
+    let inputs = tenon_quantize::inputs(&runtime, &graph)?;
     let samples = match &args.calibration {
         Some(path) => samples::read(path, &inputs, args.batch.get())?,
         None => Vec::new(),
@@ -43,7 +40,7 @@ pub fn quantize(global: &Global, args: &QuantizeArgs) -> Result<(), CliError> {
             MethodName::Entropy => Method::Entropy,
         },
     };
-    let quantized = quantize::quantize(&runtime, &graph, &samples, &options)?;
+    let quantized = tenon_quantize::quantize(&runtime, &graph, &samples, &options)?;
     let file = |source| CliError::File { file: args.out.clone(), done: "written", source };
     let bytes = encode(&quantized.graph)
         .map_err(|source| CliError::Graph { file: args.out.clone(), source })?;

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use tenon_abi::Range;
 use tenon_framework::registry::Registry;
 use tenon_graph::{
-    BufferRules, Evaluate, Graph, NodeId, Output,
+    BufferRules, Evaluate, Graph, NodeId, Output, Shapes, Subgraph,
     optimize::{self, LibraryPass, Options, Pass, Report, Step, built_in, knobs},
-    plan_memory, quantize,
+    plan_memory,
 };
 use tenon_host::call::KEEP_BYTES;
 
@@ -128,15 +128,23 @@ pub(crate) fn simplified<R>(
     let (placed, _) = optimized_by(placed, &|pass| pass.is_late().then(|| late.to_owned()))?;
     let evaluate = Evaluator::new(&placed);
     let Placed { graph, sub, shapes, .. } = &placed;
-    let step = quantize::Step { graph, sub, shapes, registry: &context.version.registry };
-    Ok(show(Simplified { step, evaluate: &evaluate }))
+    let registry = &context.version.registry;
+    Ok(show(Simplified { graph, sub, shapes, registry, evaluate: &evaluate }))
 }
 
-/// A step's graph after the passes, with what computes nodes ahead of it.
-pub(crate) struct Simplified<'a> {
+/// What [`Session::simplified`](crate::Session::simplified) shows: a step's graph after the passes, before any makes
+/// fused ops.
+#[derive(Clone, Copy)]
+pub struct Simplified<'a> {
     /// The graph.
-    pub step: quantize::Step<'a>,
-    /// What runs kernels.
+    pub graph: &'a Graph,
+    /// The nodes of it that run.
+    pub sub: &'a Subgraph,
+    /// Its shapes and constants.
+    pub shapes: &'a Shapes,
+    /// All registrations.
+    pub registry: &'a Registry,
+    /// Computes a node ahead of any step.
     pub evaluate: &'a dyn Evaluate,
 }
 

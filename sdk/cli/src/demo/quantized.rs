@@ -5,11 +5,11 @@ use super::{
     classify::{bad_result, right, time_steps},
 };
 use crate::{error::CliError, progress::progress, run::median};
+use tenon_quantize::{QuantizeOptions, Quantized, quantize};
 use tenon_runtime::{
     CallableOptions, Runtime, Session, SessionOptions,
     framework::registry::Registry,
     proto::{GraphDef, encode},
-    quantize::{QuantizeOptions, Quantized, quantize},
 };
 
 /// By how many of a hundred images it may be worse.

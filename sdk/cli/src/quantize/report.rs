@@ -3,10 +3,7 @@
 use crate::table::Table;
 use serde_json::{Value, json};
 use std::fmt::Write;
-use tenon_runtime::{
-    graph::quantize::{Noise, QuantizedNode},
-    quantize::{Loss, Quantized},
-};
+use tenon_quantize::{Loss, Noise, Quantized, QuantizedNode};
 
 /// What was done, with the sizes of the files.
 pub struct Report<'a> {

@@ -5,10 +5,8 @@ use std::{
     fs,
     path::{Path, PathBuf},
 };
-use tenon_runtime::{
-    framework::Tensor,
-    quantize::{Input, Sample},
-};
+use tenon_quantize::{Input, Sample};
+use tenon_runtime::framework::Tensor;
 use tenon_testkit::{npy, npz::Npz};
 
 /// Reads a file, or all of a folder in the order of their names, and cuts it into batches.

@@ -1,8 +1,9 @@
 //! The graph that is quantised, with what its tensors are used for.
 
-use crate::{Graph, Node, NodeId, Output, Shapes, Subgraph};
 use std::collections::HashMap;
 use tenon_framework::{DType, Tensor, attr::AttrValue, registry::Registry};
+use tenon_graph::{Graph, Node, NodeId, Output, Shapes, Subgraph};
+use tenon_runtime::Simplified;
 
 /// A step's graph as passes have simplified it, before any makes fused ops.
 #[derive(Clone, Copy)]
@@ -42,6 +43,13 @@ impl Uses {
 
     pub fn of_tensor(&self, tensor: Output) -> &[Use] {
         self.by_tensor.get(&tensor).map_or(&[], Vec::as_slice)
+    }
+}
+
+impl<'a> From<Simplified<'a>> for Step<'a> {
+    fn from(simple: Simplified<'a>) -> Step<'a> {
+        let Simplified { graph, sub, shapes, registry, .. } = simple;
+        Step { graph, sub, shapes, registry }
     }
 }
 

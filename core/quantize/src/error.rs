@@ -1,13 +1,14 @@
 //! Why a graph cannot be quantised.
 
-use crate::GraphError;
 use tenon_framework::text::{cut, cut_text};
 use tenon_framework::{Code, KernelError, tensor::TensorError};
 use tenon_geometry::fixed_point::FixedPointError;
+use tenon_graph::GraphError;
+use tenon_runtime::RuntimeError;
 use thiserror::Error;
 
 /// What is wrong with a graph, or with what it is calibrated with.
-#[derive(Debug, Clone, PartialEq, Error)]
+#[derive(Debug, Clone, Error)]
 #[non_exhaustive]
 pub enum QuantizeError {
     /// Nothing that quantisation changes.
@@ -111,9 +112,12 @@ pub enum QuantizeError {
         /// Why not.
         source: TensorError,
     },
-    /// The quantised graph is not valid.
+    /// The graph, or the quantised one, is not valid.
     #[error(transparent)]
     Graph(#[from] GraphError),
+    /// A session or a step.
+    #[error(transparent)]
+    Runtime(Box<RuntimeError>),
 }
 
 impl QuantizeError {
@@ -122,8 +126,15 @@ impl QuantizeError {
         match self {
             QuantizeError::NothingToQuantize { .. } => Code::FAILED_PRECONDITION,
             QuantizeError::Graph(error) => error.code(),
+            QuantizeError::Runtime(error) => error.code(),
             _ => Code::INVALID_ARGUMENT,
         }
+    }
+}
+
+impl From<RuntimeError> for QuantizeError {
+    fn from(error: RuntimeError) -> QuantizeError {
+        QuantizeError::Runtime(Box::new(error))
     }
 }
 

@@ -1,8 +1,8 @@
 //! What follows a product channel by channel, as one factor and one shift of each: `factor * x + shift`.
 
 use super::step::Step;
-use crate::{NodeId, Output};
 use tenon_framework::attr::AttrValue;
+use tenon_graph::{NodeId, Output};
 
 /// A factor and a shift of each channel, in double precision.
 #[derive(Debug, Clone, PartialEq)]

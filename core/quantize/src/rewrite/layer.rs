@@ -2,15 +2,13 @@
 
 use super::{Parameters, Writer};
 use crate::{
-    NodeId, Output,
-    quantize::{
-        QuantizeError,
-        layers::{Layer, LayerKind},
-        scales::BYTES,
-        weights::Quantized,
-    },
+    QuantizeError,
+    layers::{Layer, LayerKind},
+    scales::BYTES,
+    weights::Quantized,
 };
 use tenon_framework::{DType, Tensor, attr::AttrValue};
+use tenon_graph::{NodeId, Output};
 
 /// What a product is brought to.
 struct Product {

@@ -2,15 +2,13 @@
 
 use super::{Parameters, Writer, as_byte};
 use crate::{
-    NodeBuilder, NodeId, Output,
-    quantize::{
-        QuantizeError,
-        between::{Between, Candidate},
-        scales::BYTES,
-    },
+    QuantizeError,
+    between::{Between, Candidate},
+    scales::BYTES,
 };
 use tenon_framework::Tensor;
 use tenon_geometry::fixed_point::Affine;
+use tenon_graph::{NodeBuilder, NodeId, Output};
 
 /// Values of 8 bits.
 const VALUES: i64 = 256;
@@ -150,7 +148,7 @@ impl Writer<'_, '_> {
 /// Sets those of these attributes that a node of the float graph has.
 fn with_attrs<'b, 'r>(
     mut node: NodeBuilder<'b, 'r>,
-    step: crate::quantize::Step<'_>,
+    step: crate::Step<'_>,
     id: NodeId,
     names: &[&str],
 ) -> NodeBuilder<'b, 'r> {

@@ -4,7 +4,7 @@ use super::{
     layers::{activation, only_user},
     step::{Step, Uses},
 };
-use crate::{NodeId, Output};
+use tenon_graph::{NodeId, Output};
 
 /// What a node between layers becomes.
 #[derive(Debug, Clone, PartialEq)]

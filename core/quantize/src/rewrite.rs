@@ -9,10 +9,10 @@ use super::{
     scales::{BYTES, Range, Scales},
     step::Step,
 };
-use crate::{Evaluate, Graph, GraphBuilder, GraphError, NodeId, Output};
 use std::collections::HashMap;
 use tenon_framework::{Tensor, tensor::TensorError};
 use tenon_geometry::fixed_point::Affine;
+use tenon_graph::{Evaluate, Graph, GraphBuilder, GraphError, NodeId, Output};
 
 mod between;
 mod layer;

@@ -1,26 +1,18 @@
 //! Quantising a graph: calibration, rewriting, and what it costs in precision.
 //!
-//! What is quantised, and how, `tenon_graph::quantize` decides; here graphs are run for it. The float graph runs on the
-//! calibration data and shows its tensors; the quantised graph then runs on the same data, and each of its layers is
-//! compared with the float one.
+//! What is quantised, and how, a [`Plan`] decides; here graphs are run for it. The float graph runs on the calibration
+//! data and shows its tensors; the quantised graph then runs on the same data, and each of its layers is compared with
+//! the float one.
 
 use crate::{
-    Runtime, RuntimeError,
-    options::{CallableOptions, SessionOptions},
-    session::{Callable, Session},
+    Method, Noise, Observer, Plan, PlanOptions, QuantizeError, QuantizedNode, Range, Rewritten,
+    Step,
 };
 use std::collections::{BTreeSet, HashMap};
-use tenon_framework::{PartialShape, Tensor, attr::AttrValue};
-use tenon_graph::{
-    Graph, Output,
-    quantize::{
-        Noise, Observer, Plan, PlanOptions, QuantizeError, QuantizedNode, Range, Rewritten,
-    },
-    strip_default_attrs,
-};
+use tenon_framework::{DType, PartialShape, Tensor, attr::AttrValue};
+use tenon_graph::{Graph, GraphError, Node, NodeId, Output, strip_default_attrs};
 use tenon_proto::GraphDef;
-
-pub use tenon_graph::quantize::Method;
+use tenon_runtime::{Callable, CallableOptions, Runtime, Session, SessionOptions};
 
 /// How a graph is quantised.
 #[derive(Debug, Clone)]
@@ -56,7 +48,7 @@ pub struct Input {
     /// Its name, without `:0`.
     pub name: String,
     /// Its element type.
-    pub dtype: tenon_framework::DType,
+    pub dtype: DType,
     /// The shape that it declares.
     pub shape: PartialShape,
 }
@@ -89,10 +81,10 @@ pub struct Quantized {
 ///
 /// # Errors
 /// The graph is not valid.
-pub fn inputs(runtime: &Runtime, graph: &GraphDef) -> Result<Vec<Input>, RuntimeError> {
+pub fn inputs(runtime: &Runtime, graph: &GraphDef) -> Result<Vec<Input>, QuantizeError> {
     let graph = Graph::import(graph, &runtime.registry())?;
     let placeholders = graph.nodes().filter(|(_, node)| node.op.facts().placeholder);
-    let input = |(id, node): (_, &tenon_graph::Node)| Input {
+    let input = |(id, node): (_, &Node)| Input {
         name: node.name.clone(),
         dtype: graph.dtype(Output::from(id)),
         shape: match node.attrs.get("shape") {
@@ -121,24 +113,25 @@ pub fn quantize(
     graph: &GraphDef,
     samples: &[Sample],
     options: &QuantizeOptions,
-) -> Result<Quantized, RuntimeError> {
+) -> Result<Quantized, QuantizeError> {
     options.method.check()?;
     if !options.dynamic && samples.is_empty() {
-        return Err(QuantizeError::NoSamples.into());
+        return Err(QuantizeError::NoSamples);
     }
     let session = simplifying(runtime, graph)?;
     let keep = options.keep.iter().map(|name| Ok(kept(&session, name)?));
-    let keep = keep.collect::<Result<BTreeSet<String>, RuntimeError>>()?;
+    let keep = keep.collect::<Result<BTreeSet<String>, QuantizeError>>()?;
     let plan_options = PlanOptions { keep, dynamic: options.dynamic };
     let prepared = session.simplified(&options.fetches, |simple| {
-        prepare(&Plan::new(simple.step, &plan_options)?, simple.step)
+        let step = Step::from(simple);
+        prepare(&Plan::new(step, &plan_options)?, step)
     })??;
     let samples = named(samples, &prepared.inputs)?;
     let float = Run::new(runtime, &prepared.float)?;
     let ranges = calibrate(&float, &prepared, &samples, options.method)?;
     // Passes give the same graph from the same graph, so that numbers of nodes are those of the first plan.
     let rewritten = session.simplified(&options.fetches, |simple| {
-        Plan::new(simple.step, &plan_options)?.rewrite(&ranges, simple.evaluate)
+        Plan::new(simple.into(), &plan_options)?.rewrite(&ranges, simple.evaluate)
     })??;
     let Rewritten { graph, nodes, left } = rewritten;
     let mut graph = graph.to_graph_def()?;
@@ -149,7 +142,7 @@ pub fn quantize(
 }
 
 /// A session on the host's device, where images have their channels last.
-fn simplifying(runtime: &Runtime, graph: &GraphDef) -> Result<Session, RuntimeError> {
+fn simplifying(runtime: &Runtime, graph: &GraphDef) -> Result<Session, QuantizeError> {
     let device = Some("/device:CPU:0".to_owned());
     let session = Session::new(runtime, SessionOptions { device, ..SessionOptions::default() })?;
     session.extend(graph)?;
@@ -157,21 +150,18 @@ fn simplifying(runtime: &Runtime, graph: &GraphDef) -> Result<Session, RuntimeEr
 }
 
 /// A node that stays in float, by a name of the graph as it was given.
-fn kept(session: &Session, name: &str) -> Result<String, tenon_graph::GraphError> {
+fn kept(session: &Session, name: &str) -> Result<String, GraphError> {
     session.graph().target(name).map(|_| name.to_owned())
 }
 
-fn prepare(
-    plan: &Plan<'_>,
-    step: tenon_graph::quantize::Step<'_>,
-) -> Result<Prepared, RuntimeError> {
+fn prepare(plan: &Plan<'_>, step: Step<'_>) -> Result<Prepared, QuantizeError> {
     let (graph, sub) = (step.graph, step.sub);
     let is_used = |feed: &&Output| {
-        let reads = |id: &tenon_graph::NodeId| graph.node(*id).inputs.contains(feed);
+        let reads = |id: &NodeId| graph.node(*id).inputs.contains(feed);
         sub.fetches.contains(feed) || sub.order.iter().any(reads)
     };
     let name = |output: Output| graph.output_name(output);
-    let is_float = |output: Output| graph.dtype(output) == tenon_framework::DType::FLOAT;
+    let is_float = |output: Output| graph.dtype(output) == DType::FLOAT;
     Ok(Prepared {
         float: Plan::float_graph(step)?.to_graph_def()?,
         inputs: sub.feeds.iter().filter(is_used).map(|feed| name(*feed)).collect(),
@@ -211,15 +201,15 @@ struct Run {
 }
 
 impl Run {
-    fn new(runtime: &Runtime, graph: &GraphDef) -> Result<Run, RuntimeError> {
+    fn new(runtime: &Runtime, graph: &GraphDef) -> Result<Run, QuantizeError> {
         let session = Session::new(runtime, SessionOptions::default())?;
         session.extend(graph)?;
         Ok(Run { session })
     }
 
-    fn callable(&self, feeds: &[String], fetches: Vec<String>) -> Result<Callable, RuntimeError> {
+    fn callable(&self, feeds: &[String], fetches: Vec<String>) -> Result<Callable, QuantizeError> {
         let (feeds, targets) = (feeds.to_vec(), Vec::new());
-        self.session.callable(CallableOptions { feeds, fetches, targets })
+        Ok(self.session.callable(CallableOptions { feeds, fetches, targets })?)
     }
 }
 
@@ -228,7 +218,7 @@ fn calibrate(
     prepared: &Prepared,
     samples: &[Vec<Tensor>],
     method: Method,
-) -> Result<HashMap<Output, Range>, RuntimeError> {
+) -> Result<HashMap<Output, Range>, QuantizeError> {
     if prepared.observed.is_empty() {
         return Ok(HashMap::new());
     }
@@ -257,7 +247,7 @@ fn compare(
     prepared: &Prepared,
     nodes: &[QuantizedNode],
     samples: &[Vec<Tensor>],
-) -> Result<Vec<Noise>, RuntimeError> {
+) -> Result<Vec<Noise>, QuantizeError> {
     let outputs: Vec<String> = (prepared.fetches.iter())
         .filter(|(_, is_float)| *is_float)
         .map(|(name, _)| name.clone())

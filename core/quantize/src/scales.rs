@@ -8,10 +8,10 @@ use super::{
     between::Between,
     plan::{Plan, Role},
 };
-use crate::Output;
 use std::collections::HashMap;
 use tenon_framework::DType;
 use tenon_geometry::fixed_point::Affine;
+use tenon_graph::Output;
 
 /// The type of activations.
 pub(super) const BYTES: DType = DType::QUINT8;

@@ -6,8 +6,8 @@ use super::{
     layers::{self, Layer},
     step::{Step, Uses},
 };
-use crate::{NodeId, Output};
 use std::collections::{BTreeSet, HashMap, HashSet};
+use tenon_graph::{NodeId, Output};
 
 /// What becomes of a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -4,8 +4,8 @@ use super::{
     fold::Fold,
     step::{Step, Uses},
 };
-use crate::{NodeId, Output};
 use tenon_geometry::fixed_point::Depth;
+use tenon_graph::{NodeId, Output};
 
 /// What is multiplied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -23,19 +23,20 @@ const fn layer(
 /// A layer reaches everything that what it imports may reach; the lists are written out so that a reader sees
 /// the whole of it.
 #[rustfmt::skip]
-const LAYERS: [Layer; 24] = [
+const LAYERS: [Layer; 25] = [
     layer("tenon-abi", "core/abi", &[]),
     layer("tenon-framework", "core/framework", &["tenon-abi"]),
     layer("tenon-geometry", "core/geometry", &["tenon-abi", "tenon-framework"]),
     layer("tenon-ops", "core/ops", &["tenon-abi", "tenon-framework", "tenon-geometry"]),
     layer("tenon-host", "core/host", &["tenon-abi", "tenon-framework", "tenon-geometry", "tenon-ops"]),
+    layer("tenon-isolate", "core/isolate", &["tenon-abi", "tenon-framework", "tenon-geometry", "tenon-ops", "tenon-host"]),
     layer("tenon-proto", "core/proto", &["tenon-abi", "tenon-framework"]),
-    layer("tenon-graph", "core/graph", &["tenon-abi", "tenon-framework", "tenon-ops", "tenon-proto"]),
-    layer("tenon-runtime", "core/runtime", &["tenon-abi", "tenon-framework", "tenon-ops", "tenon-proto", "tenon-host", "tenon-graph"]),
-    layer("tenon-monitor", "core/monitor", &["tenon-abi", "tenon-framework", "tenon-ops", "tenon-proto", "tenon-host", "tenon-graph", "tenon-runtime"]),
-    layer("tenon-quantize", "core/quantize", &["tenon-abi", "tenon-framework", "tenon-ops", "tenon-proto", "tenon-host", "tenon-graph", "tenon-runtime"]),
-    layer("tenon-sdk", "sdk/author", &["tenon-abi", "tenon-framework"]),
-    layer("tenon-reference", "sdk/reference", &["tenon-abi", "tenon-framework"]),
+    layer("tenon-graph", "core/graph", &["tenon-abi", "tenon-framework", "tenon-geometry", "tenon-ops", "tenon-proto"]),
+    layer("tenon-runtime", "core/runtime", &["tenon-abi", "tenon-framework", "tenon-geometry", "tenon-ops", "tenon-proto", "tenon-host", "tenon-isolate", "tenon-graph"]),
+    layer("tenon-monitor", "core/monitor", &["tenon-abi", "tenon-framework", "tenon-geometry", "tenon-ops", "tenon-proto", "tenon-host", "tenon-isolate", "tenon-graph", "tenon-runtime"]),
+    layer("tenon-quantize", "core/quantize", &["tenon-abi", "tenon-framework", "tenon-geometry", "tenon-ops", "tenon-proto", "tenon-host", "tenon-isolate", "tenon-graph", "tenon-runtime"]),
+    layer("tenon-sdk", "sdk/author", &["tenon-abi", "tenon-framework", "tenon-geometry"]),
+    layer("tenon-reference", "sdk/reference", &["tenon-abi", "tenon-framework", "tenon-geometry"]),
     // A plugin sees the boundary through the SDK alone.
     layer("tenon-cpu", "plugins/cpu", &["tenon-sdk", "tenon-reference"]),
     layer("tenon-accel", "plugins/accel", &["tenon-sdk", "tenon-reference"]),
@@ -46,10 +47,10 @@ const LAYERS: [Layer; 24] = [
     layer("tenon-image", "plugins/image", &["tenon-sdk"]),
     layer("tenon-int8", "plugins/int8", &["tenon-sdk"]),
     layer("tenon-test", "sdk/test", &["tenon-abi", "tenon-framework", "tenon-proto"]),
-    layer("tenon-testkit", "sdk/testkit", &["tenon-abi", "tenon-framework", "tenon-ops", "tenon-proto", "tenon-host", "tenon-graph", "tenon-runtime", "tenon-reference", "tenon-test"]),
-    layer("tenon-benchkit", "sdk/benchkit", &["tenon-abi", "tenon-framework", "tenon-ops", "tenon-proto", "tenon-host", "tenon-graph", "tenon-runtime", "tenon-reference", "tenon-test", "tenon-testkit"]),
-    layer("tenon-ranges", "sdk/ranges", &["tenon-abi", "tenon-framework", "tenon-ops", "tenon-host"]),
-    layer("tenon-cli", "sdk/cli", &["tenon-abi", "tenon-framework", "tenon-ops", "tenon-proto", "tenon-host", "tenon-graph", "tenon-runtime", "tenon-monitor", "tenon-quantize", "tenon-reference", "tenon-test", "tenon-testkit", "tenon-benchkit", "tenon-ranges"]),
+    layer("tenon-testkit", "sdk/testkit", &["tenon-abi", "tenon-framework", "tenon-geometry", "tenon-ops", "tenon-proto", "tenon-host", "tenon-isolate", "tenon-graph", "tenon-runtime", "tenon-reference", "tenon-test"]),
+    layer("tenon-benchkit", "sdk/benchkit", &["tenon-abi", "tenon-framework", "tenon-geometry", "tenon-ops", "tenon-proto", "tenon-host", "tenon-isolate", "tenon-graph", "tenon-runtime", "tenon-reference", "tenon-test", "tenon-testkit"]),
+    layer("tenon-ranges", "sdk/ranges", &["tenon-abi", "tenon-framework", "tenon-geometry", "tenon-ops", "tenon-host"]),
+    layer("tenon-cli", "sdk/cli", &["tenon-abi", "tenon-framework", "tenon-geometry", "tenon-ops", "tenon-proto", "tenon-host", "tenon-isolate", "tenon-graph", "tenon-runtime", "tenon-monitor", "tenon-quantize", "tenon-reference", "tenon-test", "tenon-testkit", "tenon-benchkit", "tenon-ranges"]),
 ];
 
 /// The zoo plugins are plugins like any other.

@@ -10,7 +10,7 @@ use tenon_runtime::{
         attr::{AttrList, AttrValue},
     },
     proto::{GraphDef, convert::attr_to_proto, decode, encode},
-    rendezvous::{LocalRendezvous, Rendezvous},
+    rendezvous::{Edges, Key, LocalRendezvous, Parcel, Receiver, Rendezvous},
 };
 use tenon_tests::{
     process::{finish, start},
@@ -115,11 +115,11 @@ fn halves(b: &mut GraphBuilder<'_>, second: &str) -> Result<(), GraphError> {
 /// Both graphs of a step at once, which meet at a rendezvous.
 fn both(
     graphs: [&WorkerGraph; 2],
-    rendezvous: &Arc<LocalRendezvous>,
+    rendezvous: &Arc<dyn Rendezvous>,
     x: &Tensor,
 ) -> [Result<Vec<Tensor>, Code>; 2] {
-    let meeting: Arc<dyn Rendezvous> = rendezvous.clone();
-    let step = StepOptions { id: 77, rendezvous: Some(meeting), ..StepOptions::default() };
+    let meeting = Some(Arc::clone(rendezvous));
+    let step = StepOptions { id: 77, rendezvous: meeting, ..StepOptions::default() };
     let run = |graph: &WorkerGraph, feeds: &[Tensor]| {
         let mut fetched = Vec::new();
         let result = graph.run(&step, feeds, &mut fetched);
@@ -154,7 +154,7 @@ fn graphs_of_one_step_meet_at_the_rendezvous_that_they_are_given() {
     let has_feed = |def: &GraphDef| def.node.iter().any(|node| node.op == "_Arg");
     let first = cut.iter().position(has_feed).expect("one of them is fed");
     let graphs = [&registered[first], &registered[1 - first]];
-    let rendezvous = Arc::<LocalRendezvous>::default();
+    let rendezvous: Arc<dyn Rendezvous> = Arc::<LocalRendezvous>::default();
     for step in 0..3 {
         let x = floats(&[-1.0, step as f32]);
         let [client, other] = both(graphs, &rendezvous, &x);
@@ -162,6 +162,66 @@ fn graphs_of_one_step_meet_at_the_rendezvous_that_they_are_given() {
         assert_eq!(other.expect("it runs").len(), 0);
         rendezvous.reset();
     }
+}
+
+/// The rendezvous of workers that number their edges themselves: it tells keys apart by their names.
+#[derive(Default)]
+struct ByName {
+    edges: Edges,
+    meeting: LocalRendezvous,
+}
+
+impl ByName {
+    fn own(&self, key: &Key) -> Key {
+        Key { edge: self.edges.intern(key.edge.name().clone()), ..key.clone() }
+    }
+}
+
+impl Rendezvous for ByName {
+    fn send(&self, key: &Key, parcel: Parcel) -> Result<(), StepError> {
+        self.meeting.send(&self.own(key), parcel)
+    }
+
+    fn recv(&self, key: &Key, receiver: Receiver) {
+        self.meeting.recv(&self.own(key), receiver);
+    }
+
+    fn abort(&self, error: StepError) {
+        self.meeting.abort(error);
+    }
+
+    fn reset(&self) {
+        self.meeting.reset();
+    }
+}
+
+#[test]
+fn a_partition_runs_where_the_device_at_the_other_end_is_not_there() {
+    let _turn = turn();
+    let both_devices = runtime(&["tenon_cpu", "tenon_accel"], &[]);
+    let options = SessionOptions::as_written;
+    let session = tenon_tests::session::session_with(&both_devices, options(), |b| {
+        halves(b, "/device:ACCEL:0")
+    });
+    let cut = session.partitions(&CallableOptions::new(&["x"], &["y"])).unwrap();
+    let has_feed = |def: &&GraphDef| def.node.iter().any(|node| node.op == "_Arg");
+    let first = cut.iter().find(has_feed).expect("one of them is fed");
+    let second = cut.iter().find(|def| !has_feed(def)).expect("the other is not");
+    let host_alone = Worker::new(&runtime(&["tenon_cpu"], &[]));
+    let graphs = [
+        &host_alone.register(first, options()).expect("its own device is there"),
+        &Worker::new(&both_devices).register(second, options()).expect("it is complete"),
+    ];
+    let rendezvous: Arc<dyn Rendezvous> = Arc::<ByName>::default();
+    for step in 0..3 {
+        let x = floats(&[-1.0, step as f32]);
+        let [client, other] = both(graphs, &rendezvous, &x);
+        assert_eq!(values(&client.expect("it runs")[0]), [0.0, -(step as f32)]);
+        assert_eq!(other.expect("it runs").len(), 0);
+        rendezvous.reset();
+    }
+    let error = host_alone.register(second, options()).map(|_| ()).unwrap_err().to_string();
+    assert!(error.contains("device:ACCEL:0") && error.contains("device:CPU:0"), "{error}");
 }
 
 #[test]
@@ -184,7 +244,7 @@ fn a_value_of_another_shape_than_the_message_says_is_refused() {
     let worker = Worker::new(&runtime);
     let register = |def| worker.register(def, SessionOptions::as_written()).expect("a graph");
     let graphs = [&register(&cut[first]), &register(&cut[1 - first])];
-    let rendezvous = Arc::<LocalRendezvous>::default();
+    let rendezvous: Arc<dyn Rendezvous> = Arc::<LocalRendezvous>::default();
     let found = both(graphs, &rendezvous, &floats(&[1.0, 2.0]));
     assert_eq!(found[1].as_ref().map(Vec::len), Err(&Code::INVALID_ARGUMENT));
     assert!(found[0].is_err(), "the other half waits for nothing");

@@ -132,10 +132,8 @@ pub(crate) enum Action {
 pub(crate) struct Transfer {
     /// What the value travels under; frame and iteration are added as it runs.
     pub key: crate::rendezvous::Key,
-    /// Device of the sender.
-    pub source: Arc<dyn LocalDevice>,
-    /// Device of the receiver.
-    pub destination: Arc<dyn LocalDevice>,
+    /// The device at the other end; `None` for one of another worker, whose values travel in host memory.
+    pub peer: Option<Arc<dyn LocalDevice>>,
     /// Whether the receiver wants it in its own memory, not in the host's.
     pub to_device_memory: bool,
 }

@@ -130,8 +130,10 @@ impl<P: Propagate> PartitionState<P> {
     ) -> Result<Tensor, KernelError> {
         let device: &dyn LocalDevice = &*self.plan.device;
         let source = location(&tensor, [device]);
-        let peer: &dyn LocalDevice = &*transfer.destination;
-        if transfer.to_device_memory && peer.number() != device.number() {
+        if let Some(peer) = transfer.peer.as_deref()
+            && transfer.to_device_memory
+            && peer.number() != device.number()
+        {
             let there = Location {
                 data: std::ptr::null_mut(),
                 memory: peer.info().ordinary_memory(),
@@ -255,10 +257,19 @@ impl<P: Propagate> PartitionState<P> {
             let device: &dyn LocalDevice = &*self.plan.device;
             let copy = self.arrival(output, wanted, &tensor)?;
             let Action::Recv(transfer) = &node.action else { return Ok(()) };
-            let sender: &dyn LocalDevice = &*transfer.source;
             // A device copies from its own type's memory, and from the host's.
             let is_known = |owner: &&dyn LocalDevice| owner.device_type() == device.device_type();
-            let source = location(&tensor, [device, sender].into_iter().filter(is_known));
+            let sender = transfer.peer.as_deref();
+            let known = [device].into_iter().chain(sender).filter(is_known);
+            let source = location(&tensor, known);
+            if source.device.is_none() && !tensor.is_on_host() {
+                return Err(KernelError::internal(format!(
+                    "a value of {} is in a device's memory that {} cannot copy from: the sender has to bring it to \
+                     host memory",
+                    transfer.key.edge.name().source,
+                    device.name()
+                )));
+            }
             let bytes = tensor.byte_len() as u64;
             // SAFETY: the source is kept alive until the stream is done; the copy is this output's alone, and
             // is used by what is enqueued behind it: on its stream, or behind its event.

@@ -92,6 +92,11 @@ impl Site {
         }
     }
 
+    /// Gives what the node has of its own.
+    pub fn into_op(self) -> PartOp {
+        self.op
+    }
+
     /// Name of the node.
     pub fn name(&self) -> &str {
         &self.name

@@ -315,8 +315,12 @@ impl<'p> Builder<'p> {
         choice: Option<Choice>,
     ) -> Result<(Action, Option<Arc<KernelInstance>>), RuntimeError> {
         Ok(match (kind, choice) {
-            (PartKind::Send(transfer), _) => (Action::Send(self.source.transfer(transfer)?), None),
-            (PartKind::Recv(transfer), _) => (Action::Recv(self.source.transfer(transfer)?), None),
+            (PartKind::Send(transfer), _) => {
+                (Action::Send(self.source.transfer(transfer, &transfer.receiver)), None)
+            }
+            (PartKind::Recv(transfer), _) => {
+                (Action::Recv(self.source.transfer(transfer, &transfer.sender)), None)
+            }
             (_, None) => (Action::Nothing, None),
             (_, Some(Choice::Made(instance))) => (Action::Kernel, Some(instance)),
             (_, Some(Choice::PerShape(table))) => {

@@ -30,8 +30,8 @@ pub(crate) trait PlanSource {
         op: &PartOp,
         device: &DeviceName,
     ) -> Result<Option<NodeKernel>, RuntimeError>;
-    /// The ends of a transfer.
-    fn transfer(&self, transfer: &tenon_graph::Transfer) -> Result<Transfer, RuntimeError>;
+    /// A transfer from or to the device of this name.
+    fn transfer(&self, transfer: &tenon_graph::Transfer, peer: &DeviceName) -> Transfer;
     /// Host memory.
     fn host_memory(&self) -> &Arc<dyn Memory>;
     /// Streams that a step may use on a device with streams.

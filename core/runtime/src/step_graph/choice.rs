@@ -175,9 +175,17 @@ pub(super) fn explain(
 /// The candidates for a placed node, asked with what is known of its shapes. Under policy `measured` with what is known
 /// of their times, which are measured only where `may_measure` says so.
 pub(super) fn explain_node(placed: &Placed<'_>, id: NodeId, may_measure: bool) -> Explanation {
+    explain_site(placed, id, &placed.site(id), may_measure)
+}
+
+fn explain_site(
+    placed: &Placed<'_>,
+    id: NodeId,
+    site: &Arc<Site>,
+    may_measure: bool,
+) -> Explanation {
     let node = placed.graph.node(id);
     let device = placed.device(id);
-    let site = Arc::new(placed.site(id));
     let mut explanation = explain(
         placed.context,
         &node.op.name,
@@ -188,7 +196,7 @@ pub(super) fn explain_node(placed: &Placed<'_>, id: NodeId, may_measure: bool) -
     if !device.info().host_memory {
         explanation.keep_same_memory();
     }
-    prefer_fastest(placed, &site, &mut explanation, may_measure);
+    prefer_fastest(placed, site, &mut explanation, may_measure);
     explanation
 }
 
@@ -225,6 +233,7 @@ fn prefer_fastest(
 pub(super) fn choose(
     placed: &Placed<'_>,
     id: NodeId,
+    site: &Arc<Site>,
 ) -> Result<Option<KernelChoice>, RuntimeError> {
     let node = placed.graph.node(id);
     if node.op.is_built_in() {
@@ -232,14 +241,13 @@ pub(super) fn choose(
     }
     let device = placed.device(id);
     if device.info().host_memory && placed.context.version.wish.is_none() {
-        let site = placed.site(id);
         let (op, attrs, kind) = (&node.op.name, node.attrs.attrs(), device.device_type());
         let supports = &mut |kernel: &Arc<KernelDef>| site.supports(kernel, site.shapes());
         if let Some(found) = selected(placed.context, op, attrs, kind, supports) {
             return Ok(Some(found));
         }
     }
-    let explanation = explain_node(placed, id, true);
+    let explanation = explain_site(placed, id, site, true);
     match explanation.result() {
         Ok(kernel) => {
             let kernel = Arc::clone(kernel);

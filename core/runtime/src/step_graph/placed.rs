@@ -71,14 +71,31 @@ impl<'s> Placed<'s> {
     }
 
     /// A node on its device.
-    pub fn site(&self, id: NodeId) -> Site {
+    pub fn site(&self, id: NodeId) -> Arc<Site> {
+        self.site_of(id, self.op(id))
+    }
+
+    fn site_of(&self, id: NodeId, op: PartOp) -> Arc<Site> {
         let node = self.graph.node(id);
-        Site::new(&node.name, self.op(id), &node.signature, self.device(id), &self.scope)
+        Arc::new(Site::new(&node.name, op, &node.signature, self.device(id), &self.scope))
     }
 
     /// The kernels of a node; `None` for one that only orders others.
-    pub fn choose(&self, node: NodeId) -> Result<Option<KernelChoice>, RuntimeError> {
-        choice::choose(self, node)
+    pub fn choose(&self, id: NodeId) -> Result<Option<KernelChoice>, RuntimeError> {
+        choice::choose(self, id, &self.site(id))
+    }
+
+    /// What a partition has of a node, with its kernel where it has one.
+    fn op_with_kernel(&self, id: NodeId) -> Result<PartOp, RuntimeError> {
+        let op = self.op(id);
+        if op.value().is_some() || op.def.is_built_in() {
+            return Ok(op);
+        }
+        let site = self.site_of(id, op);
+        let kernel = choice::choose(self, id, &site)?;
+        // Measurements may hold the site for as long as they run.
+        let op = Arc::try_unwrap(site).map_or_else(|site| site.op().clone(), Site::into_op);
+        Ok(PartOp { kernel, ..op })
     }
 
     /// Chooses the kernels, and cuts the graph.
@@ -98,11 +115,7 @@ impl<'s> Placed<'s> {
         let mut ops = Vec::with_capacity(self.sub.order.len());
         for &id in &self.sub.order {
             self.patience.check()?;
-            let mut op = self.op(id);
-            if op.value().is_none() {
-                op.kernel = self.choose(id)?;
-            }
-            ops.push(op);
+            ops.push(self.op_with_kernel(id)?);
         }
         let op = |id: NodeId| &ops[self.sub.position(id).unwrap_or_default()];
         let options = PartitionOptions {

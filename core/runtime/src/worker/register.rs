@@ -93,14 +93,17 @@ struct Planner<'p> {
 }
 
 impl Planner<'_> {
+    /// The device of this name, where it is this worker's.
+    fn find(&self, name: &DeviceName) -> Option<&Arc<PluginDevice>> {
+        self.devices.iter().find(|device| device.name() == name)
+    }
+
     /// The device of this name.
     fn device(&self, name: &DeviceName) -> Result<&Arc<PluginDevice>, RuntimeError> {
-        self.devices.iter().find(|device| device.name() == name).ok_or_else(|| {
-            RuntimeError::ForeignDevice {
-                what: "a partition of device",
-                name: name.to_string(),
-                there: self.devices.iter().map(|device| device.name().to_string()).collect(),
-            }
+        self.find(name).ok_or_else(|| RuntimeError::ForeignDevice {
+            what: "a partition of device",
+            name: name.to_string(),
+            there: self.devices.iter().map(|device| device.name().to_string()).collect(),
         })
     }
 
@@ -156,9 +159,8 @@ impl PlanSource for Planner<'_> {
         Ok(Some(NodeKernel { choice, plugin, runs, stateful, allows_uninitialized_input }))
     }
 
-    fn transfer(&self, transfer: &tenon_graph::Transfer) -> Result<Transfer, RuntimeError> {
-        let source: Arc<dyn LocalDevice> = self.device(&transfer.sender)?.clone();
-        let destination: Arc<dyn LocalDevice> = self.device(&transfer.receiver)?.clone();
+    fn transfer(&self, transfer: &tenon_graph::Transfer, peer: &DeviceName) -> Transfer {
+        let peer = self.find(peer).map(|device| Arc::clone(device) as Arc<dyn LocalDevice>);
         let key = Key::of(self.worker.runtime.edges().intern(EdgeName {
             source: transfer.sender.to_string(),
             incarnation: transfer.incarnation,
@@ -166,7 +168,7 @@ impl PlanSource for Planner<'_> {
             tensor: transfer.tensor.clone(),
         }));
         let to_device_memory = transfer.destination_memory == tenon_graph::Memory::Device;
-        Ok(Transfer { key, source, destination, to_device_memory })
+        Transfer { key, peer, to_device_memory }
     }
 
     fn host_memory(&self) -> &Arc<dyn Memory> {

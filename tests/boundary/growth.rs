@@ -4,7 +4,8 @@
 use std::{fmt::Debug, mem::offset_of, process::Command, ptr, str::FromStr};
 use tenon_abi::{
     ExtCost, ExtHeader, ext_tags,
-    layout::{ExtLayout, FieldLayout, StructLayout, ext_hash},
+    layout::{FieldLayout, StructLayout, ext_hash},
+    links::ExtLayout,
 };
 use tenon_framework::registry::RegistryError;
 use tenon_host::{LoadError, Plugins, Settings, Step};

@@ -1,7 +1,5 @@
 //! Sizes and offsets of every shared struct, and the layout hash of extension links.
 
-pub use crate::links::{EXTS, ExtLayout};
-
 /// A field of a shared struct.
 #[derive(Debug, Clone, Copy)]
 pub struct FieldLayout {

@@ -33,7 +33,7 @@ mod ext;
 mod facts;
 mod host;
 pub mod layout;
-mod links;
+pub mod links;
 mod op;
 mod pass;
 mod plugin;

@@ -4,16 +4,14 @@
 //! The executor keeps one [`CallFrame`] per node in its pooled step state, so that a step in steady state
 //! makes none; [`crate::instance`] makes one for a single call. Both share the services here.
 
-pub mod bools;
-mod cancel;
 mod env;
 mod frame;
 mod services;
 mod ticket;
 mod value;
 
-pub use cancel::Cancellation;
-pub use env::{CopySpan, StepEnv, TraceSink, monotonic_ns};
+pub use crate::{cancel::Cancellation, clock::monotonic_ns};
+pub use env::{CopySpan, StepEnv, TraceSink};
 pub use frame::{CallFrame, Completion, NodeInfo, OutputSpec};
 pub use services::CALL_SERVICES;
 pub(crate) use services::{OVER, input, output};

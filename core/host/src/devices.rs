@@ -13,12 +13,14 @@
 mod core;
 mod links;
 mod manager;
+mod memory;
 mod plugin_device;
 mod transfer;
 
 pub use core::{DeviceCore, device_lost_entry, device_of, name_of};
 pub use links::NATIVE_OF;
 pub use manager::{AbsentType, DeviceManager};
+pub use memory::DeviceMemory;
 pub use plugin_device::PluginDevice;
 pub use transfer::{Route, copy_now, copy_tensor, location, route};
 

@@ -10,7 +10,7 @@ pub use start::StartError;
 pub use step::{AbiVersion, Step};
 use words::{admit, at, differences, joined, list, taken};
 
-use crate::{loader::permissions::Exposed, trust::TrustError};
+use crate::{permissions::Exposed, trust::TrustError};
 use std::{io, path::PathBuf};
 use tenon_abi::Code;
 use tenon_framework::{

@@ -17,7 +17,8 @@ mod packed;
 mod spec;
 
 use crate::{
-    call::{NodeInfo, OutputSpec, bools},
+    bools,
+    call::{NodeInfo, OutputSpec},
     devices::PluginDevice,
     fpu::FpGuard,
     sink::MessageSink,

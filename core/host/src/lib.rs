@@ -37,8 +37,11 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+pub mod bools;
 pub mod cache;
 pub mod call;
+pub mod cancel;
+pub mod clock;
 mod context;
 pub mod devices;
 pub mod digest;
@@ -54,6 +57,7 @@ mod kernels;
 pub mod loader;
 pub mod manifest;
 pub mod memory;
+pub mod permissions;
 mod plugins;
 pub mod pool;
 mod record;

@@ -24,7 +24,6 @@ pub(crate) mod elf;
 pub mod file;
 pub mod image;
 mod library;
-pub mod permissions;
 pub mod probe;
 #[cfg(target_os = "linux")]
 mod sealed;

@@ -20,7 +20,7 @@
 //!   that is reached through a symbolic link that others can have lead elsewhere.
 //! - An empty list lets nothing in either.
 
-use crate::loader::permissions::{Exposed, exposed};
+use crate::permissions::{Exposed, exposed};
 use serde::Deserialize;
 use std::{
     collections::BTreeSet,

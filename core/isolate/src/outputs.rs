@@ -17,7 +17,7 @@ use tenon_framework::{
     KernelError,
     tensor::{Buffer, Memory, set_string},
 };
-use tenon_host::call::{bools, monotonic_ns};
+use tenon_host::{bools, call::monotonic_ns};
 
 /// Spans that one call may add to a trace, and characters of a span's name.
 const SPANS: u32 = 10_000;

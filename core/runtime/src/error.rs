@@ -1,6 +1,5 @@
 //! Errors of sessions and steps.
 
-use crate::rendezvous::Key;
 use std::sync::Arc;
 use tenon_framework::text::{cut, cut_message, cut_text};
 use tenon_framework::{Code, DType, KernelError, PartialShape, Shape, device::DeviceName};
@@ -72,30 +71,6 @@ impl StepError {
     /// An error of a device, at no node.
     pub(crate) fn device(device: &DeviceName, error: &KernelError) -> StepError {
         StepError::node("", "", &device.to_string(), "", error)
-    }
-
-    /// Two sends under one key.
-    pub(crate) fn sent_twice(key: &Key) -> StepError {
-        let edge = key.edge.name();
-        StepError::step(
-            Code::INTERNAL,
-            format!(
-                "tensor {} from {} to {} was sent twice",
-                edge.tensor, edge.source, edge.destination
-            ),
-        )
-    }
-
-    /// Two receives under one key.
-    pub(crate) fn received_twice(key: &Key) -> StepError {
-        let edge = key.edge.name();
-        StepError::step(
-            Code::INTERNAL,
-            format!(
-                "tensor {} from {} to {} was asked for twice",
-                edge.tensor, edge.source, edge.destination
-            ),
-        )
     }
 }
 

@@ -7,13 +7,15 @@ pub use tenon_isolate::{Isolated, IsolationStatus, Limits, isolated, quarantines
 
 /// Plugins that can be isolated.
 #[cfg(target_os = "linux")]
-pub(crate) fn enabled(plugins: Plugins) -> Plugins {
+#[must_use]
+pub fn with_isolation(plugins: Plugins) -> Plugins {
     plugins.with_isolation(tenon_isolate::ISOLATION)
 }
 
 /// Plugins that cannot be isolated.
 #[cfg(not(target_os = "linux"))]
-pub(crate) fn enabled(plugins: Plugins) -> Plugins {
+#[must_use]
+pub fn with_isolation(plugins: Plugins) -> Plugins {
     plugins
 }
 

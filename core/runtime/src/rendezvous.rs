@@ -14,7 +14,7 @@
 use crate::error::StepError;
 use std::collections::{HashMap, hash_map::Entry};
 use tenon_framework::{
-    Tensor,
+    Code, Tensor,
     sync::{Mutex, rank},
 };
 
@@ -72,6 +72,11 @@ pub struct LocalRendezvous {
     table: Mutex<Table>,
 }
 
+/// The error of a key that was used before.
+fn twice(key: &Key, what: &str) -> StepError {
+    StepError::step(Code::INTERNAL, format!("{} {what} twice", key.edge.name()))
+}
+
 impl Default for LocalRendezvous {
     fn default() -> LocalRendezvous {
         LocalRendezvous { table: Mutex::ranked(rank::RENDEZVOUS, Table::default()) }
@@ -93,7 +98,7 @@ impl Rendezvous for LocalRendezvous {
                 Waiting::Receiver(receiver) => receiver,
                 value @ Waiting::Value(_) => {
                     table.waiting.insert(key.clone(), value);
-                    return Err(StepError::sent_twice(key));
+                    return Err(twice(key, "was sent"));
                 }
             },
         };
@@ -120,7 +125,7 @@ impl Rendezvous for LocalRendezvous {
                 first @ Waiting::Receiver(_) => {
                     table.waiting.insert(key.clone(), first);
                     drop(table);
-                    receiver(Err(StepError::received_twice(key)));
+                    receiver(Err(twice(key, "was asked for")));
                 }
             },
         }

@@ -1,5 +1,7 @@
 //! The runtime: plugins, devices, threads. Sessions are made over it.
 
+mod figures;
+
 use crate::{
     error::RuntimeError,
     isolate,
@@ -27,7 +29,7 @@ use tenon_framework::{
     tensor::Memory,
 };
 use tenon_host::{
-    LoadReport, Plugins, Settings,
+    HOST, LoadReport, Plugins, Settings,
     devices::DeviceManager,
     memory::{HostMemory, copy_on_host},
     pool::ThreadPool,
@@ -93,6 +95,12 @@ impl RuntimeOptions {
     }
 }
 
+/// A session, as its runtime counts it.
+pub(crate) trait Steps: Send + Sync {
+    /// Steps in flight.
+    fn active(&self) -> u64;
+}
+
 struct Inner {
     devices: DeviceManager,
     searched: Vec<Looked>,
@@ -108,7 +116,7 @@ struct Inner {
     edges: Edges,
     ledger: Arc<Ledger>,
     /// Those that are open, or were.
-    sessions: Mutex<Vec<Weak<crate::session::Inner>>>,
+    sessions: Mutex<Vec<Weak<dyn Steps>>>,
     /// Values that are dropped with the runtime.
     attached: Mutex<Vec<Box<dyn Any + Send>>>,
 }
@@ -149,7 +157,8 @@ impl Runtime {
     /// What is linked in does not go together, or a setting is wrong.
     pub fn new(options: RuntimeOptions) -> Result<(Runtime, LoadReport), RuntimeError> {
         tenon_ops::link();
-        let plugins = Arc::new(isolate::enabled(Plugins::with_settings(options.settings.clone())?));
+        let plugins =
+            Arc::new(isolate::with_isolation(Plugins::with_settings(options.settings.clone())?));
         plugins.set_threads(options.threads.unwrap_or(0));
         let named = options.plugins.iter().cloned();
         let search = match options.search {
@@ -164,7 +173,8 @@ impl Runtime {
             Some(threads) => ThreadPool::new(threads),
             None => ThreadPool::with_all_cores(),
         };
-        let devices = DeviceManager::new(Arc::clone(plugins.handle()), |id| plugins.context(id));
+        let devices =
+            DeviceManager::new(&HOST, Arc::clone(plugins.handle()), |id| plugins.context(id));
         let memory: Arc<dyn Memory> = HostMemory::shared().clone();
         let features = FeatureSet::of_this_cpu();
         let (pool, tuner) = (Arc::new(pool), Arc::default());
@@ -251,7 +261,7 @@ impl Runtime {
 
     /// The figures of this runtime now.
     pub fn metrics(&self) -> Metrics {
-        Metrics::of(self)
+        figures::figures(self)
     }
 
     /// Keeps a value, such as a server of its figures, and drops it with the runtime, before devices and plugins. The
@@ -294,17 +304,17 @@ impl Runtime {
     }
 
     /// Notes a session that is opened.
-    pub(crate) fn opened(&self, session: &Arc<crate::session::Inner>) {
+    pub(crate) fn opened(&self, session: Weak<dyn Steps>) {
         let mut sessions = self.inner.sessions.lock();
         sessions.retain(|session| session.strong_count() > 0);
-        sessions.push(Arc::downgrade(session));
+        sessions.push(session);
     }
 
     /// Steps in flight, of all sessions.
     pub(crate) fn active_steps(&self) -> u64 {
         let sessions: Vec<_> =
             self.inner.sessions.lock().iter().filter_map(Weak::upgrade).collect();
-        sessions.iter().map(|session| session.active_steps()).sum()
+        sessions.iter().map(|session| session.active()).sum()
     }
 
     /// What policy `measured` knows.

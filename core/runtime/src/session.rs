@@ -21,7 +21,7 @@ use crate::{
     kernels::KernelCache,
     options::{CallableOptions, Metadata, RunOptions, SessionOptions},
     patience::Patience,
-    runtime::Runtime,
+    runtime::{Runtime, Steps},
     step_graph::{self, Context, GraphVersion, NodeExplanation, Simplified},
     worker::{Asked, StepCall, Worker, register},
 };
@@ -31,7 +31,7 @@ use plans::{Found, Plans};
 use std::{
     ops::Range,
     sync::{
-        Arc,
+        Arc, Weak,
         atomic::{AtomicU64, Ordering},
     },
     time::Instant,
@@ -115,7 +115,7 @@ impl Session {
             gate: Gate::default(),
         };
         let inner = Arc::new(inner);
-        runtime.opened(&inner);
+        runtime.opened(Arc::downgrade(&inner) as Weak<dyn Steps>);
         Ok(Session { inner })
     }
 
@@ -436,9 +436,10 @@ impl Inner {
         // The session's end waits for a step that has entered.
         executable.registered.run(&self.worker, call, feeds, fetched, || self.gate.enter())
     }
+}
 
-    /// Steps in flight.
-    pub(crate) fn active_steps(&self) -> u64 {
+impl Steps for Inner {
+    fn active(&self) -> u64 {
         self.gate.inside() as u64
     }
 }

@@ -22,7 +22,7 @@ use tenon_framework::{
     registry::{Explanation, FeatureSet, KernelDef, KernelQuery, SupportAnswer, candidates},
 };
 use tenon_runtime::host::{
-    Plugins, Settings,
+    HOST, Plugins, Settings,
     call::StepEnv,
     devices::{DeviceManager, PluginDevice},
     instance::{KernelInstance, KernelSpec, call_donating, call_once},
@@ -30,6 +30,7 @@ use tenon_runtime::host::{
     resources::Resources,
     search::SearchPath,
 };
+use tenon_runtime::isolate::with_isolation;
 
 pub use tenon_test::{elements, floats, library, library_in, scalar, shaped, texts};
 
@@ -79,12 +80,13 @@ impl TestHost {
 
     fn searching(search: &SearchPath, settings: Settings) -> TestHost {
         let plugins = Plugins::with_settings(settings).unwrap_or_else(|e| panic!("{e}"));
+        let plugins = with_isolation(plugins);
         plugins.set_threads(2);
         let loaded = plugins.load_search(search).into_result();
         loaded.unwrap_or_else(|e| panic!("{e}"));
         assert_eq!(plugins.settings_errors(), [], "the settings are of known knobs");
         let handle = Arc::clone(plugins.handle());
-        let devices = DeviceManager::new(handle, |id| plugins.context(id));
+        let devices = DeviceManager::new(&HOST, handle, |id| plugins.context(id));
         let pool = Arc::new(ThreadPool::new(2));
         let env = StepEnv::new(pool, Arc::new(Resources::new()));
         TestHost { plugins, devices, device: None, env }

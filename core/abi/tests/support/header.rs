@@ -7,7 +7,7 @@ use super::source::{self, Constants, Item, Kind, Module};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::sync::OnceLock;
-use tenon_abi::layout;
+use tenon_abi::{layout, links};
 
 const BEGIN: &str = include_str!("header_begin.h");
 const END: &str = include_str!("header_end.h");
@@ -290,7 +290,7 @@ fn checks(text: &mut String) {
 /// Initialisers of the links' headers.
 fn links(text: &mut String) {
     let mut done = Vec::new();
-    for link in layout::EXTS {
+    for link in links::EXTS {
         let newest = link.versions.last().expect("a link has a version");
         // Links of one struct have one initialiser, whose tag is written over.
         if done.contains(&newest.name) {

@@ -1,17 +1,17 @@
 //! What all calls of one step share.
 
-use super::cancel::Cancellation;
 use crate::{
+    cancel::Cancellation,
+    clock::monotonic_ns,
     pool::{Stop, ThreadPool},
     resources::Resources,
 };
 use std::{
     collections::HashMap,
     sync::{
-        Arc, OnceLock,
+        Arc,
         atomic::{AtomicBool, Ordering},
     },
-    time::Instant,
 };
 use tenon_abi::{NO_DEADLINE, Step, Stream};
 use tenon_framework::{
@@ -73,12 +73,6 @@ pub struct CopySpan<'a> {
     pub begin_ns: u64,
     /// When it was done, or enqueued.
     pub end_ns: u64,
-}
-
-/// Nanoseconds since the process first asked.
-pub fn monotonic_ns() -> u64 {
-    static START: OnceLock<Instant> = OnceLock::new();
-    START.get_or_init(Instant::now).elapsed().as_nanos() as u64
 }
 
 /// The environment of a step. It does not move while calls run: `step` is what kernels see.

@@ -1,13 +1,12 @@
 //! The record of one call.
 
 use super::{
-    bools,
     env::{StepEnv, TraceSink},
     services::CALL_SERVICES,
     ticket::{Again, Ticket, Watch},
     value::Value,
 };
-use crate::memory::HostMemory;
+use crate::{bools, memory::HostMemory};
 use std::{
     cell::{Cell, UnsafeCell},
     ptr,

@@ -1,11 +1,10 @@
 //! The services of a call.
 
 use super::{
-    env::monotonic_ns,
     frame::CallFrame,
     value::{KEEP_BYTES, Value, fill_slot},
 };
-use crate::devices::device_of;
+use crate::{clock::monotonic_ns, devices::device_of};
 use std::{ffi::c_void, ptr::NonNull, slice, sync::Arc};
 use tenon_abi::{
     CallRecord, CallServices, CancelCallback, Code, DType, KeptTensor, MemoryKind, ParallelBody,

@@ -1,6 +1,6 @@
 //! What an open device is made of: the host's record of it, and the plugin's state behind its table.
 
-use crate::{context::PluginContext, entries::HOST, sink::MessageSink};
+use crate::{context::PluginContext, sink::MessageSink};
 use std::{
     ffi::c_void,
     hash::{BuildHasher, Hasher, RandomState},
@@ -10,7 +10,7 @@ use std::{
         atomic::{AtomicU64, Ordering},
     },
 };
-use tenon_abi::{Code, Device, DeviceAttributes, DeviceState, DeviceTable, MemoryKind, Str};
+use tenon_abi::{Code, Device, DeviceAttributes, DeviceState, DeviceTable, Host, MemoryKind, Str};
 use tenon_framework::{
     KernelError,
     author::guard,
@@ -91,7 +91,7 @@ fn random() -> u64 {
     loop {
         // The standard library's keys come from the system's source of randomness.
         let mut hasher = RandomState::new().build_hasher();
-        hasher.write_u64(crate::call::monotonic_ns());
+        hasher.write_u64(crate::clock::monotonic_ns());
         hasher.write_u32(std::process::id());
         match hasher.finish() {
             0 => {}
@@ -124,6 +124,7 @@ impl DeviceCore {
     /// # Errors
     /// What the plugin says; `INTERNAL` for attributes that break the contract.
     pub(super) fn open(
+        host: &'static Host,
         def: &DeviceTypeDef,
         ordinal: u32,
         plugin: &Arc<PluginContext>,
@@ -143,7 +144,7 @@ impl DeviceCore {
         // SAFETY: the type's own entry with live arguments; the record does not move with its box.
         let code = unsafe {
             (def.create)(
-                &HOST,
+                host,
                 plugin.as_raw(),
                 ordinal,
                 record.as_raw(),

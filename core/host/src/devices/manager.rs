@@ -1,8 +1,9 @@
 //! The devices of a runtime.
 
 use super::{core::DeviceCore, plugin_device::PluginDevice};
-use crate::{context::PluginContext, entries::HOST, sink::MessageSink};
+use crate::{context::PluginContext, sink::MessageSink};
 use std::sync::Arc;
+use tenon_abi::Host;
 use tenon_framework::{
     device::{DeviceName, base::DeviceBase},
     registry::{DeviceTypeDef, PluginId, Registry, RegistryEvent, RegistryHandle},
@@ -27,20 +28,24 @@ struct Open {
 
 /// Opens the devices of all registered types, and holds them open.
 pub struct DeviceManager {
+    /// The table that plugins of devices are given.
+    host: &'static Host,
     registry: Arc<RegistryHandle>,
     open: Mutex<Open>,
 }
 
 impl DeviceManager {
-    /// Opens every device of every type in the current snapshot. `plugin` gives a plugin with the
+    /// Opens every device of every type in the current snapshot. `host` is the table that their plugins are given,
+    /// [`HOST`](crate::HOST) outside of tests; `plugin` gives a plugin with the
     /// values of its knobs. A type without devices, or a device that cannot be opened, hides no other: see
     /// [`DeviceManager::absent`].
     pub fn new(
+        host: &'static Host,
         registry: Arc<RegistryHandle>,
         plugin: impl Fn(PluginId) -> Arc<PluginContext>,
     ) -> DeviceManager {
-        let manager =
-            DeviceManager { registry, open: Mutex::ranked(rank::REGISTRY, Open::default()) };
+        let open = Mutex::ranked(rank::REGISTRY, Open::default());
+        let manager = DeviceManager { host, registry, open };
         manager.refresh(plugin);
         manager
     }
@@ -94,7 +99,7 @@ impl DeviceManager {
     ) -> Vec<Arc<PluginDevice>> {
         let sink = MessageSink::new();
         // SAFETY: the type's own entry with live arguments.
-        let count = unsafe { (def.probe)(&HOST, plugin.as_raw(), sink.as_sink()) };
+        let count = unsafe { (def.probe)(self.host, plugin.as_raw(), sink.as_sink()) };
         let mut miss = |reason: String| {
             tracing::info!(device_type = def.name, "{reason}");
             absent.push(AbsentType { device_type: def.name.clone(), reason });
@@ -106,7 +111,7 @@ impl DeviceManager {
         }
         let mut devices = Vec::new();
         for ordinal in 0..count {
-            match DeviceCore::open(def, ordinal, plugin, &self.registry) {
+            match DeviceCore::open(self.host, def, ordinal, plugin, &self.registry) {
                 Ok(core) => devices.push(PluginDevice::new(core)),
                 Err(error) => miss(error.message),
             }

@@ -1,7 +1,8 @@
 //! The adapter: a device of a plugin as the host's [`LocalDevice`].
 
+use super::memory::{DeviceMemory, StreamMemory};
 use super::{core::DeviceCore, links::DeviceLinks};
-use crate::memory::{DeviceMemory, HostMemory, MemoryStats, StreamMemory};
+use crate::memory::{HostMemory, MemoryStats};
 use std::{ffi::c_void, ptr::NonNull, sync::Arc};
 use tenon_abi::{Code, CopyRequest, Device, DeviceState, MemoryKind, Notify};
 use tenon_framework::{

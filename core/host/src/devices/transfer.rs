@@ -4,7 +4,7 @@
 //! memory: source to host, host to destination.
 
 use crate::{
-    call::bools,
+    bools,
     memory::{HostMemory, copy_on_host},
 };
 use std::sync::Arc;

@@ -10,11 +10,12 @@
 //! again would return the old code); and when symbols of which a process has one are made the library's own. Writing
 //! over a file that is open otherwise changes code that runs: install a new build by renaming it into place.
 
-use super::{Policy, elf, permissions::exposed};
+use super::{Policy, elf};
 use crate::{
     cache,
     digest::{FileId, cache_folder, digest_copy, remembered_digest},
     error::{LoadError, Step},
+    permissions::exposed,
 };
 use std::{
     env,

@@ -1,6 +1,6 @@
 //! When a loop ends before all of it is computed.
 
-use crate::call::monotonic_ns;
+use crate::clock::monotonic_ns;
 use std::sync::atomic::{AtomicU32, Ordering};
 use tenon_abi::NO_DEADLINE;
 

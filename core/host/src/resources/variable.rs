@@ -12,7 +12,8 @@
 //! assigned is copied. It never leaves the mode, in which a sparse update copies nothing.
 
 use crate::{
-    call::{Cancellation, bools},
+    bools,
+    cancel::Cancellation,
     memory::{HostMemory, copy_on_host},
 };
 use std::{any::Any, ffi::c_void, sync::atomic::Ordering};

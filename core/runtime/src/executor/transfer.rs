@@ -19,7 +19,10 @@ use tenon_framework::{
     device::base::{LocalDevice, Location},
     tensor::Memory,
 };
-use tenon_host::call::{CopySpan, Value, bools, monotonic_ns};
+use tenon_host::{
+    bools,
+    call::{CopySpan, Value, monotonic_ns},
+};
 
 /// Where a tensor lies: in memory of one of these devices, or, for a copy, in the host's.
 fn location<'d>(
@@ -264,9 +267,9 @@ impl<P: Propagate> PartitionState<P> {
             let source = location(&tensor, known);
             if source.device.is_none() && !tensor.is_on_host() {
                 return Err(KernelError::internal(format!(
-                    "a value of {} is in a device's memory that {} cannot copy from: the sender has to bring it to \
+                    "{} is in a device's memory that {} cannot copy from: the sender has to bring it to \
                      host memory",
-                    transfer.key.edge.name().source,
+                    transfer.key.edge.name(),
                     device.name()
                 )));
             }

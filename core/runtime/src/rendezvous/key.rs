@@ -2,6 +2,7 @@
 
 use std::{
     collections::HashMap,
+    fmt,
     hash::{Hash, Hasher},
     sync::{Arc, Weak},
 };
@@ -18,6 +19,12 @@ pub struct EdgeName {
     pub destination: String,
     /// Name of the tensor.
     pub tensor: String,
+}
+
+impl fmt::Display for EdgeName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "tensor {} from {} to {}", self.tensor, self.source, self.destination)
+    }
 }
 
 /// An edge between partitions, with a number by which it is compared. Made by [`Edges`].

@@ -1,10 +1,7 @@
 //! Memory of devices.
 
-use super::{
-    pool::{Block, FreeLists, block_size},
-    stats::{Account, MemoryStats},
-};
-use crate::devices::DeviceCore;
+use super::DeviceCore;
+use crate::memory::{Account, Block, FreeLists, MemoryStats, block_size};
 use std::{ffi::c_void, ptr::NonNull, sync::Arc};
 use tenon_abi::{MemoryInfo, MemoryKind};
 use tenon_framework::{Code, KernelError, device::base::StreamId, tensor::Memory};

@@ -1,4 +1,4 @@
-//! What keeps the tree in the shape that the design gives it: imports point one way, two crates are named in
+//! What keeps the tree in the shape that the design gives it: crates and modules import one way, two crates are named in
 //! one place each, unsafe code stays where it is expected, files and functions stay short.
 //!
 //! The tests read manifests (`cargo metadata`) and sources; they build and run nothing. Each rule has its
@@ -6,6 +6,7 @@
 
 mod externals;
 mod growth;
+mod imports;
 mod layers;
 mod modules;
 mod op_names;

@@ -1,5 +1,9 @@
 //! Attribute values of nodes.
 
+mod from_attr;
+
+pub use from_attr::FromAttr;
+
 use crate::{shape::PartialShape, tensor::Tensor};
 use std::{collections::BTreeMap, fmt};
 use tenon_abi::{AttrKind, DType};

@@ -10,9 +10,7 @@
 
 use crate::{
     Tensor,
-    attr::{AttrList, AttrMap, AttrType, AttrValue, FuncValue},
-    author::FromAttr,
-    op::{OpDef, OpError, apply_defaults},
+    attr::{AttrList, AttrMap, AttrType, AttrValue, FromAttr, FuncValue},
     shape::{PartialShape, Shape},
     sync::atomic::{AtomicBool, Ordering},
 };
@@ -56,15 +54,6 @@ impl AttrTable {
         let attrs = Arc::new(attrs);
         let entries = attrs.iter().map(|(name, value)| (name.clone(), Entry::new(value))).collect();
         AttrTable { attrs, entries }
-    }
-
-    /// The table of these attributes, completed by the op's defaults.
-    ///
-    /// # Errors
-    /// An attribute is missing that has no default.
-    pub fn with_defaults(op: &OpDef, mut attrs: AttrMap) -> Result<AttrTable, OpError> {
-        apply_defaults(op, &mut attrs)?;
-        Ok(AttrTable::new(attrs))
     }
 
     /// The values.
@@ -217,7 +206,7 @@ pub unsafe extern "C" fn attr_entry(attrs: *const Attrs, name: Str, result: *mut
 mod tests {
     use super::*;
     use crate::author::AttrReader;
-    use crate::infer::testing;
+    use crate::{op::OpDef, testing};
     use tenon_abi::Slot;
 
     fn table() -> AttrTable {

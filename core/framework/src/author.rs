@@ -9,13 +9,10 @@ mod call;
 mod compute;
 mod create;
 mod encoded;
-mod guard;
-mod host;
 mod integers;
 mod interned;
 mod kept;
 mod kernel;
-mod knobs;
 mod memory;
 mod misuse;
 mod native;
@@ -30,21 +27,24 @@ mod strings;
 mod variant;
 mod watch;
 
-pub use attrs::{AttrReader, FromAttr};
+pub use crate::{
+    attr::FromAttr,
+    plugin::{
+        KeptKnobs, Knob, Knobs, PluginHandle, guard, host, install_host, install_panic_hook, log,
+        panic_message, plugin_path, spawn,
+    },
+};
+pub use attrs::AttrReader;
 pub use call::{AsyncCall, CancelGuard};
 pub use compute::{ComputeContext, InOut};
 pub use create::{CreateContext, Supported};
 pub use encoded::{EncodedValue, TensorSink};
-pub use guard::{guard, install_panic_hook, panic_message, spawn};
-pub(crate) use host::report;
-pub use host::{PluginHandle, host, install_host, log, plugin_path};
 pub use kept::Kept;
 pub use kernel::{FnTable, Kernel, KernelFn, Mode, Packed, Prepack, Supports};
 #[doc(hidden)]
 pub use kernel::{
     Optional, PrepackEntries, SupportsEntry, WithoutPrepack, WithoutSupports, type_table,
 };
-pub use knobs::{KeptKnobs, Knob, Knobs};
 pub use native::Native;
 pub use pass::{NewNode, NodeNumber, PassContext, enter_pass};
 pub use resource::{Handle, ResourceHandle, ResourceValue};

@@ -27,72 +27,22 @@
 //! ```
 
 mod context;
-mod pass_table;
 mod propagate;
-mod symbolic;
 mod table;
-#[doc(hidden)]
-pub mod testing;
-mod value;
 
+pub use crate::symbolic::{
+    Dimension, HandlePart, Item, Symbol, SymbolicShape, SymbolicValue, Symbols, ValueInfo,
+};
 pub use context::InferenceContext;
-pub use pass_table::run_pass;
-pub use symbolic::{Dimension, Symbol, SymbolicShape, Symbols};
 pub use table::SHAPE_TABLE;
-pub use value::{Item, SymbolicValue};
 
 use crate::{
-    KernelError, PartialShape, Tensor,
+    KernelError,
     attr_view::AttrTable,
-    author::host,
     op::{OpDef, OpError, Signature},
+    plugin::host,
 };
 use std::ptr;
-use tenon_abi::DType;
-
-/// A part of what is known of the value behind a resource.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct HandlePart {
-    /// Element type.
-    pub dtype: DType,
-    /// Shape.
-    pub shape: SymbolicShape,
-}
-
-/// What is known of one value of a graph before it exists.
-#[derive(Debug, Clone, Default)]
-pub struct ValueInfo {
-    /// Shape.
-    pub shape: SymbolicShape,
-    /// The value, when it is the same in every step.
-    pub constant: Option<Tensor>,
-    /// What is known of the integers of a scalar or vector that is not constant.
-    pub value: Option<SymbolicValue>,
-    /// For a resource: what is known of the value behind it.
-    pub handle: Vec<HandlePart>,
-}
-
-impl ValueInfo {
-    /// A value of which only the shape is known. Each unknown dimension is a new symbol.
-    pub fn of_shape(shape: &PartialShape, symbols: &mut Symbols) -> ValueInfo {
-        ValueInfo { shape: SymbolicShape::from_partial(shape, symbols), ..ValueInfo::default() }
-    }
-
-    /// A constant.
-    pub fn of_constant(tensor: Tensor) -> ValueInfo {
-        ValueInfo {
-            shape: SymbolicShape::from_known(tensor.shape().dims()),
-            value: SymbolicValue::from_tensor(&tensor),
-            constant: Some(tensor),
-            handle: Vec::new(),
-        }
-    }
-
-    /// What is known of the integers of a scalar or vector.
-    pub fn symbolic_value(&self) -> Option<SymbolicValue> {
-        self.value.clone().or_else(|| SymbolicValue::from_tensor(self.constant.as_ref()?))
-    }
-}
 
 /// Infers what is known of the outputs of a node.
 ///

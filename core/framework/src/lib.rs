@@ -19,12 +19,16 @@ pub mod knob;
 pub mod op;
 pub mod pages;
 pub mod pass;
+mod plugin;
 pub mod reg;
 pub mod registry;
 pub mod resource;
 pub mod shape;
+pub mod symbolic;
 pub mod sync;
 pub mod tensor;
+#[doc(hidden)]
+pub mod testing;
 pub mod text;
 mod view;
 

@@ -14,6 +14,7 @@ mod error;
 mod facts;
 mod naming;
 pub(crate) mod raw;
+mod remote;
 mod signature;
 mod spec;
 mod value;
@@ -27,6 +28,7 @@ pub use def::{Allowed, ArgDef, ArgType, AttrDef, OpDef, SourceInfo};
 pub use error::OpError;
 pub use facts::{GradientRule, OpFacts, OpRole, Passed, Refusal, Symmetry, ValueRule};
 pub use raw::{LinkError, RawError};
+pub use remote::RemoteShape;
 pub use signature::{MAX_VALUES, Signature};
 
 #[cfg(test)]

@@ -3,6 +3,10 @@
 //! A pass is declared with [`register_pass!`](crate::register_pass) and written against
 //! [`PassContext`](crate::author::PassContext). On the host's side it runs over anything that is a [`GraphEdit`].
 
+mod table;
+
+pub use table::run_pass;
+
 use crate::{KernelError, Tensor, attr::AttrMap, attr_view::AttrTable, op::SourceInfo};
 use std::sync::Arc;
 use tenon_abi::{Code, DType, Host, PassCall, PassTable};

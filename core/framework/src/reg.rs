@@ -17,10 +17,11 @@ mod op;
 mod pass;
 mod variant;
 
+pub use crate::registry::Numerics;
 pub use device::DeviceReg;
 pub use extension::{ExtensionFn, ExtensionReg};
 pub use fusion::{fusion, give_fusion};
-pub use kernel::{ANY_TYPE, COPYABLE, Denormals, KernelReg, Numerics, join_types};
+pub use kernel::{ANY_TYPE, COPYABLE, Denormals, KernelReg, join_types};
 pub use knob::KnobReg;
 pub use link::ExtensionLink;
 pub use list::{CheckingCrate, Registration, registrations, submit_all};

@@ -18,6 +18,7 @@ mod features;
 mod fit;
 mod kernel_def;
 mod measured;
+mod numerics;
 mod overlap;
 mod plugin;
 mod remote;
@@ -27,14 +28,16 @@ mod snapshot;
 mod transaction;
 mod variant;
 
+pub use crate::op::RemoteShape;
 pub use contract::Contract;
 pub use error::{RegistryError, Warning};
 pub use events::{RegistryEvent, RegistryHandle, Subscription};
 pub use features::FeatureSet;
 pub use kernel_def::{Cost, KernelDef, TypeConstraint};
 pub use measured::{FASTER, Timed, fastest};
+pub use numerics::Numerics;
 pub use plugin::{DeviceTypeDef, PluginId, PluginInfo, knob_scope};
-pub use remote::{RemoteKernel, RemoteShape};
+pub use remote::RemoteKernel;
 pub use removal::Removal;
 pub use select::{
     Candidate, Explanation, KernelChoice, KernelQuery, SelectError, SupportAnswer, candidates,

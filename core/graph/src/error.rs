@@ -1,5 +1,10 @@
 //! What can be wrong with a graph, and with what is asked of one.
 
+mod missing;
+
+pub use missing::{MissingOp, MissingOps};
+
+use crate::names::NODE_NAME_RULE;
 use std::fmt::Write as _;
 use tenon_framework::{
     Code, DType, KernelError,
@@ -9,8 +14,6 @@ use tenon_framework::{
 };
 use tenon_proto::{convert::ConvertError, versions::VersionError};
 use thiserror::Error;
-
-use crate::{MissingOps, import::NODE_NAME_RULE};
 
 /// What is wrong; names the node.
 #[derive(Debug, Clone, PartialEq, Error)]
@@ -452,11 +455,9 @@ impl GraphError {
 }
 
 fn reference_note(expected: DType, found: DType) -> &'static str {
-    if expected.is_ref() && !found.is_ref() {
-        ": a reference is taken, which only variables and what passes them on give"
-    } else {
-        ""
-    }
+    let wants_reference = expected.is_ref() && !found.is_ref();
+    let note = ": a reference is taken, which only variables and what passes them on give";
+    if wants_reference { note } else { "" }
 }
 
 /// `'a' -> 'b' -> 'a'`, shortened.

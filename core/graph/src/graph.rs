@@ -1,7 +1,7 @@
 //! The graph in memory.
 
 use crate::GraphError;
-use crate::import::{Named, left_out, near_names, parse_tensor_name};
+use crate::names::{Named, near_names, parse_tensor_name};
 use std::{
     collections::{HashMap, HashSet},
     fmt,
@@ -15,7 +15,8 @@ use tenon_framework::{
     op::{OpDef, Signature},
 };
 use tenon_proto::{
-    FunctionDef, FunctionDefLibrary, GraphDef, NodeDef, VersionDef, convert::attr_to_proto,
+    AttrValue as AttrProto, AttrValueKind, FunctionDef, FunctionDefLibrary, GraphDef, NodeDef,
+    VersionDef, convert::attr_to_proto,
 };
 
 /// Number of a node in its graph, in the order of addition. Nodes are never removed.
@@ -88,6 +89,11 @@ pub struct Graph {
     pub(crate) version: i32,
     pub(crate) versions: Option<VersionDef>,
     pub(crate) debug_info: Option<Vec<u8>>,
+}
+
+/// What stands for a tensor that the node itself has; no tensor that can be read is like it.
+pub(crate) fn left_out() -> AttrProto {
+    AttrProto { value: Some(AttrValueKind::Tensor(Box::default())) }
 }
 
 impl Graph {

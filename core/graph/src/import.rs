@@ -9,17 +9,14 @@
 
 mod cycles;
 mod edges;
-mod names;
 mod nodes;
 mod readings;
 
 pub(crate) use edges::{Wiring, check_types};
-pub use names::is_valid_node_name;
-pub(crate) use names::{NODE_NAME_RULE, Named, near_names, parse_tensor_name};
-pub(crate) use nodes::{left_out, unknown_op};
+pub(crate) use nodes::unknown_op;
 pub(crate) use readings::Readings;
 
-use crate::{Graph, GraphError, Node, NodeId};
+use crate::{Graph, GraphError, Node, NodeId, names::is_valid_node_name};
 use nodes::Resolver;
 use std::{
     collections::{HashMap, HashSet},

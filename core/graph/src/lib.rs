@@ -23,6 +23,7 @@ mod import;
 mod made;
 mod memory;
 mod missing;
+mod names;
 pub mod optimize;
 mod order;
 mod partition;
@@ -34,12 +35,12 @@ mod traits;
 
 pub use builder::{GraphBuilder, NodeBuilder};
 pub use control_flow::ControlFlow;
-pub use error::GraphError;
+pub use error::{GraphError, MissingOp, MissingOps};
 pub use frames::{FrameId, FrameInfo, Frames};
 pub use graph::{Graph, Node, NodeId, Output};
-pub use import::{ImportOptions, is_valid_node_name};
+pub use import::ImportOptions;
 pub use memory::{BufferRules, DeviceMemory, plan_memory};
-pub use missing::{MissingOp, MissingOps};
+pub use names::is_valid_node_name;
 pub use partition::{
     ArgSide, AssembleError, Edge, MadeFrom, Memory, PartKind, PartNode, PartOp, Partition,
     PartitionOptions, Partitioned, Transfer, assemble, partition,

@@ -8,8 +8,8 @@ use serde_json::{Map, Value, json};
 use std::collections::HashMap;
 use tenon_framework::{
     attr::{AttrList, AttrValue},
-    infer::testing,
     op::{Allowed, ArgDef, ArgType, AttrDef, OpDef},
+    testing,
 };
 
 const SIGNATURES: &str = include_str!("../testdata/standard_ops.json");

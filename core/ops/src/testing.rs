@@ -10,8 +10,9 @@ use tenon_framework::{
     abi::AttrKind,
     attr::{AttrList, AttrMap, AttrType, AttrValue},
     attr_view::AttrTable,
-    infer::{self, Dimension, Symbol, SymbolicShape, Symbols, ValueInfo, testing},
+    infer::{self, Dimension, Symbol, SymbolicShape, Symbols, ValueInfo},
     op::{Allowed, ArgType, AttrDef, OpDef},
+    testing,
 };
 
 /// The ops, and the dimensions that have names.

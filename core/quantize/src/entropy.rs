@@ -2,7 +2,7 @@
 //! 2017): of all ranges from 0 on, the one whose histogram is least changed by being brought to few levels, with what
 //! is cut off counted at its end.
 
-use super::observe::{BINS, Histogram};
+use super::histogram::{BINS, Histogram};
 
 /// Bins from one range that is tried to the next.
 const STEP: usize = 16;

@@ -64,6 +64,7 @@ mod driver;
 mod entropy;
 mod error;
 mod fold;
+mod histogram;
 mod layers;
 mod observe;
 mod plan;

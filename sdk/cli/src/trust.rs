@@ -28,7 +28,8 @@ use tenon_runtime::{
     host::{
         LoadError, Plugins, Settings,
         digest::digest_of,
-        loader::{self, PluginFile, permissions::exposed},
+        loader::{self, PluginFile},
+        permissions::exposed,
         search::SearchPath,
         trust::{self, TrustEntry, is_digest},
     },

@@ -1,7 +1,7 @@
 //! Calls that finish later, and callbacks for cancellation.
 
-use super::{compute::ComputeContext, guard::guard};
-use crate::KernelError;
+use super::compute::ComputeContext;
+use crate::{KernelError, plugin::guard};
 use std::ffi::c_void;
 use tenon_abi::{Call, CancelCallback, Code, NO_CALLBACK, Str};
 

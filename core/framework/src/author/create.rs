@@ -1,10 +1,7 @@
 //! What a kernel is created from.
 
-use super::{
-    attrs::{AttrReader, FromAttr},
-    knobs::Knobs,
-};
-use crate::{KernelError, shape::PartialShape};
+use super::attrs::AttrReader;
+use crate::{KernelError, attr::FromAttr, plugin::Knobs, shape::PartialShape};
 use std::slice;
 use tenon_abi::{Code, Create, DType, DeviceState, Range, ShapeView, Slot, Str};
 

@@ -2,11 +2,10 @@
 
 use super::{
     compute::ComputeContext,
-    host::host,
     misuse::mismatch,
     slots::{strings, view},
 };
-use crate::{KernelError, element::Element, view::View};
+use crate::{KernelError, element::Element, plugin::host, view::View};
 use std::ptr::NonNull;
 use tenon_abi::{DType, KeptTensor, Slot};
 

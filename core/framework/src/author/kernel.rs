@@ -4,10 +4,11 @@ use super::{
     call::AsyncCall,
     compute::ComputeContext,
     create::{CreateContext, Supported},
-    guard::guard,
-    host,
 };
-use crate::{KernelError, growth};
+use crate::{
+    KernelError, growth,
+    plugin::{guard, report},
+};
 use std::{any::Any, marker::PhantomData, sync::Arc};
 use tenon_abi::{
     Call, Code, Create, KernelState, KernelTable, Packed as RawPacked, Sink, Slot, Str, Support,
@@ -335,8 +336,8 @@ unsafe extern "C" fn create<K: Kernel>(raw: *const Create, state: *mut *mut Kern
                 *state = Box::into_raw(Box::new(kernel)).cast();
                 Code::OK
             }
-            Ok(Err(error)) => host::report(sink, &error),
-            Err(panic) => host::report(sink, &panicked("the kernel's constructor", &panic)),
+            Ok(Err(error)) => report(sink, &error),
+            Err(panic) => report(sink, &panicked("the kernel's constructor", &panic)),
         }
     }
 }
@@ -365,8 +366,8 @@ unsafe extern "C" fn prepack<K: Prepack>(
                 }
                 Code::OK
             }
-            Ok(Err(error)) => host::report(sink, &error),
-            Err(panic) => host::report(sink, &panicked("packing a constant", &panic)),
+            Ok(Err(error)) => report(sink, &error),
+            Err(panic) => report(sink, &panicked("packing a constant", &panic)),
         }
     }
 }
@@ -398,11 +399,11 @@ unsafe extern "C" fn supports<K: Supports>(query: *const Create) -> Support {
             Ok(Supported::Yes) => Support::YES,
             Ok(Supported::DependsOnShapes) => Support::DEPENDS_ON_SHAPES,
             Ok(Supported::No(reason)) => {
-                host::report(sink, &KernelError::unimplemented(reason));
+                report(sink, &KernelError::unimplemented(reason));
                 Support::NO
             }
             Err(panic) => {
-                host::report(sink, &panicked("supports", &panic));
+                report(sink, &panicked("supports", &panic));
                 Support::NO
             }
         }

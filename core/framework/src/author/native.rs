@@ -1,7 +1,7 @@
 //! The driver's own handles, for kernels that another plugin's device runs.
 
-use super::{compute::ComputeContext, host};
-use crate::KernelError;
+use super::compute::ComputeContext;
+use crate::{KernelError, plugin::host};
 use std::{ffi::c_void, marker::PhantomData};
 use tenon_abi::{
     Code, ExtNativeOf, NativeHandles, Str, ext_tags, find_ext,

@@ -1,7 +1,7 @@
 //! `parallel_for`: the only way for a kernel to compute on more than its own thread.
 
-use super::{compute::ComputeContext, guard::guard};
-use crate::{KernelError, growth};
+use super::compute::ComputeContext;
+use crate::{KernelError, growth, plugin::guard};
 use std::{
     ffi::c_void,
     ops::Range,

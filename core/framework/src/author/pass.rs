@@ -1,10 +1,11 @@
 //! The graph as a pass of a library sees it.
 
-use super::{attrs::AttrReader, guard::guard, host::install_host};
+use super::attrs::AttrReader;
 use crate::{
     KernelError, PartialShape,
     attr::{AttrMap, AttrValue},
     attr_view::AttrTable,
+    plugin::{guard, install_host},
 };
 use std::marker::PhantomData;
 use tenon_abi::{

@@ -2,13 +2,14 @@
 
 use super::{
     compute::ComputeContext,
-    guard::guard,
-    host::{host, report},
     interned::Interned,
     misuse::mismatch,
     state::{StateContext, Var, check},
 };
-use crate::KernelError;
+use crate::{
+    KernelError,
+    plugin::{guard, host, report},
+};
 use std::{ffi::c_void, marker::PhantomData, ops::Deref, ptr};
 use tenon_abi::{
     Code, DType, Resource, ResourceElement, ResourceFactory, ResourceType, Sink, Slot, StateTable,

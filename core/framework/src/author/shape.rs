@@ -1,11 +1,12 @@
 //! What a shape function works with.
 
-use super::{
-    attrs::{AttrReader, FromAttr},
-    guard::guard,
-    host::host,
+use super::attrs::AttrReader;
+use crate::{
+    KernelError,
+    attr::FromAttr,
+    element::Element,
+    plugin::{guard, host},
 };
-use crate::{KernelError, element::Element};
 use half::{bf16, f16};
 use std::marker::PhantomData;
 use tenon_abi::{

@@ -1,7 +1,7 @@
 //! String inputs and outputs of a call.
 
-use super::{ComputeContext, StepWatch, host::host, misuse::mismatch, slots};
-use crate::{KernelError, growth};
+use super::{ComputeContext, StepWatch, misuse::mismatch, slots};
+use crate::{KernelError, growth, plugin::host};
 use tenon_abi::{Code, DType, Slot, Str, StringElement, StringTable};
 
 /// A look at whether the step still wants the results comes before so many elements.

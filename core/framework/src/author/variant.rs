@@ -3,12 +3,11 @@
 use super::{
     compute::ComputeContext,
     encoded::{EncodedValue, TensorSink},
-    guard::guard,
-    host::{give_bytes, report},
     interned::Interned,
     misuse::mismatch,
 };
 use crate::KernelError;
+use crate::plugin::{give_bytes, guard, report};
 use std::{ffi::c_void, fmt, marker::PhantomData, ptr};
 use tenon_abi::{
     Code, DType, Device, MemoryKind, Sink, Slot, Str, Stream, TensorGive, VariantElement,

@@ -46,7 +46,7 @@
 use super::entries::{self, Opened};
 use crate::{
     KernelError,
-    author::{self, Knobs},
+    plugin::{self, Knobs},
 };
 use std::{
     ffi::c_void,
@@ -337,7 +337,7 @@ impl DeviceHandle {
         if self.0.is_null() {
             return;
         }
-        let entry = author::host().device_lost.expect("the host fills every entry");
+        let entry = plugin::host().device_lost.expect("the host fills every entry");
         // SAFETY: the host's record, which lives as long as the device is open.
         unsafe { entry(self.0, Str::new(reason)) }
     }

@@ -389,9 +389,9 @@ unsafe extern "C" fn run_boxed<F: FnOnce(Code)>(data: *mut c_void, code: Code) {
     // SAFETY: `data` is the box that `on_done` gave away, and this is called once.
     let done = unsafe { Box::from_raw(data.cast::<F>()) };
     // A panic may not cross into the device's plugin.
-    if let Err(message) = crate::author::guard(|| done(code)) {
+    if let Err(message) = crate::plugin::guard(|| done(code)) {
         let text = format!("a notification of a stream panicked: {message}");
-        crate::author::log(tenon_abi::LogLevel::ERROR, &text);
+        crate::plugin::log(tenon_abi::LogLevel::ERROR, &text);
     }
 }
 

@@ -6,7 +6,7 @@ use super::author::{
 };
 use crate::{
     KernelError,
-    author::{Knobs, guard, log, report},
+    plugin::{Knobs, guard, log, report},
 };
 use std::{
     any::TypeId,

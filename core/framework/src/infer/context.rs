@@ -1,11 +1,12 @@
 //! The state of one run of a shape function.
 
-use super::{
-    HandlePart, ValueInfo,
-    symbolic::{Dimension, SymbolicShape, Symbols},
-    value::SymbolicValue,
+use crate::{
+    KernelError, Tensor,
+    attr_view::AttrTable,
+    op::Signature,
+    shape::PartialShape,
+    symbolic::{Dimension, HandlePart, SymbolicShape, SymbolicValue, Symbols, ValueInfo},
 };
-use crate::{KernelError, Tensor, attr_view::AttrTable, op::Signature, shape::PartialShape};
 use std::collections::BTreeMap;
 use tenon_abi::{Attrs, Code, DType, DimId, MAX_RANK, ShapeId, Slot};
 

@@ -1,15 +1,11 @@
 //! Constants and partly known integers, carried from the inputs of a node to its outputs.
 
-use super::{
-    ValueInfo,
-    symbolic::Dimension,
-    value::{Item, MAX_ITEMS, SymbolicValue},
-};
 use crate::{
     Tensor,
     attr::AttrValue,
     attr_view::AttrTable,
     op::{OpDef, OpRole, Signature, ValueRule},
+    symbolic::{Dimension, Item, MAX_ITEMS, SymbolicValue, ValueInfo},
 };
 use tenon_abi::DType;
 

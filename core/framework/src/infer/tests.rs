@@ -1,7 +1,11 @@
 use super::*;
-use crate::attr::{AttrMap, AttrValue};
-use crate::author::{ShapeContext, ShapeFunction, ShapeResult, shape_entry};
-use tenon_abi::{Code, DimId, ShapeCall, ShapeId};
+use crate::{
+    PartialShape, Tensor,
+    attr::{AttrMap, AttrValue},
+    author::{ShapeContext, ShapeFunction, ShapeResult, shape_entry},
+    testing,
+};
+use tenon_abi::{Code, DType, DimId, ShapeCall, ShapeId};
 
 fn op<F: ShapeFunction>(name: &str, inputs: &[&str], outputs: &[&str], shape: F) -> OpDef {
     testing::install_host();

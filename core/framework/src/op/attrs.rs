@@ -5,9 +5,23 @@ use super::{
     error::OpError,
     signature::MAX_VALUES,
 };
-use crate::attr::{AttrList, AttrMap, AttrValue};
+use crate::{
+    attr::{AttrList, AttrMap, AttrValue},
+    attr_view::AttrTable,
+};
 use std::collections::BTreeSet;
 use tenon_abi::{AttrKind, DType};
+
+impl AttrTable {
+    /// The table of these attributes, completed by the op's defaults.
+    ///
+    /// # Errors
+    /// An attribute is missing that has no default.
+    pub fn with_defaults(op: &OpDef, mut attrs: AttrMap) -> Result<AttrTable, OpError> {
+        apply_defaults(op, &mut attrs)?;
+        Ok(AttrTable::new(attrs))
+    }
+}
 
 /// Adds the defaults of the attributes that a node lacks.
 ///

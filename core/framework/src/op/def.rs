@@ -6,13 +6,11 @@ use super::{
     error::OpError,
     facts::OpFacts,
     raw,
+    remote::RemoteShape,
     spec::{parse_arg, parse_attr},
     value::same_value,
 };
-use crate::{
-    attr::{AttrType, AttrValue},
-    registry::RemoteShape,
-};
+use crate::attr::{AttrType, AttrValue};
 use std::{fmt, sync::Arc};
 use tenon_abi::{
     AttrKind, DType, ExtBench, ExtCases, ExtFacts, ShapeFn, Source, ext_tags, layout, op_flags,

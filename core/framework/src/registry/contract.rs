@@ -1,6 +1,6 @@
 //! What kernels have to promise for policy `measured` to choose among them.
 
-use super::kernel_def::KernelDef;
+use super::{kernel_def::KernelDef, numerics};
 use std::str::FromStr;
 use tenon_abi::{Numerics, ToleranceKind};
 
@@ -44,12 +44,11 @@ impl Contract {
 }
 
 /// `priority`, `any`, `exact`, `ulps:N` or `relative:ABSOLUTE,RELATIVE`: the last three as authors state them with
-/// [`reg::Numerics`](crate::reg::Numerics), with the determinism that comes with each.
+/// [`numerics::Numerics`], with the determinism that comes with each.
 impl FromStr for Contract {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Contract, String> {
-        use crate::reg;
         let wrong = || {
             format!(
                 "'{text}' is no numerics contract: expected priority, any, exact, ulps:N, or relative:ABSOLUTE,RELATIVE with figures from 0 up"
@@ -63,13 +62,13 @@ impl FromStr for Contract {
             None => match text {
                 "priority" => return Ok(Contract::OfFirst),
                 "any" => return Ok(Contract::Any),
-                "exact" => reg::Numerics::EXACT,
+                "exact" => numerics::Numerics::EXACT,
                 _ => return Err(wrong()),
             },
-            Some(("ulps", ulps)) => reg::Numerics::ulps(figure(ulps)?),
+            Some(("ulps", ulps)) => numerics::Numerics::ulps(figure(ulps)?),
             Some(("relative", figures)) => {
                 let (absolute, relative) = figures.split_once(',').ok_or_else(wrong)?;
-                reg::Numerics::relative(figure(absolute)?, figure(relative)?)
+                numerics::Numerics::relative(figure(absolute)?, figure(relative)?)
             }
             Some(_) => return Err(wrong()),
         };

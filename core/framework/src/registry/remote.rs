@@ -4,12 +4,7 @@
 //! table that only knows how to compute and to end, an op has a [`RemoteShape`] in the place of its shape function.
 //! Who chooses, plans and runs kernels sees no difference.
 
-use crate::{
-    KernelError,
-    attr_view::AttrTable,
-    infer::{Symbols, ValueInfo},
-    tensor::Memory,
-};
+use crate::tensor::Memory;
 use std::sync::Arc;
 use tenon_abi::{Code, Create, KernelState, Support};
 
@@ -29,18 +24,4 @@ pub trait RemoteKernel: Send + Sync {
 
     /// The memory that outputs are put into: host memory that the kernel's process can write.
     fn memory(&self) -> &Arc<dyn Memory>;
-}
-
-/// What stands for a shape function.
-pub trait RemoteShape: Send + Sync {
-    /// What is known of the outputs, as [`infer`](crate::infer::infer) gives it.
-    ///
-    /// # Errors
-    /// What the shape function refuses; what keeps its process from running it.
-    fn infer(
-        &self,
-        attrs: &AttrTable,
-        inputs: &[&ValueInfo],
-        symbols: &mut Symbols,
-    ) -> Result<Vec<ValueInfo>, KernelError>;
 }

@@ -4,11 +4,16 @@ use super::{
     error::{RegistryError, Warning},
     kernel_def::{DEFAULT_DEVICE, KernelDef},
     plugin::{DeviceTypeDef, PluginInfo},
-    remote::{RemoteKernel, RemoteShape},
+    remote::RemoteKernel,
     snapshot::{Built, Collection, Registry},
     variant::VariantDef,
 };
-use crate::{fusion::FusionDef, knob::KnobDef, op::OpDef, pass::PassDef};
+use crate::{
+    fusion::FusionDef,
+    knob::KnobDef,
+    op::{OpDef, RemoteShape},
+    pass::PassDef,
+};
 use std::sync::Arc;
 use tenon_abi::Code;
 

@@ -1,6 +1,7 @@
 //! The inputs of new nodes: what they name, and whether the types fit.
 
-use super::{Named, Readings, near_names, parse_tensor_name};
+use super::Readings;
+use crate::names::{Named, near_names, parse_tensor_name};
 use crate::{Graph, GraphError, Node, NodeId, Output};
 use std::collections::{HashMap, HashSet};
 use tenon_framework::{

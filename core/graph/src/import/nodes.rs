@@ -1,7 +1,7 @@
 //! A node without its edges: op, attributes, signature, device.
 
-use super::near_names;
 use crate::{GraphError, Node};
+use crate::{graph::left_out, names::near_names};
 use std::sync::Arc;
 use tenon_framework::{
     PartialShape,
@@ -128,11 +128,6 @@ fn origin(def: &NodeDef, attrs: &AttrMap) -> NodeDef {
         experimental_debug_info: def.experimental_debug_info.clone(),
         experimental_type: def.experimental_type.clone(),
     }
-}
-
-/// What stands for a tensor that the node itself has; no tensor that can be read is like it.
-pub(crate) fn left_out() -> AttrProto {
-    AttrProto { value: Some(AttrValueKind::Tensor(Box::default())) }
 }
 
 /// The error for an op that nobody registered.

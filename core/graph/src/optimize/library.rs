@@ -6,7 +6,7 @@ use std::sync::Arc;
 use tenon_framework::{
     Code, DType, KernelError, Tensor,
     attr_view::AttrTable,
-    infer::run_pass,
+    pass::run_pass,
     pass::{Edge, GraphEdit, NodeSpec, PassDef},
 };
 

@@ -1,6 +1,6 @@
 //! Nodes that belong on one device.
 
-use crate::{Graph, GraphError, Node, NodeId, Subgraph, import::near_names};
+use crate::{Graph, GraphError, Node, NodeId, Subgraph, names::near_names};
 use std::collections::HashMap;
 use tenon_framework::{
     DType,

@@ -6,9 +6,9 @@ use tenon_framework::{
     attr::AttrMap,
     author::{ShapeContext, shape_entry},
     device::DeviceName,
-    infer::testing::{install_host, registered_fusions, registered_ops},
     op::{OpDef, OpFacts, Passed, Refusal, Symmetry, ValueRule},
     registry::{PluginId, PluginInfo, Registry, Transaction, commit_all},
+    testing::{install_host, registered_fusions, registered_ops},
 };
 use tenon_graph::{
     ArgSide, DeviceEntry, DeviceView, Graph, GraphBuilder, GraphError, NodeId, NodeQuery, Output,

@@ -1,11 +1,11 @@
 //! Integers that are known in part.
 
-use super::symbolic::{Dimension, Symbol, SymbolicShape, Symbols};
+use super::shape::{Dimension, Symbol, SymbolicShape, Symbols};
 use crate::{KernelError, Tensor};
 use tenon_abi::{DType, MAX_RANK};
 
 /// Longer vectors are not followed: they are no shapes.
-pub(super) const MAX_ITEMS: usize = 64;
+pub(crate) const MAX_ITEMS: usize = 64;
 
 /// One integer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -84,7 +84,7 @@ impl SymbolicValue {
     }
 
     /// Whether the known integers are values of an integer type.
-    pub(super) fn fits(&self, dtype: DType) -> bool {
+    pub(crate) fn fits(&self, dtype: DType) -> bool {
         let bits = dtype.bits().clamp(1, 64);
         let most = i64::MAX >> (64 - bits);
         let fits = |item: &Item| match item {
@@ -95,7 +95,7 @@ impl SymbolicValue {
     }
 
     /// The same integers as a scalar (rank 0) or vector (rank 1); `None` when there are not as many.
-    pub(super) fn with_rank(&self, rank: usize) -> Option<SymbolicValue> {
+    pub(crate) fn with_rank(&self, rank: usize) -> Option<SymbolicValue> {
         let fits = rank == 1 || (rank == 0 && self.items.len() == 1);
         fits.then(|| SymbolicValue { items: self.items.clone(), scalar: rank == 0 })
     }
@@ -115,7 +115,7 @@ impl SymbolicValue {
 
     /// The shape with these dimensions, -1 and unknown integers being unknown ones. The scalar -1 is the
     /// shape of unknown rank.
-    pub(super) fn to_shape(&self, symbols: &mut Symbols) -> Result<SymbolicShape, KernelError> {
+    pub(crate) fn to_shape(&self, symbols: &mut Symbols) -> Result<SymbolicShape, KernelError> {
         if self.scalar {
             return match self.items[..] {
                 [Item::Known(-1) | Item::Unknown] => Ok(SymbolicShape::UNKNOWN),

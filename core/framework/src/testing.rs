@@ -1,8 +1,7 @@
 //! A host's table with as much as shape functions need, for the tests of this crate and of the crates that
 //! define ops.
 
-use super::SHAPE_TABLE;
-use crate::{attr_view::attr_entry, author, fusion::FusionDef, op::OpDef, reg};
+use crate::{attr_view::attr_entry, author, fusion::FusionDef, infer::SHAPE_TABLE, op::OpDef, reg};
 use std::{collections::BTreeMap, mem::size_of, ptr};
 use tenon_abi::{Code, ExtHeader, Host, Registrar, RegistrarTable, Sink, Str, ext_tags};
 

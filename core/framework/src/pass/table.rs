@@ -1,10 +1,10 @@
 //! The entries that a pass of a library calls, over a [`GraphEdit`].
 
+use super::{GraphEdit, NodeSpec, PassDef};
 use crate::{
     KernelError, Tensor,
-    attr::{AttrList, AttrMap, AttrValue},
-    author::{self, FromAttr},
-    pass::{GraphEdit, NodeSpec, PassDef},
+    attr::{AttrList, AttrMap, AttrValue, FromAttr},
+    plugin,
 };
 use std::{collections::HashMap, ptr, slice};
 use tenon_abi::{
@@ -55,7 +55,7 @@ struct Run<'g> {
 pub fn run_pass(def: &PassDef, graph: &mut dyn GraphEdit) -> Result<(), KernelError> {
     let mut run = Run { graph, slots: HashMap::new(), texts: Vec::new(), error: None };
     // SAFETY: the pass's own entry with the host's table and a run that lives through the call.
-    let code = unsafe { (def.run)(author::host(), (&raw mut run).cast(), &raw const TABLE) };
+    let code = unsafe { (def.run)(plugin::host(), (&raw mut run).cast(), &raw const TABLE) };
     if code.is_ok() {
         return Ok(());
     }

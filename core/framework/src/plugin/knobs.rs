@@ -4,7 +4,7 @@
 //! from the context of a kernel ([`CreateContext::knobs`]) or of a device ([`DeviceKind::open`]), which says for
 //! which runtime or session.
 //!
-//! [`CreateContext::knobs`]: super::CreateContext::knobs
+//! [`CreateContext::knobs`]: crate::author::CreateContext::knobs
 //! [`DeviceKind::open`]: crate::device::author::DeviceKind::open
 
 use super::host;

@@ -107,7 +107,7 @@ impl SymbolicShape {
     }
 
     /// A shape of known dimensions, each at least 0, as every tensor has them.
-    pub(super) fn from_known(dims: &[i64]) -> SymbolicShape {
+    pub(crate) fn from_known(dims: &[i64]) -> SymbolicShape {
         SymbolicShape { dims: Some(dims.iter().map(|&dim| Dimension::Known(dim)).collect()) }
     }
 

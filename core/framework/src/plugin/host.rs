@@ -95,7 +95,7 @@ pub(crate) unsafe fn report(sink: *mut Sink, error: &KernelError) -> Code {
 ///
 /// # Safety
 /// As [`report`].
-pub(super) unsafe fn give_bytes(sink: *mut Sink, bytes: &[u8]) {
+pub(crate) unsafe fn give_bytes(sink: *mut Sink, bytes: &[u8]) {
     if let Some(entry) = HOST.get().and_then(|host| host.report) {
         // SAFETY: the caller's promise.
         unsafe { entry(sink, Str::from_bytes(bytes)) }

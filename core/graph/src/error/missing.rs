@@ -1,0 +1,90 @@
+//! What an error says of ops that a step needs and nobody registered.
+
+use std::fmt;
+use tenon_framework::text;
+
+/// Most nodes of each that it names.
+const MOST_NODES: usize = 3;
+
+/// An op that a step needs and nobody registered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MissingOp {
+    /// Its name.
+    pub op: String,
+    /// Whether it is a function of the graph's library.
+    pub is_function: bool,
+    /// Some of the nodes of this op that the step needs.
+    pub nodes: Vec<String>,
+    /// How many there are.
+    pub count: usize,
+    /// Names that it may have been meant as, in words; may be empty.
+    pub near: String,
+}
+
+/// The ops that a step needs and nobody registered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MissingOps {
+    /// The first of them, in the order of their nodes.
+    pub ops: Vec<MissingOp>,
+    /// How many there are besides.
+    pub more: usize,
+}
+
+impl MissingOp {
+    /// Counts a node of this op, and names it where few are named yet.
+    pub(crate) fn add(&mut self, node: &str) {
+        self.count += 1;
+        if self.nodes.len() < MOST_NODES {
+            self.nodes.push(node.to_owned());
+        }
+    }
+}
+
+impl MissingOps {
+    /// Whether all are functions of the graph's library.
+    pub fn are_functions(&self) -> bool {
+        self.more == 0 && self.ops.iter().all(|op| op.is_function)
+    }
+}
+
+impl fmt::Display for MissingOp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let some = text::some_of(self.nodes.iter().map(String::as_str), MOST_NODES);
+        let more = match self.count - self.nodes.len() {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        let nodes = if self.count == 1 { "node" } else { "nodes" };
+        write!(f, "'{}' ({nodes} {some}{more}{})", text::cut(&self.op), self.near)
+    }
+}
+
+impl fmt::Display for MissingOps {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let list = |functions: bool| {
+            let ops = self.ops.iter().filter(|op| op.is_function == functions);
+            ops.map(MissingOp::to_string).collect::<Vec<_>>().join(", ")
+        };
+        let (ops, functions) = (list(false), list(true));
+        let more = match self.more {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        if !ops.is_empty() || self.more > 0 {
+            write!(
+                f,
+                "needed ops are not registered: {ops}{more}; load the plugins that define them \
+                 (--plugin FILE, or their folder in TENON_PLUGIN_PATH), and refresh a session that is open"
+            )?;
+        }
+        if functions.is_empty() {
+            return Ok(());
+        }
+        let and = if ops.is_empty() { "" } else { "; " };
+        write!(
+            f,
+            "{and}the step calls functions of the graph's library: {functions}; calling functions comes later: \
+             write a graph whose functions are inlined"
+        )
+    }
+}

@@ -5,10 +5,7 @@ use crate::{
     digest::FileId,
     entries::HOST,
     error::LoadError,
-    loader::{
-        self, PluginFile,
-        image::{Door, Image},
-    },
+    loader::{self, Door, PluginFile, image::Image},
     manifest::Manifest,
     plugins::Plugins,
     sink::MessageSink,

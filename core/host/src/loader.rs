@@ -15,117 +15,52 @@
 //! 9. **Compare**: manifest and registrations must agree.
 //! 10. **Commit**: the registry validates the transaction and publishes a new snapshot, or nothing changes.
 //!
+//! Each step has a file: `find`, `image` (2), `trust`, `open`, `handshake` (5 and 6), `start`, `register`, `compare`;
+//! `library` has the libraries that the process has opened, and goes through steps 3 to 7.
+//!
 //! Steps 1 and 2 are [`examine`], 3 to 7 [`open`], once in a process; 8 and 9 are [`collect`], once for each
 //! registry; 10 is [`Plugins`](crate::Plugins). An opened library stays mapped for ever, whatever becomes of
 //! it: unloading Rust code is unsound.
 
-mod door;
+mod compare;
 pub(crate) mod elf;
-pub mod file;
+mod find;
+mod handshake;
 pub mod image;
 mod library;
+mod open;
 pub mod probe;
+mod register;
 #[cfg(target_os = "linux")]
 mod sealed;
+mod start;
+mod trust;
 
-pub use file::{PluginFile, Source};
-pub use library::{Library, check_image, collect, compare, examine, image_of_copy, open};
+pub use compare::compare;
+pub use find::{PluginFile, failed};
+pub use handshake::Door;
+pub use image::{check_image, image_of_copy};
 #[cfg(target_os = "linux")]
-pub use library::{open_sealed, register_with};
+pub use library::open_sealed;
+pub use library::{Library, open};
+pub use open::Source;
+pub use register::collect;
+#[cfg(target_os = "linux")]
+pub use register::register_with;
 #[cfg(target_os = "linux")]
 pub use sealed::sealed;
+pub use trust::Policy;
 
-use crate::{
-    error::LoadError,
-    trust::{self, TrustError},
-};
-use probe::Probing;
-use std::{
-    collections::BTreeSet,
-    path::{Path, PathBuf},
-};
-use tenon_framework::{
-    knob::{KnobOrigin, Knobs},
-    register_knob,
-};
+use crate::error::LoadError;
+use image::Image;
+use std::path::Path;
 
-register_knob!(
-    "allow_panic_abort": BOOL = "false",
-    "Loads plugins built with panic = \"abort\", in which a panic ends the process."
-);
-register_knob!(
-    "allowed_digests": STRING = "",
-    "SHA-256 digests of the only plugin files to load, with commas between; none where it is set to nothing, any where it is not set."
-);
-register_knob!(
-    "refuse_writable": BOOL = "false",
-    "Refuses plugin files that others than this user and root can write or replace."
-);
-
-/// What is let in. The default lets every file in that the user can read, except those built to abort.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Policy {
-    /// Loads plugins in which a panic ends the process.
-    pub allow_panic_abort: bool,
-    /// The only digests that are let in; `None` for any.
-    pub allowed_digests: Option<BTreeSet<String>>,
-    /// The trust file in force, and what is wrong with it: then nothing is let in.
-    pub trust_file: Option<(PathBuf, Result<(), TrustError>)>,
-    /// Refuses files that others than this user and root can write or replace.
-    pub refuse_writable: bool,
-    /// Which libraries are tried in another process first.
-    pub probing: Probing,
-}
-
-impl Policy {
-    /// Refuses everything where the trust file in force is of no use.
-    ///
-    /// # Errors
-    /// [`LoadError::TrustFile`].
-    pub fn check_trust_file(&self, path: &Path, plugin: &str) -> Result<(), LoadError> {
-        let Some((list, Err(error))) = &self.trust_file else { return Ok(()) };
-        let (path, plugin) = (path.to_owned(), plugin.to_owned());
-        Err(LoadError::TrustFile { path, plugin, file: list.clone(), error: error.clone() })
-    }
-
-    /// Refuses a digest that is not on the list, where there is one.
-    ///
-    /// # Errors
-    /// [`LoadError::Digest`].
-    pub fn admit(&self, path: &Path, plugin: &str, digest: &str) -> Result<(), LoadError> {
-        match &self.allowed_digests {
-            Some(allowed) if !allowed.contains(digest) => Err(LoadError::Digest {
-                path: path.to_owned(),
-                plugin: plugin.to_owned(),
-                digest: digest.to_owned(),
-                allowed: allowed.len(),
-                trust_file: self.trust_file.as_ref().map(|(file, _)| file.clone()),
-            }),
-            _ => Ok(()),
-        }
-    }
-
-    /// What the host's knobs say, and the trust file that they name, which is read now.
-    pub fn from_knobs(knobs: &Knobs) -> Policy {
-        let setting = knobs.get("host", "allowed_digests");
-        // A list that is set and has no digest on it is a list.
-        let is_set = setting.is_some_and(|setting| setting.origin != KnobOrigin::Default);
-        let list = knobs.text("host", "allowed_digests").unwrap_or_default();
-        let mut digests: BTreeSet<String> = list
-            .split(',')
-            .map(|digest| digest.trim().to_ascii_lowercase())
-            .filter(|digest| !digest.is_empty())
-            .collect();
-        let trust_file = trust::named_by(knobs).map(|file| {
-            let read = trust::digests(&file).map(|of_file| digests.extend(of_file));
-            (file, read)
-        });
-        Policy {
-            allow_panic_abort: knobs.bool("host", "allow_panic_abort").unwrap_or(false),
-            allowed_digests: (is_set || trust_file.is_some()).then_some(digests),
-            trust_file,
-            refuse_writable: knobs.bool("host", "refuse_writable").unwrap_or(false),
-            probing: Probing::from_knobs(knobs),
-        }
-    }
+/// Steps 1 and 2: finds a file and reads its manifest, without running anything of it.
+///
+/// # Errors
+/// As the steps say.
+pub fn examine(path: &Path) -> Result<(PluginFile, Image), LoadError> {
+    let file = PluginFile::find(path)?;
+    let image = image::read(&file.file, &file.path)?;
+    Ok((file, image))
 }

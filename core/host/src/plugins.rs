@@ -19,8 +19,7 @@ use crate::{
     error::{LoadError, StartError, Step},
     isolation::{IsolatedCode, Isolation},
     loader::{
-        self, Library, PluginFile, Policy, Source,
-        file::failed,
+        self, Library, PluginFile, Policy, Source, failed,
         image::Image,
         probe::{When, wrong_knob},
     },

@@ -16,7 +16,7 @@ use tenon_framework::{
 use tenon_host::{
     Collector, LoadError, Plugins, Step,
     isolation::{IsolatedCode, Isolation},
-    loader::{self, PluginFile, Policy, file::failed, image::Image, sealed},
+    loader::{self, PluginFile, Policy, failed, image::Image, sealed},
     manifest::{Manifest, extension_entry},
 };
 

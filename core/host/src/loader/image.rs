@@ -1,41 +1,30 @@
-//! Reads a library's file without running anything of it: its doors, its processor, its manifest.
+//! Step 2, manifest: reads a library's file without running anything of it (its doors, its processor, its manifest), and
+//! holds what it says against this machine and this host.
 //!
 //! Only the ranges that matter are read: a debug build has tens of megabytes.
 
-use super::elf;
+use super::{
+    elf,
+    find::failed,
+    handshake::{Door, Who, check_abi},
+    trust::Policy,
+};
 use crate::{
-    error::{LoadError, ManifestError, Step},
-    manifest::{MAX_BYTES, Manifest, SECTION},
+    error::{AbiVersion, LoadError, ManifestError, Step},
+    manifest::{MAX_BYTES, Manifest, PluginLine, SECTION},
 };
 use object::{
     Architecture, BinaryFormat, Object, ObjectKind, ObjectSection,
     read::{NameOrOrdinal, ReadCache},
 };
 use std::{
-    fmt,
+    env,
     fs::File,
-    io::{BufReader, Seek, SeekFrom},
+    io::{self, BufReader, Seek, SeekFrom},
     path::Path,
 };
 use tenon_abi::door::{C_SYMBOL, ROOT_PREFIX};
-
-/// The way a library hands its table over.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Door {
-    /// Door 1: a root module under this symbol.
-    Root(String),
-    /// Door 2: a C function.
-    C,
-}
-
-impl fmt::Display for Door {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Door::Root(_) => f.write_str("1 (Rust)"),
-            Door::C => f.write_str("2 (C)"),
-        }
-    }
-}
+use tenon_framework::registry::FeatureSet;
 
 /// What a library's file says.
 #[derive(Debug, Clone)]
@@ -57,9 +46,7 @@ pub struct Image {
 /// dynamic linker must not follow.
 pub fn read(file: &File, path: &Path) -> Result<Image, LoadError> {
     let mut start = file;
-    start
-        .seek(SeekFrom::Start(0))
-        .map_err(|error| super::file::failed(path, &error, Step::Manifest))?;
+    start.seek(SeekFrom::Start(0)).map_err(|error| failed(path, &error, Step::Manifest))?;
     let cache = ReadCache::new(BufReader::new(file));
     let not_a_library = |detail: String| LoadError::NotALibrary { path: path.to_owned(), detail };
     let object = object::File::parse(&cache).map_err(|error| not_a_library(error.to_string()))?;
@@ -148,6 +135,52 @@ fn manifest<'data>(object: &impl Object<'data>, path: &Path) -> Result<Manifest,
     Manifest::parse(data).map_err(bad)
 }
 
+/// What a private copy says, which must be what the file said.
+///
+/// # Errors
+/// As [`read`] and [`check_image`]; the copy is of another plugin or version.
+pub fn image_of_copy(
+    copy: &File,
+    policy: &Policy,
+    (path, plugin): (&Path, &PluginLine),
+) -> Result<Image, LoadError> {
+    let image = read(copy, path)?;
+    let found = &image.manifest.plugin;
+    if (&found.name, &found.version) != (&plugin.name, &plugin.version) {
+        let error = io::Error::other("it changed while it was read: try again");
+        return Err(failed(path, &error, Step::Trust));
+    }
+    check_image(&image, policy, path)?;
+    Ok(image)
+}
+
+/// What the manifest and the file's head say must suit this machine and this host.
+///
+/// # Errors
+/// Another processor, CPU features that are not there, a panic that would end the process, another ABI.
+pub fn check_image(image: &Image, policy: &Policy, path: &Path) -> Result<(), LoadError> {
+    let plugin = &image.manifest.plugin;
+    let who = Who { path, plugin: &plugin.name, version: &plugin.version };
+    let (path, name) = (who.path.to_owned(), plugin.name.clone());
+    let said = if plugin.arch.is_empty() { &image.arch } else { &plugin.arch };
+    if let Some(found) = [&image.arch, said].into_iter().find(|arch| *arch != env::consts::ARCH) {
+        let (expected, found) = (env::consts::ARCH, found.clone());
+        return Err(LoadError::Architecture { path, plugin: name, expected, found });
+    }
+    let cpu = FeatureSet::of_this_cpu();
+    let missing: Vec<String> =
+        plugin.features.iter().filter(|feature| !cpu.contains(feature)).cloned().collect();
+    if !missing.is_empty() {
+        return Err(LoadError::CpuFeatures { path, plugin: name, missing });
+    }
+    if !matches!(plugin.panic.as_str(), "" | "unwind") && !policy.allow_panic_abort {
+        let found = plugin.panic.clone();
+        return Err(LoadError::PanicStrategy { path, plugin: name, found });
+    }
+    let [major, minor] = plugin.abi;
+    check_abi(AbiVersion { major, minor }, "manifest", who)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -193,5 +226,47 @@ mod tests {
                 "{error}"
             );
         }
+    }
+
+    fn image(change: impl FnOnce(&mut PluginLine)) -> Image {
+        let text = format!(
+            r#"{{"kind":"plugin","name":"p","version":"1","abi":[{},{}],"panic":"unwind"}}"#,
+            tenon_abi::ABI_MAJOR,
+            tenon_abi::ABI_MINOR
+        );
+        let mut manifest = Manifest::parse(text.as_bytes()).unwrap();
+        change(&mut manifest.plugin);
+        let (arch, unique) = (env::consts::ARCH.to_owned(), Vec::new());
+        Image { door: Door::C, arch, manifest, unique }
+    }
+
+    fn check(image: &Image, policy: &Policy) -> Result<(), LoadError> {
+        check_image(image, policy, Path::new("/lib/p.so"))
+    }
+
+    #[test]
+    fn a_library_that_does_not_suit_this_machine_is_refused_before_it_is_opened() {
+        let policy = Policy::default();
+        check(&image(|_| {}), &policy).unwrap();
+        let arch = image(|plugin| plugin.arch = "vax".to_owned());
+        assert!(matches!(check(&arch, &policy), Err(LoadError::Architecture { .. })));
+        let file = Image { arch: "vax".to_owned(), ..image(|_| {}) };
+        assert!(matches!(check(&file, &policy), Err(LoadError::Architecture { .. })));
+        let features = image(|plugin| plugin.features = vec!["avx9000".to_owned()]);
+        let error = check(&features, &policy).unwrap_err();
+        assert_eq!(error.step(), Step::Manifest);
+        assert!(error.to_string().contains("that this machine lacks: avx9000;"), "{error}");
+        let abi = image(|plugin| plugin.abi[1] += 1);
+        assert!(matches!(check(&abi, &policy), Err(LoadError::Abi { place: "manifest", .. })));
+    }
+
+    #[test]
+    fn a_library_that_aborts_is_refused_unless_it_is_allowed() {
+        let abort = image(|plugin| plugin.panic = "abort".to_owned());
+        let error = check(&abort, &Policy::default()).unwrap_err();
+        assert!(error.to_string().contains("host.allow_panic_abort=true"), "{error}");
+        let policy = Policy { allow_panic_abort: true, ..Policy::default() };
+        check(&abort, &policy).unwrap();
+        check(&image(|plugin| plugin.panic = String::new()), &Policy::default()).unwrap();
     }
 }

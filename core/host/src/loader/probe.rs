@@ -22,7 +22,7 @@ mod run;
 #[cfg(all(target_os = "linux", not(miri)))]
 mod verdicts;
 
-use super::door::Who;
+use super::handshake::Who;
 use crate::error::LoadError;
 use std::{fs::File, path::PathBuf, time::Duration};
 use tenon_framework::{

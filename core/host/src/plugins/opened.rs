@@ -3,10 +3,7 @@
 use crate::{
     error::{LoadError, Step},
     isolation::{IsolatedCode, Isolation},
-    loader::{
-        self, Library, PluginFile, Policy, Source,
-        image::{Door, Image},
-    },
+    loader::{self, Door, Library, PluginFile, Policy, Source, image::Image},
     manifest::Manifest,
 };
 use std::{path::PathBuf, sync::Arc};

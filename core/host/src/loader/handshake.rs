@@ -1,12 +1,29 @@
 //! Steps 5 and 6: the library's door gives its table, and the table is checked.
 
-use super::image::Door;
 use crate::error::{AbiVersion, LoadError};
-use std::path::Path;
+use std::{fmt, path::Path};
 use tenon_abi::{
     ABI_MAJOR, ABI_MINOR, CPluginFn, PluginV1, Str,
     door::{self, AbiHeaderRef, C_SYMBOL, Refusal},
 };
+
+/// The way a library hands its table over.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Door {
+    /// Door 1: a root module under this symbol.
+    Root(String),
+    /// Door 2: a C function.
+    C,
+}
+
+impl fmt::Display for Door {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Door::Root(_) => f.write_str("1 (Rust)"),
+            Door::C => f.write_str("2 (C)"),
+        }
+    }
+}
 
 /// Who is being loaded, for messages.
 #[derive(Clone, Copy)]

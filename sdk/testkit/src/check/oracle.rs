@@ -32,8 +32,8 @@
 //! which the square overflows; and of a product of many terms (`Prod`), where it depends on whether such a number, or
 //! one of which the square underflows, meets the others first. In a sum of products, an infinity may meet a zero that
 //! an implementation pads with: NaN is right as well. Not left open is a function of single elements whose contract
-//! names no type of sums: it is wrong where it is infinite and the reference far from the end of the range
-//! (`elementwise`).
+//! names no type of sums, of one input or of several with which it grows: it is wrong where it is infinite and the
+//! reference far from the end of the range (`elementwise`).
 
 mod elementwise;
 mod reference;

@@ -69,10 +69,11 @@ impl Known {
             kind => kind,
         };
         let mut bases = bases(kind, (inputs, &data), outputs, step(&types), &run)?;
-        if let (Kind::Other, [at]) = (kind, &data[..])
+        if kind == Kind::Other
             && elementwise::is_of_elements(&subject.kernel.numerics)
             && bases.open.iter().flatten().any(|open| *open)
-            && elementwise::is_elementwise(inputs, *at, &run)
+            && elementwise::is_elementwise(inputs, &data, &run)
+            && (data.len() == 1 || elementwise::scales(inputs, &data, &run))
         {
             elementwise::close(&mut bases.open, outputs);
         }

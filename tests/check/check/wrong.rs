@@ -34,6 +34,7 @@ const WRONG: &[Row] = &[
     ("WrongZero", Clause::Values, "elements are wrong"),
     ("WrongForgets", Clause::Leak, "attribute by=-1: the heap grows by 272 bytes with each call that is refused"),
     ("WrongSquare", Clause::Values, "got inf"),
+    ("WrongLength", Clause::Values, "got inf"),
     ("WrongRest", Clause::Bounds, "just beyond its end"),
 ];
 

@@ -170,3 +170,44 @@ wrong_kernels!(
     magnitude_reference,
     numerics = Numerics::relative(1e-15, 1e-5)
 );
+
+/// z from x and y, element by element.
+fn combine(c: &ComputeContext<'_>, f: impl Fn(f32, f32) -> f32) -> Result<(), KernelError> {
+    let (x, y) = (c.input::<f32>(0)?, c.input::<f32>(1)?);
+    let z = c.output::<f32>(0, x.dims)?;
+    let pairs = x.data.iter().zip(y.data);
+    z.data.iter_mut().zip(pairs).for_each(|(z, (x, y))| *z = f(*x, *y));
+    Ok(())
+}
+
+fn root_of_squares(c: &ComputeContext<'_>) -> Result<(), KernelError> {
+    let is_infinite = |x: f32, y: f32| x.is_infinite() || y.is_infinite();
+    combine(c, |x, y| if is_infinite(x, y) { f32::INFINITY } else { (x * x + y * y).sqrt() })
+}
+
+fn length(c: &ComputeContext<'_>) -> Result<(), KernelError> {
+    combine(c, f32::hypot)
+}
+
+fn length_reference(c: &ComputeContext<'_>) -> Result<(), KernelError> {
+    combine(c, |x, y| f64::from(x).hypot(f64::from(y)) as f32)
+}
+
+fn alike(c: &ShapeContext<'_>) -> ShapeResult {
+    c.set_output(0, c.merge(c.input(0), c.input(1))?)
+}
+
+register_op!(
+    "WrongLength",
+    inputs = &["x: float", "y: float"],
+    outputs = &["z: float"],
+    shape = alike,
+    summary = "The length of (x, y); the wrong kernel squares both, and so loses what is large."
+);
+wrong_kernels!(
+    "WrongLength",
+    root_of_squares,
+    length,
+    length_reference,
+    numerics = Numerics::relative(1e-15, 1e-5)
+);

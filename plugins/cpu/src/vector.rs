@@ -3,6 +3,11 @@
 //!
 //! A vector's type goes with an [`Isa`](crate::arch::Isa); its functions are for loops that `vectorised!` compiles
 //! for that one.
+//!
+//! # Why computing with vectors is safe
+//! A value of a vector's type exists only where the CPU has the type's instructions:
+//! - The functions that make one (`zero`, `load`, `load_part`) are unsafe, and ask for that.
+//! - All others take one, which shows it.
 
 use crate::lane::Compute;
 
@@ -11,12 +16,26 @@ pub trait Vector: Copy {
     /// How many.
     const LEN: usize;
     /// Zeros.
-    const ZERO: Self;
-
+    ///
     /// # Safety
-    /// There are `LEN` floats to read.
+    /// This CPU has the instructions of the type.
+    unsafe fn zero() -> Self;
+
+    /// Zeros, beside a vector that there is.
+    #[inline(always)]
+    fn zeros(self) -> Self {
+        // SAFETY: `self` exists, so that the CPU has the instructions.
+        unsafe { Self::zero() }
+    }
+
+    /// The floats from here on.
+    ///
+    /// # Safety
+    /// There are `LEN` floats to read, and this CPU has the instructions of the type.
     unsafe fn load(from: *const f32) -> Self;
 
+    /// Writes the floats.
+    ///
     /// # Safety
     /// `LEN` floats may be written.
     unsafe fn store(self, to: *mut f32);
@@ -42,7 +61,7 @@ pub trait Vector: Copy {
     /// The first `count`, and zeros.
     ///
     /// # Safety
-    /// There are `count` floats to read, no more than `LEN`.
+    /// There are `count` floats to read, no more than `LEN`, and this CPU has the instructions of the type.
     unsafe fn load_part(from: *const f32, count: usize) -> Self;
 
     /// Stores the first `count`.
@@ -57,7 +76,11 @@ pub type Plain = [f32; 4];
 
 impl Vector for Plain {
     const LEN: usize = 4;
-    const ZERO: Plain = [0.0; 4];
+
+    #[inline(always)]
+    unsafe fn zero() -> Plain {
+        [0.0; 4]
+    }
 
     #[inline(always)]
     unsafe fn load(from: *const f32) -> Plain {
@@ -131,24 +154,28 @@ macro_rules! registers {
         $max:ident, $min:ident, $load_part:ident, $store_part:ident, $mask:ident;)*) => {$(
         impl Vector for std::arch::x86_64::$ty {
             const LEN: usize = $len;
-            // SAFETY: every bit pattern is a vector.
-            const ZERO: Self = unsafe { std::mem::zeroed() };
+
+            #[inline(always)]
+            unsafe fn zero() -> Self {
+                // SAFETY: every bit pattern is a vector, and the caller knows that the CPU has the type's instructions.
+                unsafe { std::mem::zeroed() }
+            }
 
             #[inline(always)]
             unsafe fn load(from: *const f32) -> Self {
-                // SAFETY: the caller's promise; the loop is compiled for CPUs that have the instruction.
+                // SAFETY: the caller knows that the floats are there, and that the CPU has the instruction.
                 unsafe { std::arch::x86_64::$load(from) }
             }
 
             #[inline(always)]
             unsafe fn store(self, to: *mut f32) {
-                // SAFETY: as above.
+                // SAFETY: the caller knows that the floats may be written; `self` shows that the CPU has the instruction.
                 unsafe { std::arch::x86_64::$store(to, self) }
             }
 
             #[inline(always)]
             fn plus(self, other: Self) -> Self {
-                // SAFETY: the loop is compiled for CPUs that have the instruction.
+                // SAFETY: `self` shows that the CPU has the instruction.
                 unsafe { std::arch::x86_64::$add(self, other) }
             }
 
@@ -181,20 +208,20 @@ macro_rules! registers {
                 // Of two numbers that do not compare these select the second.
                 // SAFETY: as above.
                 unsafe {
-                    let x = std::arch::x86_64::$max(Self::ZERO, self);
-                    std::arch::x86_64::$min(std::arch::x86_64::$set(high), x).plus(Self::ZERO)
+                    let x = std::arch::x86_64::$max(self.zeros(), self);
+                    std::arch::x86_64::$min(std::arch::x86_64::$set(high), x).plus(self.zeros())
                 }
             }
 
             #[inline(always)]
             unsafe fn load_part(from: *const f32, count: usize) -> Self {
-                // SAFETY: the caller's promise; the loop is compiled for CPUs that have the instruction.
+                // SAFETY: the caller knows that the floats are there, and that the CPU has the instruction.
                 unsafe { parts::$load_part(parts::$mask(count), from) }
             }
 
             #[inline(always)]
             unsafe fn store_part(self, to: *mut f32, count: usize) {
-                // SAFETY: as above.
+                // SAFETY: the caller knows that the floats may be written; `self` shows that the CPU has the instruction.
                 unsafe { parts::$store_part(to, parts::$mask(count), self) }
             }
         }

@@ -203,18 +203,21 @@ impl<'a> Tile<'a> {
     /// A vector of `count` channels from `channel` on, of `N` outputs.
     ///
     /// # Safety
-    /// As [`Tile::outputs`]; there are these channels, a whole vector of them where it is full.
+    /// As [`Tile::outputs`]; there are these channels, a whole vector of them where it is full. This CPU has the
+    /// instructions of `I`.
     #[inline(always)]
     unsafe fn vector<I: Isa, W: Window, const N: usize, const FULL: bool>(
         &self,
         channel: usize,
         count: usize,
     ) {
-        let mut sums = [I::Floats::ZERO; N];
+        // SAFETY: the caller knows that the CPU has the instructions of `I`.
+        let zero = unsafe { I::Floats::zero() };
+        let mut sums = [zero; N];
         let mut image = self.image.wrapping_add(channel);
         let mut filter = self.filter.wrapping_add(channel);
         for _ in 0..self.rows {
-            let mut weights = [I::Floats::ZERO; TAPS];
+            let mut weights = [zero; TAPS];
             for (tap, weight) in weights.iter_mut().enumerate().take(W::TAPS) {
                 // SAFETY: the caller's promise.
                 *weight =

@@ -77,7 +77,7 @@ macro_rules! each_point {
 /// The floats from here on, zeros beyond the first `count`.
 ///
 /// # Safety
-/// There are `count` floats to read; as many as a vector has, where it is full.
+/// There are `count` floats to read; as many as a vector has, where it is full. This CPU has the vector's instructions.
 #[inline(always)]
 unsafe fn load<V: Vector, const FULL: bool>(from: *const f32, count: usize) -> V {
     // SAFETY: the caller's promise; what is copied has room for every vector.
@@ -123,7 +123,8 @@ vectorised! {
 }
 
 /// # Safety
-/// There are `count` channels from `channel` on, a whole vector of them where it is full.
+/// There are `count` channels from `channel` on, a whole vector of them where it is full. This CPU has the instructions
+/// of `I`.
 #[inline(always)]
 unsafe fn read_vector<I: Isa, T: Transform, const FULL: bool>(
     image: &[f32],
@@ -141,7 +142,8 @@ unsafe fn read_vector<I: Isa, T: Transform, const FULL: bool>(
                 Some(x) if i < T::POINTS && j < T::POINTS => unsafe {
                     load::<I::Floats, FULL>(x.as_ptr(), count)
                 },
-                _ => I::Floats::ZERO,
+                // SAFETY: the caller knows that the CPU has the instructions.
+                _ => unsafe { I::Floats::zero() },
             }
         });
         T::inputs(d)
@@ -160,7 +162,8 @@ unsafe fn read_vector<I: Isa, T: Transform, const FULL: bool>(
 vectorised! {
     /// Transforms the products of a tile: `A^T m A` of each output channel, and says whether all outputs are finite.
     pub fn write_tile[T: Transform](from: Vectors, to: Outputs) -> bool {
-        let mut zeros = I::Floats::ZERO;
+        // SAFETY: the loop runs where the CPU has the instructions that it is compiled for.
+        let mut zeros: I::Floats = unsafe { Vector::zero() };
         let mut channel = 0;
         while channel + I::Floats::LEN <= from.channels {
             // SAFETY: the channels are there, as whoever made the vectors promised.
@@ -199,12 +202,14 @@ unsafe fn write_vector<I: Isa, T: Transform, const FULL: bool>(
                 // SAFETY: the caller's promise.
                 unsafe { load::<I::Floats, FULL>(from.first.add(at), count) }
             } else {
-                I::Floats::ZERO
+                // SAFETY: the caller knows that the CPU has the instructions.
+                unsafe { I::Floats::zero() }
             }
         });
         T::outputs(m)
     });
-    let mut zeros = I::Floats::ZERO;
+    // SAFETY: the caller knows that the CPU has the instructions.
+    let mut zeros = unsafe { I::Floats::zero() };
     #[expect(clippy::needless_range_loop, reason = "a column of all rows")]
     for j in 0..T::OUTPUTS.min(to.sizes[1]) {
         let y: [I::Floats; MOST_OUTPUTS] = T::outputs(each_point!(i => rows[i][j]));

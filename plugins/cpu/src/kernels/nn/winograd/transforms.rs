@@ -53,12 +53,12 @@ impl Transform for Two {
 
     #[inline(always)]
     fn inputs<V: Vector>([d0, d1, d2, d3, ..]: [V; MOST_POINTS]) -> [V; MOST_POINTS] {
-        [d2.minus(d0), d1.plus(d2), d2.minus(d1), d3.minus(d1), V::ZERO, V::ZERO]
+        [d2.minus(d0), d1.plus(d2), d2.minus(d1), d3.minus(d1), d0.zeros(), d0.zeros()]
     }
 
     #[inline(always)]
     fn outputs<V: Vector>([m0, m1, m2, m3, ..]: [V; MOST_POINTS]) -> [V; MOST_OUTPUTS] {
-        [m0.plus(m1.plus(m2)), m1.minus(m2).plus(m3), V::ZERO, V::ZERO]
+        [m0.plus(m1.plus(m2)), m1.minus(m2).plus(m3), m0.zeros(), m0.zeros()]
     }
 }
 
@@ -112,8 +112,8 @@ impl Transform for Four {
         let [even_q, odd_q] = [m3.plus(m4), m3.minus(m4)];
         [
             m0.plus(even_p.plus(even_q)),
-            odd_p.times_plus(P, odd_q.times_plus(Q, V::ZERO)),
-            even_p.times_plus(P2, even_q.times_plus(Q2, V::ZERO)),
+            odd_p.times_plus(P, odd_q.times_plus(Q, odd_q.zeros())),
+            even_p.times_plus(P2, even_q.times_plus(Q2, even_q.zeros())),
             odd_p.times_plus(P2 * P, odd_q.times_plus(Q2 * Q, m5)),
         ]
     }

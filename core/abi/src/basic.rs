@@ -40,7 +40,7 @@ impl Str {
         if self.ptr.is_null() || self.len == 0 {
             return &[];
         }
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller gives `len` readable bytes at `ptr`, which live and do not change for `'a`.
         unsafe { slice::from_raw_parts(self.ptr, self.len) }
     }
 
@@ -49,7 +49,7 @@ impl Str {
     /// # Safety
     /// As [`Str::bytes`].
     pub unsafe fn text<'a>(self) -> Option<&'a str> {
-        // SAFETY: the caller's promise.
+        // SAFETY: the bytes are readable, live and do not change for `'a`, as the caller guarantees.
         core::str::from_utf8(unsafe { self.bytes() }).ok()
     }
 }
@@ -83,7 +83,7 @@ impl Strs {
         if self.ptr.is_null() || self.len == 0 {
             return &[];
         }
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller gives `len` readable elements at `ptr`, which live and do not change for `'a`.
         unsafe { slice::from_raw_parts(self.ptr, self.len) }
     }
 }
@@ -112,7 +112,7 @@ impl Dims {
         if self.ptr.is_null() || self.len == 0 {
             return &[];
         }
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller gives `len` readable numbers at `ptr`, which live and do not change for `'a`.
         unsafe { slice::from_raw_parts(self.ptr, self.len) }
     }
 }

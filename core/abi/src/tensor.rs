@@ -102,7 +102,7 @@ impl Slot {
             return &[];
         }
         debug_assert!(!self.dims.is_null(), "a slot of rank {} has no dimensions", self.rank);
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller keeps `rank` readable numbers at `dims`, which do not change for `'a`.
         unsafe { core::slice::from_raw_parts(self.dims, self.rank as usize) }
     }
 }

@@ -15,7 +15,7 @@ impl<P: Propagate> PartitionState<P> {
         for at in 0..node.info.outputs.len() as u32 {
             let output = node.first_output + at;
             if !self.plan.outputs[output as usize].planned {
-                // SAFETY: the caller's promise.
+                // SAFETY: the caller owns the node, and the output is one of this node's.
                 unsafe {
                     let slot = self.slot_mut(output);
                     slot.data = std::ptr::null_mut();

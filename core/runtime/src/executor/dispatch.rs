@@ -38,7 +38,7 @@ const HANDOFF_NS: u32 = 50_000;
 /// # Safety
 /// `frame` is a frame of a partition's state whose step waits for this call.
 pub(super) unsafe fn completed<P: Propagate>(frame: *mut CallFrame, code: Code) {
-    // SAFETY: the caller's promise.
+    // SAFETY: `settle` set the owner to the frame's state, and both live: the caller says that their step waits.
     let (frame, state) = unsafe { (&*frame, &*(*frame).owner.cast::<PartitionState<P>>()) };
     let index = frame.index;
     let mut ready = Vec::new();

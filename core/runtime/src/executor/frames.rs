@@ -205,7 +205,7 @@ impl FrameState {
     /// # Safety
     /// No node runs.
     pub unsafe fn feed(&self, output: u32, tensor: &Tensor) {
-        // SAFETY: the caller's promise.
+        // SAFETY: no node runs, as the caller guarantees, hence none of the root iteration.
         unsafe { self.root().feed(output, tensor) };
     }
 
@@ -224,7 +224,7 @@ impl FrameState {
                 return None;
             }
         }
-        // SAFETY: the caller's promise.
+        // SAFETY: the step is done, as the caller guarantees, so that nobody writes the output.
         Value::tensor(unsafe { root.slot_mut(output) })
     }
 }

@@ -114,9 +114,9 @@ impl Part {
     #[inline(always)]
     pub unsafe fn feed(&self, output: u32, tensor: &Tensor) {
         match self {
-            // SAFETY: the caller's promise.
+            // SAFETY: no node runs, as the caller guarantees.
             Part::Acyclic(state) => unsafe { state.feed(output, tensor) },
-            // SAFETY: the caller's promise.
+            // SAFETY: no node runs, as the caller guarantees.
             Part::Framed(state) => unsafe { state.feed(output, tensor) },
         }
     }
@@ -128,9 +128,9 @@ impl Part {
     #[inline(always)]
     pub unsafe fn fetch(&self, output: u32) -> Option<Tensor> {
         match self {
-            // SAFETY: the caller's promise.
+            // SAFETY: the step is done, as the caller guarantees, and so is the node that writes the output.
             Part::Acyclic(state) => unsafe { state.fetch(output) },
-            // SAFETY: the caller's promise.
+            // SAFETY: the step is done, as the caller guarantees.
             Part::Framed(state) => unsafe { state.fetch(output) },
         }
     }

@@ -156,7 +156,7 @@ impl<P: Propagate> PartitionState<P> {
     #[allow(clippy::mut_from_ref, reason = "ownership follows the graph, see the module's docs")]
     #[inline(always)]
     pub unsafe fn slot_mut(&self, at: u32) -> &mut Slot {
-        // SAFETY: the caller's promise; positions come from the plan.
+        // SAFETY: the caller owns the output (see the module's docs), and its position comes from the plan.
         unsafe { &mut *self.slots.get_unchecked(at as usize).get() }
     }
 
@@ -167,7 +167,7 @@ impl<P: Propagate> PartitionState<P> {
     #[allow(clippy::mut_from_ref, reason = "ownership follows the graph, see the module's docs")]
     #[inline(always)]
     pub unsafe fn value_mut(&self, at: u32) -> &mut Value {
-        // SAFETY: the caller's promise; positions come from the plan.
+        // SAFETY: the caller owns the output and so its value; the position comes from the plan.
         unsafe { &mut *self.values.get_unchecked(at as usize).get() }
     }
 
@@ -207,7 +207,7 @@ impl<P: Propagate> PartitionState<P> {
     /// # Safety
     /// No node runs.
     pub unsafe fn feed(&self, output: u32, tensor: &Tensor) {
-        // SAFETY: the caller's promise.
+        // SAFETY: no node runs, as the caller guarantees, so that nobody else uses the output.
         unsafe { self.value_mut(output).hold_on_host(self.slot_mut(output), tensor) };
     }
 
@@ -216,13 +216,13 @@ impl<P: Propagate> PartitionState<P> {
     /// # Safety
     /// The node that writes it is done.
     pub unsafe fn fetch(&self, output: u32) -> Option<Tensor> {
-        // SAFETY: the caller's promise.
+        // SAFETY: the node that writes the output is done, as the caller guarantees, so that nobody writes it now.
         let slot = unsafe { self.slot_mut(output) };
         if slot.flags & slot_flags::REF == 0 {
             return Value::tensor(slot);
         }
         let (mut shown, mut value) = (Slot::EMPTY, Value::default());
-        // SAFETY: the caller's promise: the slot is filled.
+        // SAFETY: the node that filled the slot is done, and its step keeps the variable until the step is disarmed.
         unsafe { dereference(slot, &mut shown, &mut value) }.ok()?;
         Value::tensor(&shown)
     }
@@ -234,7 +234,8 @@ impl<P: Propagate> PartitionState<P> {
     /// This thread owns the node, whose predecessors are done.
     pub(super) unsafe fn show_references(&self, index: u32) -> Result<(), KernelError> {
         for &Reference { slot: reference, shown } in &self.node(index).references {
-            // SAFETY: the caller's promise: the reference is written, and the slot that shows it belongs to this node.
+            // SAFETY: the caller owns the node and the slots that it shows; the nodes that wrote its references are
+            // done.
             unsafe {
                 let reference = self.slot_mut(reference);
                 match shown {
@@ -389,7 +390,7 @@ impl<P: Propagate> PartitionState<P> {
     #[inline(always)]
     pub(super) unsafe fn plan_outputs(&self, node: &HotNode) {
         for &output in node.planned.of(&self.plan.planned) {
-            // SAFETY: the caller's promise; a planned slot's buffer is the value's kept one.
+            // SAFETY: the caller owns the node's outputs; a planned slot has the buffer that its value keeps.
             unsafe {
                 let slot = self.slot_mut(output);
                 if slot.flags & slot_flags::PLANNED == 0 || !Buffer::raw_is_unique(slot.buffer) {
@@ -409,7 +410,7 @@ impl<P: Propagate> PartitionState<P> {
     unsafe fn replan(&self, output: u32) {
         let spec = &self.plan.outputs[output as usize];
         let Some(shape) = &spec.full else { return };
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller owns the node, and the output is one of this node's.
         let (slot, value) = unsafe { (self.slot_mut(output), self.value_mut(output)) };
         value.release();
         slot.flags &= !slot_flags::PLANNED;
@@ -438,7 +439,7 @@ impl<P: Propagate> PartitionState<P> {
     #[inline(always)]
     unsafe fn outputs_are_planned(&self, node: &HotNode) -> bool {
         node.planned.of(&self.plan.planned).iter().all(|&output| {
-            // SAFETY: the caller's promise.
+            // SAFETY: the caller owns the node, and the output is one of this node's.
             unsafe { self.slot_mut(output) }.flags & slot_flags::PLANNED != 0
         })
     }

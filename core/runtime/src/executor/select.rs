@@ -44,7 +44,7 @@ impl<P: Propagate> PartitionState<P> {
         table: &PerShape,
         at: u32,
     ) -> Result<&KernelInstance, KernelError> {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller owns the node, and so the entry that its last call used (see the module's docs).
         let used = unsafe { &mut *self.last_used.0[at as usize].get() };
         let shapes = self.node(index).inputs.iter().map(|&slot| self.input_shape(slot));
         let entry = match used.take() {
@@ -70,7 +70,7 @@ impl<P: Propagate> PartitionState<P> {
     /// This thread owns the node.
     pub(super) unsafe fn chosen(&self, index: u32) -> Option<&KernelInstance> {
         let Action::PerShape { at, .. } = self.node(index).action else { return None };
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller owns the node, and so the entry that its last call used (see the module's docs).
         let used = unsafe { &*self.last_used.0[at as usize].get() };
         used.as_ref().map(|entry| &*entry.instance)
     }

@@ -175,7 +175,8 @@ impl<P: Propagate> PartitionState<P> {
             trace.enters(node);
             monotonic_ns()
         });
-        // SAFETY: the caller's promise.
+        // SAFETY: both places are valid for `bytes` bytes until the stream is done, and until then nobody writes the
+        // source or uses the target, as the caller guarantees.
         let copied = unsafe { device.copy(source, target, bytes, self.stream_of(index)) };
         if let Some((trace, begin_ns)) = trace.zip(began) {
             let (end_ns, leaves) = (monotonic_ns(), target.device.is_none());

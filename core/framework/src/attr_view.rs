@@ -169,7 +169,7 @@ impl FromAttr<'_> for TensorType {
     const TYPE: AttrType = AttrType::one(AttrKind::TENSOR);
 
     unsafe fn from_view(view: &AttrView) -> Option<TensorType> {
-        // SAFETY: the caller's promise: a single slot, whose dimensions are readable.
+        // SAFETY: the caller gives a view of one tensor, which shows a slot with readable dimensions.
         unsafe {
             let slot = view.data.cast::<Slot>().as_ref()?;
             let dims = Dims { ptr: slot.dims, len: slot.rank as usize }.slice();
@@ -189,12 +189,12 @@ pub unsafe extern "C" fn attr_entry(attrs: *const Attrs, name: Str, result: *mut
     if attrs.is_null() || result.is_null() {
         return Code::INVALID_ARGUMENT;
     }
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller gives a table that lives and has not moved, and a readable name.
     let (table, name) = unsafe { (&*attrs.cast::<AttrTable>(), name.text()) };
     match name.and_then(|name| table.entries.get(name)) {
         Some(entry) => {
             entry.asked.store(true, Ordering::Relaxed);
-            // SAFETY: the caller's promise.
+            // SAFETY: `result` is not null, and the caller lets it be written.
             unsafe { result.write(entry.view()) };
             Code::OK
         }

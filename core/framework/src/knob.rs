@@ -202,7 +202,8 @@ impl KnobDef {
         knob: *const tenon_abi::KnobDef,
     ) -> Result<KnobDef, KnobError> {
         const WHAT: &str = "knob definition";
-        // SAFETY: the caller's promise covers every read.
+        // SAFETY: the caller gives null or a struct that begins with its size, with readable texts. Nothing else is
+        // read.
         unsafe {
             let knob = raw::sized(knob, WHAT)?;
             let name = raw::text(knob.name, WHAT, "name")?;

@@ -20,7 +20,7 @@ unsafe fn items<'a, T>(view: &AttrView) -> &'a [T] {
     if view.data.is_null() || view.len == 0 {
         return &[];
     }
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller names the type of the view's items, of which `len` are readable at `data` for `'a`.
     unsafe { std::slice::from_raw_parts(view.data.cast(), view.len) }
 }
 
@@ -29,7 +29,7 @@ macro_rules! from_attr {
         impl<'a> FromAttr<'a> for $ty {
             const TYPE: AttrType = AttrType::one(AttrKind::$kind);
             unsafe fn from_view(view: &AttrView) -> Option<Self> {
-                // SAFETY: the caller's promise.
+                // SAFETY: the caller gives a view of the kind of `TYPE`, whose items are `$raw`s, valid for `'a`.
                 let first: &$raw = unsafe { items::<$raw>(view) }.first()?;
                 ($convert)(first)
             }
@@ -38,7 +38,7 @@ macro_rules! from_attr {
         impl<'a> FromAttr<'a> for Vec<$ty> {
             const TYPE: AttrType = AttrType::list(AttrKind::$kind);
             unsafe fn from_view(view: &AttrView) -> Option<Self> {
-                // SAFETY: the caller's promise.
+                // SAFETY: the caller gives a view of the kind of `TYPE`, whose items are `$raw`s, valid for `'a`.
                 unsafe { items::<$raw>(view) }.iter().map($convert).collect()
             }
         }

@@ -35,7 +35,7 @@ pub static SHAPE_TABLE: ShapeTable = ShapeTable {
 /// # Safety
 /// `call` is what `infer` gave to the shape function that is running, and no other borrow of it lives.
 unsafe fn context<'a>(call: *mut ShapeCall) -> &'a mut InferenceContext {
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller passes on the context that `infer` gave as a handle, and has no other borrow of it.
     unsafe { &mut *call.cast::<InferenceContext>() }
 }
 
@@ -53,7 +53,7 @@ unsafe fn give<T>(
             context.keep(KernelError::internal("expected a place for the result, found null"))
         }
         Ok(value) => {
-            // SAFETY: the caller's promise.
+            // SAFETY: `result` is not null, and the caller lets it be written.
             unsafe { result.write(value) };
             Code::OK
         }

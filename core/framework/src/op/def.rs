@@ -36,7 +36,7 @@ impl SourceInfo {
     /// # Safety
     /// The texts of `source` are readable.
     pub unsafe fn from_abi(source: &Source) -> Result<SourceInfo, raw::RawError> {
-        // SAFETY: the caller's promise.
+        // SAFETY: the texts of `source` are readable, as the caller guarantees.
         unsafe {
             Ok(SourceInfo {
                 krate: raw::text(source.krate, "source", "krate")?,
@@ -226,7 +226,8 @@ impl OpDef {
     /// `op` is null or points to a struct that begins with its size and whose pointers are readable. The
     /// shape function stays callable for as long as the definition is kept.
     pub unsafe fn from_abi(op: *const tenon_abi::OpDef) -> Result<OpDef, OpError> {
-        // SAFETY: the caller's promise covers every read below.
+        // SAFETY: the caller gives null or a struct that begins with its size, with readable pointers. Nothing else is
+        // read.
         unsafe {
             let op = raw::sized(op, WHAT)?;
             let name = raw::text(op.name, WHAT, "name")?;

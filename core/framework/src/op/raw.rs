@@ -83,12 +83,12 @@ pub(crate) unsafe fn link<'a, T>(
     link: &'static str,
     layout: &layout::StructLayout,
 ) -> Result<Option<&'a T>, LinkError> {
-    // SAFETY: the caller's promise.
+    // SAFETY: `chain` is null or the head of a chain of live links, as the caller guarantees.
     let found = unsafe { find_ext(chain, tag, size_of::<T>()) };
     if found.is_null() {
         return Ok(None);
     }
-    // SAFETY: a live link, by the caller's promise.
+    // SAFETY: it is a link of the chain, whose links live for `'a`, as the caller guarantees.
     let ExtHeader { version, layout_hash, .. } = unsafe { *found };
     let expected = layout::ext_hash(layout);
     // A later version appends fields, which changes its hash: what it begins with is the same.
@@ -138,7 +138,7 @@ pub(crate) unsafe fn array<'a, T>(
     if len > isize::MAX as usize / size_of::<T>().max(1) {
         return Err(RawError::Count { what, field, found: len });
     }
-    // SAFETY: the caller's promise; the size fits.
+    // SAFETY: `pointer` is not null, and the caller gives `len` elements that live for `'a`; the size fits.
     Ok(unsafe { std::slice::from_raw_parts(pointer, len) })
 }
 
@@ -151,7 +151,7 @@ pub(crate) unsafe fn text(
     what: &'static str,
     field: &'static str,
 ) -> Result<String, RawError> {
-    // SAFETY: the caller's promise.
+    // SAFETY: `text` points to as many bytes as it says, as the caller guarantees.
     let bytes = unsafe { array(text.ptr, text.len, what, field)? };
     match std::str::from_utf8(bytes) {
         Ok(text) => Ok(text.to_owned()),
@@ -171,7 +171,7 @@ pub(crate) unsafe fn texts(
     what: &'static str,
     field: &'static str,
 ) -> Result<Vec<String>, RawError> {
-    // SAFETY: the caller's promise.
+    // SAFETY: `texts` and each of its elements point to as much as they say, as the caller guarantees.
     let items = unsafe { array(texts.ptr, texts.len, what, field)? };
     // SAFETY: as above.
     items.iter().map(|&item| unsafe { text(item, what, field) }).collect()

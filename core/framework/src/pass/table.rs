@@ -68,7 +68,7 @@ pub fn run_pass(def: &PassDef, graph: &mut dyn GraphEdit) -> Result<(), KernelEr
 /// # Safety
 /// `call` is what `run_pass` gave to the pass that is running, and no other borrow of it lives.
 unsafe fn run<'a>(call: *mut PassCall) -> &'a mut Run<'a> {
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller passes on the `Run` that `run_pass` gave as a handle, and has no other borrow of it.
     unsafe { &mut *call.cast::<Run<'a>>() }
 }
 
@@ -269,7 +269,7 @@ unsafe fn list<'a, T>(items: *const T, count: usize) -> &'a [T] {
     if items.is_null() || count == 0 {
         return &[];
     }
-    // SAFETY: the caller's promise.
+    // SAFETY: `items` is not null, and the caller gives `count` of them, which are readable for `'a`.
     unsafe { slice::from_raw_parts(items, count) }
 }
 
@@ -279,7 +279,7 @@ unsafe fn list<'a, T>(items: *const T, count: usize) -> &'a [T] {
 /// `new` is null or a node whose lists and texts are readable.
 unsafe fn spec(run: &Run<'_>, new: *const PassNode) -> Result<NodeSpec, KernelError> {
     let invalid = KernelError::invalid_argument;
-    // SAFETY: the caller's promise covers every read below.
+    // SAFETY: the caller gives null or a node whose lists and texts are readable. Nothing else is read below.
     unsafe {
         let new = new.as_ref().ok_or_else(|| invalid("expected a node, found null".to_owned()))?;
         if (new.struct_size as usize) < size_of::<PassNode>() {
@@ -309,7 +309,7 @@ unsafe fn spec(run: &Run<'_>, new: *const PassNode) -> Result<NodeSpec, KernelEr
 /// # Safety
 /// The view's items are readable.
 unsafe fn attr(view: &AttrView) -> Option<AttrValue> {
-    // SAFETY: the caller's promise; each type is that of the kind.
+    // SAFETY: the view's items are readable, as the caller guarantees; each type is that of the kind.
     unsafe {
         if view.is_list != 0 {
             return Some(AttrValue::List(match view.kind {
@@ -343,7 +343,7 @@ unsafe fn attr(view: &AttrView) -> Option<AttrValue> {
 /// # Safety
 /// The slot's data and dimensions are readable.
 unsafe fn copied(slot: &Slot) -> Option<Tensor> {
-    // SAFETY: the caller's promise.
+    // SAFETY: the slot's data and dimensions are readable, as the caller guarantees.
     unsafe {
         let dims = list(slot.dims, slot.rank as usize);
         let bytes = list(slot.data.cast::<u8>().cast_const(), slot.bytes as usize);

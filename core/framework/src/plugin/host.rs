@@ -26,7 +26,7 @@ unsafe impl Sync for PluginHandle {}
 /// Both pointers are non-null or, for `plugin`, null, and live as long as the process; every entry of the
 /// table is filled.
 pub unsafe fn install_host(host: *const Host, plugin: *const Plugin) {
-    // SAFETY: the caller's promise.
+    // SAFETY: `host` is not null, has every entry and lives as long as the process, as the caller guarantees.
     let _ = HOST.set(unsafe { &*host });
     let _ = PLUGIN.set(PluginHandle(plugin));
 }
@@ -86,7 +86,7 @@ fn path_of(bytes: &[u8]) -> PathBuf {
 /// # Safety
 /// `sink` is the one that the running call was lent.
 pub(crate) unsafe fn report(sink: *mut Sink, error: &KernelError) -> Code {
-    // SAFETY: the caller's promise.
+    // SAFETY: `sink` is the one that the running call was lent, as the caller guarantees.
     unsafe { give_bytes(sink, error.message.as_bytes()) };
     error.code
 }
@@ -97,7 +97,7 @@ pub(crate) unsafe fn report(sink: *mut Sink, error: &KernelError) -> Code {
 /// As [`report`].
 pub(crate) unsafe fn give_bytes(sink: *mut Sink, bytes: &[u8]) {
     if let Some(entry) = HOST.get().and_then(|host| host.report) {
-        // SAFETY: the caller's promise.
+        // SAFETY: the entry is the host's, and the caller gives the sink that the running call was lent.
         unsafe { entry(sink, Str::from_bytes(bytes)) }
     }
 }

@@ -49,14 +49,14 @@ impl FusionDef {
     /// # Safety
     /// `link` is null or a live link with tag `FUSION`, whose texts are readable.
     pub unsafe fn from_abi(link: *const ExtHeader) -> Result<FusionDef, RegistryError> {
-        // SAFETY: the caller's promise.
+        // SAFETY: `link` is null or a live link with tag `FUSION`, as the caller guarantees.
         let found =
             unsafe { raw::link::<ExtCases>(link, ext_tags::FUSION, "fusion", &layout::EXT_CASES) };
         let named = |link| RegistryError::Link { kernel: "fusion".to_owned(), link };
         let Some(found) = found.map_err(named)? else {
             return Err(RawError::NullStruct { what: WHAT }.into());
         };
-        // SAFETY: the caller's promise.
+        // SAFETY: the texts of the link are readable, as the caller guarantees.
         let texts = unsafe { raw::texts(found.cases, WHAT, "texts")? };
         let [name, pattern, result, krate, file, line, conditions @ ..] = &texts[..] else {
             let (expected, found) = (FIXED * 16, (texts.len() * 16) as u32);

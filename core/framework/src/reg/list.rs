@@ -60,7 +60,7 @@ impl Registration {
     }
 
     unsafe fn submit(&self, to: *mut Registrar, table: &RegistrarTable) -> Code {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller gives the registrar and the table that the host gave to this plugin's `register`.
         unsafe {
             match self {
                 Registration::Op(op) => op.submit(to, table),
@@ -90,13 +90,13 @@ pub unsafe fn submit_all(
     table: *const RegistrarTable,
     wanted: impl Fn(&Registration) -> bool,
 ) -> Code {
-    // SAFETY: the caller's promise.
+    // SAFETY: the host gives `register` a table that lives through the call, and the caller passes it on.
     let table = unsafe { &*table };
     for entry in registrations() {
         if !wanted(entry) {
             continue;
         }
-        // SAFETY: the caller's promise.
+        // SAFETY: the host gives `register` a registrar that goes with this table, and the caller passes it on.
         let code = unsafe { entry.submit(to, table) };
         if !code.is_ok() {
             return code;

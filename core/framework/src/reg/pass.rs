@@ -50,7 +50,7 @@ impl PassDef {
     /// the process.
     pub unsafe fn from_abi(link: *const ExtHeader) -> Result<PassDef, RegistryError> {
         const WHAT: &str = "pass link";
-        // SAFETY: the caller's promise covers every read below.
+        // SAFETY: the caller gives null or a live link with tag `PASS` and readable texts. Nothing else is read below.
         unsafe {
             let found = raw::link::<ExtPass>(link, ext_tags::PASS, "pass", &layout::EXT_PASS);
             let named = |link| RegistryError::Link { kernel: "pass".to_owned(), link };

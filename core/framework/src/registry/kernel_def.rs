@@ -90,7 +90,8 @@ impl KernelDef {
         plugin_name: &Arc<str>,
         def: *const tenon_abi::KernelDef,
     ) -> Result<KernelDef, RegistryError> {
-        // SAFETY: the caller's promise covers every read below.
+        // SAFETY: the caller gives null or a struct that begins with its size, has readable pointers and a table that
+        // lives as long as the process. Nothing else is read below.
         unsafe {
             let def = raw::sized(def, WHAT)?;
             if def.table.is_null() {
@@ -245,7 +246,7 @@ unsafe fn copy_constraint(
     constraint: &tenon_abi::TypeConstraint,
 ) -> Result<TypeConstraint, RegistryError> {
     const WHAT: &str = "type constraint";
-    // SAFETY: the caller's promise.
+    // SAFETY: the pointers of `constraint` are readable, as the caller guarantees.
     unsafe {
         let types = raw::array(constraint.types, constraint.count, WHAT, "types")?;
         Ok(TypeConstraint {
@@ -261,7 +262,7 @@ unsafe fn read_cost(
     kernel: &KernelDef,
     chain: *const ExtHeader,
 ) -> Result<Option<Cost>, RegistryError> {
-    // SAFETY: the caller's promise.
+    // SAFETY: `chain` is null or the head of a chain of live links, as the caller guarantees.
     let link = unsafe { raw::link::<ExtCost>(chain, ext_tags::COST, "cost", &layout::EXT_COST) };
     let named = |link| RegistryError::Link { kernel: kernel.to_string(), link };
     let Some(link) = link.map_err(named)? else { return Ok(None) };

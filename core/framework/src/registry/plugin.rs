@@ -116,7 +116,8 @@ impl DeviceTypeDef {
         plugin: PluginId,
         def: *const tenon_abi::DeviceTypeDef,
     ) -> Result<DeviceTypeDef, RegistryError> {
-        // SAFETY: the caller's promise covers every read.
+        // SAFETY: the caller gives null or a struct that begins with its size, has readable pointers and a table that
+        // lives as long as the process. Nothing else is read.
         unsafe {
             let def = raw::sized(def, WHAT)?;
             let name = raw::text(def.name, WHAT, "name")?;

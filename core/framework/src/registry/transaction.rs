@@ -133,7 +133,8 @@ impl Transaction {
     /// # Safety
     /// As [`PassDef::from_abi`].
     pub unsafe fn pass_from_abi(&mut self, link: *const tenon_abi::ExtHeader) -> Code {
-        // SAFETY: the caller's promise.
+        // SAFETY: `link` is null or a live link with tag `PASS`, with readable texts and an entry that lives as long as
+        // the process, as the caller guarantees.
         match unsafe { PassDef::from_abi(link) } {
             Ok(pass) => self.add_pass(pass),
             Err(error) => return self.refuse(error),
@@ -146,7 +147,8 @@ impl Transaction {
     /// # Safety
     /// As [`VariantDef::from_abi`].
     pub unsafe fn variant_from_abi(&mut self, link: *const tenon_abi::ExtHeader) -> Code {
-        // SAFETY: the caller's promise.
+        // SAFETY: `link` is null or a live link with tag `VARIANT`, with readable texts and a table that lives as long
+        // as the process, as the caller guarantees.
         match unsafe { VariantDef::from_abi(link) } {
             Ok(variant) => {
                 self.variants.push(VariantDef { plugin: self.name.clone(), ..variant });
@@ -161,7 +163,8 @@ impl Transaction {
     /// # Safety
     /// As [`OpDef::from_abi`].
     pub unsafe fn op_from_abi(&mut self, op: *const tenon_abi::OpDef) -> Code {
-        // SAFETY: the caller's promise.
+        // SAFETY: `op` is null or begins with its size and has readable pointers, as the caller guarantees; its shape
+        // function stays callable while the definition is kept.
         match unsafe { OpDef::from_abi(op) } {
             Ok(op) => self.add_op(op),
             Err(error) => return self.refuse(error.into()),
@@ -174,7 +177,8 @@ impl Transaction {
     /// # Safety
     /// As [`KernelDef::from_abi`].
     pub unsafe fn kernel_from_abi(&mut self, kernel: *const tenon_abi::KernelDef) -> Code {
-        // SAFETY: the caller's promise.
+        // SAFETY: `kernel` is null or begins with its size and has readable pointers, and its table lives as long as
+        // the process, as the caller guarantees.
         match unsafe { KernelDef::from_abi(self.info.id, &self.name, kernel) } {
             Ok(kernel) => {
                 self.kernels.push(KernelDef { foreign: self.info.foreign, ..kernel });
@@ -190,7 +194,8 @@ impl Transaction {
     /// As [`DeviceTypeDef::from_abi`].
     pub unsafe fn device_type_from_abi(&mut self, def: *const tenon_abi::DeviceTypeDef) -> Code {
         let before = self.errors.len();
-        // SAFETY: the caller's promise.
+        // SAFETY: `def` is null or begins with its size and has readable pointers, and its table lives as long as the
+        // process, as the caller guarantees.
         match unsafe { DeviceTypeDef::from_abi(self.info.id, def) } {
             Ok(def) => self.add_device_type(def),
             Err(error) => return self.refuse(error),
@@ -203,7 +208,7 @@ impl Transaction {
     /// # Safety
     /// As [`KnobDef::from_abi`].
     pub unsafe fn knob_from_abi(&mut self, knob: *const tenon_abi::KnobDef) -> Code {
-        // SAFETY: the caller's promise.
+        // SAFETY: `knob` is null or begins with its size and has readable texts, as the caller guarantees.
         match unsafe { KnobDef::from_abi(&self.info.scope(), knob) } {
             Ok(knob) => self.add_knob(knob),
             Err(error) => return self.refuse(error.into()),
@@ -216,7 +221,7 @@ impl Transaction {
     /// # Safety
     /// As [`FusionDef::from_abi`].
     pub unsafe fn fusion_from_abi(&mut self, link: *const tenon_abi::ExtHeader) -> Code {
-        // SAFETY: the caller's promise.
+        // SAFETY: `link` is null or a live link with tag `FUSION`, whose texts are readable, as the caller guarantees.
         match unsafe { FusionDef::from_abi(link) } {
             Ok(fusion) => self.add_fusion(fusion),
             Err(error) => return self.refuse(error),

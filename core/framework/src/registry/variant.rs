@@ -29,7 +29,8 @@ impl VariantDef {
     /// the process.
     pub unsafe fn from_abi(link: *const ExtHeader) -> Result<VariantDef, RegistryError> {
         const WHAT: &str = "variant link";
-        // SAFETY: the caller's promise covers every read below.
+        // SAFETY: `link` is null or a live link with tag `VARIANT`, with readable texts and a table that lives as long
+        // as the process, as the caller guarantees. Nothing else is read below.
         unsafe {
             let found =
                 raw::link::<ExtVariant>(link, ext_tags::VARIANT, "variant", &layout::EXT_VARIANT);

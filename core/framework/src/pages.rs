@@ -36,7 +36,7 @@ pub fn allocate(bytes: usize) -> Option<NonNull<u8>> {
 /// It came from [`allocate`] with this size, and nobody uses it any more.
 pub unsafe fn deallocate(data: NonNull<u8>, bytes: usize) {
     if let Some(layout) = layout(bytes) {
-        // SAFETY: the caller's promise; the layout follows from the size.
+        // SAFETY: `data` came from `allocate` with this size, hence this layout, and the caller is its last user.
         unsafe { dealloc(data.as_ptr(), layout) }
     }
 }

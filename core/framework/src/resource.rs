@@ -49,7 +49,7 @@ impl ResourceRef {
             return None;
         }
         let pointer = raw.cast::<Box<dyn Resource>>();
-        // SAFETY: the caller's promise.
+        // SAFETY: `raw` came from `into_raw`, and the caller keeps its reference alive.
         unsafe {
             Arc::increment_strong_count(pointer);
             Some(ResourceRef(Arc::from_raw(pointer)))
@@ -63,7 +63,7 @@ impl ResourceRef {
 /// `raw` is null or came from [`ResourceRef::into_raw`], and its reference is given back once.
 pub unsafe fn release_raw(raw: *mut RawResource) {
     if !raw.is_null() {
-        // SAFETY: the caller's promise.
+        // SAFETY: `raw` came from `into_raw`, and the caller gives its reference back once.
         drop(unsafe { Arc::from_raw(raw.cast_const().cast::<Box<dyn Resource>>()) });
     }
 }

@@ -412,7 +412,7 @@ unsafe fn range(first: *const Range, count: u32, arg: usize) -> std::ops::Range<
     if arg >= count as usize {
         return 0..0;
     }
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller gives `count` ranges at `first`, and `arg` is below `count`.
     let range = unsafe { *first.add(arg) };
     range.start as usize..(range.start + range.len) as usize
 }

@@ -183,7 +183,7 @@ unsafe fn array<'a, T>(first: *const T, count: u32) -> &'a [T] {
     if first.is_null() || count == 0 {
         return &[];
     }
-    // SAFETY: the caller's promise.
+    // SAFETY: `first` is not null, and the caller gives `count` elements that live for `'a`.
     unsafe { slice::from_raw_parts(first, count as usize) }
 }
 

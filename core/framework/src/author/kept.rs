@@ -53,7 +53,7 @@ impl Kept {
     /// The slot is filled, of a running call, a kept tensor or a locked variable.
     pub(super) unsafe fn of(slot: &Slot) -> Option<Kept> {
         let (mut shown, host) = (Slot::EMPTY, host());
-        // SAFETY: the caller's promise, and entries of the host's table; `shown` is a place for a slot.
+        // SAFETY: the caller gives a filled slot, and the host's table has both entries; `shown` is a place for a slot.
         unsafe {
             let kept = host.keep.expect("the host fills every entry")(slot);
             let raw = NonNull::new(kept)?;

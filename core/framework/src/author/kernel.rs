@@ -280,12 +280,12 @@ impl<F: KernelFn> FnTable<F> {
 unsafe fn conclude(call: &Call, body: impl FnOnce() -> Result<(), KernelError>) -> Code {
     let guarded = guard(|| match body() {
         Ok(()) => Code::OK,
-        // SAFETY: the caller's promise.
+        // SAFETY: `call` is filled, as the caller guarantees.
         Err(error) => unsafe { fail(call, &error) },
     });
     match guarded {
         Ok(code) => code,
-        // SAFETY: the caller's promise.
+        // SAFETY: `call` is filled, as the caller guarantees.
         Err(panic) => unsafe { fail(call, &panicked("the kernel", &panic)) },
     }
 }

@@ -326,7 +326,8 @@ pub unsafe fn enter_pass(
     table: *const PassTable,
     body: fn(&PassContext<'_>) -> Result<(), KernelError>,
 ) -> Code {
-    // SAFETY: the caller's promise.
+    // SAFETY: the host gives a pass its table, which lives as long as the process, and a run with the run's table,
+    // which live through the call; the caller passes them on.
     let context = unsafe {
         install_host(host, std::ptr::null());
         PassContext { call, table: &*table, lent: PhantomData }

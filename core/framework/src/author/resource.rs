@@ -94,7 +94,7 @@ impl<T: ResourceValue> ResourceHandle<T> {
             return None;
         }
         let entry = state_table().resource_value.expect("the host fills every entry");
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller gives a reference to a live resource, and `kind` a type that is never freed.
         let value = unsafe { entry(raw, kind::<T>()) };
         let handle = ResourceHandle { raw, value: value.cast_const().cast(), shared: PhantomData };
         (!value.is_null()).then_some(handle)
@@ -211,7 +211,7 @@ impl StateContext<'_> {
         let mut raw = ptr::null_mut();
         let (container, name) = (Str::new(container), Str::new(name));
         let entry = self.table.resource.expect("the host fills every entry");
-        // SAFETY: names and result live through the call; the rest is the caller's promise.
+        // SAFETY: names and result live through the call; the caller's factory takes `data` and makes boxed `T`s.
         let code = unsafe {
             entry(self.call.record, container, name, kind::<T>(), factory, data, &mut raw)
         };

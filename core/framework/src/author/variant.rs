@@ -154,7 +154,7 @@ unsafe fn give<T>(
     sink: *mut Sink,
     body: impl FnOnce() -> Result<T, KernelError>,
 ) -> Code {
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller gives a place for a pointer, and null or the sink that the running entry was lent.
     unsafe {
         match guarded(body) {
             Ok(value) => {
@@ -418,7 +418,7 @@ unsafe fn destroy_element(element: VariantElement) {
     if element.value.is_null() {
         return;
     }
-    // SAFETY: the caller's promise.
+    // SAFETY: the element has a value, which is live and of its table, and the caller is its last user.
     unsafe {
         if let Some(entry) = element.table.as_ref().and_then(|table| table.destroy) {
             entry(element.value);

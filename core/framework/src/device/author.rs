@@ -440,7 +440,7 @@ impl Drop for Notification {
 /// `state` is of an open device of type `D` of this plugin. The host gives a kernel the device that it is
 /// registered for, so a kernel registered for the type that `D` is registered as needs no check.
 pub unsafe fn device_of<'a, D: DeviceKind>(state: *mut DeviceState) -> &'a D {
-    // SAFETY: the caller's promise: `create` made it.
+    // SAFETY: `create` made the state for a device of type `D`, which stays open for `'a`, as the caller guarantees.
     unsafe { &(*state.cast_const().cast::<Opened<D>>()).device }
 }
 
@@ -449,7 +449,7 @@ pub unsafe fn device_of<'a, D: DeviceKind>(state: *mut DeviceState) -> &'a D {
 /// # Safety
 /// `stream` is null or a stream of a device of type `D` of this plugin, alive for `'a`.
 pub unsafe fn stream_of<'a, D: DeviceKind>(stream: *mut Stream) -> Option<&'a D::Stream> {
-    // SAFETY: the caller's promise: `create_stream` made it.
+    // SAFETY: the stream is null, or `create_stream` made it and it lives for `'a`, as the caller guarantees.
     unsafe { stream.cast_const().cast::<D::Stream>().as_ref() }
 }
 

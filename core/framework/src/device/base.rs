@@ -142,7 +142,7 @@ impl DeviceInfo {
             // SAFETY: `memory_count` filled elements.
             false => unsafe { std::slice::from_raw_parts(raw.memories, raw.memory_count) }.to_vec(),
         };
-        // SAFETY: the caller's promise.
+        // SAFETY: what `raw` points to lives during the call, as the caller guarantees.
         let description = String::from_utf8_lossy(unsafe { raw.description.bytes() }).into_owned();
         let info = DeviceInfo {
             description,

@@ -51,7 +51,7 @@ pub(super) unsafe fn device_and_stream<'a, D: DeviceKind>(
     state: *mut DeviceState,
     stream: *mut Stream,
 ) -> (&'a D, &'a D::Stream) {
-    // SAFETY: the caller's promise.
+    // SAFETY: `create::<D>` and `create_stream::<D>` made both, and the caller keeps them alive for `'a`.
     unsafe { (device_of::<D>(state), &*stream.cast_const().cast::<D::Stream>()) }
 }
 
@@ -60,7 +60,7 @@ pub(super) unsafe fn device_and_stream<'a, D: DeviceKind>(
 /// # Safety
 /// One that `create_event::<D>` or `create_timer::<D>` made, alive for `'a`.
 pub(super) unsafe fn event_of<'a, D: DeviceKind>(event: *mut Event) -> &'a D::Event {
-    // SAFETY: the caller's promise.
+    // SAFETY: `create_event::<D>` or `create_timer::<D>` made the event, and the caller keeps it alive for `'a`.
     unsafe { &*event.cast_const().cast::<D::Event>() }
 }
 

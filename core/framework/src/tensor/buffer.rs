@@ -81,7 +81,7 @@ impl Inner {
     /// # Safety
     /// `record` came from [`Inner::record`], and nobody uses it any more.
     unsafe fn take(record: NonNull<Inner>) -> Inner {
-        // SAFETY: the caller's promise; what is read here is not dropped there.
+        // SAFETY: `record` came from `Inner::record`, and the caller is its last user; the box drops nothing of it.
         let (inner, record) =
             unsafe { (record.read(), Box::from_raw(record.as_ptr().cast::<MaybeUninit<Inner>>())) };
         let _ = SPARE.try_with(|spare| {
@@ -209,7 +209,8 @@ impl Buffer {
     /// `raw` is null or came from `into_raw`, and its reference is alive during the call.
     #[inline]
     pub unsafe fn clone_raw(raw: *mut tenon_abi::Buffer) -> Option<Buffer> {
-        // SAFETY: the caller's promise; the borrowed reference is forgotten below.
+        // SAFETY: `raw` is null or came from `into_raw` with a reference that the caller keeps alive; the borrowed one
+        // is forgotten below.
         let borrowed = unsafe { Buffer::from_raw(raw) }?;
         let clone = borrowed.clone();
         std::mem::forget(borrowed);
@@ -222,7 +223,7 @@ impl Buffer {
     /// As [`Buffer::clone_raw`], and `raw` is not null.
     #[inline]
     pub unsafe fn raw_is_unique(raw: *mut tenon_abi::Buffer) -> bool {
-        // SAFETY: the caller's promise.
+        // SAFETY: `raw` is not null and came from `into_raw`, with a reference that the caller keeps alive.
         unsafe { (*raw.cast::<Inner>()).count.load(Ordering::Acquire) == 1 }
     }
 }
@@ -249,7 +250,7 @@ impl Drop for Buffer {
 /// Destroys the elements of a buffer that nobody holds any more, and gives its memory back.
 #[inline(never)]
 unsafe fn give_back(inner: NonNull<Inner>) {
-    // SAFETY: the caller's promise.
+    // SAFETY: `inner` came from `Inner::record`, and the caller has dropped the last reference to it.
     let inner = unsafe { Inner::take(inner) };
     // SAFETY: the elements are initialised (all zero at first) and nobody else sees them.
     unsafe { destroy_elements(inner.droppable, inner.data, inner.elements) };
@@ -260,13 +261,13 @@ unsafe fn give_back(inner: NonNull<Inner>) {
 unsafe fn destroy_elements(droppable: DType, data: NonNull<c_void>, elements: usize) {
     match droppable {
         DType::STRING => {
-            // SAFETY: the caller's promise.
+            // SAFETY: the caller owns the elements, which are initialised strings.
             unsafe { destroy_strings(data.as_ptr().cast::<StringElement>(), elements) }
         }
         DType::VARIANT => {
             let first = data.as_ptr().cast::<VariantElement>();
             for at in 0..elements {
-                // SAFETY: the caller's promise; an element with a value has a table with `destroy`.
+                // SAFETY: the caller owns the initialised elements; a value's table lives as long as its library.
                 unsafe {
                     let element = *first.add(at);
                     if !element.value.is_null()
@@ -281,7 +282,7 @@ unsafe fn destroy_elements(droppable: DType, data: NonNull<c_void>, elements: us
         DType::RESOURCE => {
             let first = data.as_ptr().cast::<ResourceElement>();
             for at in 0..elements {
-                // SAFETY: the caller's promise; a non-null element is one counted reference.
+                // SAFETY: the caller owns the initialised elements; one that is not null is one counted reference.
                 unsafe { crate::resource::release_raw((*first.add(at)).resource) };
             }
         }

@@ -29,7 +29,7 @@ unsafe impl Memory for GlobalMemory {
     }
 
     unsafe fn deallocate(&self, data: NonNull<c_void>, bytes: usize) {
-        // SAFETY: the caller's promise.
+        // SAFETY: `data` came from `allocate`, and so from `pages`, with this size; the caller is its last user.
         unsafe { pages::deallocate(data.cast(), bytes) }
     }
 }

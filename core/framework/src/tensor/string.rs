@@ -68,7 +68,7 @@ impl StringStorage {
     /// # Safety
     /// `element` is an initialised element that the caller may write.
     pub unsafe fn reserve(element: *mut StringElement, capacity: u64) -> Code {
-        // SAFETY: the caller's promise.
+        // SAFETY: `element` is initialised, and the caller may write it.
         let current = unsafe { *element };
         if capacity <= current.capacity {
             return Code::OK;
@@ -94,7 +94,7 @@ impl StringStorage {
             count(-more);
             return Code::RESOURCE_EXHAUSTED;
         }
-        // SAFETY: the caller's promise.
+        // SAFETY: as above, the caller may write `element`.
         unsafe { *element = StringElement { data, len: current.len, capacity } };
         Code::OK
     }
@@ -104,7 +104,7 @@ impl StringStorage {
     /// # Safety
     /// As [`StringStorage::reserve`].
     pub unsafe fn destroy(element: *mut StringElement) {
-        // SAFETY: the caller's promise; the memory came from `reserve`.
+        // SAFETY: `element` is initialised, and the caller may write it; the memory came from `reserve`.
         unsafe {
             let current = *element;
             *element = StringElement { data: std::ptr::null_mut(), len: 0, capacity: 0 };
@@ -124,7 +124,7 @@ impl StringStorage {
 /// # Safety
 /// As [`StringStorage::reserve`]; `value` does not lie in the element.
 pub unsafe fn set_string(element: *mut StringElement, value: &[u8]) -> Code {
-    // SAFETY: the caller's promise.
+    // SAFETY: `element` is initialised, and the caller may write it.
     let code = unsafe { StringStorage::reserve(element, value.len() as u64) };
     if !code.is_ok() {
         return code;
@@ -145,7 +145,7 @@ pub unsafe fn set_string(element: *mut StringElement, value: &[u8]) -> Code {
 /// `first` points to `count` initialised elements that the caller owns.
 pub unsafe fn destroy_strings(first: *mut StringElement, count: usize) {
     for at in 0..count {
-        // SAFETY: the caller's promise.
+        // SAFETY: `first` points to `count` initialised elements, which the caller owns.
         unsafe { StringStorage::destroy(first.add(at)) };
     }
 }

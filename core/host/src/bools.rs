@@ -28,7 +28,7 @@ pub fn normalise(bytes: &mut [u8]) {
 /// `count` initialised bytes that the caller may write, if there are any.
 pub unsafe fn settle(first: *mut u8, count: usize) {
     if count > 0 && !first.is_null() {
-        // SAFETY: the caller's promise.
+        // SAFETY: `first` is not null, and the caller may write the `count` initialised bytes there.
         normalise(unsafe { slice::from_raw_parts_mut(first, count) });
     }
 }
@@ -39,7 +39,8 @@ pub unsafe fn settle(first: *mut u8, count: usize) {
 /// The elements are initialised bytes, which nobody reads as bools or writes meanwhile.
 pub unsafe fn settle_tensor(tensor: &Tensor) {
     if tensor.dtype() == DType::BOOL && tensor.is_on_host() {
-        // SAFETY: the caller's promise: as many bytes.
+        // SAFETY: the tensor has as many bytes as elements, which are initialised and which nobody else uses meanwhile,
+        // as the caller guarantees.
         unsafe { settle(tensor.buffer().data().cast(), tensor.elements()) }
     }
 }

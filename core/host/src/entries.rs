@@ -78,7 +78,7 @@ pub fn install() {
 /// # Safety
 /// `plugin` is the record that the plugin was given, or null; `message` is readable.
 unsafe extern "C" fn log_entry(plugin: *const Plugin, level: LogLevel, message: Str) {
-    // SAFETY: the caller's promise.
+    // SAFETY: the plugin gives null or the record that it was given, and a readable message.
     let (name, bytes) = unsafe { (PluginRecord::of(plugin).name(), message.bytes()) };
     let text = String::from_utf8_lossy(bytes);
     // A subscriber's panic stays here: it must not unwind into the plugin.
@@ -112,7 +112,7 @@ unsafe extern "C" fn knob_entry(
     name: Str,
     result: *mut KnobValue,
 ) -> Code {
-    // SAFETY: the caller's promise.
+    // SAFETY: the plugin gives null or a live context that it was given, and a readable name.
     let (context, name) = unsafe { (PluginContext::of(context), name.text()) };
     let Some(name) = name.filter(|_| !result.is_null()) else { return Code::INVALID_ARGUMENT };
     let Some(setting) = context.and_then(|context| context.knob(name)) else {
@@ -121,7 +121,7 @@ unsafe extern "C" fn knob_entry(
     LAST_TEXT.with(|last| {
         let mut last = last.borrow_mut();
         *last = setting.value;
-        // SAFETY: writable, by the caller's promise.
+        // SAFETY: `result` is not null, and the plugin lets it be written.
         unsafe { result.write(last.to_abi()) };
     });
     Code::OK
@@ -132,7 +132,7 @@ unsafe extern "C" fn knob_entry(
 /// # Safety
 /// `plugin` is the record that the plugin was given, or null.
 unsafe extern "C" fn path_entry(plugin: *const Plugin) -> Str {
-    // SAFETY: the caller's promise.
+    // SAFETY: the plugin gives null or the record that it was given.
     unsafe { PluginRecord::of(plugin) }.path_bytes()
 }
 

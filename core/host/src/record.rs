@@ -33,7 +33,7 @@ impl PluginRecord {
     /// # Safety
     /// `plugin` is null or came from [`PluginRecord::as_plugin`].
     pub(crate) unsafe fn of(plugin: *const Plugin) -> &'static PluginRecord {
-        // SAFETY: the caller's promise; records are never freed.
+        // SAFETY: `plugin` is null or came from `as_plugin`, as the caller guarantees; records are never freed.
         unsafe { plugin.cast::<PluginRecord>().as_ref() }.unwrap_or_else(PluginRecord::linked)
     }
 

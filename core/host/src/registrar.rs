@@ -59,7 +59,8 @@ impl Collector {
     pub unsafe fn call(&mut self, register: Option<RegisterFn>, sink: *mut Sink) -> Code {
         let Some(register) = register else { return Code::INTERNAL };
         let registrar = (&raw mut *self).cast();
-        // SAFETY: the caller's promise.
+        // SAFETY: `register` is a plugin's entry with definitions as the boundary says, and `sink` is null or live, as
+        // the caller guarantees; the collector and the tables outlive the call.
         unsafe { register(&raw const HOST, registrar, &raw const TABLE, sink) }
     }
 
@@ -96,7 +97,8 @@ impl Collector {
 /// # Safety
 /// `registrar` is null or the one that the running `register_all` was given.
 unsafe fn with(registrar: *mut Registrar, body: impl FnOnce(&mut Collector) -> Code) -> Code {
-    // SAFETY: the caller's promise; `register_all` uses it from one thread.
+    // SAFETY: `registrar` is null or the collector that the running `register_all` was given, as the caller guarantees;
+    // `register_all` uses it from one thread.
     let Some(collector) = (unsafe { registrar.cast::<Collector>().as_mut() }) else {
         return Code::INVALID_ARGUMENT;
     };
@@ -112,21 +114,22 @@ unsafe fn with(registrar: *mut Registrar, body: impl FnOnce(&mut Collector) -> C
 /// # Safety
 /// The text was checked to be readable.
 unsafe fn text(text: Str) -> String {
-    // SAFETY: the caller's promise.
+    // SAFETY: the text is of a definition that was read before, as the caller guarantees, and so is readable.
     String::from_utf8_lossy(unsafe { text.bytes() }).into_owned()
 }
 
 /// # Safety
 /// The texts were checked to be readable.
 unsafe fn texts(list: Strs) -> Vec<String> {
-    // SAFETY: the caller's promise.
+    // SAFETY: the texts are of a definition that was read before, as the caller guarantees, and so are readable.
     unsafe { list.slice().iter().map(|&item| text(item)).collect() }
 }
 
 /// # Safety
 /// As `OpDef::from_abi`.
 unsafe extern "C" fn op(registrar: *mut Registrar, op: *const OpDef) -> Code {
-    // SAFETY: the caller's promise; the text is read only after the definition was found readable.
+    // SAFETY: the plugin gives its registrar and a definition as `from_abi` expects it; the text is read only after the
+    // definition was found readable.
     unsafe {
         with(registrar, |collector| {
             collector.add(
@@ -149,7 +152,7 @@ unsafe extern "C" fn op(registrar: *mut Registrar, op: *const OpDef) -> Code {
 /// # Safety
 /// The chain was found readable.
 unsafe fn cases(chain: *const ExtHeader) -> Vec<String> {
-    // SAFETY: the caller's promise.
+    // SAFETY: the chain was read before, as the caller guarantees, and so its links are live and their texts readable.
     unsafe {
         let link = find_ext(chain, ext_tags::CASES, size_of::<ExtCases>()).cast::<ExtCases>();
         link.as_ref().map(|link| texts(link.cases)).unwrap_or_default()
@@ -173,7 +176,7 @@ unsafe extern "C" fn kernel(registrar: *mut Registrar, kernel: *const KernelDef)
 /// # Safety
 /// The definition was found readable.
 unsafe fn kernel_line(kernel: &KernelDef) -> KernelLine {
-    // SAFETY: the caller's promise.
+    // SAFETY: the definition was read before, as the caller guarantees, and so its pointers are readable.
     unsafe {
         KernelLine {
             op: text(kernel.op),
@@ -193,7 +196,7 @@ unsafe fn kernel_line(kernel: &KernelDef) -> KernelLine {
 unsafe fn types(constraints: *const TypeConstraint, count: usize) -> BTreeMap<String, Vec<String>> {
     let mut all = BTreeMap::new();
     for at in 0..count {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller gives `count` readable constraints, each with readable types.
         unsafe {
             let constraint = &*constraints.add(at);
             let names =
@@ -243,7 +246,8 @@ unsafe extern "C" fn knob(registrar: *mut Registrar, knob: *const KnobDef) -> Co
 /// # Safety
 /// `link` is null or a live link.
 unsafe extern "C" fn extension(registrar: *mut Registrar, link: *const ExtHeader) -> Code {
-    // SAFETY: the caller's promise.
+    // SAFETY: the plugin gives its registrar and null or a live link, with texts, entries and tables as the caller of
+    // `Collector::call` guarantees.
     unsafe {
         with(registrar, |collector| {
             let Some(header) = link.as_ref() else {

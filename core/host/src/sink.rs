@@ -56,7 +56,7 @@ impl MessageSink {
 /// # Safety
 /// `sink` is null or came from [`MessageSink::as_sink`] and is alive; `message` is readable.
 pub unsafe extern "C" fn report_entry(sink: *mut Sink, message: Str) {
-    // SAFETY: the caller's promise.
+    // SAFETY: `sink` is null or came from `as_sink` and is alive, and `message` is readable, as the caller guarantees.
     let (sink, bytes) = unsafe { (sink.cast::<MessageSink>().as_ref(), message.bytes()) };
     if let Some(sink) = sink {
         sink.put(bytes);

@@ -192,7 +192,7 @@ impl CallFrame {
     /// # Safety
     /// No call runs, and nobody else uses the record.
     pub unsafe fn set_iteration(&self, frame: u64, iteration: u64) {
-        // SAFETY: the caller's promise.
+        // SAFETY: no call runs and nobody else uses the record, as the caller guarantees.
         unsafe {
             (*self.call.get()).frame = frame;
             (*self.call.get()).iteration = iteration;
@@ -213,7 +213,7 @@ impl CallFrame {
     #[inline(always)]
     pub(crate) unsafe fn from_raw<'a>(raw: *mut CallRecord) -> Option<&'a CallFrame> {
         match Ticket::of(raw) {
-            // SAFETY: the caller's promise.
+            // SAFETY: a record without a ticket is a frame, which is alive, as the caller guarantees.
             None => Some(unsafe { &*raw.cast::<CallFrame>() }),
             // SAFETY: while the call runs its frame is alive.
             Some((ticket, low)) => ticket.frame(low).map(|frame| unsafe { &*frame }),
@@ -256,7 +256,7 @@ impl CallFrame {
     /// As [`CallFrame::from_raw`].
     pub(super) unsafe fn complete(raw: *mut CallRecord, code: Code) {
         let Some((ticket, low)) = Ticket::of(raw) else {
-            // SAFETY: the caller's promise.
+            // SAFETY: a record without a ticket is a frame, which is alive, as the caller guarantees.
             let node = unsafe { &(*raw.cast::<CallFrame>()).node().name };
             tracing::error!(
                 node,

@@ -64,7 +64,7 @@ unsafe fn dims(first: *const i64, rank: u32) -> Result<Shape, KernelError> {
     let dims: &[i64] = if first.is_null() || rank == 0 {
         &[]
     } else {
-        // SAFETY: the caller's promise.
+        // SAFETY: `first` is not null, and the caller gives `rank` readable dimensions there.
         unsafe { slice::from_raw_parts(first, rank as usize) }
     };
     Shape::new(dims).map_err(|e| KernelError::new(e.code(), e.to_string()))

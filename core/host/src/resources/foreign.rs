@@ -36,7 +36,7 @@ pub unsafe fn foreign_type<'a>(
     kind: *const ResourceType,
 ) -> Result<(&'a str, ForeignType), KernelError> {
     let address = kind;
-    // SAFETY: the caller's promise.
+    // SAFETY: `kind` is null or a filled type that lives as long as its library, as the caller guarantees.
     let kind = unsafe { kind.as_ref() }
         .ok_or_else(|| KernelError::invalid_argument("the type of a resource is null"))?;
     // SAFETY: as above.

@@ -12,7 +12,7 @@ use tenon_framework::Tensor;
 /// # Safety
 /// `slot` is null or a filled slot of a running call, of a kept tensor, or of a locked variable.
 pub unsafe extern "C" fn keep_entry(slot: *const Slot) -> *mut KeptTensor {
-    // SAFETY: the caller's promise.
+    // SAFETY: the kernel gives null or a filled slot, which lives through the call.
     let tensor = unsafe { slot.as_ref() }.and_then(Value::tensor);
     match tensor {
         Some(tensor) => Box::into_raw(Box::new(tensor)).cast(),
@@ -28,7 +28,7 @@ pub unsafe extern "C" fn view_entry(kept: *const KeptTensor, result: *mut Slot) 
     if result.is_null() {
         return;
     }
-    // SAFETY: the caller's promise.
+    // SAFETY: the kernel gives null or a tensor from `keep_entry` that it has not released, and a place for the result.
     unsafe {
         let tensor = kept.cast::<Tensor>().as_ref();
         result.write(tensor.map_or(Slot::EMPTY, Tensor::slot));
@@ -41,7 +41,7 @@ pub unsafe extern "C" fn view_entry(kept: *const KeptTensor, result: *mut Slot) 
 /// `kept` is null or came from [`keep_entry`], and is not used any more.
 pub unsafe extern "C" fn release_entry(kept: *mut KeptTensor) {
     if !kept.is_null() {
-        // SAFETY: the caller's promise.
+        // SAFETY: the kernel gives back what it got from `keep_entry`, and does not use it any more.
         drop(unsafe { Box::from_raw(kept.cast::<Tensor>()) });
     }
 }

@@ -66,7 +66,7 @@ fn conclude<T>(frame: &CallFrame, result: Result<T, KernelError>, give: impl FnO
 /// # Safety
 /// The text is readable for `'a`.
 unsafe fn text<'a>(what: &str, text: Str) -> Result<&'a str, KernelError> {
-    // SAFETY: the caller's promise.
+    // SAFETY: the text is readable for `'a`, as the caller guarantees.
     unsafe { text.text() }
         .ok_or_else(|| KernelError::invalid_argument(format!("{what} is not UTF-8")))
 }
@@ -74,7 +74,7 @@ unsafe fn text<'a>(what: &str, text: Str) -> Result<&'a str, KernelError> {
 /// # Safety
 /// `raw` is null or a live variable, as its resource.
 unsafe fn variable_of(raw: *const RawVariable) -> Result<ResourceRef, KernelError> {
-    // SAFETY: the caller's promise; a variable's pointer is its resource's.
+    // SAFETY: `raw` is null or a live variable, as the caller guarantees, and a variable's pointer is its resource's.
     let resource = unsafe { ResourceRef::clone_raw(raw.cast()) };
     resource
         .filter(|resource| Variable::of(resource).is_some())
@@ -89,7 +89,7 @@ unsafe fn with_variable<T>(
     raw: *const RawVariable,
     body: impl FnOnce(&Variable, &ResourceRef) -> Result<T, KernelError>,
 ) -> Result<T, KernelError> {
-    // SAFETY: the caller's promise.
+    // SAFETY: `raw` is null or a live variable, as the caller guarantees.
     let resource = unsafe { variable_of(raw) }?;
     match Variable::of(&resource) {
         Some(variable) => body(variable, &resource),
@@ -106,7 +106,7 @@ unsafe fn serve(
     raw: *const RawVariable,
     body: impl FnOnce(&CallFrame, &Variable, &ResourceRef) -> Result<(), KernelError>,
 ) -> Code {
-    // SAFETY: the caller's promise.
+    // SAFETY: `record` is that of a call, and `raw` null or a live variable, as the caller guarantees.
     unsafe {
         let Some(frame) = CallFrame::from_raw(record) else { return OVER };
         let result = with_variable(raw, |variable, resource| body(frame, variable, resource));
@@ -152,7 +152,7 @@ unsafe fn list(
     if first.is_null() || count == 0 {
         return Ok(Vec::new());
     }
-    // SAFETY: the caller's promise.
+    // SAFETY: `first` points to `count` live variables, as the caller guarantees.
     let raws = unsafe { std::slice::from_raw_parts(first, count) };
     // SAFETY: as above.
     raws.iter().map(|&raw| unsafe { variable_of(raw) }).collect()
@@ -186,7 +186,7 @@ unsafe fn lock_for(
     count: usize,
     access: Access,
 ) -> Code {
-    // SAFETY: the caller's promise.
+    // SAFETY: `record` is that of a call, and `variables` points to `count` live variables, as the caller guarantees.
     unsafe {
         let Some(frame) = CallFrame::from_raw(record) else { return OVER };
         let locked = list(variables, count).and_then(|resources| {
@@ -400,7 +400,7 @@ pub unsafe fn dereference(
     slot: &mut Slot,
     value: &mut Value,
 ) -> Result<(), KernelError> {
-    // SAFETY: the caller's promise: a reference's variable is kept by its step.
+    // SAFETY: the caller gives a filled slot; the running step keeps the variable of one that is a reference.
     unsafe {
         with_variable(ref_variable(reference), |variable, _| {
             value.hold(slot, &variable.snapshot()?);

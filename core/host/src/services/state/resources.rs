@@ -48,7 +48,7 @@ unsafe fn find_or_make(
     factory: ResourceFactory,
     data: *mut c_void,
 ) -> Result<ResourceRef, KernelError> {
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller passes on what the kernel gives: readable names and a type that lives as long as its library.
     let (container, name, (type_name, kind)) =
         unsafe { (text("a container", container)?, text("a name", name)?, foreign_type(kind)?) };
     let manager = manager(frame);

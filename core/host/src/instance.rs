@@ -49,7 +49,8 @@ struct Wrapped {
 /// # Safety
 /// A [`Wrapped`], and a call of its kernel.
 unsafe extern "C" fn compute_settling(state: *mut KernelState, call: *const Call) -> Code {
-    // SAFETY: the caller's promise; a call that is over with `OK` is the caller's again.
+    // SAFETY: `state` is a `Wrapped` and `call` a call of its kernel, as the caller guarantees; a call that is over
+    // with `OK` is the caller's again.
     unsafe {
         let kernel = &*state.cast::<Wrapped>();
         let code = (kernel.compute)(kernel.state, call);
@@ -67,7 +68,7 @@ unsafe extern "C" fn compute_settling(state: *mut KernelState, call: *const Call
 /// A [`Wrapped`], and a call of its kernel.
 unsafe extern "C" fn compute_keeping(state: *mut KernelState, call: *const Call) -> Code {
     let _state = FpGuard::for_kernels(true);
-    // SAFETY: the caller's promise.
+    // SAFETY: `state` is a `Wrapped` and `call` a call of its kernel, as the caller guarantees.
     unsafe {
         let kernel = &*state.cast::<Wrapped>();
         (kernel.compute)(kernel.state, call)

@@ -56,7 +56,7 @@ impl DeviceRecord {
 /// `device` is null or the record that the plugin was given, of a device that is not closed; `reason` is
 /// readable.
 pub unsafe extern "C" fn device_lost_entry(device: *mut Device, reason: Str) {
-    // SAFETY: the caller's promise.
+    // SAFETY: the plugin gives null or the record of a device that is not closed, and a readable reason.
     let (record, reason) = unsafe { (device.cast::<DeviceRecord>().as_ref(), reason.bytes()) };
     if let Some(record) = record {
         // A subscriber's panic must not unwind into the plugin.
@@ -72,7 +72,7 @@ pub unsafe extern "C" fn device_lost_entry(device: *mut Device, reason: Str) {
 /// # Safety
 /// `raw` is null or the record of a device that is not closed.
 pub unsafe fn device_of(raw: *mut Device) -> Option<Arc<PluginDevice>> {
-    // SAFETY: the caller's promise.
+    // SAFETY: `raw` is null or the record of a device that is not closed, as the caller guarantees.
     let record = unsafe { raw.cast::<DeviceRecord>().as_ref() }?;
     record.adapter.get()?.upgrade()
 }
@@ -82,7 +82,7 @@ pub unsafe fn device_of(raw: *mut Device) -> Option<Arc<PluginDevice>> {
 /// # Safety
 /// `raw` is null or the record of a device that is not closed for `'a`.
 pub unsafe fn name_of<'a>(raw: *mut Device) -> &'a str {
-    // SAFETY: the caller's promise.
+    // SAFETY: `raw` is null or the record of a device that is not closed for `'a`, as the caller guarantees.
     unsafe { raw.cast::<DeviceRecord>().as_ref() }.map_or("", |record| &record.full_name)
 }
 
@@ -335,7 +335,8 @@ impl DeviceCore {
     ) {
         let raw_stream = stream.map_or(std::ptr::null_mut(), StreamId::as_raw);
         if let Some(entry) = self.table.deallocate {
-            // SAFETY: the caller's promise.
+            // SAFETY: `data` came from `allocate` with the same figures, and only what is enqueued on `stream` uses it,
+            // as the caller guarantees.
             unsafe { entry(self.state(), data.as_ptr(), bytes, memory, raw_stream) }
         }
     }

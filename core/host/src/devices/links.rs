@@ -57,7 +57,7 @@ impl DeviceLinks {
 /// # Safety
 /// The chain lives for good, and `T` is the struct of the tag, whose first version has this layout.
 unsafe fn link<T>(chain: *const ExtHeader, tag: u32, layout: &StructLayout) -> Option<&'static T> {
-    // SAFETY: the caller's promise.
+    // SAFETY: `chain` is null or the head of a chain of links that live for good, as the caller guarantees.
     let header = unsafe { tenon_abi::find_ext(chain, tag, layout.size).as_ref() }?;
     let agrees =
         header.version > 1 || (header.version == 1 && header.layout_hash == ext_hash(layout));
@@ -137,7 +137,7 @@ impl Replay for PluginDevice {
     unsafe fn destroy_graph(&self, graph: GraphId) {
         let entry = self.links().capture.and_then(|capture| capture.destroy);
         if let (Ok(()), Some(entry)) = (self.own("graph", graph.device()), entry) {
-            // SAFETY: the caller's promise.
+            // SAFETY: the graph is this device's. It does not run, and the caller is its last user.
             unsafe { entry(self.state(), graph.as_raw()) }
         }
     }
@@ -157,7 +157,7 @@ unsafe extern "C" fn native_entry(
     stream: *mut Stream,
     result: *mut NativeHandles,
 ) -> Code {
-    // SAFETY: the caller's promise.
+    // SAFETY: the kernel gives null or the record of a device that is not closed.
     let Some(device) = (unsafe { device_of(device) }) else { return Code::UNIMPLEMENTED };
     let Some(native) = device.links().native else { return Code::UNIMPLEMENTED };
     let (Some(device_entry), Some(stream_entry)) = (native.device, native.stream) else {
@@ -168,7 +168,7 @@ unsafe extern "C" fn native_entry(
         device: std::ptr::null_mut(),
         stream: std::ptr::null_mut(),
     };
-    // SAFETY: an open device, a stream of it, a place: the caller's promise.
+    // SAFETY: `device` keeps the device open; the kernel gives null or one of its streams, and a place for `result`.
     unsafe {
         handles.device = device_entry(device.state());
         if !stream.is_null() {

@@ -166,7 +166,8 @@ unsafe impl Memory for StreamMemory {
     unsafe fn deallocate(&self, data: NonNull<c_void>, bytes: usize) {
         self.memory.account.give(bytes as u64);
         let (core, kind) = (&self.memory.core, self.memory.kind);
-        // SAFETY: the caller's promise; the stream lives, as its owner promises.
+        // SAFETY: `data` came from `allocate` with the same size, and the caller is its last user, save for what is
+        // enqueued on the stream, which its owner keeps alive.
         unsafe { core.deallocate(data, bytes as u64, kind, Some(self.stream)) }
     }
 }

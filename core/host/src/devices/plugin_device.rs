@@ -213,7 +213,7 @@ impl LocalDevice for PluginDevice {
 
     unsafe fn destroy_stream(&self, stream: StreamId) {
         if let (Ok(()), Some(entry)) = (self.own_stream(stream), self.core.table.destroy_stream) {
-            // SAFETY: the caller's promise.
+            // SAFETY: the stream is this device's. Nothing is enqueued on it, and the caller is its last user.
             unsafe { entry(self.state(), stream.as_raw()) }
         }
     }
@@ -257,7 +257,7 @@ impl LocalDevice for PluginDevice {
 
     unsafe fn destroy_event(&self, event: EventId) {
         if let (Ok(()), Some(entry)) = (self.own_event(event), self.core.table.destroy_event) {
-            // SAFETY: the caller's promise.
+            // SAFETY: the event is this device's. Nothing waits for it, and the caller is its last user.
             unsafe { entry(self.state(), event.as_raw()) }
         }
     }

@@ -103,7 +103,8 @@ pub unsafe fn copy_now(
     if bytes == 0 {
         return Ok(());
     }
-    // SAFETY: the caller's promise in each case; the stage is fresh host memory.
+    // SAFETY: both places are valid for `bytes` bytes and do not overlap, and nobody writes the source or uses the
+    // destination meanwhile, as the caller guarantees; the stage is fresh host memory.
     unsafe {
         match (route(source, destination)?, source.device, destination.device) {
             (Route::Source, Some(device), _) | (Route::Destination, _, Some(device)) => {

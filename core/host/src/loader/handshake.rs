@@ -48,7 +48,7 @@ pub unsafe fn table(
     door: &Door,
     who: Who<'_>,
 ) -> Result<&'static PluginV1, LoadError> {
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller gives a plugin that stays mapped for ever, and whose symbol is what the door says.
     let table = unsafe {
         match door {
             Door::Root(symbol) => root(library, symbol, who)?,

@@ -215,7 +215,7 @@ pub fn map(openable: Openable, who: Who<'_>) -> Result<&'static libloading::Libr
 #[cfg(unix)]
 unsafe fn open_library(name: &Path) -> Result<libloading::Library, libloading::Error> {
     use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
-    // SAFETY: the caller's promise.
+    // SAFETY: the library's initialisers may run, as the caller has decided.
     unsafe { Library::open(Some(name), RTLD_NOW | RTLD_LOCAL) }.map(Into::into)
 }
 
@@ -223,7 +223,7 @@ unsafe fn open_library(name: &Path) -> Result<libloading::Library, libloading::E
 /// The library's initialisers may run.
 #[cfg(not(unix))]
 unsafe fn open_library(name: &Path) -> Result<libloading::Library, libloading::Error> {
-    // SAFETY: the caller's promise.
+    // SAFETY: the library's initialisers may run, as the caller has decided.
     unsafe { libloading::Library::new(name) }
 }
 

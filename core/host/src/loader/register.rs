@@ -44,7 +44,7 @@ pub unsafe fn register_with(
 ) -> Result<(), LoadError> {
     let sink = MessageSink::new();
     let code = match library.table.register_all {
-        // SAFETY: the plugin's own entry; the rest is the caller's promise.
+        // SAFETY: it is the plugin's own entry; the caller keeps the registrar and its table alive meanwhile.
         Some(register) => unsafe { register(table_of_host(), registrar, table, sink.as_sink()) },
         None => tenon_abi::Code::INTERNAL,
     };

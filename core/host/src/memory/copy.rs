@@ -42,7 +42,7 @@ unsafe fn copy_strings(
     count: usize,
 ) -> Result<(), KernelError> {
     for at in 0..count {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller gives `count` initialised elements at `from` and at `to`, which share no memory.
         let code = unsafe {
             let element = &*from.add(at);
             let value = Str { ptr: element.data, len: element.len as usize };
@@ -59,7 +59,7 @@ unsafe fn copy_strings(
 /// `count` initialised elements at each, those at `to` empty.
 unsafe fn copy_resources(from: *const ResourceElement, to: *mut ResourceElement, count: usize) {
     for at in 0..count {
-        // SAFETY: the caller's promise; a non-null element is a live reference.
+        // SAFETY: the caller gives `count` initialised elements at each; one that is not null is a live reference.
         unsafe {
             if let Some(resource) = ResourceRef::clone_raw((*from.add(at)).resource) {
                 (*to.add(at)).resource = resource.into_raw();
@@ -76,7 +76,7 @@ unsafe fn copy_variants(
     count: usize,
 ) -> Result<(), KernelError> {
     for at in 0..count {
-        // SAFETY: the caller's promise; a value's table lives as long as its library.
+        // SAFETY: the caller gives `count` initialised elements at each; a value's table lives as long as its library.
         unsafe {
             let element = *from.add(at);
             if element.value.is_null() {

@@ -213,7 +213,7 @@ unsafe impl Memory for HostMemory {
             return guard.deallocate(data);
         }
         let block = Block { data, size: block_size(bytes) };
-        // SAFETY: the caller's promise: the block came from `allocate`.
+        // SAFETY: `data` came from `allocate`, and so from `system_alloc`, with this size; the caller is its last user.
         self.lists.give(block, |block| unsafe { system_free(block) });
     }
 }
@@ -258,7 +258,8 @@ pub unsafe extern "C" fn deallocate_entry(data: *mut c_void, bytes: u64, align: 
     let (bytes, align) = (bytes as usize, align as usize);
     let memory = HostMemory::shared();
     if align <= HOST_ALIGNMENT {
-        // SAFETY: the caller's promise: it came from `allocate` of this pool.
+        // SAFETY: `data` came from `allocate_entry`, which takes such a block from this pool, with the same size; the
+        // plugin is its last user.
         return unsafe { memory.deallocate(data, bytes) };
     }
     memory.account.give(bytes as u64);

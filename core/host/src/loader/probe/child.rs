@@ -90,7 +90,7 @@ unsafe extern "C" fn look_at_first(
         let begin = base.wrapping_add(header.p_vaddr);
         own.wrapping_sub(begin) < header.p_memsz
     });
-    // SAFETY: the caller's promise.
+    // SAFETY: `dl_iterate_phdr` passes on what `is_in_program` gives it: a `bool` that outlives the call.
     unsafe { found.cast::<bool>().write(has_own) };
     1
 }

@@ -254,7 +254,7 @@ unsafe impl Memory for ArenaMemory {
     unsafe fn deallocate(&self, data: NonNull<c_void>, bytes: usize) {
         self.account.give(bytes as u64);
         let block = Block { data, size: block_size(bytes) };
-        // SAFETY: the caller's promise: the block came from `allocate`.
+        // SAFETY: `data` came from `allocate`, which rounds this size alike, and the caller is its last user.
         self.lists.give(block, |block| unsafe { self.arena.give(block.data, block.size) });
     }
 }

@@ -17,7 +17,7 @@ use tenon_host::{call::monotonic_ns, fpu::FpState};
 /// # Safety
 /// A state that [`super::kernel`] made, and a call of the host's.
 pub(super) unsafe extern "C" fn compute(state: *mut KernelState, call: *const Call) -> Code {
-    // SAFETY: the caller's promise.
+    // SAFETY: the host gives a state that `Kernel` made and a filled call of this kernel; both live until it returns.
     let (state, call) = unsafe { (&*state.cast::<RemoteState>(), &*call) };
     // SAFETY: as above; the call is this kernel's until it returns.
     let mut host = unsafe { Host::new(call, state.plugin.memory()) };

@@ -102,7 +102,8 @@ impl Kernel {
     ) -> Result<(Vec<u8>, Copies), KernelError> {
         let (inputs, outputs) = (raw.input_count as usize, raw.output_count as usize);
         let mut copies = Copies::new();
-        // SAFETY: the caller's promise: arrays of these lengths, the host's own table of attributes and context.
+        // SAFETY: the host filled the struct, as the caller guarantees: arrays of these lengths, its own table of
+        // attributes and its own context.
         let creation = unsafe {
             let input_types = types(slice_of(raw.input_types, inputs))?;
             let output_types = types(slice_of(raw.output_types, outputs))?;
@@ -138,7 +139,7 @@ impl Kernel {
     }
 
     unsafe fn make(&self, raw: &Create) -> Result<RemoteState, KernelError> {
-        // SAFETY: the caller's promise.
+        // SAFETY: the host filled `raw`, as the caller guarantees.
         let (creation, copies) = unsafe { self.creation(raw, false)? };
         let made = self.plugin.ask(&self.name, &creation, |reply, generation| match reply {
             Reply::Created(number) => Ok((generation, number)),
@@ -156,7 +157,7 @@ impl Kernel {
     }
 
     unsafe fn asked(&self, raw: &Create) -> Result<(Support, String), KernelError> {
-        // SAFETY: the caller's promise.
+        // SAFETY: the host filled `raw`, as the caller guarantees.
         let (request, _copies) = unsafe { self.creation(raw, true)? };
         self.plugin.ask(&self.name, &request, |reply, _| match reply {
             Reply::Supports(answer, reason) => Ok((Support(answer), reason.to_owned())),
@@ -168,21 +169,21 @@ impl Kernel {
 /// # Safety
 /// `count` readable elements, or null for none.
 unsafe fn slice_of<'a, T>(first: *const T, count: usize) -> &'a [T] {
-    // SAFETY: the caller's promise.
+    // SAFETY: `first` is null or points to `count` elements, which are readable for `'a`, as the caller guarantees.
     if first.is_null() || count == 0 { &[] } else { unsafe { slice::from_raw_parts(first, count) } }
 }
 
 /// # Safety
 /// Readable text.
 unsafe fn text<'a>(text: Str) -> &'a str {
-    // SAFETY: the caller's promise.
+    // SAFETY: the text is readable for `'a`, as the caller guarantees.
     unsafe { text.text() }.unwrap_or_default()
 }
 
 /// # Safety
 /// As many ranges as names.
 unsafe fn args<'a>(names: Strs, ranges: *const Range) -> Vec<(&'a str, u32, u32)> {
-    // SAFETY: the caller's promise.
+    // SAFETY: the names are readable and have as many ranges, as the caller guarantees.
     let (names, ranges) = unsafe { (names.slice(), slice_of(ranges, names.len)) };
     // SAFETY: as above.
     let arg = |(name, range): (&Str, &Range)| (unsafe { text(*name) }, range.start, range.len);
@@ -208,7 +209,7 @@ fn shape(view: &ShapeView) -> Option<Vec<i64>> {
 
 impl RemoteKernel for Kernel {
     unsafe fn create(&self, create: &Create, state: *mut *mut KernelState) -> Code {
-        // SAFETY: the caller's promise.
+        // SAFETY: the host filled `create`, as the caller guarantees.
         match unsafe { self.make(create) } {
             Ok(made) => {
                 // SAFETY: a place for the state.
@@ -224,7 +225,7 @@ impl RemoteKernel for Kernel {
     }
 
     unsafe fn supports(&self, create: &Create) -> Support {
-        // SAFETY: the caller's promise.
+        // SAFETY: the host filled `create`, as the caller guarantees.
         let (answer, reason) = match unsafe { self.asked(create) } {
             Ok(asked) => asked,
             Err(error) => (Support::NO, error.message),
@@ -277,6 +278,6 @@ pub(super) fn table_for(flags: u32) -> &'static KernelTable {
 /// # Safety
 /// The state came from [`Kernel`], and nobody uses it any more.
 unsafe extern "C" fn destroy(state: *mut KernelState) {
-    // SAFETY: the caller's promise.
+    // SAFETY: the state is a `RemoteState` that `create` made and boxed, and the caller is its last user.
     drop(unsafe { Box::from_raw(state.cast::<RemoteState>()) });
 }

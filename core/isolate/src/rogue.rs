@@ -118,7 +118,7 @@ unsafe impl Memory for Counted {
 
     unsafe fn deallocate(&self, data: NonNull<c_void>, bytes: usize) {
         self.live.fetch_sub(bytes as u64, Ordering::Relaxed);
-        // SAFETY: the caller's promise.
+        // SAFETY: `data` came from `allocate`, and so from `memory`, with this size; the caller is its last user.
         unsafe { self.memory.deallocate(data, bytes) }
     }
 }

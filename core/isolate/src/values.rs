@@ -54,15 +54,15 @@ pub(super) unsafe fn value<'a>(
     if slot.flags & slot_flags::REF != 0 || !slot.memory.is_host_address() {
         return Err(cannot_cross("a reference, or a tensor of a device"));
     }
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller gives a set slot that lives for `'a`, and so do its dimensions.
     let dims = unsafe { slot.shape() }.to_vec();
     let dtype = slot.dtype.base();
     let data = match dtype {
-        // SAFETY: the caller's promise: as many elements.
+        // SAFETY: the caller gives a set slot that lives for `'a`; it shows strings.
         DType::STRING => Data::Strings(unsafe { strings(slot) }),
         DType::RESOURCE | DType::VARIANT => return Err(cannot_cross(dtype.name())),
         _ => {
-            // SAFETY: the caller's promise: as many bytes.
+            // SAFETY: the caller gives a set slot that lives for `'a`; it shows `bytes` bytes of host memory.
             let bytes =
                 unsafe { slice::from_raw_parts(slot.data.cast::<u8>(), slot.bytes as usize) };
             if bytes.len() <= SENT_BYTES {
@@ -82,7 +82,7 @@ pub(super) unsafe fn value<'a>(
 unsafe fn strings<'a>(slot: &Slot) -> Vec<&'a [u8]> {
     let first = slot.data.cast::<StringElement>();
     let item = |at| {
-        // SAFETY: the caller's promise: `elements` initialised elements.
+        // SAFETY: the slot shows `elements` initialised strings, which live for `'a`, as the caller guarantees.
         unsafe {
             let element = &*first.add(at);
             let len = element.len as usize;
@@ -202,7 +202,7 @@ unsafe impl Memory for HostArenaMemory {
     }
 
     unsafe fn deallocate(&self, data: std::ptr::NonNull<std::ffi::c_void>, bytes: usize) {
-        // SAFETY: the caller's promise.
+        // SAFETY: `data` came from `allocate`, and so from `Arena::take`, with this size; the caller is its last user.
         unsafe { self.0.give(data, bytes) }
     }
 }

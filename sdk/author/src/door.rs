@@ -12,7 +12,7 @@ use tenon_framework::{
 /// The host calls it with its table and its record of the plugin, both of which live as long as the
 /// process.
 pub unsafe extern "C" fn open(host: *const Host, plugin: *const Plugin, _sink: *mut Sink) -> Code {
-    // SAFETY: the caller's promise.
+    // SAFETY: the host gives its filled table and its record of the plugin, both of which live as long as the process.
     unsafe { install_host(host, plugin) };
     install_panic_hook();
     Code::OK
@@ -28,7 +28,7 @@ pub unsafe extern "C" fn register(
     table: *const RegistrarTable,
     sink: *mut Sink,
 ) -> Code {
-    // SAFETY: the caller's promise.
+    // SAFETY: the host gives a registrar and its table, which live through the call.
     match guard(|| unsafe { submit_all(registrar, table, |_| true) }) {
         Ok(code) => code,
         Err(panic) => {

@@ -175,7 +175,8 @@ unsafe extern "system" fn module_table(
     let known = usize::try_from(module).ok().filter(|module| (1..SIZES.len()).contains(module));
     let Some(module) = known else { return 0 };
     let found = &modules().0[module];
-    // SAFETY: the caller's promise. The tool writes the functions that the table leads to, not the table.
+    // SAFETY: the tool gives pointers that are null or can be written. It writes the functions that the table leads to,
+    // not the table.
     unsafe {
         if !size.is_null() {
             *size = found.slots.len() as c_uint;

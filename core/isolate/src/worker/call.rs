@@ -84,7 +84,7 @@ impl Record {
     /// # Safety
     /// The `record` of a call that runs.
     pub unsafe fn of<'r>(record: *mut CallRecord) -> &'r Record {
-        // SAFETY: the caller's promise.
+        // SAFETY: `record` is that of a call that runs, as the caller guarantees, and so a `Record`.
         unsafe { &*record.cast::<Record>() }
     }
 
@@ -94,7 +94,7 @@ impl Record {
     /// The outputs belong to the caller.
     #[allow(clippy::mut_from_ref, reason = "during a call its outputs belong to the caller")]
     pub unsafe fn output(&self, at: u32) -> Result<(&mut Slot, &mut Target), KernelError> {
-        // SAFETY: the caller's promise.
+        // SAFETY: the outputs belong to the caller, so that nobody else uses their slots and targets.
         let (slots, targets) = unsafe { (&mut *self.slots.get(), &mut *self.targets.get()) };
         let count = targets.len();
         slots.get_mut(at as usize).zip(targets.get_mut(at as usize)).ok_or_else(|| {
@@ -153,7 +153,7 @@ impl Record {
 /// A slot of initialised strings.
 unsafe fn strings<'a>(slot: &Slot) -> Vec<&'a [u8]> {
     let first = slot.data.cast::<StringElement>();
-    // SAFETY: the caller's promise.
+    // SAFETY: the slot shows `elements` initialised strings, as the caller guarantees.
     let one = |at| unsafe {
         let element = &*first.add(at);
         Str { ptr: element.data, len: element.len as usize }.bytes()

@@ -66,7 +66,7 @@ static TABLE: RegistrarTable = RegistrarTable {
 /// # Safety
 /// `registrar` is the one that the running `register_all` was given.
 unsafe fn with(registrar: *mut Registrar, body: impl FnOnce(&mut Captured)) -> Code {
-    // SAFETY: the caller's promise; `register_all` uses it from one thread.
+    // SAFETY: the plugin gives the registrar that `capture` lends to `register_all`, and uses it from one thread.
     let Some(captured) = (unsafe { registrar.cast::<Captured>().as_mut() }) else {
         return Code::INVALID_ARGUMENT;
     };
@@ -76,35 +76,35 @@ unsafe fn with(registrar: *mut Registrar, body: impl FnOnce(&mut Captured)) -> C
 /// # Safety
 /// Readable text.
 unsafe fn text(text: Str) -> String {
-    // SAFETY: the caller's promise.
+    // SAFETY: the text is readable, as the caller guarantees.
     String::from_utf8_lossy(unsafe { text.bytes() }).into_owned()
 }
 
 /// # Safety
 /// Readable texts.
 unsafe fn texts(list: Strs) -> Vec<String> {
-    // SAFETY: the caller's promise.
+    // SAFETY: the list and its texts are readable, as the caller guarantees.
     unsafe { list.slice().iter().map(|&item| text(item)).collect() }
 }
 
 /// # Safety
 /// Readable texts.
 unsafe fn source(source: &Source) -> SourceWire {
-    // SAFETY: the caller's promise.
+    // SAFETY: the texts of `source` are readable, as the caller guarantees.
     unsafe { (text(source.krate), text(source.file), source.line) }
 }
 
 /// # Safety
 /// `count` readable elements, or none.
 unsafe fn items<'a, T>(first: *const T, count: usize) -> &'a [T] {
-    // SAFETY: the caller's promise.
+    // SAFETY: `first` is null or points to `count` elements, which are readable for `'a`, as the caller guarantees.
     if first.is_null() || count == 0 { &[] } else { unsafe { slice::from_raw_parts(first, count) } }
 }
 
 /// # Safety
 /// A chain of live links.
 unsafe fn link<'a, T>(chain: *const ExtHeader, tag: u32) -> Option<&'a T> {
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller gives null or a chain of live links; the one with this tag and size is a `T`.
     unsafe { find_ext(chain, tag, size_of::<T>()).cast::<T>().as_ref() }
 }
 
@@ -166,7 +166,7 @@ unsafe extern "C" fn kernel(registrar: *mut Registrar, kernel: *const KernelDef)
 unsafe fn kernel_wire(def: &KernelDef, table_flags: Option<u32>) -> KernelWire {
     let known = kernel_flags::ASYNC | kernel_flags::BLOCKING | kernel_flags::EXPENSIVE;
     let numerics = &def.numerics;
-    // SAFETY: the caller's promise.
+    // SAFETY: the plugin, whose definition the caller passes on, keeps its arrays, texts and links readable.
     unsafe {
         let constraints = items(def.constraints, def.constraint_count).iter().map(|constraint| {
             let types = items(constraint.types, constraint.count);

@@ -84,7 +84,7 @@ unsafe extern "C" fn keep(slot: *const Slot) -> *mut KeptTensor {
 /// # Safety
 /// The record of a call that runs.
 unsafe fn refuse(record: *mut CallRecord) -> Code {
-    // SAFETY: the caller's promise.
+    // SAFETY: `record` is that of a call that runs, as the caller guarantees.
     let record = unsafe { Record::of(record) };
     record.set_message(
         Code::UNIMPLEMENTED,

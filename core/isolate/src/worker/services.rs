@@ -42,7 +42,7 @@ pub(super) static WORKER_SERVICES: CallServices = CallServices {
 /// # Safety
 /// As [`Record::of`].
 unsafe fn running<'r>(record: *mut CallRecord) -> Option<&'r Record> {
-    // SAFETY: the caller's promise.
+    // SAFETY: the kernel gives the record of a call that runs, or of an asynchronous one that is over and still kept.
     let record = unsafe { Record::of(record) };
     (!record.over.load(Ordering::Acquire)).then_some(record)
 }
@@ -66,7 +66,7 @@ unsafe fn dims<'a>(first: *const i64, rank: u32) -> Result<&'a [i64], KernelErro
     if first.is_null() || rank == 0 {
         return Ok(&[]);
     }
-    // SAFETY: the caller's promise.
+    // SAFETY: `first` is not null, and the caller gives `rank` readable dimensions there.
     let dims = unsafe { slice::from_raw_parts(first, rank as usize) };
     checked_dims(dims).map_err(|_| {
         let message = format!(

@@ -222,7 +222,7 @@ mod handler {
     /// # Safety
     /// What the system gives a handler.
     unsafe fn record(signal: i32, info: *mut libc::siginfo_t, context: *mut c_void) -> FaultRecord {
-        // SAFETY: the caller's promise.
+        // SAFETY: `crashed` passes on the information and the context that the system fills for a signal's handler.
         let (address, reason) = unsafe { ((*info).si_addr().addr(), (*info).si_code) };
         // SAFETY: as above.
         let (access, stack) = unsafe { machine(context) };
@@ -236,7 +236,7 @@ mod handler {
     /// The context that the system gives a handler.
     #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
     unsafe fn machine(context: *mut c_void) -> (FaultAccess, u64) {
-        // SAFETY: the caller's promise.
+        // SAFETY: the system gives a handler a `ucontext_t`, and the caller passes it on.
         let registers = unsafe { &(*context.cast::<libc::ucontext_t>()).uc_mcontext.gregs };
         // Bit 1 of a page fault's error code: the access was a write.
         let written = registers[libc::REG_ERR as usize] & 2 != 0;

@@ -150,7 +150,7 @@ pub unsafe fn run<D: Compiled>(strip: &Strip<'_>) {
     macro_rules! by_rows {
         ($($rows:literal)*) => {
             match strip.row_terms.len() {
-                // SAFETY: the caller's promise.
+                // SAFETY: the caller knows what `strip` asks for; the strip has a row term for each row.
                 $($rows if $rows <= D::ROWS => unsafe { D::strip::<$rows>(strip) },)*
                 rows => unreachable!("a tile of {rows} rows"),
             }
@@ -171,7 +171,8 @@ pub unsafe fn strip<D: Dot, const R: usize>(strip: &Strip<'_>) {
     for panel in strip.panels.clone() {
         let column = panel * width;
         let bytes = width.min(strip.columns - column) * value_bytes;
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller knows that the pointers hold what `Strip` says, that there are terms and parameters of
+        // these columns, that nobody else uses these results, and that the CPU has the instructions.
         unsafe {
             let right = strip.right.add(column * strip.groups * GROUP);
             let mut sums = strip.terms.begin::<D::Sums, R>(column, strip.row_terms);
@@ -202,7 +203,8 @@ unsafe fn each_group<D: Dot, const R: usize>(
     let width = VECTORS * D::Sums::LANES * GROUP;
     let (line, within) = (groups.start / PER_LINE, groups.start % PER_LINE);
     let mut rest = groups.len();
-    // SAFETY: the caller's promise: groups below `strip.groups`.
+    // SAFETY: the caller knows that the groups are below `strip.groups`, so that both panels have them, and that the
+    // CPU has the instructions.
     unsafe {
         let mut left = strip.left.add(line * R * LINE + within * GROUP);
         let mut right = right.add(groups.start * width);
@@ -238,7 +240,8 @@ unsafe fn step<D: Dot, const R: usize>(
     /// How far ahead, in groups, memory is asked for.
     const AHEAD: usize = 8;
     let vector = D::Sums::LANES * GROUP;
-    // SAFETY: the caller's promise; what is only asked for need not exist.
+    // SAFETY: the caller knows that both sides have this group, and that the CPU has the instructions; what is only
+    // asked for need not exist.
     unsafe {
         let mut columns = [D::right(right); VECTORS];
         for (at, column) in columns.iter_mut().enumerate() {
@@ -265,7 +268,8 @@ unsafe fn in_parts<D: Dot, const R: usize, const P: usize>(
     let width = VECTORS * D::Sums::LANES * GROUP;
     const { assert!(PER_LINE.is_multiple_of(P), "a turn stays in its line") };
     let turns = strip.groups / P;
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller knows that both panels have `strip.groups` groups, and that the CPU has the instructions;
+    // turns end before that.
     unsafe {
         let mut parts = [[[D::Sums::splat(0); VECTORS]; R]; P];
         for turn in 0..turns {

@@ -145,7 +145,7 @@ impl<'a> Depthwise<'a> {
 /// Nobody else computes any of them at the same time; the CPU has the instructions of `D`.
 #[inline(always)]
 pub unsafe fn run<D: Compiled>(d: &Depthwise<'_>, units: Range<usize>) {
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller knows that nobody else computes these parts, and that the CPU has the instructions of `D`.
     unsafe { if d.signed { parts::<D, true>(d, units) } else { parts::<D, false>(d, units) } }
 }
 
@@ -160,7 +160,8 @@ unsafe fn parts<D: Dot, const SIGNED: bool>(d: &Depthwise<'_>, units: Range<usiz
     let spare = spare.0.as_mut_ptr();
     for unit in units {
         let at = d.place(unit);
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller knows that nobody else computes these parts, and that the CPU has the instructions of `D`;
+        // `spare` has room for the sums of `PIXELS` pixels.
         unsafe {
             match at.count {
                 1 => part::<D, 1, SIGNED>(d, at, &mut table, spare),
@@ -231,7 +232,8 @@ unsafe fn multiply<D: Dot, const P: usize, const SIGNED: bool>(
     for (tap, pixels) in taps.iter().enumerate() {
         for vector in 0..VECTORS {
             let lane = vector * D::Sums::LANES;
-            // SAFETY: the caller's promise.
+            // SAFETY: the caller knows that every pixel has a block from byte `first` on, that the words of each tap
+            // are there, and that the CPU has the instructions.
             unsafe {
                 let words = D::right(words.as_ptr().add(tap * stride + lane).cast());
                 for (sums, pixel) in sums.iter_mut().zip(pixels) {

@@ -113,7 +113,8 @@ impl Isa {
     ) {
         assert!(self.is_supported(), "the CPU has {}", self.name);
         assert!(std::ptr::eq(self, product.isa()), "packed for {}", self.name);
-        // SAFETY: the caller's promise; the CPU has the instructions.
+        // SAFETY: the CPU has the instructions; the caller has checked the sizes, and knows that nobody else computes
+        // these panels.
         unsafe { (self.run)(product, rows, columns, scratch) }
     }
 
@@ -133,7 +134,7 @@ impl Isa {
         assert!(self.is_supported(), "the CPU has {}", self.name);
         assert!(std::ptr::eq(self, convolution.isa()), "packed for {}", self.name);
         assert!(units.end <= convolution.units(), "parts of the convolution");
-        // SAFETY: the caller's promise; the CPU has the instructions.
+        // SAFETY: the CPU has the instructions; the caller knows that nobody else computes these parts.
         unsafe { (self.depthwise)(convolution, units) }
     }
 }
@@ -187,11 +188,13 @@ macro_rules! compiled {
                     $crate::residual::run(residual, x, y, z)
                 }
                 fn depthwise(convolution: &$crate::depthwise::Depthwise<'_>, units: std::ops::Range<usize>) {
-                    // SAFETY: the caller's promise.
+                    // SAFETY: the caller knows that nobody else computes these parts, and that the CPU has the
+                    // instructions.
                     unsafe { $crate::depthwise::run::<$dot>(convolution, units) }
                 }
                 fn strip<const ROWS: usize>(strip: &$crate::accumulate::Strip<'_>) {
-                    // SAFETY: the caller's promise.
+                    // SAFETY: the caller knows what `accumulate::strip` asks for: the strip's pointers hold what it
+                    // says, nobody else uses its results, and the CPU has the instructions.
                     unsafe { $crate::accumulate::strip::<$dot, ROWS>(strip) }
                 }
             }
@@ -205,7 +208,7 @@ macro_rules! compiled {
             #[inline(never)]
             unsafe fn compiled $(<const $rows: usize>)? ($($arg: $ty),*) $body
 
-            // SAFETY: the caller's promise.
+            // SAFETY: the caller knows that the CPU has the features, and the rest that this function asks for.
             unsafe { compiled $(::<$rows>)? ($($arg),*) }
         }
         $crate::isa::compiled! { @each ($(#[$features])?) $($rest)* }

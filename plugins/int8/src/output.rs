@@ -61,7 +61,8 @@ impl Terms<'_> {
         rows: &[i32],
     ) -> Sums<V, R> {
         let rows = rows.first_chunk::<R>().expect("a term for each row");
-        // SAFETY: the caller's promise; slices hold the columns of a tile.
+        // SAFETY: the caller knows that the CPU has the vector's instructions; `parameters` checks that it reads inside
+        // the slices.
         unsafe {
             let columns = parameters::<V, _, _>(self.columns, first, |from| V::load(from));
             let mut sums = [columns; R];
@@ -210,7 +211,8 @@ impl Stage<'_> {
         spare: *mut i32,
     ) {
         let bytes = VECTORS * V::LANES * self.value_bytes();
-        // SAFETY: `spare` has room for whole rows, and what is copied from it was written; else the caller's promise.
+        // SAFETY: the caller knows that the CPU has the instructions, that `to` has `R` rows, and that `spare` has room
+        // for whole rows of the sums; what is copied from it was written.
         unsafe {
             let all = Part::new(spare.cast(), bytes, bytes);
             let whole = to.bytes == bytes;
@@ -280,7 +282,8 @@ unsafe fn copy(from: *const u8, to: *mut u8, bytes: usize) {
             };
         }
     }
-    // SAFETY: the caller's promise; every part lies inside.
+    // SAFETY: the caller knows that `bytes` bytes can be read at `from` and written at `to`, without overlap; every
+    // part is inside.
     unsafe {
         match bytes {
             0 => {}
@@ -301,7 +304,7 @@ unsafe fn write_sums<V: Vector, const R: usize>(
     to: &Part<'_>,
 ) {
     let mut sums = *sums;
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller knows that the CPU has the vector's instructions, and that `to` has `R` rows of whole vectors.
     unsafe {
         if bounds != [i32::MIN, i32::MAX] {
             let (low, high) = (V::splat(bounds[0]), V::splat(bounds[1]));
@@ -322,7 +325,7 @@ unsafe fn write_reals<V: Vector, const R: usize>(
     bounds: [f32; 2],
     to: &Part<'_>,
 ) {
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller knows that the CPU has the vector's instructions, and that `to` has `R` rows of whole vectors.
     unsafe {
         let (low, high) = (V::splat_float(bounds[0]), V::splat_float(bounds[1]));
         for (row, sums) in sums.iter().enumerate() {
@@ -352,7 +355,7 @@ unsafe fn by_float<V: Vector, const R: usize, const SMALL: bool>(
 ) -> Sums<V, R> {
     let [low, _] = range.steps();
     let mut values = *sums;
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller knows that the CPU has the vector's instructions; these functions use no memory.
     unsafe {
         let rounder = V::splat_float(ROUNDER);
         // Exact: steps of 16 bits are far below 2^22.
@@ -385,7 +388,8 @@ unsafe fn in_fixed_point<V: Vector, const R: usize>(
 ) -> Sums<V, R> {
     let columns = first..first + VECTORS * V::LANES;
     let mut values = *sums;
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller knows that the CPU has the vector's instructions, and that `spare` has room for the sums; they
+    // are stored before they are read.
     unsafe {
         if by.exponents[columns.clone()].iter().any(|&exponent| exponent > -2) {
             let at = |row: usize, at: usize| spare.add((row * VECTORS + at) * V::LANES);
@@ -446,7 +450,7 @@ unsafe fn write_values<V: Vector, const R: usize>(
     to: &Part<'_>,
 ) {
     let most = range.high - range.low;
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller knows that the CPU has the vector's instructions, and that `to` has `R` rows of whole vectors.
     unsafe {
         match width {
             Width::Byte if [range.low, range.high] == [0, 255] => {
@@ -473,7 +477,8 @@ unsafe fn write_bytes<V: Vector, const R: usize, const BOUNDED: bool>(
         // The last row may be its own partner.
         let (a, b) = (2 * pair, (2 * pair + 1).min(R - 1));
         let rows = [to.row(a), to.row(b)];
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller knows that the CPU has the vector's instructions, and that each of the `R` rows has room
+        // for whole vectors; both rows are below `R`.
         unsafe {
             V::narrow::<BOUNDED>([steps[a], steps[b]], most as u8, range.low as u8, rows);
         }

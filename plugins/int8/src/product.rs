@@ -201,7 +201,7 @@ impl<'a> Target<'a> {
     /// Those of the rows that are written lie in the target, and nobody else reads or writes them.
     #[inline(always)]
     pub unsafe fn part(&self, first: usize, offset: usize, bytes: usize) -> Part<'_> {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller knows that the rows that are written are in the target, and that nobody else uses them.
         unsafe { Part::new(self.first.add(first * self.row_bytes + offset), bytes, self.row_bytes) }
     }
 }
@@ -307,7 +307,7 @@ impl<'a> Product<'a> {
     pub unsafe fn run(&self, rows: Range<usize>, columns: Range<usize>, scratch: &mut [u8]) {
         assert!(rows.end <= self.row_panels && columns.end <= self.column_panels());
         assert!(scratch.len() >= self.scratch_bytes(), "room for the packed rows of a chunk");
-        // SAFETY: the caller's promise.
+        // SAFETY: the sizes are checked; the caller knows that nobody else computes these panels.
         unsafe { self.right.isa.run(self, rows, columns, scratch) }
     }
 }
@@ -333,7 +333,7 @@ pub unsafe fn run<D: Compiled>(
     while first < rows.end {
         let chunk = first..(first + p.chunk_panels).min(rows.end);
         let mut terms = [0i32; CHUNK_PANELS * MOST_ROWS];
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller knows that the CPU has the instructions of `D`.
         unsafe { pack_chunk::<D>(p, chunk.clone(), scratch, &mut terms) };
         let mut block = columns.start..columns.start;
         while block.end < columns.end {
@@ -376,7 +376,7 @@ unsafe fn pack_chunk<D: Compiled>(
         let rows = p.rows_of(panel);
         let packed = &mut scratch[at * panel_rows * bytes..][..rows.len() * bytes];
         let terms = &mut terms[at * panel_rows..][..rows.len()];
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller knows that the CPU has the instructions of `D`.
         unsafe { D::pack_left(&p.left, rows.start, packed, terms) };
         terms.iter_mut().for_each(|term| *term = p.terms.of_row(*term));
     }

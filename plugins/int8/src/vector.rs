@@ -33,7 +33,7 @@ pub unsafe trait Vector: Copy {
     /// The sum of all lanes.
     #[inline(always)]
     unsafe fn total(self) -> i32 {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller knows that the CPU has the instructions of the set; these functions use no memory.
         unsafe {
             let zero = Self::splat(0);
             Self::totals([self, zero, zero, zero])[0]

@@ -26,14 +26,15 @@ macro_rules! dot {
 
             #[inline(always)]
             unsafe fn right(from: *const u8) -> Self::Right {
-                // SAFETY: the caller's promise.
+                // SAFETY: the caller knows that a group for each lane can be read here, and that the CPU has the
+                // instruction.
                 unsafe { [vld1q_s8(from.cast()), vld1q_s8(from.add(16).cast())] }
             }
 
             #[inline(always)]
             unsafe fn dot(sums: I32x8, left: *const u8, right: Self::Right) -> I32x8 {
                 let I32x8([a, b]) = sums;
-                // SAFETY: the caller's promise.
+                // SAFETY: the caller knows that `left` holds a group, and that the CPU has the instructions.
                 unsafe {
                     let left = vreinterpretq_s8_s32(vdupq_n_s32(left.cast::<i32>().read_unaligned()));
                     I32x8([$add(a, left, right[0]), $add(b, left, right[1])])
@@ -47,7 +48,8 @@ macro_rules! dot {
                 right: Self::Right,
             ) -> I32x8 {
                 let I32x8([a, b]) = sums;
-                // SAFETY: the caller's promise.
+                // SAFETY: the caller knows that `bytes` holds a byte for each lane, and that the CPU has the
+                // instructions.
                 unsafe {
                     let values = widen::<SIGNED>(bytes);
                     let words = right.map(|words| vmovn_s32(vreinterpretq_s32_s8(words)));
@@ -58,7 +60,8 @@ macro_rules! dot {
 
             #[inline(always)]
             unsafe fn pack_line(from: *const u8, flip: u8, to: *mut u8, sums: I32x8) -> I32x8 {
-                // SAFETY: the caller's promise.
+                // SAFETY: the caller knows that `from` holds a line, that `to` has room for one, and that the CPU has
+                // the instructions.
                 unsafe { pack_line(from, flip, to, sums) }
             }
         }
@@ -81,7 +84,7 @@ dot! {
 /// The CPU has it.
 #[inline(always)]
 unsafe fn sdot(mut sums: int32x4_t, left: int8x16_t, right: int8x16_t) -> int32x4_t {
-    // SAFETY: the caller's promise; it reads and writes these registers alone.
+    // SAFETY: the caller knows that the CPU has the instruction; it reads and writes these registers alone.
     unsafe {
         asm!(
             "sdot {sums:v}.4s, {right:v}.16b, {left:v}.16b",
@@ -114,7 +117,7 @@ unsafe fn dot(sums: int32x4_t, left: int8x16_t, right: int8x16_t) -> int32x4_t {
 /// There are eight.
 #[inline(always)]
 unsafe fn widen<const SIGNED: bool>(bytes: *const u8) -> int16x8_t {
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller knows that there are eight bytes; every AArch64 has the instructions.
     unsafe {
         match SIGNED {
             true => vmovl_s8(vld1_s8(bytes.cast())),
@@ -131,7 +134,8 @@ unsafe fn widen<const SIGNED: bool>(bytes: *const u8) -> int16x8_t {
 unsafe fn pack_line(from: *const u8, flip: u8, to: *mut u8, sums: I32x8) -> I32x8 {
     let mut sums = sums.0;
     for at in (0..LINE).step_by(16) {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller knows that `from` holds a line, and that `to` has room for one; every AArch64 has the
+        // instructions.
         unsafe {
             let x = veorq_u8(vld1q_u8(from.add(at)), vdupq_n_u8(flip));
             vst1q_u8(to.add(at), x);

@@ -152,13 +152,13 @@ unsafe impl Dot for Portable {
 
     #[inline(always)]
     unsafe fn right(from: *const u8) -> Self::Right {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller knows that a group for each lane can be read here.
         unsafe { from.cast::<Self::Right>().read_unaligned() }
     }
 
     #[inline(always)]
     unsafe fn dot(mut sums: Plain, left: *const u8, right: Self::Right) -> Plain {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller knows that `left` holds a group.
         let left = unsafe { left.cast::<[u8; GROUP]>().read_unaligned() };
         for (sum, right) in sums.0.iter_mut().zip(right) {
             for (left, right) in left.into_iter().zip(right) {
@@ -175,7 +175,7 @@ unsafe impl Dot for Portable {
         bytes: *const u8,
         right: Self::Right,
     ) -> Plain {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller knows that `bytes` holds a byte for each lane.
         let bytes = unsafe { bytes.cast::<[u8; LANES]>().read_unaligned() };
         for ((sum, byte), [low, high, ..]) in sums.0.iter_mut().zip(bytes).zip(right) {
             let value = if SIGNED { byte.cast_signed().into() } else { i32::from(byte) };
@@ -186,7 +186,7 @@ unsafe impl Dot for Portable {
 
     #[inline(always)]
     unsafe fn pack_line(from: *const u8, flip: u8, to: *mut u8, mut sums: Plain) -> Plain {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller knows that `from` holds a line, and that `to` has room for one.
         let values = unsafe { from.cast::<[u8; LINE]>().read_unaligned() }.map(|x| x ^ flip);
         // SAFETY: as above.
         unsafe { to.cast::<[u8; LINE]>().write_unaligned(values) };

@@ -31,13 +31,14 @@ macro_rules! dot {
 
             #[inline(always)]
             unsafe fn right(from: *const u8) -> $right {
-                // SAFETY: the caller's promise.
+                // SAFETY: the caller knows that a group for each lane can be read here, and that the CPU has the
+                // instruction.
                 unsafe { $load(from.cast()) }
             }
 
             #[inline(always)]
             unsafe fn dot(sums: $sums, left: *const u8, right: $right) -> $sums {
-                // SAFETY: the caller's promise.
+                // SAFETY: the caller knows that `left` holds a group, and that the CPU has the instructions.
                 unsafe {
                     let left = $spread(left.cast::<i32>().read_unaligned());
                     $sums($dot(sums.0, left, right))
@@ -46,7 +47,8 @@ macro_rules! dot {
 
             #[inline(always)]
             unsafe fn multiply<const SIGNED: bool>(sums: $sums, bytes: *const u8, right: $right) -> $sums {
-                // SAFETY: the caller's promise.
+                // SAFETY: the caller knows that `bytes` holds a byte for each lane, and that the CPU has the
+                // instructions.
                 unsafe {
                     let bytes = $load_bytes(bytes.cast());
                     let values = if SIGNED { $signed(bytes) } else { $unsigned(bytes) };
@@ -56,7 +58,8 @@ macro_rules! dot {
 
             #[inline(always)]
             unsafe fn pack_line(from: *const u8, flip: u8, to: *mut u8, sums: $sums) -> $sums {
-                // SAFETY: the caller's promise.
+                // SAFETY: the caller knows that `from` holds the values of a line, that `to` has room for the line, and
+                // that the CPU has the instructions.
                 $sums(unsafe { $pack_line(from, flip.cast_signed(), to, sums.0) })
             }
 
@@ -121,7 +124,8 @@ fn add_products(mut sums: __m256i, left: __m256i, right: __m256i) -> __m256i {
 /// Half a line of bytes becomes words. `vpsadbw` sums eight bytes.
 #[inline(always)]
 unsafe fn words_256(from: *const u8, flip: i8, to: *mut u8, sums: __m256i) -> __m256i {
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller knows that `from` holds half a line, that `to` has room for a line, and that the CPU has the
+    // instructions.
     unsafe {
         let x = _mm256_xor_si256(_mm256_loadu_si256(from.cast()), _mm256_set1_epi8(flip));
         let halves = [_mm256_castsi256_si128(x), _mm256_extracti128_si256::<1>(x)];
@@ -135,7 +139,8 @@ unsafe fn words_256(from: *const u8, flip: i8, to: *mut u8, sums: __m256i) -> __
 /// A line in two halves.
 #[inline(always)]
 unsafe fn bytes_256(from: *const u8, flip: i8, to: *mut u8, mut sums: __m256i) -> __m256i {
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller knows that `from` holds a line, that `to` has room for one, and that the CPU has the
+    // instructions.
     unsafe {
         for at in 0..2 {
             let x = _mm256_loadu_si256(from.cast::<__m256i>().add(at));
@@ -150,7 +155,8 @@ unsafe fn bytes_256(from: *const u8, flip: i8, to: *mut u8, mut sums: __m256i) -
 /// A line. Here the dot product with ones is one instruction less than `vpsadbw` and an addition.
 #[inline(always)]
 unsafe fn bytes_512(from: *const u8, flip: i8, to: *mut u8, sums: __m512i) -> __m512i {
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller knows that `from` holds a line, that `to` has room for one, and that the CPU has the
+    // instructions.
     unsafe {
         let x = _mm512_xor_si512(_mm512_loadu_si512(from.cast()), _mm512_set1_epi8(flip));
         _mm512_storeu_si512(to.cast(), x);

@@ -166,7 +166,7 @@ impl<'a, T> Parts<'a, T> {
     #[expect(clippy::mut_from_ref, reason = "the parts are disjoint by the caller's promise")]
     pub unsafe fn part(&self, range: Range<usize>) -> &mut [T] {
         assert!(range.start <= range.end && range.end <= self.len);
-        // SAFETY: inside the slice; the caller's promise.
+        // SAFETY: the range is inside the slice; the caller knows that no other part in use overlaps it.
         unsafe { slice::from_raw_parts_mut(self.first.add(range.start), range.len()) }
     }
 

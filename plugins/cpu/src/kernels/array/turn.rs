@@ -127,7 +127,8 @@ impl<W: Word> Turned<'_, W> {
     /// There are as many.
     #[inline(always)]
     unsafe fn at(&mut self, column: usize, row: usize) -> *mut W {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller knows that there are as many columns and rows; the element is in the memory that `new` was
+        // given.
         unsafe { self.first.add(column * self.stride + row) }
     }
 }
@@ -205,7 +206,7 @@ mod x86 {
     /// They are there.
     #[inline(always)]
     pub unsafe fn turn_four(x: *const i32, stride: usize, y: *mut i32, y_stride: usize) {
-        // SAFETY: the caller's promise; every x86-64 CPU has the instructions.
+        // SAFETY: the caller knows that the rows are there, on both sides; every x86-64 CPU has the instructions.
         unsafe {
             let row = |k: usize| _mm_loadu_si128(x.add(k * stride).cast::<__m128i>());
             let [a, b, c, d] = [row(0), row(1), row(2), row(3)];
@@ -225,7 +226,7 @@ mod x86 {
     /// They are there, and the CPU has AVX2.
     #[inline(always)]
     pub unsafe fn turn_eight(x: *const i32, stride: usize, y: *mut i32, y_stride: usize) {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller knows that the rows are there, on both sides, and that the CPU has AVX2.
         unsafe {
             let at = |k: usize| x.add(k * stride).cast::<__m128i>();
             let rows = |k: usize| _mm256_loadu2_m128i(at(k + 4), at(k));

@@ -59,7 +59,8 @@ unsafe fn columns<I: Isa, T: Factor, const J: usize>(
     j: usize,
 ) {
     let mut i = 0;
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller knows that the operands and the target are in memory, with all of columns `j..j + J`; rows are
+    // below `c.rows`.
     unsafe {
         while J <= 16 && i + ROWS <= c.rows {
             tile::<I, T, ROWS, J>(a, b, c, i, j);

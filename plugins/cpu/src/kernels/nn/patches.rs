@@ -100,7 +100,7 @@ impl Sizes {
             DataFormat::Nchw => [1, self.pixels],
         };
         let offset = first * strides[0] + group * self.group_outputs * strides[1];
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller knows that these outputs of the image are there, and that nobody else uses them.
         unsafe { Target::new(image.wrapping_add(offset), count, self.group_outputs, strides) }
     }
 

@@ -101,7 +101,7 @@ pub unsafe fn run<C: Compiled>(strip: &Strip<'_, Scalar<C>>) {
     macro_rules! by_rows {
         ($($rows:literal)*) => {
             match strip.rows {
-                // SAFETY: the caller's promise.
+                // SAFETY: the caller knows what `strip` asks for; the strip has this number of rows.
                 $($rows if $rows <= C::ROWS => unsafe { C::strip::<$rows>(strip) },)*
                 rows => unreachable!("a tile of {rows} rows"),
             }
@@ -121,7 +121,8 @@ pub unsafe fn strip<C: Compiled, const R: usize, const V: usize>(strip: &Strip<'
     for panel in strip.panels.clone() {
         let (right, step) = strip.right.panel(panel, strip.depths.start);
         let columns = strip.right.columns_of(panel);
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller knows that the pointers hold what `Strip` says, that nobody else uses these sums, and that
+        // the CPU has the instructions.
         unsafe {
             let first = panel * V * lanes;
             let to = strip.to.add(first);
@@ -170,7 +171,8 @@ impl<S: Copy + 'static> Tile<'_, S> {
     /// As [`strip`].
     #[inline(always)]
     unsafe fn run<T: Vector<Scalar = S>, const R: usize, const V: usize>(&self) {
-        // SAFETY: the caller's promise; memory that is asked for need not exist.
+        // SAFETY: the caller knows of the strip what `strip` asks for, and that it has `R` rows and this tile `V`
+        // vectors; memory that is asked for need not exist.
         unsafe {
             for at in 0..R * V {
                 let (row, column) = (at / V * self.strip.to_step, at % V * T::LANES);
@@ -199,7 +201,8 @@ impl<S: Copy + 'static> Tile<'_, S> {
         let (mut rest, mut piece) = (self.strip.depths.len(), first);
         let mut left = Rows::new(self.strip.left, self.strip.row_step);
         let (mut right, mut later) = (self.right, self.later.0);
-        // SAFETY: the caller's promise: factors of the strip.
+        // SAFETY: the caller knows that the CPU has the instructions, and that rows and columns have a factor for each
+        // of the strip's depths.
         unsafe {
             let mut sums = [[T::zero(); V]; R];
             while rest > 0 {
@@ -244,7 +247,8 @@ impl<S: Copy + 'static> Tile<'_, S> {
         right: *const S,
         sums: &mut Sums<T, R, V>,
     ) {
-        // SAFETY: the caller's promise; memory that is asked for need not exist.
+        // SAFETY: the caller knows that the rows' and the columns' factors are there, and that the CPU has the
+        // instructions; memory that is asked for need not exist.
         unsafe {
             let mut columns = [T::zero(); V];
             for (v, column) in columns.iter_mut().enumerate() {
@@ -315,7 +319,8 @@ impl<S: Copy + 'static> Tile<'_, S> {
     #[inline(always)]
     unsafe fn load<T: Vector<Scalar = S>, const V: usize>(&self, row: *const S, v: usize) -> T {
         let count = self.columns - v * T::LANES;
-        // SAFETY: the caller's promise: the row has as many numbers as the tile has columns.
+        // SAFETY: the caller knows that the row has as many numbers as the tile has columns, and that the CPU has the
+        // instructions.
         unsafe {
             let from = row.add(v * T::LANES);
             if v + 1 < V || count >= T::LANES { T::load(from) } else { T::load_part(from, count) }
@@ -331,7 +336,8 @@ impl<S: Copy + 'static> Tile<'_, S> {
     ) {
         for (row, sums) in sums.iter_mut().enumerate() {
             for (v, sum) in sums.iter_mut().enumerate() {
-                // SAFETY: the caller's promise.
+                // SAFETY: the caller knows that there are numbers for all rows and columns of the tile, and that the
+                // CPU has the instructions.
                 *sum =
                     unsafe { sum.plus(self.load::<T, V>(from.add(row * self.strip.to_step), v)) };
             }
@@ -345,7 +351,8 @@ impl<S: Copy + 'static> Tile<'_, S> {
         finish: &Finish<'_, S>,
         sums: &mut Sums<T, R, V>,
     ) {
-        // SAFETY: the caller's promise: there is something for each column, and for each result.
+        // SAFETY: the caller knows that there is something for each column, and for each result, and that the CPU has
+        // the instructions.
         unsafe {
             if let Some(bias) = finish.bias {
                 for v in 0..V {
@@ -390,7 +397,8 @@ impl<S: Copy + 'static> Tile<'_, S> {
         for (row, sums) in sums.iter().enumerate() {
             for (v, &sum) in sums.iter().enumerate() {
                 let count = self.columns - v * T::LANES;
-                // SAFETY: the caller's promise.
+                // SAFETY: the caller knows that the results of the tile's rows and columns may be written, that nobody
+                // else uses them, and that the CPU has the instructions.
                 unsafe {
                     let to = self.to.add(row * self.strip.to_step + v * T::LANES);
                     if v + 1 < V || count >= T::LANES {

@@ -171,7 +171,8 @@ impl<'a, S: Factor> Product<'a, S> {
             let mut chunk = strips.start..strips.start;
             while chunk.end < strips.end {
                 chunk = chunk.end..(chunk.end + self.chunk).min(strips.end);
-                // SAFETY: the caller's promise.
+                // SAFETY: the caller knows that nobody else computes any of these results; strips, panels and the CPU's
+                // level have been checked.
                 unsafe { self.chunk_of_rows(chunk.clone(), panels.clone(), packed) };
             }
         });
@@ -191,7 +192,8 @@ impl<'a, S: Factor> Product<'a, S> {
             let mut few = panels.start..panels.start;
             while few.end < panels.end {
                 few = few.end..(few.end + self.panels).min(panels.end);
-                // SAFETY: the caller's promise; these are factors of these rows.
+                // SAFETY: the caller knows that nobody else computes any of these results; `left` has the factors of
+                // these rows.
                 unsafe { self.panels_of_chunk(strips.clone(), &depths, &few, left) };
             }
             if depths.end == self.left.depth() {
@@ -287,7 +289,7 @@ impl<'a, S: Factor> Product<'a, S> {
     unsafe fn follow(&self, after: &After<'_, S>, rows: Range<usize>, panels: &Range<usize>) {
         let (width, step) = (self.right.isa().columns, self.to.strides[0]);
         let columns = panels.start * width..(panels.end * width).min(self.to.cols);
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller knows that these results are there, and that nobody else uses them.
         let part = |first: usize, len: usize| unsafe {
             std::slice::from_raw_parts_mut(self.to.data.wrapping_add(first), len)
         };

@@ -69,7 +69,8 @@ impl<S: 'static> Isa<S> {
     /// As [`accumulate::strip`].
     #[inline(always)]
     pub unsafe fn run(&self, strip: &Strip<'_, S>) {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller knows what `accumulate::strip` asks for: the strip's pointers hold what it says, nobody
+        // else uses its sums, and the CPU has the instructions.
         unsafe { (self.run)(strip) }
     }
 }
@@ -101,13 +102,15 @@ macro_rules! compiled {
                         <$vector as $crate::kernels::linalg::gemm::vector::Vector>::Scalar,
                     >,
                 ) {
-                    // SAFETY: the caller's promise.
+                    // SAFETY: the caller knows what `accumulate::strip` asks for: the strip's pointers hold what it
+                    // says, nobody else uses its sums, and the CPU has the instructions.
                     unsafe {
                         $crate::kernels::linalg::gemm::accumulate::strip::<$name, ROWS, $vectors>(strip)
                     }
                 }
 
-                // SAFETY: the caller's promise.
+                // SAFETY: the caller knows that the CPU has the features, and the rest that `accumulate::strip` asks
+                // for.
                 unsafe { compiled::<ROWS>(strip) }
             }
         }

@@ -167,7 +167,8 @@ impl<'a> Tile<'a> {
     /// The tile has so many outputs; what it points to is there.
     #[inline(always)]
     unsafe fn outputs<I: Isa, W: Window>(&self, outputs: usize, channels: Range<usize>) {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller knows that the tile has `outputs` outputs, and that what it points to is there; the loop
+        // that calls this is compiled for the instructions of `I`.
         unsafe {
             match outputs {
                 1 => self.vectors::<I, W, 1>(channels),
@@ -189,7 +190,8 @@ impl<'a> Tile<'a> {
     #[inline(always)]
     unsafe fn vectors<I: Isa, W: Window, const N: usize>(&self, channels: Range<usize>) {
         let lanes = I::Floats::LEN;
-        // SAFETY: the caller's promise; the vectors are inside.
+        // SAFETY: the caller knows that the tile has `N` outputs, and that what it points to is there; the loop that
+        // calls this is compiled for the instructions of `I`; the vectors are inside.
         unsafe {
             if self.channels < lanes {
                 return self.vector::<I, W, N, false>(0, self.channels);
@@ -219,7 +221,8 @@ impl<'a> Tile<'a> {
         for _ in 0..self.rows {
             let mut weights = [zero; TAPS];
             for (tap, weight) in weights.iter_mut().enumerate().take(W::TAPS) {
-                // SAFETY: the caller's promise.
+                // SAFETY: the caller knows that each tap has weights of these channels, and that the CPU has the
+                // instructions of `I`.
                 *weight =
                     unsafe { load::<_, FULL>(filter.wrapping_add(tap * self.channels), count) };
             }
@@ -228,7 +231,8 @@ impl<'a> Tile<'a> {
                 ($($at:literal)*) => {$(
                     let ends = $at < W::OUTSIDE || $at + W::OUTSIDE >= W::pixels(N);
                     if $at < W::pixels(N) && (!ends || self.inside >> $at & 1 == 1) {
-                        // SAFETY: the caller's promise; a pixel that is not at an end is inside.
+                        // SAFETY: the caller knows that the pixels of this row are there with these channels, and that
+                        // the CPU has the instructions; a pixel that is not at an end is inside.
                         let x = unsafe { load::<_, FULL>(image.wrapping_add($at * self.channels), count) };
                         add::<I, W, N>(x, $at, &weights, &mut sums);
                     }
@@ -238,7 +242,8 @@ impl<'a> Tile<'a> {
             image = image.wrapping_add(self.line);
             filter = filter.wrapping_add(W::TAPS * self.channels);
         }
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller knows that the tile has these outputs and channels, and that the CPU has the instructions
+        // of `I`.
         unsafe { self.finish::<I, N, FULL>(sums, channel, count) };
     }
 
@@ -278,7 +283,8 @@ impl<'a> Tile<'a> {
         }
         for (n, sum) in sums.iter().enumerate() {
             let to = self.output.wrapping_add(n * self.channels + channel);
-            // SAFETY: the caller's promise.
+            // SAFETY: the caller knows that these channels of each output may be written; `sum` shows that the CPU has
+            // the instructions.
             unsafe {
                 if FULL {
                     sum.store(to);
@@ -311,6 +317,6 @@ fn add<I: Isa, W: Window, const N: usize>(
 /// There are `count` floats to read; as many as a vector has, where it is full.
 #[inline(always)]
 unsafe fn load<V: Vector, const FULL: bool>(from: *const f32, count: usize) -> V {
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller knows that the floats are there; it runs where the CPU has the instructions of `V`.
     unsafe { if FULL { V::load(from) } else { V::load_part(from, count) } }
 }

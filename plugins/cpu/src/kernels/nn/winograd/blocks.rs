@@ -120,7 +120,8 @@ impl Memory<'_> {
     unsafe fn vectors(&self, side: usize, tile: usize, channels: usize) -> Vectors {
         let begin = if side == INPUTS { self.input(0) } else { self.product(0) };
         let first = self.all.as_mut_ptr().wrapping_add(begin + tile * self.rows[side]);
-        // SAFETY: the caller's promise; each point has a place.
+        // SAFETY: the caller knows that the tile is of the block, and that nobody else uses its vectors; each point has
+        // a place.
         unsafe { Vectors::new(first, self.place, channels) }
     }
 }

@@ -113,7 +113,7 @@ impl<'a> Factors<'a> {
         let len = packed_len(self.isa, self.size).expect("they are in memory");
         let right = Right::packed(self.isa, self.size, &self.data[point * len..][..len]);
         let product = Product::new(tiles, right, target, Ending::NONE);
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller knows that nobody else uses the target, so that nobody else computes any of it.
         unsafe { product.run(0..product.strips(), 0..product.panels()) }
     }
 }

@@ -80,7 +80,8 @@ macro_rules! each_point {
 /// There are `count` floats to read; as many as a vector has, where it is full. This CPU has the vector's instructions.
 #[inline(always)]
 unsafe fn load<V: Vector, const FULL: bool>(from: *const f32, count: usize) -> V {
-    // SAFETY: the caller's promise; what is copied has room for every vector.
+    // SAFETY: the caller knows that the floats are there, and that the CPU has the instructions; `some` has room for
+    // every vector.
     unsafe {
         if FULL {
             return V::load(from);
@@ -95,7 +96,8 @@ unsafe fn load<V: Vector, const FULL: bool>(from: *const f32, count: usize) -> V
 /// As [`load`], of floats to write.
 #[inline(always)]
 unsafe fn store<V: Vector, const FULL: bool>(vector: V, to: *mut f32, count: usize) {
-    // SAFETY: the caller's promise; what is copied has room for every vector.
+    // SAFETY: the caller knows that the floats may be written; `vector` shows that the CPU has the instructions; `some`
+    // has room for every vector.
     unsafe {
         if FULL {
             return vector.store(to);
@@ -153,7 +155,8 @@ unsafe fn read_vector<I: Isa, T: Transform, const FULL: bool>(
         let v = T::inputs(each_point!(i => rows[i][j]));
         for (i, v) in v.iter().enumerate().take(T::POINTS) {
             let at = (i * T::POINTS + j) * to.stride + channel;
-            // SAFETY: the caller's promise.
+            // SAFETY: the caller knows that there are `count` channels; they may be written at each point, as whoever
+            // made `to` promised.
             unsafe { store::<I::Floats, FULL>(*v, to.first.add(at), count) };
         }
     }
@@ -199,7 +202,8 @@ unsafe fn write_vector<I: Isa, T: Transform, const FULL: bool>(
         let m = each_point!(j => {
             if i < T::POINTS && j < T::POINTS {
                 let at = (i * T::POINTS + j) * from.stride + channel;
-                // SAFETY: the caller's promise.
+                // SAFETY: the caller knows that there are `count` channels, and that the CPU has the instructions; they
+                // may be read at each point, as whoever made `from` promised.
                 unsafe { load::<I::Floats, FULL>(from.first.add(at), count) }
             } else {
                 // SAFETY: the caller knows that the CPU has the instructions.
@@ -216,7 +220,8 @@ unsafe fn write_vector<I: Isa, T: Transform, const FULL: bool>(
         for (i, y) in y.iter().enumerate().take(T::OUTPUTS.min(to.sizes[0])) {
             zeros = y.times_plus(0.0, zeros);
             let at = i * to.strides[0] + j * to.strides[1] + channel;
-            // SAFETY: the caller's promise.
+            // SAFETY: the caller knows that there are `count` channels; they may be written of each output, as whoever
+            // made `to` promised.
             unsafe { store::<I::Floats, FULL>(*y, to.first.add(at), count) };
         }
     }

@@ -19,7 +19,8 @@ macro_rules! vector {
 
             #[inline(always)]
             unsafe fn zero() -> Self {
-                // SAFETY: the caller's promise, here and below.
+                // SAFETY: every CPU of the target has the instruction; the caller knows, here and below, that pointers
+                // are readable or writable for what they are said to hold.
                 unsafe { $name($spread(0.0)) }
             }
             #[inline(always)]

@@ -18,7 +18,8 @@ unsafe impl<S: Compute, const N: usize> Vector for Lanes<S, N> {
     }
     #[inline(always)]
     unsafe fn spread(from: *const S) -> Self {
-        // SAFETY: the caller's promise, here and below.
+        // SAFETY: the caller knows, here and below, that pointers are readable or writable for what they are said to
+        // hold.
         Lanes([unsafe { *from }; N])
     }
     #[inline(always)]

@@ -50,7 +50,8 @@ macro_rules! vector {
 
             #[inline(always)]
             unsafe fn zero() -> Self {
-                // SAFETY: the caller's promise, here and below.
+                // SAFETY: the caller knows, here and below, that the CPU has the instruction, and that pointers are
+                // readable or writable for what they are said to hold.
                 unsafe { $name($zero()) }
             }
             #[inline(always)]

@@ -248,7 +248,7 @@ unsafe fn transfer(from: End, to: End, bytes: usize) -> Result<(), KernelError> 
     }
     match (from, to) {
         (End::Host(from), End::Device(memory, to)) => {
-            // SAFETY: the caller's promise.
+            // SAFETY: the caller knows that the address is valid for `bytes` bytes until the copy is done.
             memory.write(to, unsafe { std::slice::from_raw_parts(from.0, bytes) })
         }
         (End::Device(memory, from), End::Host(to)) => {

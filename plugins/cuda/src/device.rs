@@ -203,7 +203,8 @@ impl DeviceKind for Cuda {
         };
         let bytes = usize::try_from(bytes)
             .map_err(|_| KernelError::invalid_argument("a copy of more than there is memory"))?;
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller knows that both places are valid for `bytes` bytes, without overlap, until the copy is
+        // done.
         unsafe { copy::copy(&self.context, &self.pinned, from, to, bytes, stream) }
     }
 

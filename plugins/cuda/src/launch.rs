@@ -203,7 +203,8 @@ impl<'a> Launch<'a> {
         grid: Grid,
         arguments: A,
     ) -> Result<(), KernelError> {
-        // SAFETY: the caller's promise; the host keeps operands until what is enqueued is done.
+        // SAFETY: the caller knows that the addresses come from this call, and that the entry stays within them; the
+        // host keeps operands until what is enqueued is done.
         unsafe { entry.launch(self.stream, grid, arguments) }
     }
 }

@@ -250,7 +250,8 @@ impl<A: Arguments> Entry<A> {
         }
         arguments.with_pointers(|pointers| {
             let pointers = pointers.as_mut_ptr();
-            // SAFETY: the caller's promise, and as many pointers to parameters as the entry has.
+            // SAFETY: the caller knows that the addresses are of this device, and valid until the launch is done for
+            // all that the entry uses; there are as many pointers to parameters as it has.
             unsafe {
                 match self.module.overlaps {
                     true => self.launch_overlapping(stream, grid, pointers),

@@ -58,7 +58,7 @@ functions! {
 /// # Safety
 /// The function of this name, if there is one, is an `F`.
 unsafe fn symbol<F: Copy>(library: &libloading::Library, name: &str) -> Result<F, String> {
-    // SAFETY: the caller's promise; the library stays open.
+    // SAFETY: the caller knows that the function of this name, if there is one, is an `F`; the library stays open.
     let found = unsafe { library.get::<F>(name.as_bytes()) };
     found
         .map(|found| *found)

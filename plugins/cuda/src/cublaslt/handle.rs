@@ -217,7 +217,8 @@ impl Handle {
             at,
             workspace: if bytes == 0 { 0 } else { scratch(bytes)? },
         };
-        // SAFETY: the caller's promise; there is as much memory as is asked for.
+        // SAFETY: the caller knows that the addresses are of this device, and as the problem says, until the products
+        // are done; there is as much memory as is asked for.
         match unsafe { self.solve(problem, &product, searches) } {
             // What was ranked does not run after all.
             Err(error) if error.code == Code::UNIMPLEMENTED => {
@@ -241,7 +242,8 @@ impl Handle {
         let algorithms = &product.plan.algorithms;
         let mut chosen = algorithms[0];
         if searches {
-            // SAFETY: the caller's promise.
+            // SAFETY: the caller knows that the addresses are as the problem says, and that the workspace is enough for
+            // any algorithm.
             let run = |at: usize| unsafe { self.enqueue(product, &algorithms[at]) };
             chosen = algorithms
                 [search::fastest(product.stream.context(), product.stream, algorithms.len(), run)?];
@@ -249,7 +251,8 @@ impl Handle {
             let plan = Plan { layouts: layouts(problem)?, algorithms: vec![chosen] };
             self.keep(problem, Some(Arc::new(plan)));
         }
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller knows that the addresses are as the problem says, and that the workspace is enough for
+        // this algorithm.
         unsafe { self.enqueue(product, &chosen) }
     }
 

@@ -123,7 +123,7 @@ unsafe fn symbol<'a, F>(
     library: &'a libloading::Library,
     name: &str,
 ) -> Result<libloading::Symbol<'a, F>, String> {
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller knows that the function of this name, if there is one, is an `F`.
     unsafe { library.get(name.as_bytes()) }.map_err(|_| format!("libcudnn.so has no {name}"))
 }
 

@@ -201,7 +201,8 @@ impl Convolution {
     ) -> Result<(), KernelError> {
         let run = |way: usize| {
             let way = self.ways[way];
-            // SAFETY: the caller's promise.
+            // SAFETY: the caller knows that the addresses are of tensors of the shapes, and of scratch memory for any
+            // of the algorithms.
             handles.with(stream, |handle| unsafe { self.call(handle, way, at) })
         };
         let fastest = search::fastest(context, stream, self.ways.len(), run);
@@ -236,7 +237,8 @@ impl Convolution {
         let Some(&way) = self.ways.get(current).filter(|way| way.workspace <= workspace) else {
             return Ok(false);
         };
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller knows that the addresses are of tensors of the shapes, and of as much scratch memory as it
+        // says; that is enough for this algorithm.
         let done = handles.with(stream, |handle| unsafe { self.call(handle, way, at) });
         match done {
             Err(error) if error.code == Code::UNIMPLEMENTED => {
@@ -262,7 +264,8 @@ impl Convolution {
         way: Way,
         at: Addresses,
     ) -> Result<(), KernelError> {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller knows that the addresses are of tensors of the shapes, and of as much scratch memory as
+        // `way` wants.
         unsafe {
             match self.ending.is_none() {
                 true => self.plain(handle, way, at),
@@ -279,7 +282,8 @@ impl Convolution {
         way: Way,
         at: Addresses,
     ) -> Result<(), KernelError> {
-        // SAFETY: a handle that is there, filled descriptors; factors of the type that these have; the caller's promise.
+        // SAFETY: the handle is there, the descriptors are filled, and the factors have their type; the caller knows
+        // that the addresses are of such tensors, and of as much scratch memory as `way` wants.
         let result = unsafe {
             (self.api.cudnnConvolutionForward)(
                 handle,

@@ -66,7 +66,8 @@ pub(super) unsafe fn copy(
         return if context.is_lost() { Err(context.loss()) } else { Ok(()) };
     }
     let raw = stream.map_or(context.own_stream(), Stream::raw);
-    // SAFETY: the caller's promise in each case.
+    // SAFETY: the caller knows that both ends are valid for `bytes` bytes until the copy is done, which is what
+    // each case asks for.
     unsafe {
         match (from, to, stream) {
             (End::Host(from), End::Device(_, to), Some(stream))
@@ -101,7 +102,7 @@ unsafe fn into_device(
     bytes: usize,
     stream: CUstream,
 ) -> Result<(), KernelError> {
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller knows that both addresses are valid for `bytes` bytes until the copy is done.
     let copy = || unsafe { sys::cuMemcpyHtoDAsync_v2(to, from, bytes, stream) };
     context.call("cuMemcpyHtoDAsync", copy)
 }
@@ -113,7 +114,7 @@ unsafe fn out_of_device(
     bytes: usize,
     stream: CUstream,
 ) -> Result<(), KernelError> {
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller knows that both addresses are valid for `bytes` bytes until the copy is done.
     let copy = || unsafe { sys::cuMemcpyDtoHAsync_v2(to, from, bytes, stream) };
     context.call("cuMemcpyDtoHAsync", copy)
 }
@@ -126,7 +127,7 @@ unsafe fn between(
     stream: CUstream,
 ) -> Result<(), KernelError> {
     if Arc::ptr_eq(source, destination) {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller knows that both addresses are valid for `bytes` bytes until the copy is done.
         let copy = || unsafe { sys::cuMemcpyDtoDAsync_v2(to, from, bytes, stream) };
         return context.call("cuMemcpyDtoDAsync", copy);
     }
@@ -135,7 +136,8 @@ unsafe fn between(
         return Err(other.loss());
     }
     peer::connect(source, destination)?;
-    // SAFETY: the caller's promise; both contexts are open.
+    // SAFETY: the caller knows that both addresses are valid for `bytes` bytes until the copy is done; both contexts
+    // are open.
     let copy = || unsafe {
         sys::cuMemcpyPeerAsync(to, destination.raw(), from, source.raw(), bytes, stream)
     };
@@ -152,7 +154,8 @@ unsafe fn stage_in(
 ) -> Result<(), KernelError> {
     stream.refuse_recording("a copy of ordinary host memory")?;
     let stage = pinned.allocate(bytes as u64, 1)?;
-    // SAFETY: the stage has so many bytes and belongs to this copy; the caller's promise for the source.
+    // SAFETY: the stage has `bytes` bytes and belongs to this copy; the caller knows that the source and the
+    // destination are valid for them.
     let enqueued = unsafe {
         std::ptr::copy_nonoverlapping(from.cast::<u8>(), stage.as_ptr().cast(), bytes);
         into_device(context, stage.as_ptr(), to, bytes, stream.raw())
@@ -176,7 +179,8 @@ unsafe fn stage_out(
 ) -> Result<(), KernelError> {
     stream.refuse_recording("a copy of ordinary host memory")?;
     let stage = pinned.allocate(bytes as u64, 1)?;
-    // SAFETY: the stage has so many bytes and belongs to this copy; the caller's promise for the source.
+    // SAFETY: the stage has `bytes` bytes and belongs to this copy; the caller knows that the source is valid for them
+    // until the copy is done.
     let enqueued = unsafe { out_of_device(context, from, stage.as_ptr(), bytes, stream.raw()) };
     if enqueued.is_err() {
         pinned.give_back(stage, bytes as u64);

@@ -146,7 +146,8 @@ impl<S: Copy, L: Copy> Picker<S, L> {
         let inner = inner * size / bytes;
         let grid = Grid::stride(to, launch.facts());
         let addresses = (y.address, x.address, indices.address);
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller knows that the geometries are of this kernel's type and of these operands; the addresses
+        // are theirs.
         unsafe {
             if is_short(to.max(from)) {
                 let entry = self.entries.short().of(bytes);

@@ -116,7 +116,8 @@ impl Pieces {
         for parts in parts.chunks(MANY) {
             let grid = grid(launch, parts, bytes / size);
             let (address, row) = (whole.address, row * size / bytes);
-            // SAFETY: the caller's promise; a grid row for each part.
+            // SAFETY: the caller knows that each part is whole pieces, as many as the whole has rows, and within the
+            // rows; there is a grid row for each part.
             unsafe {
                 if few {
                     launch.run(

@@ -25,7 +25,8 @@ unsafe fn write(
 ) -> Result<(), KernelError> {
     let launch = Launch::new(c)?;
     let (x, y) = (launch.input(0)?, launch.output(0, output)?);
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller knows that the steps stay within input 0, and that there are as many as the output has
+    // elements.
     unsafe { reader.read(&launch, (&y, &x), &Box { walk, base: 0 }) }
 }
 

@@ -26,7 +26,7 @@ unsafe fn write(
 ) -> Result<(), KernelError> {
     let launch = Launch::new(c)?;
     let (x, y) = (launch.input(0)?, launch.output(0, output)?);
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller knows that the box is within input 0, and that it has as many elements as the output.
     unsafe { reader.read(&launch, (&y, &x), wanted) }
 }
 

@@ -109,7 +109,7 @@ impl Reader {
                 self.words(launch, (&behind(y, bulk as u64, size), x), &run(bulk, rest), size)
             };
         }
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller knows that the box stays within `x`, and that `y` has as many elements.
         unsafe { self.words(launch, (y, x), wanted, size) }
     }
 
@@ -127,11 +127,12 @@ impl Reader {
         let walk = wanted.walk.in_words((bytes / size) as i64);
         let addresses = (y.address, x.address.wrapping_add_signed(wanted.base * size as i64));
         if is_short(y.elements.max(x.elements) * size / bytes) {
-            // SAFETY: the caller's promise.
+            // SAFETY: the caller knows that the box stays within `x`, and that `y` has as many elements; the words are
+            // of this box.
             unsafe { run(launch, self.0.short(), addresses, &walk, bytes) }
         } else {
             let long = self.0.long(|| Entries::new(launch.device()))?;
-            // SAFETY: the caller's promise.
+            // SAFETY: as above.
             unsafe { run(launch, long, addresses, &walk, bytes) }
         }
     }
@@ -155,6 +156,7 @@ unsafe fn run<I: Index>(
         (entries.words.of(bytes), words, walk.strided::<I>()?)
     };
     let grid = Grid::stride(count, launch.facts());
-    // SAFETY: the caller's promise; counts and box are of the same words.
+    // SAFETY: the caller knows that these are an output and an input that holds the box; counts and box are of the same
+    // words.
     unsafe { launch.run(entry, grid, (y, x, I::of(count), strided, step)) }
 }

@@ -97,7 +97,7 @@ impl<A: Arguments, const N: usize> ByWord<A, N> {
         let entries: Result<Vec<_>, KernelError> = SIZES
             .iter()
             .take(N)
-            // SAFETY: the caller's promise.
+            // SAFETY: the caller knows that the parameters of each entry are the parts of `A`.
             .map(|size| unsafe { module.entry(&format!("{stem}_{size}")) })
             .collect();
         let missing = |_| KernelError::internal(format!("{stem} has fewer than {N} entries"));

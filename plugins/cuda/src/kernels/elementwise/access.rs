@@ -145,7 +145,7 @@ impl<A: Arguments> Entries<A> {
         }
         if access != (Access { lanes: self.lanes, is_long: false }) {
             let entry = self.load(launch, access)?;
-            // SAFETY: the caller's promise.
+            // SAFETY: the caller knows that the addresses come from this call, and that the entry stays within them.
             return unsafe { launch.run(&entry, grid, arguments) };
         }
         let entry = match self.usual.get() {
@@ -155,7 +155,7 @@ impl<A: Arguments> Entries<A> {
                 self.usual.get_or_init(|| entry)
             }
         };
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller knows that the addresses come from this call, and that the entry stays within them.
         unsafe { launch.run(entry, grid, arguments) }
     }
 }

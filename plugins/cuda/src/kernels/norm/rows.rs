@@ -80,7 +80,7 @@ impl<A: Arguments> RowEntries<A> {
     ) -> Result<RowEntries<A>, KernelError> {
         let both = |kind: &str| -> Result<[Entry<A>; 2], KernelError> {
             let packed = format!("{name}_{kind}_packed");
-            // SAFETY: the caller's promise.
+            // SAFETY: the caller knows that the parameters of each entry are the parts of `A`.
             unsafe { Ok([module.entry(&format!("{name}_{kind}"))?, module.entry(&packed)?]) }
         };
         let (many, threads) = if dtype.size() == Some(8) { (16, 512) } else { (32, 1024) };

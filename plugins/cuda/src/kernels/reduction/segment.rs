@@ -181,8 +181,8 @@ impl SegmentReducer {
         let partial = if bytes > 0 { launch.scratch(bytes)? } else { 0 };
         let (at, facts) = (usize::from(packed), launch.facts());
         let Order { begins, rows, .. } = *order;
-        // SAFETY: the caller's promise; packs are asked for where rows are whole ones and aligned, and the states of
-        // parts or pieces have memory.
+        // SAFETY: the caller knows that the order is of these segments and rows of `x`, and that `y` has a row for each
+        // segment; packs are of whole aligned rows, and the states of parts or pieces have memory.
         unsafe {
             let arguments = (partial, y.address, x.address, begins, rows, layout);
             launch.run(&self.segments[at], layout.grid(launch), arguments)?;

@@ -123,7 +123,10 @@ impl Kernel {
                 attrs,
                 input_types,
                 output_types,
-                input_shapes: slice_of(raw.input_shapes, inputs).iter().map(shape).collect(),
+                input_shapes: slice_of(raw.input_shapes, inputs)
+                    .iter()
+                    .map(|view| shape(view))
+                    .collect(),
                 constants,
                 input_args: args(raw.input_args, raw.input_ranges),
                 output_args: args(raw.output_args, raw.output_ranges),
@@ -201,9 +204,9 @@ fn types(types: &[DType]) -> Result<Vec<u32>, KernelError> {
 }
 
 /// # Safety
-/// Readable dimensions.
-fn shape(view: &ShapeView) -> Option<Vec<i64>> {
-    // SAFETY: the host's own view.
+/// The dimensions are readable.
+unsafe fn shape(view: &ShapeView) -> Option<Vec<i64>> {
+    // SAFETY: the caller knows that the dimensions are readable.
     (view.unknown_rank == 0).then(|| unsafe { view.dims.slice() }.to_vec())
 }
 

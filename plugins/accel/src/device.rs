@@ -249,11 +249,11 @@ unsafe fn transfer(from: End, to: End, bytes: usize) -> Result<(), KernelError> 
     match (from, to) {
         (End::Host(from), End::Device(memory, to)) => {
             // SAFETY: the caller knows that the address is valid for `bytes` bytes until the copy is done.
-            memory.write(to, unsafe { std::slice::from_raw_parts(from.0, bytes) })
+            unsafe { memory.write_from(to, from.0, bytes) }
         }
         (End::Device(memory, from), End::Host(to)) => {
-            // SAFETY: the caller's promise; bytes of host memory are set, if not to anything in particular.
-            memory.read(from, unsafe { std::slice::from_raw_parts_mut(to.0, bytes) })
+            // SAFETY: as above.
+            unsafe { memory.read_to(from, to.0, bytes) }
         }
         (End::Device(source, from), End::Device(destination, to)) => {
             let staged = source.read_elements::<u8>(from, bytes)?;

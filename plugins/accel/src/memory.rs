@@ -143,6 +143,42 @@ impl Memory {
         self.with(handle, from.len(), |bytes| bytes.copy_from_slice(from))
     }
 
+    /// Copies bytes to an address of the host, whose memory nobody need have written before.
+    ///
+    /// # Errors
+    /// As [`Memory::read`].
+    ///
+    /// # Safety
+    /// `to` may be written for `len` bytes, and nobody else uses them meanwhile.
+    pub unsafe fn read_to(
+        &self,
+        handle: Handle,
+        to: *mut u8,
+        len: usize,
+    ) -> Result<(), KernelError> {
+        // SAFETY: both have `len` bytes: the caller knows that of `to`, and `with` checks the block.
+        self.with(handle, len, |bytes| unsafe { to.copy_from_nonoverlapping(bytes.as_ptr(), len) })
+    }
+
+    /// Copies bytes from an address of the host.
+    ///
+    /// # Errors
+    /// As [`Memory::read`].
+    ///
+    /// # Safety
+    /// `from` may be read for `len` bytes, and nobody writes them meanwhile.
+    pub unsafe fn write_from(
+        &self,
+        handle: Handle,
+        from: *const u8,
+        len: usize,
+    ) -> Result<(), KernelError> {
+        // SAFETY: as in `read_to`.
+        self.with(handle, len, |bytes| unsafe {
+            bytes.as_mut_ptr().copy_from_nonoverlapping(from, len);
+        })
+    }
+
     /// Copies elements out.
     ///
     /// # Errors

@@ -276,16 +276,20 @@ unsafe fn list<'a, T>(items: *const T, count: usize) -> &'a [T] {
 /// Copies what a pass wants a node to be.
 ///
 /// # Safety
-/// `new` is null or a node whose lists and texts are readable.
+/// `new` is null or begins with its size; a node of the whole size has readable lists and texts.
 unsafe fn spec(run: &Run<'_>, new: *const PassNode) -> Result<NodeSpec, KernelError> {
     let invalid = KernelError::invalid_argument;
-    // SAFETY: the caller gives null or a node whose lists and texts are readable. Nothing else is read below.
+    if new.is_null() {
+        return Err(invalid("expected a node, found null".to_owned()));
+    }
+    // SAFETY: the caller gives a node that begins with its size, and lists and texts of a whole one are readable.
+    // Nothing else is read below.
     unsafe {
-        let new = new.as_ref().ok_or_else(|| invalid("expected a node, found null".to_owned()))?;
-        if (new.struct_size as usize) < size_of::<PassNode>() {
-            let (expected, found) = (size_of::<PassNode>(), new.struct_size);
+        let (expected, found) = (size_of::<PassNode>(), new.cast::<u32>().read());
+        if (found as usize) < expected {
             return Err(invalid(format!("struct_size of a node is {found}, expected {expected}")));
         }
+        let new = &*new;
         let op = new.op.text().unwrap_or_default().to_owned();
         let mut attrs: AttrMap = match new.like {
             NO_NODE => AttrMap::new(),

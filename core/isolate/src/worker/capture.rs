@@ -101,6 +101,19 @@ unsafe fn items<'a, T>(first: *const T, count: usize) -> &'a [T] {
     if first.is_null() || count == 0 { &[] } else { unsafe { slice::from_raw_parts(first, count) } }
 }
 
+/// A struct that a plugin registers; `None` where there is none, or one that is shorter than this host's.
+///
+/// # Safety
+/// `given` is null or begins with its size, and is as long as that says for `'a`.
+unsafe fn whole<'a, T>(given: *const T) -> Option<&'a T> {
+    // SAFETY: every struct of the boundary begins with its size, which is read first; the caller gives one that is as
+    // long as it says.
+    unsafe {
+        let is_whole = !given.is_null() && given.cast::<u32>().read() as usize >= size_of::<T>();
+        is_whole.then(|| &*given)
+    }
+}
+
 /// # Safety
 /// A chain of live links.
 unsafe fn link<'a, T>(chain: *const ExtHeader, tag: u32) -> Option<&'a T> {
@@ -112,7 +125,7 @@ unsafe extern "C" fn op(registrar: *mut Registrar, op: *const OpDef) -> Code {
     // SAFETY: what a plugin hands to a registrar.
     unsafe {
         with(registrar, |captured| {
-            let Some(def) = op.as_ref() else { return };
+            let Some(def) = whole(op) else { return };
             let cases = link::<ExtCases>(def.ext, ext_tags::CASES).map(|link| texts(link.cases));
             let bench = link::<ExtBench>(def.ext, ext_tags::BENCH).map(|link| BenchWire {
                 calls: texts(link.calls),
@@ -151,9 +164,9 @@ unsafe extern "C" fn kernel(registrar: *mut Registrar, kernel: *const KernelDef)
     // SAFETY: as in `op`; a kernel's table lives as long as its library.
     unsafe {
         with(registrar, |captured| {
-            let Some(def) = kernel.as_ref() else { return };
+            let Some(def) = whole(kernel) else { return };
             // The host refuses a kernel without a table, and one that cannot compute.
-            let table = def.table.as_ref().filter(|table| table.compute.is_some());
+            let table = whole(def.table).filter(|table| table.compute.is_some());
             let flags = table.map(|table| table.flags);
             captured.definitions.push(Definition::Kernel(kernel_wire(def, flags)));
             captured.tables.push(table);
@@ -197,7 +210,7 @@ unsafe extern "C" fn device_type(registrar: *mut Registrar, def: *const DeviceTy
     // SAFETY: as in `op`.
     unsafe {
         with(registrar, |captured| {
-            let name = def.as_ref().map(|def| text(def.name)).unwrap_or_default();
+            let name = whole(def).map(|def| text(def.name)).unwrap_or_default();
             captured.definitions.push(Definition::DeviceType(name));
         })
     }
@@ -207,7 +220,7 @@ unsafe extern "C" fn knob(registrar: *mut Registrar, knob: *const KnobDef) -> Co
     // SAFETY: as in `op`.
     unsafe {
         with(registrar, |captured| {
-            let Some(def) = knob.as_ref() else { return };
+            let Some(def) = whole(knob) else { return };
             captured.definitions.push(Definition::Knob(KnobWire {
                 name: text(def.name),
                 kind: def.kind.0,

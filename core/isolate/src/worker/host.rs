@@ -53,11 +53,11 @@ static WORKER_STATE: StateTable = StateTable {
     lock_variables: Some(lock_variables),
     share_variables: Some(share_variables),
     unlock_variables: Some(unlock_variables),
-    read_variable: STATE_TABLE.read_variable,
-    output_variable: STATE_TABLE.output_variable,
-    assign_variable: STATE_TABLE.assign_variable,
-    update_variable: STATE_TABLE.update_variable,
-    output_ref: STATE_TABLE.output_ref,
+    read_variable: Some(slot_of_variable),
+    output_variable: Some(with_variable),
+    assign_variable: Some(with_variable),
+    update_variable: Some(slot_of_variable),
+    output_ref: Some(with_variable),
     ref_variable: STATE_TABLE.ref_variable,
 };
 
@@ -152,4 +152,24 @@ unsafe extern "C" fn unlock_variables(
     _variables: *const *mut Variable,
     _count: usize,
 ) {
+}
+
+/// Shows the value of a variable.
+unsafe extern "C" fn slot_of_variable(
+    record: *mut CallRecord,
+    _variable: *mut Variable,
+    _value: *mut Slot,
+) -> Code {
+    // SAFETY: as above.
+    unsafe { refuse(record) }
+}
+
+/// Takes a variable and an argument of the call.
+unsafe extern "C" fn with_variable(
+    record: *mut CallRecord,
+    _variable: *mut Variable,
+    _argument: u32,
+) -> Code {
+    // SAFETY: as above.
+    unsafe { refuse(record) }
 }

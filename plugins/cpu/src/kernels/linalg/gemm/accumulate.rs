@@ -227,12 +227,14 @@ impl<S: Copy + 'static> Tile<'_, S> {
     ) {
         // One by one: of two, the compiler moves loads ahead until it runs out of registers.
         for _ in 0..count {
-            // SAFETY: the caller's promise.
+            // SAFETY: the caller knows that the factors of each step are there, and that the CPU has the instructions;
+            // memory that is asked for need not exist.
             unsafe {
                 self.step::<T, R, V>(left, 0, *right, sums);
-                *right = right.add(self.step);
                 T::prefetch_far(*later);
             }
+            // Behind the last factor it may leave the matrix, and is not read.
+            *right = right.wrapping_add(self.step);
             *later = later.wrapping_add(self.later.1);
             left.skip(1);
         }
@@ -273,7 +275,7 @@ impl<S: Copy + 'static> Tile<'_, S> {
         let (mut rest, mut piece) = (self.strip.depths.len(), first);
         let mut left = Rows::new(self.strip.left, self.strip.row_step);
         let (mut right, mut later) = (self.right, self.later.0);
-        // SAFETY: the caller's promise: factors of the strip.
+        // SAFETY: the caller knows that the strip's factors are there, and that the CPU has the instructions.
         unsafe {
             let mut parts = [[[T::zero(); V]; R]; P];
             let mut sums = [[T::zero(); V]; R];
@@ -282,7 +284,8 @@ impl<S: Copy + 'static> Tile<'_, S> {
                 for _ in 0..count / P {
                     for (at, part) in parts.iter_mut().enumerate() {
                         self.step::<T, R, V>(&left, at, right, part);
-                        right = right.add(self.step);
+                        // As in `some`.
+                        right = right.wrapping_add(self.step);
                     }
                     left.skip(P);
                 }

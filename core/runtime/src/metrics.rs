@@ -1,7 +1,7 @@
 //! What a runtime counts while it runs, and its figures at one moment.
 //!
-//! [`Metrics`] are the figures: [`Runtime::metrics`] gives them to the program itself, and tenon-monitor, a crate above
-//! this one, to others over HTTP.
+//! [`Metrics`] are the figures: [`Runtime::metrics`](crate::Runtime::metrics) gives them to the program itself, and
+//! tenon-monitor, a crate above this one, to others over HTTP.
 //!
 //! Nothing is counted for them but steps, by two atomic additions each, and calls where control flow steers; short
 //! steps are timed by samples; times of kernels come from the costs that the executor samples anyhow.

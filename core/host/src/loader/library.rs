@@ -79,7 +79,7 @@ pub(super) fn turn() -> Turn {
 /// See [`turn`].
 pub(super) struct Turn(#[expect(dead_code, reason = "held")] MutexGuard<'static, Opened>);
 
-/// Steps 3 to 7, for what [`examine`] gave, which is first held against this machine and this host. A
+/// Steps 3 to 7, for what [`examine`](super::examine) gave, which is first held against this machine and this host. A
 /// library that is open already, by its digest, is the same plugin; `source` says how another is opened.
 ///
 /// # Errors

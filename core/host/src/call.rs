@@ -13,7 +13,7 @@ mod value;
 pub use crate::{cancel::Cancellation, clock::monotonic_ns};
 pub use env::{CopySpan, StepEnv, TraceSink};
 pub use frame::{CallFrame, Completion, NodeInfo, OutputSpec};
-pub use services::CALL_SERVICES;
+pub use services::{CALL_SERVICES, LoopBody};
 pub(crate) use services::{OVER, input, output};
 pub use ticket::Watch;
 pub use value::{KEEP_BYTES, Value, fill_slot};

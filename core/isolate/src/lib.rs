@@ -35,7 +35,7 @@
 //! # Invariants
 //! - The host dereferences no address that a worker sent, and reads no byte of a worker's arena as what it is not.
 //! - A worker never outlives its host, and nothing that it started outlives the worker.
-//! - Whoever waits for a worker waits no longer than the step, the deadline of a call or the limit of a start.
+//! - A call that waits for a worker waits no longer than the step, the deadline of a call or the limit of a start.
 //!
 //! ```
 //! use tenon_host::{Plugins, search::SearchPath};

@@ -12,7 +12,7 @@ pub trait FromAttr<'a>: Sized {
     /// Converts; `None` when text is not UTF-8.
     ///
     /// # Safety
-    /// `view` holds `len` items of the kind of `TYPE`, one when `TYPE` is no list, valid for `'a`.
+    /// `view` holds `len` items of the kind of `TYPE`, one when `TYPE` is not a list, valid for `'a`.
     unsafe fn from_view(view: &AttrView) -> Option<Self>;
 }
 

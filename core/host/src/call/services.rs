@@ -340,16 +340,25 @@ unsafe extern "C" fn complete(record: *mut CallRecord, code: Code) {
 }
 
 /// The body of a kernel's `parallel_for`, for the pool's threads.
-struct Body {
+pub struct LoopBody {
     body: ParallelBody,
     data: *mut c_void,
 }
 
 // SAFETY: the contract of `parallel_for` says that blocks run on any thread, at the same time.
-unsafe impl Sync for Body {}
+unsafe impl Sync for LoopBody {}
 
-impl Body {
-    fn run(&self, begin: u64, end: u64, worker: u32) {
+impl LoopBody {
+    /// A body and its data, for as long as the call of `parallel_for` that gives them.
+    ///
+    /// # Safety
+    /// `data` is what `body` takes, from any thread, until the value is dropped.
+    pub unsafe fn new(body: ParallelBody, data: *mut c_void) -> LoopBody {
+        LoopBody { body, data }
+    }
+
+    /// Runs a block.
+    pub fn run(&self, begin: u64, end: u64, worker: u32) {
         if let Some(entry) = self.body.run {
             // SAFETY: `parallel_for` has not returned, so that `data` is valid.
             unsafe { entry(self.data, begin, end, worker) }
@@ -366,7 +375,9 @@ unsafe extern "C" fn parallel_for(
 ) {
     // SAFETY: the kernel gives its call's record.
     let Some(frame) = (unsafe { CallFrame::from_raw(record) }) else { return };
-    let (env, body) = (frame.env(), Body { body, data });
+    // SAFETY: the kernel gives a body that takes its data, until `parallel_for` returns.
+    let body = unsafe { LoopBody::new(body, data) };
+    let env = frame.env();
     let run = |begin, end, worker| body.run(begin, end, worker);
     if frame.holds_variables() {
         env.pool.parallel_for(total, cost_ns, &run);

@@ -32,7 +32,7 @@ impl PluginFile {
     /// Opens the file and identifies it.
     ///
     /// # Errors
-    /// It is not there, cannot be read, or is no regular file.
+    /// It is not there, cannot be read, or is not a regular file.
     pub fn find(path: &Path) -> Result<PluginFile, LoadError> {
         let at_find = |error: io::Error| failed(path, &error, Step::Find);
         let asked = absolute(path).map_err(at_find)?;

@@ -155,7 +155,7 @@ mod tests {
         io::{self, Read},
     };
 
-    /// Between its digest and its opening, by somebody who is this user.
+    /// Between its digest and its opening, by another process of this user.
     #[cfg(target_os = "linux")]
     #[test]
     fn a_trusted_copy_takes_no_other_bytes() {

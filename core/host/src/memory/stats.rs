@@ -66,7 +66,7 @@ pub struct Account {
 }
 
 impl Account {
-    /// Counters of memory of at most `limit` bytes; 0 is no limit.
+    /// Counters of memory of at most `limit` bytes; 0 means without a limit.
     pub fn new(limit: u64) -> Account {
         Account { limit: AtomicU64::new(limit), ..Account::default() }
     }
@@ -96,7 +96,7 @@ impl Account {
         allowed
     }
 
-    /// At most so many bytes are given from now on; 0 is no limit.
+    /// Gives at most `limit` bytes from now on; 0 means without a limit.
     pub fn set_limit(&self, limit: u64) {
         self.limit.store(limit, Ordering::Relaxed);
     }

@@ -15,7 +15,11 @@ use tenon_framework::{
     KernelError, Tensor,
     tensor::{Buffer, Memory},
 };
-use tenon_host::{call::monotonic_ns, memory::HostMemory, pool::Stop};
+use tenon_host::{
+    call::{LoopBody, monotonic_ns},
+    memory::HostMemory,
+    pool::Stop,
+};
 
 /// The table that every call in a worker points to.
 pub(super) static WORKER_SERVICES: CallServices = CallServices {
@@ -272,24 +276,6 @@ fn put_kept(record: &Record, to: u32, tensor: &Tensor) -> Result<(), KernelError
     Ok(())
 }
 
-/// The body of a kernel's `parallel_for`, for the pool's threads.
-struct Body {
-    body: ParallelBody,
-    data: *mut c_void,
-}
-
-// SAFETY: the contract of `parallel_for` says that blocks run on any thread, at the same time.
-unsafe impl Sync for Body {}
-
-impl Body {
-    fn run(&self, begin: u64, end: u64, worker: u32) {
-        if let Some(entry) = self.body.run {
-            // SAFETY: `parallel_for` has not returned, so that `data` is valid.
-            unsafe { entry(self.data, begin, end, worker) }
-        }
-    }
-}
-
 unsafe extern "C" fn parallel_for(
     record: *mut CallRecord,
     total: u64,
@@ -299,7 +285,8 @@ unsafe extern "C" fn parallel_for(
 ) {
     // SAFETY: the kernel gives its call's record.
     let Some(record) = (unsafe { running(record) }) else { return };
-    let body = Body { body, data };
+    // SAFETY: the kernel gives a body that takes its data, until `parallel_for` returns.
+    let body = unsafe { LoopBody::new(body, data) };
     let stop = Stop::new(record.cancellation.flag(), record.deadline_ns);
     let run = |begin, end, worker| body.run(begin, end, worker);
     if !record.pool.parallel_for_until(total, cost_ns, &stop, &run) {

@@ -1,7 +1,7 @@
 //! `explain`: why a node runs where and as it does.
 
 use super::{Context, choice::explain_node, optimize::optimized_step, placed::Placed};
-use crate::{error::RuntimeError, options::CallableOptions, patience::Patience};
+use crate::{error::RuntimeError, options::CallableOptions, patience::ENDLESS};
 use std::collections::HashMap;
 use tenon_framework::{device::base::DeviceBase, registry::Explanation, text::cut};
 use tenon_graph::{Graph, NodeId, Output};
@@ -44,7 +44,7 @@ pub(crate) fn explain(
         .filter(|(_, node)| node.op.facts().placeholder)
         .map(|(id, _)| Output::new(id, 0))
         .collect();
-    let placed = Placed::new(context, &feeds, &[], &running, &Patience::default())?;
+    let placed = Placed::new(context, &feeds, &[], &running, &ENDLESS)?;
     let mut told: Vec<(NodeId, NodeExplanation)> =
         running.into_iter().filter_map(|id| Some((id, explained(&placed, id)?))).collect();
     told.extend(stuck.into_iter().map(|id| (id, stays(graph, id, blocked[&id]))));

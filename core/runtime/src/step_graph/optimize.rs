@@ -1,7 +1,11 @@
 //! Optimising a step's graph: which passes run, with what, and what becomes of those that fail.
 
 use super::{Context, evaluate::Evaluator, named::Named, placed::Placed};
-use crate::{error::RuntimeError, options::CallableOptions, patience::Patience};
+use crate::{
+    error::RuntimeError,
+    options::CallableOptions,
+    patience::{ENDLESS, Patience},
+};
 use std::sync::Arc;
 use tenon_abi::Range;
 use tenon_framework::registry::Registry;
@@ -123,7 +127,7 @@ pub(crate) fn simplified<R>(
         fetches = unused;
         fetches.retain(|fetch| !context.version.graph.node(fetch.node).op.is_constant());
     }
-    let placed = Placed::new(context, &feeds, &fetches, &[], &Patience::default())?;
+    let placed = Placed::new(context, &feeds, &fetches, &[], &ENDLESS)?;
     let late = "the single nodes are asked for";
     let (placed, _) = optimized_by(placed, &|pass| pass.is_late().then(|| late.to_owned()))?;
     let evaluate = Evaluator::new(&placed);

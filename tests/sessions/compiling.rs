@@ -351,7 +351,7 @@ fn constants_that_are_joined_crosswise_are_folded_up_to_the_limit_of_all() {
     let [limit] = &report.limits[..] else { panic!("{:?}", report.limits) };
     assert_eq!(
         limit,
-        "folding left nodes as they are: its constants took too much (graph.folding_bytes=1000000)"
+        "folding left nodes as they are: its constants reached the limit (graph.folding_bytes=1000000)"
     );
     let fetched = run(&session, &[], &["y"]).expect("a step");
     assert_eq!(fetched[0].as_slice::<i32>().expect("a size"), [64 << 16]);

@@ -18,7 +18,7 @@ use tenon_framework::{
 use tenon_proto::versions::own_versions;
 
 impl From<NodeId> for Output {
-    /// Output 0.
+    /// Output 0 of the node.
     fn from(node: NodeId) -> Output {
         Output { node, output: 0 }
     }
@@ -46,33 +46,33 @@ impl From<NodeId> for Output {
 pub struct GraphBuilder<'r> {
     graph: Graph,
     registry: &'r Registry,
-    /// Next number to try for a node of an op that is given no name.
+    /// The next number to try for a node that is given no name, by op.
     numbers: HashMap<String, u64>,
 }
 
 impl<'r> GraphBuilder<'r> {
-    /// Begins an empty graph.
+    /// Starts an empty graph.
     pub fn new(registry: &'r Registry) -> GraphBuilder<'r> {
         let versions = Some(own_versions());
         GraphBuilder::extending(Graph { versions, ..Graph::new() }, registry)
     }
 
-    /// Goes on with a graph.
+    /// Continues an existing graph.
     pub fn extending(graph: Graph, registry: &'r Registry) -> GraphBuilder<'r> {
         GraphBuilder { graph, registry, numbers: HashMap::new() }
     }
 
-    /// The graph so far.
+    /// The graph built so far.
     pub fn graph(&self) -> &Graph {
         &self.graph
     }
 
-    /// The graph.
+    /// Returns the graph.
     pub fn finish(self) -> Graph {
         self.graph
     }
 
-    /// Begins a node of this op. Without a name it is called after the op.
+    /// Starts a node of this op. Without a name, the node is named after the op.
     pub fn op(&mut self, op: &str) -> NodeBuilder<'_, 'r> {
         NodeBuilder {
             builder: self,
@@ -109,11 +109,11 @@ impl<'r> GraphBuilder<'r> {
         Ok(node.build()?.into())
     }
 
-    /// Makes input `index` of a `Merge` come from a `NextIteration`, which closes a loop. The `Merge` is
-    /// built with another value of the type there, such as the `Enter` twice.
+    /// Connects input `index` of a `Merge` to a `NextIteration`, which closes a loop. Build the
+    /// `Merge` with another value of the same type in that place first, such as the `Enter` twice.
     ///
     /// # Errors
-    /// Nodes of other ops, another type, no such input.
+    /// The nodes are of other ops, the types differ, or there is no such input.
     pub fn back_edge(
         &mut self,
         merge: NodeId,
@@ -146,7 +146,7 @@ impl<'r> GraphBuilder<'r> {
             }
         }
         check_edges(&self.graph, node)?;
-        // What was imported says otherwise now.
+        // The imported message no longer describes the node.
         node.origin = None;
         self.graph.nodes[merge.index()] = Arc::new(node.clone());
         Ok(())
@@ -164,7 +164,7 @@ impl<'r> GraphBuilder<'r> {
     }
 }
 
-/// A node to be.
+/// A node under construction.
 #[derive(Debug)]
 #[must_use = "build() adds the node"]
 pub struct NodeBuilder<'b, 'r> {
@@ -184,7 +184,7 @@ impl NodeBuilder<'_, '_> {
         self
     }
 
-    /// Adds a data input; a node stands for its output 0.
+    /// Adds a data input. A [`NodeId`] means output 0 of that node.
     pub fn input(mut self, input: impl Into<Output>) -> Self {
         self.inputs.push(input.into());
         self
@@ -196,13 +196,13 @@ impl NodeBuilder<'_, '_> {
         self
     }
 
-    /// Sets an attribute. Types and numbers that the inputs determine need not be set.
+    /// Sets an attribute. Types and numbers that the inputs determine may be left out.
     pub fn attr(mut self, name: &str, value: impl Into<AttrValue>) -> Self {
         self.attrs.insert(name.to_owned(), value.into());
         self
     }
 
-    /// Asks for a device, by a full or partial name.
+    /// Requests a device, by a full or partial name.
     pub fn device(mut self, name: &str) -> Self {
         self.device = name.to_owned();
         self
@@ -217,7 +217,8 @@ impl NodeBuilder<'_, '_> {
     /// Adds the node.
     ///
     /// # Errors
-    /// What [`Graph::extend`] refuses, and nodes of another graph where that shows; the graph is as before.
+    /// Everything that [`Graph::extend`] refuses, and inputs from another graph where that can be
+    /// detected. The graph is then unchanged.
     pub fn build(self) -> Result<NodeId, GraphError> {
         let graph = &self.builder.graph;
         if u32::try_from(graph.len() + 1).is_err() {

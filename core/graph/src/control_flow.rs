@@ -1,28 +1,28 @@
-//! Which ops steer the executor.
+//! The roles of ops in control flow.
 
 use tenon_framework::op::{OpDef, OpRole};
 
-/// The role of an op in control flow; the reference forms have the role of the plain ones.
+/// The role of an op in control flow. The reference variants of ops have the same roles.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ControlFlow {
-    /// Has none.
+    /// The op has no role in control flow.
     No,
-    /// Gives its input to one of two outputs, the other is dead.
+    /// Forwards its input to one of two outputs; the other output is dead.
     Switch,
-    /// Passes on the first input that is not dead.
+    /// Forwards the first input that is not dead.
     Merge,
-    /// Brings a value into a frame.
+    /// Forwards a value into a frame.
     Enter,
-    /// Brings a value out of its frame.
+    /// Forwards a value out of its frame.
     Exit,
-    /// Brings a value into the next iteration.
+    /// Forwards a value to the next iteration.
     NextIteration,
     /// The condition of a loop.
     LoopCond,
 }
 
 impl ControlFlow {
-    /// The role that an op states.
+    /// The role that the op declares.
     pub fn of(op: &OpDef) -> ControlFlow {
         match op.facts().role {
             OpRole::Switch => ControlFlow::Switch,

@@ -1,4 +1,4 @@
-//! What can be wrong with a graph, and with what is asked of one.
+//! Errors of graphs, and of requests to them.
 
 mod missing;
 
@@ -15,14 +15,14 @@ use tenon_framework::{
 use tenon_proto::{convert::ConvertError, versions::VersionError};
 use thiserror::Error;
 
-/// What is wrong; names the node.
+/// An error of a graph. The message names the node.
 #[derive(Debug, Clone, PartialEq, Error)]
 #[non_exhaustive]
 pub enum GraphError {
-    /// More nodes than a number can name.
+    /// More nodes than a [`NodeId`](crate::NodeId) can number.
     #[error("a graph has at most 2^32 - 1 nodes, found {found}")]
     TooManyNodes {
-        /// Nodes there would be.
+        /// The number of nodes that there would be.
         found: usize,
     },
     /// More outputs than a graph may have.
@@ -31,14 +31,14 @@ pub enum GraphError {
         node = cut(.node)
     )]
     TooManyOutputs {
-        /// The node with which there are too many.
+        /// The node that exceeds the limit.
         node: String,
         /// The limit.
         limit: usize,
-        /// Outputs there would be.
+        /// The number of outputs that there would be.
         found: usize,
     },
-    /// A name that no node may have.
+    /// An invalid node name.
     #[error(
         "node '{name}' (op '{op}'): names of nodes follow {NODE_NAME_RULE}: rename it",
         name = cut(.name), op = cut(.op)
@@ -49,13 +49,13 @@ pub enum GraphError {
         /// The op.
         op: String,
     },
-    /// Two nodes of one name.
+    /// Two nodes with the same name.
     #[error("node '{node}': there are two nodes of this name: rename one", node = cut(.node))]
     DuplicateNode {
         /// The name.
         node: String,
     },
-    /// An op that nobody registered.
+    /// An unregistered op.
     #[error(
         "node '{node}': op '{op}' is not registered{near}; load the plugin that defines it",
         node = cut(.node), op = cut(.op), near = cut_text(.near)
@@ -65,16 +65,16 @@ pub enum GraphError {
         node: String,
         /// The op.
         op: String,
-        /// Names it may have been meant as, in words; may be empty.
+        /// Similar names, as text for the message; may be empty.
         near: String,
     },
-    /// Ops that a step needs and nobody registered.
+    /// Unregistered ops that a step needs.
     #[error("{ops}")]
     MissingOps {
         /// The ops, with the nodes that need them.
         ops: Box<MissingOps>,
     },
-    /// An output of which nothing is known: the op of its node is not registered, and no node that is known reads it.
+    /// An output of an unregistered op that no node of a registered op reads: its type is unknown.
     #[error(
         "'{name}': its node's op '{op}' is not registered, and no node of a registered op reads this output: load the \
          plugin that defines the op",
@@ -83,39 +83,39 @@ pub enum GraphError {
     UnreadOutput {
         /// The tensor.
         name: String,
-        /// Op of its node.
+        /// The op of its node.
         op: String,
     },
-    /// A graph that says that it is not for this reader.
+    /// A graph whose versions exclude this reader.
     #[error(transparent)]
     Version(VersionError),
-    /// Attributes or the number of inputs do not fit the op.
+    /// Attributes or a number of inputs that do not fit the op.
     #[error("node '{node}': {source}", node = cut(.node))]
     Op {
         /// The node.
         node: String,
-        /// What does not fit.
+        /// The mismatch.
         source: Box<OpError>,
     },
-    /// An attribute's value cannot be read or written.
+    /// An attribute whose value cannot be read or written.
     #[error("node '{node}': attribute '{attr}': {source}", node = cut(.node), attr = cut(.attr))]
     Attr {
         /// The node.
         node: String,
         /// The attribute.
         attr: String,
-        /// Why.
+        /// The reason.
         source: Box<ConvertError>,
     },
-    /// A device that is no device name.
+    /// A device that is not a device name.
     #[error("node '{node}': {source}", node = cut(.node))]
     Device {
         /// The node.
         node: String,
-        /// Why.
+        /// The reason.
         source: Box<DeviceNameError>,
     },
-    /// An input that is written in none of the forms.
+    /// An input that has none of the three forms.
     #[error(
         "node '{node}': an input is written 'node', 'node:output' or '^node', found '{input}'",
         node = cut(.node), input = cut(.input)
@@ -123,12 +123,12 @@ pub enum GraphError {
     InputName {
         /// The node.
         node: String,
-        /// What was found.
+        /// The input as found.
         input: String,
     },
     /// A data input after a control input.
     #[error(
-        "node '{node}': data inputs stand before control inputs, found '{input}' after one",
+        "node '{node}': data inputs must precede control inputs, found '{input}' after one",
         node = cut(.node), input = cut(.input)
     )]
     ControlOrder {
@@ -137,7 +137,7 @@ pub enum GraphError {
         /// The data input.
         input: String,
     },
-    /// An input from a node that is not there.
+    /// An input from a node that does not exist.
     #[error(
         "node '{node}': input '{input}' names a node that is not in the graph{near}",
         node = cut(.node), input = cut(.input), near = cut_text(.near)
@@ -147,10 +147,10 @@ pub enum GraphError {
         node: String,
         /// The input.
         input: String,
-        /// Names it may have been meant as, in words; may be empty.
+        /// Similar names, as text for the message; may be empty.
         near: String,
     },
-    /// An input from an output that is not there.
+    /// An input from an output that does not exist.
     #[error(
         "node '{node}': input '{input}': its node (op '{op}') has {outputs} outputs, numbered from 0",
         node = cut(.node), input = cut(.input), op = cut(.op)
@@ -160,12 +160,12 @@ pub enum GraphError {
         node: String,
         /// The input.
         input: String,
-        /// Op of the source.
+        /// The op of the source.
         op: String,
-        /// Its outputs.
+        /// The number of its outputs.
         outputs: usize,
     },
-    /// An input of another type than the op takes.
+    /// An input of another type than the op expects.
     #[error(
         "node '{node}' (op '{op}'): input {index} (argument '{arg}') is {expected}, found {found} from \
          {from}{}",
@@ -179,22 +179,22 @@ pub enum GraphError {
         op: String,
         /// The argument.
         arg: String,
-        /// Flat position.
+        /// The flat position of the input.
         index: usize,
-        /// Type that the op takes.
+        /// The type that the op expects.
         expected: DType,
-        /// Type that comes.
+        /// The type of the source.
         found: DType,
-        /// Where it comes from: output and op.
+        /// The source: its output and op.
         from: String,
     },
     /// Nodes that depend on each other.
     #[error("the graph has a cycle outside of loops: {}", chain(.nodes))]
     Cycle {
-        /// Their names, each the source of the next, the last of the first.
+        /// The names along the cycle: each node is a source of the next, the last of the first.
         nodes: Vec<String>,
     },
-    /// Two different functions of one name.
+    /// Two different functions with the same name.
     #[error(
         "function '{name}' is in the graph's library already, with another definition: rename it",
         name = cut(.name)
@@ -203,26 +203,26 @@ pub enum GraphError {
         /// The function.
         name: String,
     },
-    /// Parts of a graph that come from different versions.
+    /// Parts of a graph that were written by different producer versions.
     #[error(
-        "the graph comes from a producer of version {have}, found {found}: extend it with what the same \
-         version wrote"
+        "the graph comes from a producer of version {have}, found {found}: extend it only with graphs of the \
+         same version"
     )]
     Versions {
-        /// Version of the graph.
+        /// The version of the graph.
         have: i32,
-        /// Version of what is to be added.
+        /// The version of the part to be added.
         found: i32,
     },
-    /// A feed or fetch that is no name of a tensor.
+    /// A feed or fetch that is not the name of a tensor.
     #[error("'{name}': expected {expected}", name = cut(.name))]
     TensorName {
-        /// What was given.
+        /// The name as given.
         name: String,
-        /// The form.
+        /// The expected form.
         expected: &'static str,
     },
-    /// A feed, fetch or target that is not there.
+    /// A feed, fetch or target that does not exist.
     #[error(
         "'{name}': the graph has no such node{near}",
         name = cut(.name), near = cut_text(.near)
@@ -230,15 +230,15 @@ pub enum GraphError {
     NoSuchNode {
         /// The node.
         name: String,
-        /// Names it may have been meant as, in words; may be empty.
+        /// Similar names, as text for the message; may be empty.
         near: String,
     },
-    /// A feed or fetch of an output that is not there.
+    /// A feed or fetch of an output that does not exist.
     #[error("'{name}': the node has {outputs} outputs, numbered from 0", name = cut(.name))]
     NoSuchOutput {
         /// The tensor.
         name: String,
-        /// Outputs of its node.
+        /// The number of outputs of its node.
         outputs: usize,
     },
     /// A tensor that is fed twice.
@@ -247,7 +247,7 @@ pub enum GraphError {
         /// The tensor.
         name: String,
     },
-    /// The builder is given an input that is not of its graph.
+    /// An input for the builder from another graph.
     #[error(
         "node '{node}' (op '{op}'): expected an output of a node of this graph, found {found}",
         node = cut(.node), op = cut(.op), found = cut_text(.found)
@@ -257,10 +257,10 @@ pub enum GraphError {
         node: String,
         /// Its op.
         op: String,
-        /// What was given.
+        /// The input as given.
         found: String,
     },
-    /// The builder is asked for a back edge that is none.
+    /// A back edge between other ops than `NextIteration` and `Merge`, or to no data input.
     #[error(
         "node '{node}' (op '{op}'): a back edge leads from a NextIteration to a data input of a Merge, found \
          one from '{source_name}' (op '{source_op}')",
@@ -274,18 +274,18 @@ pub enum GraphError {
         op: String,
         /// The source.
         source_name: String,
-        /// Op of the source.
+        /// The op of the source.
         source_op: String,
     },
-    /// A fetch inside of a loop.
+    /// A fetch inside a loop.
     #[error(
-        "'{tensor}' lies in loop '{frame}' and has a value per iteration: fetch what its Exit gives",
+        "'{tensor}' is inside loop '{frame}' and has a value per iteration: fetch the output of its Exit",
         tensor = cut(.tensor), frame = cut(.frame)
     )]
     FetchInFrame {
         /// The output.
         tensor: String,
-        /// Name of the frame.
+        /// The name of the frame.
         frame: String,
     },
     /// A shape function refuses its inputs.
@@ -295,7 +295,7 @@ pub enum GraphError {
         node: String,
         /// Its op.
         op: String,
-        /// What it says.
+        /// The error of the shape function.
         source: KernelError,
     },
     /// A node whose inputs come from different frames.
@@ -309,14 +309,14 @@ pub enum GraphError {
         node: String,
         /// Its op.
         op: String,
-        /// One frame.
+        /// The frame of one input.
         first: String,
-        /// The other.
+        /// The frame of another input.
         second: String,
     },
-    /// An Exit or NextIteration outside of any frame.
+    /// An `Exit` or `NextIteration` outside any frame.
     #[error(
-        "node '{node}' (op '{op}') stands in no loop: its input does not come from an Enter",
+        "node '{node}' (op '{op}') is not in a loop: its input does not come from an Enter",
         node = cut(.node), op = cut(.op)
     )]
     NoFrame {
@@ -325,23 +325,23 @@ pub enum GraphError {
         /// Its op.
         op: String,
     },
-    /// A loop over several devices.
+    /// A loop that is split over several devices.
     #[error(
-        "loop '{frame}' is split over devices: '{tensor}' would go from {from} to {to}; distributed loops come \
-         later: put the nodes of the loop on one device",
+        "loop '{frame}' is split over devices: '{tensor}' would go from {from} to {to}; distributed loops are not \
+         supported: put the nodes of the loop on one device",
         frame = cut(.frame), tensor = cut(.tensor), from = cut_text(.from), to = cut(.to)
     )]
     SplitFrame {
-        /// Name of the frame.
+        /// The name of the frame.
         frame: String,
-        /// What crosses.
+        /// The tensor that would cross devices.
         tensor: String,
-        /// Device of its source.
+        /// The device of its source.
         from: String,
-        /// Device where it is used.
+        /// The device that uses it.
         to: String,
     },
-    /// A feed in the place of a reference.
+    /// A fed tensor that is used as a reference.
     #[error(
         "'{tensor}' is used as a reference and cannot be fed: feed what reads it",
         tensor = cut(.tensor)
@@ -350,7 +350,7 @@ pub enum GraphError {
         /// The output.
         tensor: String,
     },
-    /// A reference that would have to be sent.
+    /// A reference that would have to be sent to another device.
     #[error(
         "'{tensor}' is a reference on {from}, used as one on {to}: references stay on their device",
         tensor = cut(.tensor), from = cut_text(.from), to = cut(.to)
@@ -358,22 +358,22 @@ pub enum GraphError {
     SplitReference {
         /// The output.
         tensor: String,
-        /// Device of its source.
+        /// The device of its source.
         from: String,
-        /// Device where it is used.
+        /// The device that uses it.
         to: String,
     },
-    /// A location that is none of the devices.
+    /// A location outside the list of devices.
     #[error("{what} is at location {found}, there are {devices} devices", what = cut(.what))]
     Location {
-        /// Who is there.
+        /// The node, or the client, at this location.
         what: String,
         /// The location.
         found: usize,
-        /// Number of devices.
+        /// The number of devices.
         devices: usize,
     },
-    /// Colocation with a node that is not there.
+    /// Colocation with a node that does not exist.
     #[error(
         "node '{node}': attribute '_class' names '{with}', which is not in the graph{near}",
         node = cut(.node), with = cut(.with), near = cut_text(.near)
@@ -381,12 +381,12 @@ pub enum GraphError {
     ColocationUnknown {
         /// The node.
         node: String,
-        /// The name.
+        /// The name in its `_class` attribute.
         with: String,
-        /// Names it may have been meant as, in words; may be empty.
+        /// Similar names, as text for the message; may be empty.
         near: String,
     },
-    /// Colocated nodes that ask for different devices.
+    /// Colocated nodes that request different devices.
     #[error(
         "nodes '{first}' and '{second}' belong on one device ({why}): {source}",
         first = cut(.first), second = cut(.second)
@@ -396,19 +396,17 @@ pub enum GraphError {
         first: String,
         /// The other.
         second: String,
-        /// Why they belong together.
+        /// The reason for placing them together.
         why: &'static str,
-        /// How their requests differ.
+        /// The difference between their requests.
         source: Box<DeviceNameError>,
     },
-    /// Whoever waits for the step has given up while passes worked on its graph.
+    /// The step was cancelled, or its deadline passed, while passes worked on its graph.
+    #[error("the step was cancelled, or its deadline passed, while passes worked on its graph")]
+    Cancelled,
+    /// A node that no device can run.
     #[error(
-        "the step's graph was given up while passes worked on it: its deadline passed, or it was cancelled"
-    )]
-    GivenUp,
-    /// A node that no device takes.
-    #[error(
-        "node '{node}' (op '{op}'): no device takes it{}{}{}",
+        "node '{node}' (op '{op}'): no device can run it{}{}{}",
         asked(requested, *is_there), listed(.candidates), elsewhere(.soft), node = cut(.node), op = cut(.op)
     )]
     NoDevice {
@@ -416,13 +414,13 @@ pub enum GraphError {
         node: String,
         /// Its op.
         op: String,
-        /// What was asked for, alone or with the nodes that belong with it.
+        /// The device requested by the node, or by the nodes that share its device.
         requested: Box<DeviceName>,
         /// Whether a device has that name.
         is_there: bool,
-        /// Each device with the reason why not.
+        /// Each device, with the reason why it cannot run the node.
         candidates: Vec<String>,
-        /// The device that would take it by soft placement, where that was not asked for.
+        /// The device that soft placement would choose, if it is off.
         soft: Option<String>,
     },
 }
@@ -443,7 +441,7 @@ impl GraphError {
             }
             GraphError::Location { .. } => Code::INTERNAL,
             GraphError::Version(error) => error.code(),
-            GraphError::GivenUp => Code::CANCELLED,
+            GraphError::Cancelled => Code::CANCELLED,
             GraphError::Op { source, .. } => source.code(),
             GraphError::Attr { source, .. } => source.code(),
             GraphError::Device { source, .. } => source.code(),
@@ -456,19 +454,19 @@ impl GraphError {
 
 fn reference_note(expected: DType, found: DType) -> &'static str {
     let wants_reference = expected.is_ref() && !found.is_ref();
-    let note = ": a reference is taken, which only variables and what passes them on give";
+    let note = ": the op expects a reference, which only variables and ops that forward them give";
     if wants_reference { note } else { "" }
 }
 
-/// `'a' -> 'b' -> 'a'`, shortened.
+/// The cycle as `'a' -> 'b' -> 'a'`, shortened.
 fn chain(nodes: &[String]) -> String {
-    const MOST: usize = 8;
+    const MAX_SHOWN: usize = 8;
     let mut text = String::new();
-    for name in nodes.iter().take(MOST) {
+    for name in nodes.iter().take(MAX_SHOWN) {
         let _ = write!(text, "'{}' -> ", cut(name));
     }
-    if nodes.len() > MOST {
-        let _ = write!(text, "({} more) -> ", nodes.len() - MOST);
+    if nodes.len() > MAX_SHOWN {
+        let _ = write!(text, "({} more) -> ", nodes.len() - MAX_SHOWN);
     }
     let first = nodes.first().map(String::as_str).unwrap_or_default();
     let _ = write!(text, "'{}'", cut(first));

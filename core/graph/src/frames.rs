@@ -1,7 +1,8 @@
-//! Which loop a node stands in.
+//! The loop that each node belongs to.
 //!
-//! A frame is one entry into a `while` loop; frames nest. `Enter` belongs to the frame that its
-//! `frame_name` names, in the frame of its input; what comes out of an `Exit` belongs to the frame around.
+//! A frame is one entry into a `while` loop; frames nest. An `Enter` gives its value to the frame
+//! that its `frame_name` names, as a child of the frame of its input. An `Exit` gives its value to
+//! the parent frame.
 
 use crate::{ControlFlow, Graph, GraphError, Node, NodeId, Output, Subgraph};
 use std::collections::HashMap;
@@ -11,32 +12,33 @@ use std::collections::HashMap;
 pub struct FrameId(pub u32);
 
 impl FrameId {
-    /// The step itself, outside of any loop.
+    /// The step itself, outside any loop.
     pub const ROOT: FrameId = FrameId(0);
 }
 
-/// A frame.
+/// A frame of a step's graph.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FrameInfo {
-    /// Name; empty for the step itself.
+    /// The name; empty for the step itself.
     pub name: String,
-    /// The frame around; itself for the step.
+    /// The parent frame; the step itself is its own parent.
     pub parent: FrameId,
-    /// How many iterations may run at once, as its `Enter` nodes say; 1 for the step itself.
+    /// The maximum number of iterations that run at once, as the `Enter` nodes state it; 1 for the
+    /// step itself.
     pub parallel_iterations: i64,
-    /// Number of `Enter` nodes that bring values into it.
+    /// The number of `Enter` nodes that bring values into the frame.
     pub enters: u32,
 }
 
 /// The frames of a step's graph. `frames[0]` is the step itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Frames {
-    /// The frames; each stands after its parent.
+    /// The frames; each one follows its parent.
     pub frames: Vec<FrameInfo>,
-    /// Frame in which each node runs, by position in [`Subgraph::order`]: an `Enter` runs in the frame
-    /// around, an `Exit` in the frame that it leaves.
+    /// The frame in which each node runs, by position in [`Subgraph::order`]. An `Enter` runs in
+    /// the parent frame, an `Exit` in the frame that it leaves.
     pub runs_in: Vec<FrameId>,
-    /// Frame to which its outputs belong.
+    /// The frame to which each node's outputs belong, by the same position.
     pub gives_to: Vec<FrameId>,
 }
 
@@ -44,7 +46,8 @@ impl Frames {
     /// Finds the frames of a subgraph.
     ///
     /// # Errors
-    /// A node whose inputs come from different frames, an `Exit` or `NextIteration` outside of any.
+    /// A node has inputs from different frames, or an `Exit` or `NextIteration` is outside any
+    /// frame.
     pub fn find(graph: &Graph, sub: &Subgraph) -> Result<Frames, GraphError> {
         let root = FrameInfo {
             name: String::new(),
@@ -65,12 +68,12 @@ impl Frames {
         Ok(finder.frames)
     }
 
-    /// A frame.
+    /// The frame with this number.
     pub fn info(&self, frame: FrameId) -> &FrameInfo {
         &self.frames[frame.0 as usize]
     }
 
-    /// Name of a frame for messages, with those around it.
+    /// The name of a frame for messages, with the names of its parents.
     pub fn path(&self, mut frame: FrameId) -> String {
         let mut names = Vec::new();
         while frame != FrameId::ROOT {
@@ -110,7 +113,7 @@ impl Finder<'_> {
         Ok(())
     }
 
-    /// The frame from which all inputs come; the step itself for a node without inputs.
+    /// The frame that all inputs come from; the step itself for a node without inputs.
     fn common_frame(&self, id: NodeId) -> Result<FrameId, GraphError> {
         let mut common = None;
         let fed = |input: &&Output| self.sub.feed_of(**input).is_some();
@@ -164,7 +167,7 @@ impl Finder<'_> {
         Err(GraphError::NoFrame { node: node.name.clone(), op: node.op.name.clone() })
     }
 
-    /// What comes back to a `Merge` comes from its own frame.
+    /// Checks that the back edge of each `Merge` comes from its own frame.
     fn check_back_edges(&self) -> Result<(), GraphError> {
         for (at, &id) in self.sub.order.iter().enumerate() {
             let node = self.graph.node(id);

@@ -1,7 +1,7 @@
-//! The graph in memory.
+//! The in-memory graph.
 
 use crate::GraphError;
-use crate::names::{Named, near_names, parse_tensor_name};
+use crate::names::{ParsedName, near_names, parse_tensor_name};
 use std::{
     collections::{HashMap, HashSet},
     fmt,
@@ -24,7 +24,7 @@ use tenon_proto::{
 pub struct NodeId(pub u32);
 
 impl NodeId {
-    /// As an index.
+    /// The number as an index.
     pub fn index(self) -> usize {
         self.0 as usize
     }
@@ -35,52 +35,53 @@ impl NodeId {
 pub struct Output {
     /// The node.
     pub node: NodeId,
-    /// Flat position among its outputs.
+    /// The flat position among the node's outputs.
     pub output: u32,
 }
 
 impl Output {
-    /// An output.
+    /// Creates the reference to output `output` of `node`.
     pub fn new(node: NodeId, output: u32) -> Output {
         Output { node, output }
     }
 }
 
-/// A node that has been checked against its op. A [`Graph`] hands out shared references only.
+/// A node that has been checked against its op. A [`Graph`] hands out only shared references to it.
 #[derive(Debug, Clone)]
 pub struct Node {
-    /// Unique name.
+    /// The name, unique in the graph.
     pub name: String,
     /// The op.
     pub op: Arc<OpDef>,
-    /// All attributes of the op, defaults applied, and those others (`_class`, `_kernel`, ...) that have a
-    /// value in the framework's terms.
+    /// All attributes of the op, with defaults applied, and those undeclared ones (`_class`,
+    /// `_kernel`, ...) whose value can be represented as an [`AttrValue`].
     pub attrs: Arc<AttrTable>,
-    /// The device that the node asks for; open where it does not care.
+    /// The device that the node requests; empty if it has no preference.
     pub device: DeviceName,
-    /// Sources of the data inputs, in flat order.
+    /// The sources of the data inputs, in flat order.
     pub inputs: Vec<Output>,
-    /// Nodes that must have run before, each once.
+    /// The nodes that must run before this one, without duplicates.
     pub control_inputs: Vec<NodeId>,
     /// Types of the flat inputs and outputs, and the positions of the arguments.
     pub signature: Signature,
-    /// What was imported, so that writing loses nothing; `None` for a node made here.
+    /// The imported message, so that writing the node loses nothing; `None` for a node made in
+    /// code.
     pub(crate) origin: Option<Arc<NodeDef>>,
 }
 
 impl Node {
-    /// Types of the outputs.
+    /// The types of the outputs.
     pub fn outputs(&self) -> &[DType] {
         &self.signature.outputs
     }
 
-    /// Role in control flow, as the op states it.
+    /// The role in control flow, as the op declares it.
     pub fn control_flow(&self) -> crate::ControlFlow {
         crate::ControlFlow::of(&self.op)
     }
 }
 
-/// A graph: valid nodes, the library of functions, versions. Cloning shares the nodes.
+/// A graph: valid nodes, a function library and versions. Clones share the nodes.
 #[derive(Debug, Clone, Default)]
 pub struct Graph {
     pub(crate) nodes: Vec<Arc<Node>>,
@@ -91,23 +92,24 @@ pub struct Graph {
     pub(crate) debug_info: Option<Vec<u8>>,
 }
 
-/// What stands for a tensor that the node itself has; no tensor that can be read is like it.
-pub(crate) fn left_out() -> AttrProto {
+/// The placeholder in an imported message for a tensor that the node itself holds. No valid tensor
+/// equals it.
+pub(crate) fn tensor_placeholder() -> AttrProto {
     AttrProto { value: Some(AttrValueKind::Tensor(Box::default())) }
 }
 
 impl Graph {
-    /// A graph without nodes.
+    /// Creates an empty graph.
     pub fn new() -> Graph {
         Graph::default()
     }
 
-    /// Number of nodes.
+    /// The number of nodes.
     pub fn len(&self) -> usize {
         self.nodes.len()
     }
 
-    /// Whether there are no nodes.
+    /// Whether the graph has no nodes.
     pub fn is_empty(&self) -> bool {
         self.nodes.is_empty()
     }
@@ -115,12 +117,12 @@ impl Graph {
     /// A node of this graph.
     ///
     /// # Panics
-    /// When `id` is not of this graph.
+    /// Panics if `id` is not of this graph.
     pub fn node(&self, id: NodeId) -> &Node {
         &self.nodes[id.index()]
     }
 
-    /// Whether a node is the very same in both graphs: one was made from the other, which left it as it is.
+    /// Whether both graphs share this node: one graph was made from the other without changing it.
     pub fn shares(&self, other: &Graph, id: NodeId) -> bool {
         match (self.nodes.get(id.index()), other.nodes.get(id.index())) {
             (Some(a), Some(b)) => Arc::ptr_eq(a, b),
@@ -133,32 +135,32 @@ impl Graph {
         self.nodes.iter().enumerate().map(|(at, node)| (NodeId(at as u32), &**node))
     }
 
-    /// The node of this name.
+    /// Finds the node with this name.
     pub fn find(&self, name: &str) -> Option<NodeId> {
         self.names.get(name).copied()
     }
 
-    /// Type of an output.
+    /// The type of an output.
     ///
     /// # Panics
-    /// When there is no such output.
+    /// Panics if there is no such output.
     pub fn dtype(&self, output: Output) -> DType {
         self.node(output.node).signature.outputs[output.output as usize]
     }
 
-    /// `node:output`.
+    /// The text form of an output, `node:output`.
     pub fn output_name(&self, output: Output) -> String {
         format!("{}:{}", self.node(output.node).name, output.output)
     }
 
-    /// The output that a feed or a fetch names as `node:output` or `node`.
+    /// Finds the output that a feed or fetch names as `node:output` or `node`.
     ///
     /// # Errors
-    /// Text of another form, a node or an output that is not there.
+    /// The text has another form, or there is no such node or output.
     pub fn tensor(&self, name: &str) -> Result<Output, GraphError> {
         let bad =
             |expected: &'static str| GraphError::TensorName { name: name.to_owned(), expected };
-        let Some(Named::Data { node, output }) = parse_tensor_name(name) else {
+        let Some(ParsedName::Data { node, output }) = parse_tensor_name(name) else {
             return Err(bad("node:output, such as 'x:0'"));
         };
         let id = self.target(node)?;
@@ -175,10 +177,10 @@ impl Graph {
         Ok(Output { node: id, output })
     }
 
-    /// The node that a target names.
+    /// Finds the node that a target names.
     ///
     /// # Errors
-    /// No such node.
+    /// There is no such node.
     pub fn target(&self, name: &str) -> Result<NodeId, GraphError> {
         self.find(name).ok_or_else(|| GraphError::NoSuchNode {
             name: name.to_owned(),
@@ -186,32 +188,32 @@ impl Graph {
         })
     }
 
-    /// The functions that nodes may name.
+    /// The library of functions that nodes may call.
     pub fn library(&self) -> Option<&FunctionDefLibrary> {
         self.library.as_ref()
     }
 
-    /// Names of the functions that nodes may name.
+    /// The names of the functions that nodes may call.
     pub(crate) fn function_names(&self) -> impl Iterator<Item = &str> {
         let functions = self.library.iter().flat_map(|library| &library.function);
         functions.filter_map(|f| f.signature.as_ref()).map(|signature| signature.name.as_str())
     }
 
-    /// The function of this name.
+    /// Finds the function with this name.
     pub fn function(&self, name: &str) -> Option<&FunctionDef> {
         let functions = &self.library.as_ref()?.function;
         functions.iter().find(|f| f.signature.as_ref().is_some_and(|s| s.name == name))
     }
 
-    /// Versions of who wrote the graph.
+    /// The versions of the producer that wrote the graph.
     pub fn versions(&self) -> Option<&VersionDef> {
         self.versions.as_ref()
     }
 
-    /// The graph as a message. An imported node is written as it was read.
+    /// Writes the graph as a message. An imported node is written as it was read.
     ///
     /// # Errors
-    /// A node made here has an attribute that has no message.
+    /// A node made in code has an attribute that cannot be written.
     pub fn to_graph_def(&self) -> Result<GraphDef, GraphError> {
         let node =
             self.nodes.iter().map(|node| self.to_node_def(node)).collect::<Result<_, _>>()?;
@@ -224,10 +226,10 @@ impl Graph {
         })
     }
 
-    /// Drops the messages from which nodes were imported. Written
-    /// then is what is known here: defaults are spelled out, and what has no value in the framework's terms
-    /// (debug information, attributes of no kind or that the op does not have) is lost. Nodes of ops that nobody
-    /// registered keep theirs.
+    /// Drops the messages that nodes were imported from. From then on, nodes are written from their
+    /// fields: defaults are spelled out, and anything that has no representation here (debug
+    /// information, attributes of unknown kinds or that the op does not declare) is lost. Nodes of
+    /// unregistered ops keep their messages.
     pub fn forget_messages(&mut self) {
         let known = |node: &&mut Arc<Node>| node.origin.is_some() && !node.op.is_missing();
         for node in self.nodes.iter_mut().filter(known) {
@@ -245,8 +247,10 @@ impl Graph {
         };
         if let Some(origin) = &node.origin {
             let mut def = NodeDef::clone(origin);
-            let left_out = left_out();
-            for (name, value) in def.attr.iter_mut().filter(|(_, value)| **value == left_out) {
+            let tensor_placeholder = tensor_placeholder();
+            for (name, value) in
+                def.attr.iter_mut().filter(|(_, value)| **value == tensor_placeholder)
+            {
                 if let Some(own) = node.attrs.get(name) {
                     *value = written(name, own)?;
                 }
@@ -270,7 +274,7 @@ impl Graph {
     }
 }
 
-/// A list without what is in it for the second time.
+/// Removes duplicates from a list; the first occurrence stays.
 pub(crate) fn each_once(mut ids: Vec<NodeId>) -> Vec<NodeId> {
     if ids.len() > 1 {
         let mut seen = HashSet::with_capacity(ids.len());

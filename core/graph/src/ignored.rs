@@ -1,12 +1,12 @@
-//! Attributes that nodes bring along and their ops do not have.
+//! Attributes of nodes that their ops do not declare.
 
 use crate::{Graph, Node};
 use std::ops::Range;
 use tenon_framework::text::cut;
 
 impl Graph {
-    /// The attributes that nodes of this range of numbers bring along and their ops do not have. Each is kept in the
-    /// node's message, and means nothing. Names that begin with `_` are no op's.
+    /// The attributes of the nodes in this range that their ops do not declare. Each is kept in the
+    /// node's message and has no effect. Names that begin with `_` are not listed.
     pub fn ignored_attrs(&self, nodes: Range<u32>) -> impl Iterator<Item = (&Node, &str)> {
         let (start, count) = (nodes.start as usize, nodes.len());
         let nodes = self.nodes.iter().skip(start).take(count);
@@ -17,7 +17,7 @@ impl Graph {
         })
     }
 
-    /// A warning of such attributes, one for all of them; none where there are none.
+    /// One warning for all such attributes; `None` if there are none.
     pub fn ignored_attrs_warning(&self, nodes: Range<u32>) -> Option<String> {
         const SHOWN: usize = 3;
         let mut ignored = self.ignored_attrs(nodes);

@@ -1,11 +1,12 @@
-//! From messages to a valid graph.
+//! Converts `GraphDef` messages to valid graphs.
 //!
-//! [`Graph::extend`] works in passes over the new nodes: names; ops, attributes and signatures; edges and
-//! their types; cycles. Each pass goes by the order of the message and stops at the first error, so that the
-//! same message gives the same error. Nothing is kept of a message with an error.
+//! [`Graph::extend`] makes passes over the new nodes: names; ops, attributes and signatures; edges
+//! and their types; cycles. Each pass follows the order of the message and stops at the first
+//! error, so the same message always gives the same error. A message with an error leaves the graph
+//! unchanged.
 //!
-//! Ops that nobody registered are no error here: of such a node all but its op's attributes and types is checked, and a
-//! step that needs it is refused ([`Graph::check_ops`]).
+//! An unregistered op is not an error here. Of its node, everything except the op's attributes and
+//! types is checked, and a step that needs the node is refused ([`Graph::check_ops`]).
 
 mod cycles;
 mod edges;
@@ -30,10 +31,11 @@ use tenon_proto::{
     versions::check_graph_versions,
 };
 
-/// How a graph is imported.
+/// Options of an import.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ImportOptions {
-    /// Bytes beyond the encoded ones to which the message's values may expand; 2 GiB.
+    /// Number of bytes, beyond the encoded ones, to which the message's values may expand. The
+    /// default is 2 GiB.
     pub expansion_limit: usize,
 }
 
@@ -44,7 +46,7 @@ impl Default for ImportOptions {
 }
 
 impl Graph {
-    /// A graph of what the message holds.
+    /// Creates a graph from a message.
     ///
     /// # Errors
     /// As [`Graph::extend`].
@@ -54,11 +56,11 @@ impl Graph {
         Ok(graph)
     }
 
-    /// Adds the nodes of a message, which may use nodes that are there, and its functions. Returns the
-    /// numbers of the new nodes, which follow the order of the message.
+    /// Adds the nodes of a message, which may refer to existing nodes, and its functions. Returns
+    /// the numbers of the new nodes, in the order of the message.
     ///
     /// # Errors
-    /// The first thing that is wrong, by name of the node; then the graph is as before.
+    /// The first error found; it names the node. The graph is then unchanged.
     pub fn extend(
         &mut self,
         def: &GraphDef,
@@ -67,7 +69,7 @@ impl Graph {
         self.extend_with(def, registry, &ImportOptions::default())
     }
 
-    /// As [`Graph::extend`], with options.
+    /// Like [`Graph::extend`], with options.
     ///
     /// # Errors
     /// As [`Graph::extend`].
@@ -84,8 +86,8 @@ impl Graph {
         self.append(def, names, nodes, merged)
     }
 
-    /// As [`Graph::extend`], giving the message's constants back one by one as they are read: they are never all in
-    /// memory twice.
+    /// Like [`Graph::extend`], but consumes the message and frees each constant once it is read, so
+    /// that the constants are never all in memory twice.
     ///
     /// # Errors
     /// As [`Graph::extend`].
@@ -107,7 +109,7 @@ impl Graph {
         self.append(&def, names, nodes, merged)
     }
 
-    /// Appends what was resolved.
+    /// Appends the resolved nodes.
     fn append(
         &mut self,
         def: &GraphDef,
@@ -132,7 +134,7 @@ impl Graph {
         self.nodes.iter().map(|node| node.outputs().len()).sum()
     }
 
-    /// The nodes of a message, as yet without inputs.
+    /// Checks and counts the resolved nodes, which have no inputs yet.
     fn resolve(
         &self,
         resolved: impl Iterator<Item = Result<Node, GraphError>>,
@@ -147,8 +149,8 @@ impl Graph {
         resolved.map(resolve).collect()
     }
 
-    /// Gives the nodes their inputs, and those of ops that nobody registered the outputs that are read of them: those of
-    /// this graph come back.
+    /// Sets the inputs of the new nodes, and the outputs of unregistered ops that they read.
+    /// Returns the existing nodes that gained outputs.
     fn wire(
         &self,
         def: &GraphDef,
@@ -199,7 +201,7 @@ impl Graph {
     }
 }
 
-/// What a graph has besides nodes, its own and a message's together.
+/// Everything in a graph besides its nodes, merged from the graph and a message.
 struct Merged {
     library: Option<FunctionDefLibrary>,
     versions: Option<VersionDef>,
@@ -226,12 +228,13 @@ fn resolver<'a>(
     if let Some(library) = &merged.library {
         decoder = decoder.with_library(library);
     }
-    // As in TensorFlow, a graph that does not say comes from the first producer.
+    // As in TensorFlow, a graph without versions counts as version 0.
     let producer = merged.versions.as_ref().map_or(0, |versions| versions.producer);
     Resolver::new(registry, decoder, producer)
 }
 
-/// A node of a few bytes may have many outputs, of which each takes memory in every pass.
+/// Checks the total number of outputs: a node of a few bytes may declare many, and each takes
+/// memory in every pass.
 fn check_outputs(node: &Node, found: usize) -> Result<(), GraphError> {
     const MAX_OUTPUTS: usize = 1 << 24;
     if found <= MAX_OUTPUTS {
@@ -240,7 +243,7 @@ fn check_outputs(node: &Node, found: usize) -> Result<(), GraphError> {
     Err(GraphError::TooManyOutputs { node: node.name.clone(), limit: MAX_OUTPUTS, found })
 }
 
-/// The functions of both. A function that both have must be the same.
+/// Merges two libraries. A function in both must be the same.
 fn merged_library(
     have: Option<&FunctionDefLibrary>,
     add: Option<&FunctionDefLibrary>,
@@ -272,7 +275,7 @@ fn merged_library(
     Ok(Some(merged))
 }
 
-/// As TensorFlow, all parts of a graph come from one version of producer.
+/// Merges versions. As in TensorFlow, all parts of a graph come from one producer version.
 fn merged_versions(
     have: Option<&VersionDef>,
     add: Option<&VersionDef>,
@@ -285,7 +288,7 @@ fn merged_versions(
     }
 }
 
-/// Encoded messages merge when their bytes are joined.
+/// Joins two encoded messages, which merges them.
 fn append_debug_info(have: &mut Option<Vec<u8>>, add: Option<&[u8]>) {
     if let Some(add) = add {
         have.get_or_insert_default().extend_from_slice(add);

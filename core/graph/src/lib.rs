@@ -1,17 +1,20 @@
 //! Graphs: construction, validation, pruning, shape inference, placement and partitioning.
 //!
-//! The way of a step's graph through this crate:
-//! 1. [`Graph::extend`] imports a `GraphDef`, or [`GraphBuilder`] adds nodes one by one. What is in a
-//!    [`Graph`] is valid: attributes known, types and arity right, no cycle but through loops. The op of a node
-//!    may be one that nobody registered, as long as no step needs the node ([`Graph::check_ops`]).
-//! 2. [`prune`] takes what (feeds, fetches, targets) need: a [`Subgraph`] in topological order.
+//! A step's graph passes through this crate as follows:
+//! 1. [`Graph::extend`] imports a `GraphDef`, or [`GraphBuilder`] adds nodes one by one. The
+//!    content of a [`Graph`] is valid: attributes are known, types and arity are right, and the
+//!    only cycles are loops. The op of a node may be unregistered as long as no step needs the node
+//!    ([`Graph::check_ops`]).
+//! 2. [`prune`] keeps what the feeds, fetches and targets need: a [`Subgraph`] in topological
+//!    order.
 //! 3. [`infer_shapes`] runs the ops' shape functions over it.
 //! 4. [`place`] gives each node a device.
-//! 5. [`optimize::optimize`] makes a smaller graph of it that gives the same.
+//! 5. [`optimize::optimize`] makes a smaller graph with the same results.
 //! 6. [`partition`] cuts it into one [`Partition`] per device, with `Send` and `Recv` between them.
 //!
-//! What this crate needs from above it are the traits [`DeviceView`] and [`Evaluate`]. Not here: plans,
-//! executors, kernels. Nothing in this crate recurses over a graph, so that depth costs no stack.
+//! The layers above implement the traits [`DeviceView`] and [`Evaluate`]. Plans, executors and
+//! kernels are elsewhere. Nothing in this crate recurses over a graph, so deep graphs use no more
+//! stack.
 
 mod builder;
 mod control_flow;
@@ -45,7 +48,7 @@ pub use partition::{
     ArgSide, AssembleError, Edge, MadeFrom, Memory, PartKind, PartNode, PartOp, Partition,
     PartitionOptions, Partitioned, Transfer, assemble, partition,
 };
-pub use placer::{Placed, Placement, PlacementReason, PlacerOptions, place};
+pub use placer::{NodePlacement, Placement, PlacementReason, PlacerOptions, place};
 pub use prune::{Subgraph, prune};
 pub use shape_pass::{Shapes, infer_shapes};
 pub use strip::strip_default_attrs;

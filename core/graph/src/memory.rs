@@ -1,52 +1,54 @@
-//! How much memory the values of a step's graph take: with a buffer for each, and with buffers that are used again.
+//! Estimates the memory that the values of a step's graph need, with and without buffer reuse.
 //!
-//! The plan goes through the nodes in the order in which one thread runs them. A buffer is free after its last reader;
-//! a node that passes its input on, under another shape at most, gives the same buffer; and one whose kernel can work
-//! in place takes over an input that nobody reads any more. Small outputs keep their buffers from step to step, and
-//! what a device with streams has enqueued keeps all of them until the step ends ([`BufferRules`]).
+//! The plan visits the nodes in the order in which one thread runs them. A buffer is free after its
+//! last reader. A node that forwards its input, perhaps with another shape, outputs the same
+//! buffer. A node whose kernel can work in place takes over an input that nothing else reads. Small
+//! outputs keep their buffers from step to step, and a device with streams keeps all buffers of
+//! enqueued work until the step ends ([`BufferRules`]).
 //!
-//! Counted are values whose shapes are known, on the device that makes them; constants apart, since they live as
-//! long as the plan. Not counted: feeds, scratch memory of kernels, what kernels keep, copies between devices, and
-//! what further threads that run ahead of the order hold in addition.
+//! Values with known shapes are counted, on the device that computes them; constants are counted
+//! separately, since they live as long as the plan. The estimate excludes feeds, scratch memory of
+//! kernels, memory that kernels keep, copies between devices, and the values that additional
+//! threads hold when they run ahead of the order.
 
 mod order;
 
 use crate::{DeviceView, Graph, NodeId, Output, Placement, Shapes, Subgraph};
 use std::{collections::HashMap, fmt};
 
-/// What the values of one device take.
+/// The memory that the values of one device need.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct DeviceMemory {
-    /// Full name of the device.
+    /// The full name of the device.
     pub device: String,
-    /// Values whose size is known.
+    /// The number of values whose size is known.
     pub values: usize,
-    /// Values whose size only a step knows; they are not counted.
+    /// The number of values whose size is known only at run time; they are not counted in bytes.
     pub unknown: usize,
-    /// Bytes of the constants.
+    /// The bytes of the constants.
     pub constants: u64,
-    /// Bytes of all other values, each in a buffer of its own.
+    /// The bytes of all other values, without buffer reuse.
     pub without_reuse: u64,
-    /// Of these, bytes that keep their buffers from step to step.
+    /// The bytes, of these, in buffers that are kept from step to step.
     pub kept: u64,
-    /// Most bytes that are held at once, buffers used again, with all that is kept.
+    /// The bytes held at the peak with buffer reuse, kept buffers included.
     pub peak: u64,
-    /// The node during which they are.
+    /// The node that runs at the peak.
     pub peak_at: String,
-    /// Values that take over the buffer of an input.
+    /// The number of values that take over the buffer of an input.
     pub in_place: usize,
-    /// Values that are an input's buffer as it is.
+    /// The number of values that are the unchanged buffer of an input.
     pub passed_on: usize,
 }
 
-/// What the executor does with buffers.
+/// The buffer rules of the executor.
 #[derive(Clone, Copy)]
 pub struct BufferRules<'a> {
-    /// Pairs of an input and the output that may take its buffer over, by flat position.
+    /// Pairs of an input and the output that may take over its buffer, by flat position.
     pub in_place: &'a dyn Fn(NodeId) -> Vec<(usize, usize)>,
-    /// An output of at most so many bytes keeps its buffer from step to step.
+    /// Maximum size in bytes of an output that keeps its buffer from step to step.
     pub kept_bytes: u64,
-    /// Whether a device, by its number, gives buffers back only when the step ends.
+    /// Whether a device, given by its number, releases buffers only when the step ends.
     pub holds_all: &'a dyn Fn(usize) -> bool,
 }
 
@@ -91,10 +93,10 @@ pub fn plan_memory(
 }
 
 struct Buffer {
-    /// What goes back with it: none of what is counted elsewhere, or by nobody.
+    /// The bytes that are released with the buffer; 0 if they are counted elsewhere or not at all.
     bytes: u64,
     device: usize,
-    /// Reads of its values that are still to come; a fetch counts for ever.
+    /// The number of reads still to come. A fetch is never counted down.
     reads: usize,
 }
 
@@ -202,7 +204,7 @@ impl Planner<'_> {
         let mut sources = own.filter(is_alike).filter_map(|(from, _)| source(*from));
         match sources.find(is_free).filter(|_| !(self.rules.holds_all)(device)) {
             Some(buffer) => {
-                // The read of this node is the last one of what was there.
+                // This node makes the last read of the old value.
                 self.buffers[buffer].reads += reads;
                 self.of.insert(output, buffer);
                 self.devices[device].in_place += 1;
@@ -219,7 +221,8 @@ impl Planner<'_> {
         self.buffers.push(buffer);
     }
 
-    /// Counts the reads of a node off, and gives back what nobody reads any more, its own unused outputs too.
+    /// Counts down the reads of a node's inputs, and releases buffers without further readers,
+    /// including its own unread outputs.
     fn give_back(&mut self, id: NodeId) {
         let node = self.graph.node(id);
         for input in node.inputs.iter().filter(|input| self.sub.feed_of(**input).is_none()) {
@@ -241,7 +244,7 @@ impl Planner<'_> {
         let Buffer { bytes, device, reads } = &mut self.buffers[buffer];
         if *reads == 0 && !(self.rules.holds_all)(*device) {
             self.live[*device] -= *bytes;
-            // Given back once.
+            // A buffer is released once.
             *bytes = 0;
         }
     }

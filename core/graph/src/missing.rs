@@ -1,13 +1,13 @@
-//! Nodes whose ops nobody registered. They may be in a graph; no step may need them.
+//! Nodes of unregistered ops. They may be in a graph, but no step may need them.
 
 use crate::{Graph, GraphError, MissingOp, MissingOps, Node, NodeId, Subgraph, names::near_names};
 use std::collections::{HashMap, HashSet};
 use tenon_framework::registry::Registry;
 
-/// Most ops that an error names.
-const MOST_OPS: usize = 8;
+/// The maximum number of ops that an error lists.
+const MAX_LISTED_OPS: usize = 8;
 
-/// Counts the ops of these nodes.
+/// Lists and counts the ops of these nodes.
 fn count<'g>(nodes: impl Iterator<Item = &'g Node>, graph: &Graph) -> MissingOps {
     let functions: HashSet<&str> = graph.function_names().collect();
     let mut missing = MissingOps { ops: Vec::new(), more: 0 };
@@ -22,9 +22,10 @@ fn count<'g>(nodes: impl Iterator<Item = &'g Node>, graph: &Graph) -> MissingOps
     missing
 }
 
-/// A place for a further op, while there is one.
+/// Adds an entry for a further op and returns its position, or only counts the op if the list is
+/// full.
 fn place(missing: &mut MissingOps, op: &str, functions: &HashSet<&str>) -> Option<usize> {
-    if missing.ops.len() == MOST_OPS {
+    if missing.ops.len() == MAX_LISTED_OPS {
         missing.more += 1;
         return None;
     }
@@ -39,7 +40,8 @@ fn place(missing: &mut MissingOps, op: &str, functions: &HashSet<&str>) -> Optio
 }
 
 impl Graph {
-    /// The nodes that cannot run, since they are, or need, a node whose op nobody registered; with each such a node.
+    /// The nodes that cannot run because they are, or depend on, a node of an unregistered op. The
+    /// value is one such node.
     pub fn blocked(&self) -> HashMap<NodeId, NodeId> {
         let missing = self.nodes().filter(|(_, node)| node.op.is_missing());
         let mut blocked: HashMap<NodeId, NodeId> = missing.map(|(id, _)| (id, id)).collect();
@@ -68,12 +70,12 @@ impl Graph {
     /// Checks that the ops of all nodes that a step needs are registered.
     ///
     /// # Errors
-    /// [`GraphError::MissingOps`] names those that are not, with names of the registry that are near.
+    /// [`GraphError::MissingOps`] lists the unregistered ops, with similar names from the registry.
     pub fn check_ops(&self, sub: &Subgraph, registry: &Registry) -> Result<(), GraphError> {
         self.check_ops_of(&sub.order, Some(registry))
     }
 
-    /// As [`Graph::check_ops`], of any nodes.
+    /// Like [`Graph::check_ops`], for any nodes.
     ///
     /// # Errors
     /// As [`Graph::check_ops`].

@@ -1,10 +1,10 @@
-//! Names of nodes, and of tensors in text.
+//! Names of nodes, and of tensors as text.
 
 use tenon_framework::text::edit_distance;
 
-/// A name as an input writes it.
+/// A parsed input name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Named<'a> {
+pub(crate) enum ParsedName<'a> {
     /// `node:output`, or `node` for its output 0.
     Data {
         /// The node.
@@ -19,12 +19,12 @@ pub(crate) enum Named<'a> {
     },
 }
 
-/// The rule of node names, as a regular expression.
+/// The rule for node names, as a regular expression.
 pub(crate) const NODE_NAME_RULE: &str =
     "[A-Za-z0-9.][A-Za-z0-9_./-]*(>[A-Za-z0-9.][A-Za-z0-9_./-]*)*";
 
-/// Whether TensorFlow takes this as the name of a node (`IsValidNodeName`). Nodes of internal ops, whose
-/// names begin with `_`, may have a name that begins so too.
+/// Whether TensorFlow accepts this node name (`IsValidNodeName`). Nodes of internal ops, whose
+/// names begin with `_`, may have a name that begins with `_` too.
 pub fn is_valid_node_name(name: &str, internal: bool) -> bool {
     let letter_digit_dot = |b: u8| b.is_ascii_alphanumeric() || b == b'.';
     let segment = |(at, text): (usize, &str)| {
@@ -35,11 +35,11 @@ pub fn is_valid_node_name(name: &str, internal: bool) -> bool {
     name.split('>').enumerate().all(segment)
 }
 
-/// Reads `node`, `node:output` or `^node`; `None` for other text. An output is written without sign and
-/// leading zeros.
-pub(crate) fn parse_tensor_name(text: &str) -> Option<Named<'_>> {
+/// Parses `node`, `node:output` or `^node`; returns `None` for other text. An output number has no
+/// sign and no leading zeros.
+pub(crate) fn parse_tensor_name(text: &str) -> Option<ParsedName<'_>> {
     if let Some(node) = text.strip_prefix('^') {
-        return is_valid_node_name(node, true).then_some(Named::Control { node });
+        return is_valid_node_name(node, true).then_some(ParsedName::Control { node });
     }
     let (node, output) = match text.rsplit_once(':') {
         None => (text, 0),
@@ -49,18 +49,19 @@ pub(crate) fn parse_tensor_name(text: &str) -> Option<Named<'_>> {
             (node, digits.parse().ok().filter(|_| plain)?)
         }
     };
-    is_valid_node_name(node, true).then_some(Named::Data { node, output })
+    is_valid_node_name(node, true).then_some(ParsedName::Data { node, output })
 }
 
-/// Names that `name` may have been meant as: `; did you mean 'a' or 'b'?`, or nothing.
+/// Suggests similar names: `; did you mean 'a' or 'b'?`, or an empty string.
 pub(crate) fn near_names<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> String {
-    const MOST: usize = 3;
-    // Comparing takes time by the product of the lengths: not worth it for monsters.
+    const MAX_SUGGESTIONS: usize = 3;
+    // The comparison takes time proportional to the product of the lengths, so very long names are
+    // skipped.
     if name.len() > 64 {
         return String::new();
     }
     let limit = name.len().div_ceil(3).min(3);
-    // A difference in case is none.
+    // Names that differ only in case count as equal.
     let lower = name.to_ascii_lowercase();
     let distance =
         |other: &str| edit_distance(lower.as_bytes(), other.to_ascii_lowercase().as_bytes());
@@ -70,7 +71,8 @@ pub(crate) fn near_names<'a>(name: &str, known: impl Iterator<Item = &'a str>) -
         .filter(|&(distance, _)| distance <= limit && distance < name.len())
         .collect();
     near.sort_unstable();
-    let near: Vec<String> = near.iter().take(MOST).map(|(_, other)| format!("'{other}'")).collect();
+    let near: Vec<String> =
+        near.iter().take(MAX_SUGGESTIONS).map(|(_, other)| format!("'{other}'")).collect();
     if near.is_empty() { String::new() } else { format!("; did you mean {}?", near.join(" or ")) }
 }
 
@@ -92,10 +94,10 @@ mod tests {
 
     #[test]
     fn tensor_names_are_read() {
-        let data = |node, output| Some(Named::Data { node, output });
+        let data = |node, output| Some(ParsedName::Data { node, output });
         assert_eq!(parse_tensor_name("a"), data("a", 0));
         assert_eq!(parse_tensor_name("a:12"), data("a", 12));
-        assert_eq!(parse_tensor_name("^a"), Some(Named::Control { node: "a" }));
+        assert_eq!(parse_tensor_name("^a"), Some(ParsedName::Control { node: "a" }));
         for text in
             ["", "a:", "a:-1", "a:+1", "a:01", "a:4294967296", "^a:0", "^", "a:b", ":0", "^^a"]
         {

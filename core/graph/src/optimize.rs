@@ -1,23 +1,26 @@
-//! Optimisation of a step's graph: passes over a working form of it.
+//! Optimisation of a step's graph by passes over a working copy.
 //!
-//! [`optimize`] takes what is placed ([`Step`]), lets each [`Pass`] change a [`Draft`] of it, and gives the
-//! new graph, its shapes and devices, and a [`Report`] of what was done. Passes repeat until a round changes
-//! nothing, at most [`Options::rounds`] times.
+//! [`optimize`] takes a placed graph ([`Step`]), runs each [`Pass`] on a [`Draft`] of it, and
+//! returns the new graph with its shapes and devices, and a [`Report`] of the changes. Passes
+//! repeat until a round changes nothing, at most [`Options::rounds`] times.
 //!
-//! What no pass may change, since a [`Draft`] refuses it or since rounds end with a check of it:
-//! - feeds, fetches and targets: the nodes keep their names, types and values;
-//! - ops with state or effects ([`effects`]): never folded, merged or removed, but on a branch that is never
-//!   taken; what waited for them by data waits for them by a control edge once the data is known;
-//! - whether a step fails, and whether a fetch is dead: a node that may fail runs though nothing reads it any more
-//!   ([`Draft::absorb`] says that others fail for it); who waited for a value that may be dead goes on waiting;
-//! - edges that carry references; devices, since a new node stands where the one does that it replaces;
-//! - results, within the numerics contract of the kernels: no floating-point rule that rounds otherwise, none
-//!   that loses a NaN, an infinity or the sign of a zero. A denormal may pass a node that is gone, which
-//!   would have flushed it.
+//! A [`Draft`], or the check at the end of the rounds, preserves:
+//! - feeds, fetches and targets: their nodes keep names, types and values;
+//! - ops with state or effects ([`effects`]): they are never folded, merged or removed, except on a
+//!   branch that is never taken. A node that depended on one by data depends on it by a control
+//!   edge once the data is known;
+//! - whether a step fails, and whether a fetch is dead: a node that may fail runs even without
+//!   readers ([`Draft::absorb`] states that other nodes fail in its place), and a node that waited
+//!   for a possibly dead value still waits for it;
+//! - edges that carry references, and devices: a new node runs on the device of the node that it
+//!   replaces;
+//! - results, within the numerics contract of the kernels: no floating-point rule changes rounding
+//!   or loses a NaN, an infinity or the sign of a zero. A denormal may pass through where a removed
+//!   node would have flushed it to zero.
 //!
-//! A pass that fails leaves the graph as it was before it began: its edits are undone, the report says why,
-//! and it does not run again for this step. Its result counts only if it is sound: every edit is checked
-//! against op, types, shapes and kernels when it is made; edges and frames are checked when it is done.
+//! If a pass fails, its edits are undone, the report gives the error, and the pass does not run
+//! again for this step. Every edit is checked against op, types, shapes and kernels when it is
+//! made; edges and frames are checked at the end of the pass, and an invalid result is undone too.
 //!
 //! Constant folding runs kernels through [`Evaluate`](crate::Evaluate).
 
@@ -54,7 +57,7 @@ pub use report::{Change, PassReport, Report};
 /// ```
 /// use tenon_graph::optimize::{Draft, Pass, PassError};
 ///
-/// /// Takes `Relu` of `Relu` for one.
+/// /// Replaces `Relu` of `Relu` by one `Relu`.
 /// struct OneRelu;
 ///
 /// impl Pass for OneRelu {
@@ -74,22 +77,22 @@ pub use report::{Change, PassReport, Report};
 /// }
 /// ```
 pub trait Pass {
-    /// Its name, in snake_case: reports and the knob `graph.<name>` have it.
+    /// The name in snake_case, which reports and the knob `graph.<name>` use.
     fn name(&self) -> &str;
 
-    /// Changes the draft as far as it can.
+    /// Changes the draft.
     ///
     /// # Errors
-    /// What makes its edits so far worthless: they are undone.
+    /// The edits of this run are invalid and are undone.
     fn run(&self, draft: &mut Draft<'_>) -> Result<(), PassError>;
 
-    /// The plugin that brings it; empty for those of this crate.
+    /// The plugin that provides the pass; empty for the passes of this crate.
     fn plugin(&self) -> &str {
         ""
     }
 
-    /// Whether it waits until the others have nothing left to do: for those that make few large nodes of many, which
-    /// the others cannot look into.
+    /// Whether the pass runs only once the others have nothing left to do. Use it for a pass that
+    /// merges many nodes into few large ones, which other passes cannot look into.
     fn is_late(&self) -> bool {
         false
     }

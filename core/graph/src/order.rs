@@ -2,13 +2,14 @@
 
 use std::collections::VecDeque;
 
-/// The positions `0..count` in an order in which every source stands before those that use it; equal inputs
-/// give equal orders. `sources` leaves back edges out. What stands in a cycle is missing from the result.
+/// The positions `0..count` in an order in which each source precedes its users; equal inputs give
+/// equal orders. `sources` must leave out back edges. Positions on a cycle, or behind one, are
+/// missing from the result.
 pub(crate) fn topological<I>(count: usize, sources: impl Fn(usize) -> I) -> Vec<usize>
 where
     I: Iterator<Item = usize>,
 {
-    // Edges in two lists, by source: no list of its own for each position.
+    // All edges in two lists, ordered by source, instead of one list per position.
     let mut edges: Vec<(usize, usize)> = Vec::with_capacity(2 * count);
     let mut waiting = vec![0usize; count];
     let mut first = vec![0usize; count + 1];

@@ -1,11 +1,12 @@
-//! Cutting a step's graph into one part per device.
+//! Cuts a step's graph into one partition per device.
 //!
-//! Where a value is needed on another device, or on the same device in the other kind of memory, a `Send`
-//! gives it to the rendezvous and a `Recv` takes it: one pair per (tensor, destination, memory), however many
-//! nodes use it there. A constant does not travel: a copy of its node stands where it is needed. A control edge
-//! between devices is a pair that carries an empty tensor. On one device the `Recv` waits for its `Send` by a
-//! control edge too, so that it runs in the frame and iteration of the `Send`. Between devices it has no input
-//! and runs in the step itself, which is why a loop over several devices is refused.
+//! Where a value is needed on another device, or on the same device in the other kind of memory, a
+//! `Send` gives it to the rendezvous and a `Recv` takes it: one pair per (tensor, destination,
+//! memory), shared by all readers there. A constant is not sent: its node is copied to where it is
+//! needed. A control edge between devices becomes a pair that carries an empty tensor. On one
+//! device, the `Recv` also waits for its `Send` by a control edge, so that it runs in the frame and
+//! iteration of the `Send`. Between devices, the `Recv` has no input and runs in the root frame,
+//! which is why a loop over several devices is refused.
 
 mod assemble;
 mod cutter;
@@ -26,7 +27,7 @@ use std::collections::BTreeMap;
 /// The location of each node, by position in the order.
 ///
 /// # Errors
-/// A location that is none of the devices.
+/// A location outside the list of devices.
 fn locations(
     graph: &Graph,
     sub: &Subgraph,
@@ -43,8 +44,8 @@ fn locations(
     locations.collect()
 }
 
-/// The partitions of nodes by location. `may_be_dead` says that a dead value may come from elsewhere, though no node
-/// here steers.
+/// Creates the partitions from nodes by location. `may_be_dead` says that a received value may be
+/// dead even if no node here is a control-flow node.
 fn finish(
     parts: BTreeMap<usize, Vec<PartNode>>,
     devices: &[DeviceEntry],
@@ -52,7 +53,7 @@ fn finish(
     (frames, transfers): (Frames, u32),
 ) -> Partitioned {
     let steers = |node: &PartNode| node.control_flow() != ControlFlow::No;
-    // What comes from elsewhere may be dead wherever a node steers.
+    // A received value may be dead if there is a control-flow node in any partition.
     let any = may_be_dead || parts.values().flatten().any(steers);
     let receives = |node: &PartNode| matches!(node.kind, PartKind::Recv(_));
     let partitions = parts.into_iter().map(|(location, nodes)| Partition {
@@ -66,8 +67,8 @@ fn finish(
 /// Cuts a step's graph. Equal inputs give equal partitions.
 ///
 /// # Errors
-/// Loops over several devices, references that would leave their device, fetches inside of loops, locations
-/// that are none of the devices.
+/// Loops over several devices, references that would leave their device, fetches inside loops, and
+/// locations outside the list of devices.
 pub fn partition(
     graph: &Graph,
     sub: &Subgraph,

@@ -1,13 +1,14 @@
-//! Which device runs which node.
+//! Assigns a device to each node.
 //!
-//! Nodes that belong on one device form a group: those colocated by `_class` (`loc:@name`), and both ends of
-//! an edge that carries a reference or a resource. The requests of a group are merged; of the devices that
-//! meet them and can run every node of the group, the first is taken, in the order of the types' priority,
-//! local before remote, then by name. With soft placement a request for type and number that cannot be met
-//! is given up.
+//! Nodes that must share a device form a group: nodes colocated by `_class` (`loc:@name`), and both
+//! ends of an edge that carries a reference or a resource. The requests of a group are merged. Of
+//! the devices that match them and can run every node of the group, the first one is chosen,
+//! ordered by the priority of the device types, local before remote, then by name. With soft
+//! placement, a request for a type and number that cannot be met is dropped.
 //!
-//! A node without inputs that asks for nothing and feeds one device only is put there, since its value costs
-//! less to make than to copy (as TensorFlow's placer does with generator nodes).
+//! A node without inputs and requests whose readers are all on one device is placed there, since
+//! computing its value costs less than copying it (TensorFlow's placer does the same with generator
+//! nodes).
 
 mod groups;
 
@@ -16,41 +17,41 @@ use groups::{Group, groups};
 use std::{cmp::Reverse, fmt};
 use tenon_framework::device::DeviceName;
 
-/// How nodes are placed.
+/// Options of placement.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PlacerOptions {
-    /// Whether a request for type and number of a device may be given up where it cannot be met.
+    /// Whether a request for the type and number of a device may be dropped if it cannot be met.
     pub allow_soft_placement: bool,
-    /// The device preferred for nodes that ask for nothing; used where it can run them. Open: none.
+    /// The device preferred for nodes without a request, if it can run them; empty for none.
     pub default_device: DeviceName,
 }
 
-/// Why a node is where it is.
+/// The reason for a node's placement.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PlacementReason {
-    /// It asks for it.
+    /// The node requests the device.
     Requested {
-        /// What it asks for.
+        /// The request of the node.
         request: DeviceName,
     },
-    /// It asks for nothing, or for less, and belongs with nodes that ask.
+    /// The node requests nothing, or less than the nodes of its group.
     Colocated {
-        /// First node of the group.
+        /// The first node of the group.
         with: String,
-        /// What the group asks for; open when nothing.
+        /// The merged request of the group; empty if there is none.
         request: DeviceName,
     },
-    /// It asks for nothing; the default device.
+    /// The node requests nothing; this is the default device.
     Default,
-    /// It asks for nothing; the first device that can run it.
+    /// The node requests nothing; this is the first device that can run it.
     Priority,
-    /// It has no inputs and asks for nothing; all that use it are there.
+    /// The node has no inputs and requests nothing; all its readers are on this device.
     Consumers,
-    /// It was made when the graph was optimised, and runs where the nodes did that it replaces.
+    /// Optimisation created the node, and it runs on the device of the nodes that it replaces.
     Optimised,
-    /// What is asked for cannot run it.
+    /// The requested device cannot run the node.
     Soft {
-        /// What was given up.
+        /// The request that was dropped.
         request: DeviceName,
     },
 }
@@ -58,22 +59,22 @@ pub enum PlacementReason {
 impl fmt::Display for PlacementReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            PlacementReason::Requested { request } => write!(f, "the node asks for {request}"),
+            PlacementReason::Requested { request } => write!(f, "the node requests {request}"),
             PlacementReason::Colocated { with, request } if *request == DeviceName::default() => {
-                write!(f, "belongs with '{with}', no node of the group asks for a device")
+                write!(f, "belongs with '{with}', no node of the group requests a device")
             }
             PlacementReason::Colocated { with, request } => {
-                write!(f, "belongs with '{with}', the group asks for {request}")
+                write!(f, "belongs with '{with}', the group requests {request}")
             }
-            PlacementReason::Default => f.write_str("asks for nothing: the default device"),
+            PlacementReason::Default => f.write_str("requests no device: the default device"),
             PlacementReason::Priority => {
-                f.write_str("asks for nothing: first device by priority that can run it")
+                f.write_str("requests no device: first device by priority that can run it")
             }
             PlacementReason::Consumers => {
-                f.write_str("asks for nothing and has no inputs: with those that use it")
+                f.write_str("requests no device and has no inputs: the device of its readers")
             }
             PlacementReason::Optimised => {
-                f.write_str("made by optimisation: where the nodes were that it replaces")
+                f.write_str("made by optimisation: the device of the nodes that it replaces")
             }
             PlacementReason::Soft { request } => {
                 write!(f, "{request} cannot run it: moved by soft placement")
@@ -82,41 +83,41 @@ impl fmt::Display for PlacementReason {
     }
 }
 
-/// Where a node runs.
+/// The placement of a node.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Placed {
-    /// Position in [`DeviceView::devices`].
+pub struct NodePlacement {
+    /// The position in [`DeviceView::devices`].
     pub device: usize,
-    /// Why there.
+    /// The reason for the placement.
     pub reason: PlacementReason,
-    /// Preferred devices that cannot run it, each with the reason.
+    /// Preferred devices that cannot run the node, each with the reason.
     pub passed_over: Vec<String>,
 }
 
-/// Where the nodes of a step's graph run.
+/// The placement of the nodes of a step's graph.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Placement {
-    /// By node; `None` for nodes that do not run.
-    nodes: Vec<Option<Placed>>,
+    /// The placements by node; `None` for nodes that do not run.
+    nodes: Vec<Option<NodePlacement>>,
 }
 
 impl Placement {
-    /// Where a node runs; `None` when it does not.
-    pub fn of(&self, node: NodeId) -> Option<&Placed> {
+    /// The placement of a node; `None` if it does not run.
+    pub fn of(&self, node: NodeId) -> Option<&NodePlacement> {
         self.nodes.get(node.index())?.as_ref()
     }
 
-    /// The placement of a graph made from this one, whose further nodes run on these devices.
+    /// The placement of a graph made from this one; its additional nodes run on these devices.
     pub(crate) fn extended(mut self, devices: &[Option<usize>]) -> Placement {
         let own = self.nodes.len();
         self.nodes.extend(devices.iter().skip(own).map(|device| {
             let reason = PlacementReason::Optimised;
-            device.map(|device| Placed { device, reason, passed_over: Vec::new() })
+            device.map(|device| NodePlacement { device, reason, passed_over: Vec::new() })
         }));
         self
     }
 
-    /// Position of the device of a node that runs.
+    /// The position of a node's device; `None` if the node does not run.
     pub fn device(&self, node: NodeId) -> Option<usize> {
         self.of(node).map(|placed| placed.device)
     }
@@ -125,8 +126,8 @@ impl Placement {
 /// Places the nodes of a step's graph.
 ///
 /// # Errors
-/// Colocation with unknown nodes, requests in a group that differ, nodes that no device takes (the error
-/// lists the devices with the reasons).
+/// Colocation with unknown nodes, conflicting requests in a group, and nodes that no device can run
+/// (the error lists the devices with the reasons).
 pub fn place(
     graph: &Graph,
     sub: &Subgraph,
@@ -153,7 +154,7 @@ pub fn place(
     Ok(Placement { nodes: placer.nodes })
 }
 
-/// Positions of the devices, the most preferred first.
+/// The positions of the devices, most preferred first.
 fn preferred(devices: &[DeviceEntry]) -> Vec<usize> {
     let mut order: Vec<usize> = (0..devices.len()).collect();
     order.sort_by_key(|&at| {
@@ -163,7 +164,7 @@ fn preferred(devices: &[DeviceEntry]) -> Vec<usize> {
     order
 }
 
-/// The nodes that run and use each node's data.
+/// For each node, the running nodes that read its data.
 fn consumers(graph: &Graph, sub: &Subgraph) -> Vec<Vec<NodeId>> {
     let mut consumers = vec![Vec::new(); graph.len()];
     for &id in &sub.order {
@@ -179,10 +180,10 @@ struct Placer<'a> {
     view: &'a dyn DeviceView,
     options: &'a PlacerOptions,
     preferred: Vec<usize>,
-    nodes: Vec<Option<Placed>>,
+    nodes: Vec<Option<NodePlacement>>,
 }
 
-/// A device that takes a group, and those before it that do not.
+/// A device that can run a group, and the preferred ones that cannot.
 struct Found {
     device: usize,
     passed_over: Vec<String>,
@@ -215,14 +216,14 @@ impl Placer<'_> {
         Ok(())
     }
 
-    /// Without type and number of the request.
+    /// Finds a device without the request's type and number.
     fn find_soft(&self, group: &Group) -> Option<Found> {
         let task = DeviceName { device_type: None, id: None, ..group.request.clone() };
         self.find(group, &task).ok()
     }
 
-    /// The most preferred device that meets a request and runs every node of a group; else each device with
-    /// the reason why not.
+    /// Finds the most preferred device that matches a request and can run every node of a group, or
+    /// else returns each device with the reason why not.
     fn find(&self, group: &Group, request: &DeviceName) -> Result<Found, Vec<String>> {
         let devices = self.view.devices();
         let mut passed_over = Vec::new();
@@ -230,7 +231,7 @@ impl Placer<'_> {
         for &at in &self.preferred {
             let device = &devices[at];
             if !request.matches(&device.name) {
-                elsewhere.push(format!("{}: is not what was asked for", device.name));
+                elsewhere.push(format!("{}: does not match the request", device.name));
                 continue;
             }
             match self.runs(group, &device.device_type) {
@@ -256,7 +257,7 @@ impl Placer<'_> {
         Ok(())
     }
 
-    /// The error of a group, with the place that soft placement would have for it.
+    /// The error for a group without a device, with the device that soft placement would choose.
     fn no_device(&self, group: &Group, candidates: Vec<String>, soft: Option<Found>) -> GraphError {
         let node = self.graph.node(group.members[0]);
         let devices = self.view.devices();
@@ -283,7 +284,7 @@ impl Placer<'_> {
             } else {
                 PlacementReason::Colocated { with: first.clone(), request: group.request.clone() }
             };
-            self.nodes[id.index()] = Some(Placed {
+            self.nodes[id.index()] = Some(NodePlacement {
                 device: found.device,
                 reason,
                 passed_over: found.passed_over.clone(),
@@ -291,7 +292,7 @@ impl Placer<'_> {
         }
     }
 
-    /// A group of one node without inputs and request.
+    /// Places a group of a single node without inputs and requests.
     fn place_generator(&mut self, group: &Group, consumers: &[NodeId]) -> Result<(), GraphError> {
         let mut devices = consumers.iter().map(|id| self.nodes[id.index()].as_ref());
         let first = devices.next().flatten().map(|placed| placed.device);

@@ -1,21 +1,22 @@
-//! What a step needs of its graph.
+//! Finds the part of a graph that a step needs.
 
 use crate::{ControlFlow, Graph, GraphError, NodeId, Output, order::topological};
 use std::collections::HashMap;
 
-/// The part of a graph that (feeds, fetches, targets) need. A fed tensor stands for itself: what makes it is
-/// needed only if something else needs it.
+/// The part of a graph that the feeds, fetches and targets need. The node of a fed tensor is
+/// included only if something else needs it.
 #[derive(Debug, Clone, Default)]
 pub struct Subgraph {
-    /// The nodes that run, sources first; edges from `NextIteration` to `Merge` lead back.
+    /// The nodes that run, sources first. Edges from `NextIteration` to `Merge` lead back.
     pub order: Vec<NodeId>,
-    /// Tensors that are fed.
+    /// The tensors that are fed.
     pub feeds: Vec<Output>,
-    /// Tensors that are fetched; one may be fetched twice, and a fed one gives what was fed.
+    /// The tensors that are fetched. A tensor may be fetched twice, and a fed tensor gives the fed
+    /// value.
     pub fetches: Vec<Output>,
-    /// Nodes that run for their effects.
+    /// The nodes that run for their effects.
     pub targets: Vec<NodeId>,
-    /// Position in `order` by node; `None` for nodes that do not run.
+    /// The position in `order` by node; `None` for nodes that do not run.
     place: Vec<Option<u32>>,
     fed: HashMap<Output, usize>,
 }
@@ -26,18 +27,18 @@ impl Subgraph {
         self.position(node).is_some()
     }
 
-    /// Position of a node in `order`.
+    /// The position of a node in `order`.
     pub fn position(&self, node: NodeId) -> Option<usize> {
         self.place.get(node.index()).copied().flatten().map(|at| at as usize)
     }
 
-    /// Which feed gives this tensor.
+    /// The index of the feed that supplies this tensor.
     pub fn feed_of(&self, output: Output) -> Option<usize> {
         self.fed.get(&output).copied()
     }
 
-    /// The nodes that must have run before `node`. One that waits for a placeholder which is fed waits for
-    /// nothing: the value is there, and the placeholder itself cannot run.
+    /// The nodes that must run before `node`. Fed placeholders are left out: their values exist
+    /// already, and they cannot run.
     pub fn control_inputs<'a>(
         &'a self,
         graph: &'a Graph,
@@ -66,13 +67,13 @@ fn is_fed_placeholder(graph: &Graph, fed: &HashMap<Output, usize>, id: NodeId) -
     graph.node(id).op.facts().placeholder && fed.contains_key(&Output::new(id, 0))
 }
 
-/// Goes backwards from fetches and targets, and stops at feeds.
+/// Prunes a graph: walks backwards from the fetches and targets, and stops at feeds.
 ///
 /// # Errors
 /// A tensor that is fed twice.
 ///
 /// # Panics
-/// When a feed, fetch or target is not of this graph.
+/// Panics if a feed, fetch or target is not of this graph.
 pub fn prune(
     graph: &Graph,
     feeds: &[Output],
@@ -106,7 +107,7 @@ pub fn prune(
     Ok(sub)
 }
 
-/// The nodes that are needed, in the order of their numbers.
+/// The needed nodes, in the order of their numbers.
 fn reached(graph: &Graph, sub: &Subgraph) -> Vec<NodeId> {
     let mut seen = vec![false; graph.len()];
     let fetched = sub.fetches.iter().filter(|output| !sub.fed.contains_key(output));

@@ -1,4 +1,4 @@
-//! Shapes and constants of a step's graph, as far as they are known before it runs.
+//! Infers the shapes and constants of a step's graph, as far as they are known before it runs.
 
 use crate::{Graph, GraphError, NodeId, Output, Subgraph};
 use tenon_framework::{
@@ -7,57 +7,57 @@ use tenon_framework::{
     infer::{Symbols, ValueInfo, infer},
 };
 
-/// What is known of the values of a step's graph.
+/// The known shapes and constants of a step's graph.
 #[derive(Debug, Clone)]
 pub struct Shapes {
-    /// By node; empty for nodes that do not run.
+    /// The values by node; empty for nodes that do not run.
     values: Vec<Vec<ValueInfo>>,
-    /// By position among the feeds.
+    /// The values by position among the feeds.
     feeds: Vec<ValueInfo>,
-    /// Where unknown dimensions that are added later come from.
+    /// The source of new unknown dimensions.
     pub(crate) symbols: Symbols,
 }
 
-/// What passes change.
+/// Updates by passes.
 impl Shapes {
-    /// What is known of the outputs of a node.
+    /// The inferred values of a node's outputs.
     pub(crate) fn of_node(&self, id: NodeId) -> &[ValueInfo] {
         &self.values[id.index()]
     }
 
-    /// Sets what is known of them; gives what was known.
+    /// Replaces the inferred values of a node's outputs, and returns the former ones.
     pub(crate) fn replace(&mut self, id: NodeId, values: Vec<ValueInfo>) -> Vec<ValueInfo> {
         std::mem::replace(&mut self.values[id.index()], values)
     }
 
-    /// Adds a node.
+    /// Appends a node with these output values.
     pub(crate) fn push(&mut self, values: Vec<ValueInfo>) {
         self.values.push(values);
     }
 
-    /// Drops the last node.
+    /// Removes the last node.
     pub(crate) fn pop(&mut self) {
         self.values.pop();
     }
 }
 
 impl Shapes {
-    /// What is known of an output, as its node makes it.
+    /// The inferred value of an output, as its node computes it.
     pub fn value(&self, output: Output) -> Option<&ValueInfo> {
         self.values.get(output.node.index())?.get(output.output as usize)
     }
 
-    /// What is known of a fed tensor.
+    /// The inferred value of a fed tensor.
     pub fn feed(&self, index: usize) -> Option<&ValueInfo> {
         self.feeds.get(index)
     }
 
-    /// The shape of an output, unknown where nothing is known of it.
+    /// The shape of an output; unknown if nothing was inferred.
     pub fn shape(&self, output: Output) -> PartialShape {
         self.value(output).map_or(PartialShape::UNKNOWN, |value| value.shape.partial())
     }
 
-    /// The shape under which an output is seen by those that use it: that of the feed where it is fed.
+    /// The shape of an output as its readers see it: that of the feed if the output is fed.
     pub fn seen(&self, sub: &Subgraph, output: Output) -> PartialShape {
         match sub.feed_of(output) {
             Some(feed) => {
@@ -72,7 +72,7 @@ impl Shapes {
         self.value(output)?.constant.as_ref()
     }
 
-    /// What is known of input `index` of a node, feeds included.
+    /// The inferred value of input `index` of a node, feeds included.
     pub fn input(
         &self,
         graph: &Graph,
@@ -88,14 +88,15 @@ impl Shapes {
     }
 }
 
-/// Runs the shape functions of the nodes, sources first. In a loop what comes back to a `Merge` is unknown,
-/// as in TensorFlow, so that nothing that changes from one iteration to the next is taken for constant.
+/// Runs the shape functions of the nodes, sources first. As in TensorFlow, the value at a back edge
+/// of a loop is unknown, so that a value that changes between iterations is not mistaken for a
+/// constant.
 ///
-/// `feeds` gives the shapes of the feeds by position, and may be shorter; what is fed besides has the shape
-/// that a placeholder declares, and is unknown where another node is fed.
+/// `feeds` has the shapes of the feeds by position, and may be shorter. Each further feed has the
+/// shape that its placeholder declares, or is unknown if its node is not a placeholder.
 ///
 /// # Errors
-/// An op that nobody registered; a shape function refuses its inputs. Names node and op.
+/// An op is unregistered, or a shape function refuses its inputs. The error names node and op.
 pub fn infer_shapes(
     graph: &Graph,
     sub: &Subgraph,

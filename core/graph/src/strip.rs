@@ -1,10 +1,11 @@
-//! Writing less: attributes that say what they would say by default.
+//! Strips attributes that have their default values.
 
 use tenon_framework::registry::Registry;
 use tenon_proto::{GraphDef, convert::attr_to_proto};
 
-/// Takes out of each node the attributes that have their op's default value, as TensorFlow's `strip_default_attrs` does.
-/// Read by ops with the same defaults, the graph means what it meant. Nodes of unknown ops stay as they are.
+/// Removes from each node the attributes that have their op's default value, as TensorFlow's
+/// `strip_default_attrs` does. A reader whose ops have the same defaults reads the same graph.
+/// Nodes of unknown ops are unchanged.
 pub fn strip_default_attrs(graph: &mut GraphDef, registry: &Registry) {
     for node in &mut graph.node {
         let Some(op) = registry.op(&node.op) else { continue };

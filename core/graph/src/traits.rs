@@ -1,42 +1,42 @@
-//! What this crate needs from above it; the runtime implements it.
+//! The interfaces that the runtime implements for this crate.
 
 use crate::Node;
 use std::time::Duration;
 use tenon_framework::{KernelError, PartialShape, Tensor, attr::AttrMap, device::DeviceName};
 
-/// A device as placement and partitioning see it.
+/// A device, as placement and partitioning see it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeviceEntry {
-    /// Full name.
+    /// The full name.
     pub name: DeviceName,
-    /// Type, such as `CPU`.
+    /// The type, such as `CPU`.
     pub device_type: String,
-    /// Types with the higher figure are preferred.
+    /// The priority: types with a higher number are preferred.
     pub priority: i32,
-    /// A number that the device gets each time it is made: a value that one incarnation sends does not reach a receiver of
-    /// another.
+    /// A number that is new each time the device is created: a value sent by one incarnation does
+    /// not reach a receiver of another.
     pub incarnation: u64,
-    /// Whether it runs kernels in this process.
+    /// Whether the device runs kernels in this process.
     pub is_local: bool,
-    /// Whether it computes in ordinary host memory.
+    /// Whether the device computes in ordinary host memory.
     pub host_memory: bool,
 }
 
-/// A node for which a kernel is wanted.
+/// A node for which a kernel is looked up.
 #[derive(Debug, Clone, Copy)]
 pub struct NodeQuery<'a> {
-    /// Name of the node.
+    /// The name of the node.
     pub node: &'a str,
-    /// Name of the op.
+    /// The name of the op.
     pub op: &'a str,
-    /// Whether the executor does the op's work itself, so that it needs no kernel.
+    /// Whether the executor runs the op itself, so that it needs no kernel.
     pub is_built_in: bool,
-    /// Attributes, defaults applied; `_kernel` asks for a label.
+    /// The attributes, with defaults applied; `_kernel` requests a kernel label.
     pub attrs: &'a AttrMap,
 }
 
 impl<'a> NodeQuery<'a> {
-    /// The query for a node.
+    /// Creates the query for a node.
     pub fn of(node: &'a Node) -> NodeQuery<'a> {
         NodeQuery {
             node: &node.name,
@@ -47,33 +47,33 @@ impl<'a> NodeQuery<'a> {
     }
 }
 
-/// The devices there are, and what they can run.
+/// The available devices and the nodes that they can run.
 pub trait DeviceView {
-    /// The devices. Positions in this list stand for them wherever a number does.
+    /// The devices. Device numbers are positions in this list.
     fn devices(&self) -> &[DeviceEntry];
 
-    /// Whether a device of this type can run the node. What the executor runs itself counts as runnable
+    /// Whether a device of this type can run the node. Ops that the executor runs itself can run
     /// everywhere.
     ///
     /// # Errors
-    /// Why not, in a few words.
+    /// The reason why not, in a few words.
     fn has_kernel(&self, node: NodeQuery<'_>, device_type: &str) -> Result<(), String>;
 
-    /// The format in which a device computes images: `NHWC` or `NCHW`; none where it takes both as they are.
+    /// The image format in which a device computes, `NHWC` or `NCHW`; `None` if it accepts both.
     fn image_format(&self, _device: usize) -> Option<&str> {
         None
     }
 
-    /// Whether there is a kernel for the op at all: where there is none, nobody need ask further.
+    /// Whether any kernel for the op exists; if not, further queries are unnecessary.
     fn has_any_kernel(&self, _op: &str) -> bool {
         true
     }
 
-    /// Whether a device can run the node with inputs of these shapes, as far as they are known: the kernel is asked
-    /// too.
+    /// Whether a device can run the node with inputs of these shapes, as far as they are known. The
+    /// kernel itself is asked too.
     ///
     /// # Errors
-    /// Why not, in a few words.
+    /// The reason why not, in a few words.
     fn can_run(&self, node: &Node, inputs: &[PartialShape], device: usize) -> Result<(), String> {
         let _ = inputs;
         match self.devices().get(device) {
@@ -83,15 +83,15 @@ pub trait DeviceView {
     }
 }
 
-/// Computes nodes ahead of a step: for constant folding and calibration.
+/// Computes nodes before a step, for constant folding and calibration.
 pub trait Evaluate {
-    /// The outputs of a stateless node on these inputs, in host memory.
+    /// Computes the outputs of a stateless node for these inputs, in host memory.
     ///
     /// # Errors
     /// There is no kernel, or it failed.
     fn evaluate(&self, node: &Node, inputs: &[Tensor]) -> Result<Vec<Tensor>, KernelError>;
 
-    /// As [`Evaluate::evaluate`], by a kernel that is told to end after `time`.
+    /// Like [`Evaluate::evaluate`], but the kernel is told to stop after `time`.
     ///
     /// # Errors
     /// As [`Evaluate::evaluate`].

@@ -63,7 +63,7 @@ impl Patience {
     /// The error of a graph that was given up, or that was found wrong.
     pub fn reason(&self, error: GraphError) -> RuntimeError {
         match (error, self.ended()) {
-            (GraphError::GivenUp, Some(ended)) => ended.into(),
+            (GraphError::Cancelled, Some(ended)) => ended.into(),
             (error, _) => error.into(),
         }
     }

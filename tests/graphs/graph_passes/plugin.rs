@@ -65,7 +65,7 @@ fn a_plugin_s_pass_walks_and_changes_the_graph() {
         "'zoo/twice' is a sum now",
         "'zoo/negative' is passed by",
         "'zoo/matrix/product' stands for a square",
-        "'inner' is not needed any more",
+        "'inner' is no longer needed",
     ] {
         assert!(told.iter().any(|line| line == expected), "{expected}: {told:?}");
     }

@@ -349,7 +349,7 @@ fn names_are_checked() {
     refused(
         [placeholder("x"), node("y", "Neg", &["^x", "x"], &[("T", float())])],
         Code::INVALID_ARGUMENT,
-        &["node 'y': data inputs stand before control inputs, found 'x' after one"],
+        &["node 'y': data inputs must precede control inputs, found 'x' after one"],
     );
     let mut nowhere = placeholder("x");
     nowhere.device = "/device:CPU:zero".to_owned();

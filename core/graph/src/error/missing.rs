@@ -1,40 +1,40 @@
-//! What an error says of ops that a step needs and nobody registered.
+//! The part of an error that lists unregistered ops which a step needs.
 
 use std::fmt;
 use tenon_framework::text;
 
-/// Most nodes of each that it names.
-const MOST_NODES: usize = 3;
+/// The maximum number of nodes listed per op.
+const MAX_LISTED_NODES: usize = 3;
 
-/// An op that a step needs and nobody registered.
+/// An unregistered op that a step needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MissingOp {
-    /// Its name.
+    /// The name of the op.
     pub op: String,
     /// Whether it is a function of the graph's library.
     pub is_function: bool,
     /// Some of the nodes of this op that the step needs.
     pub nodes: Vec<String>,
-    /// How many there are.
+    /// The number of all such nodes.
     pub count: usize,
-    /// Names that it may have been meant as, in words; may be empty.
+    /// Similar names, as text for the message; may be empty.
     pub near: String,
 }
 
-/// The ops that a step needs and nobody registered.
+/// The unregistered ops that a step needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MissingOps {
-    /// The first of them, in the order of their nodes.
+    /// The first ops, in the order of their nodes.
     pub ops: Vec<MissingOp>,
-    /// How many there are besides.
+    /// The number of further ops, which are not listed.
     pub more: usize,
 }
 
 impl MissingOp {
-    /// Counts a node of this op, and names it where few are named yet.
+    /// Counts a node of this op, and lists it if the list is not full.
     pub(crate) fn add(&mut self, node: &str) {
         self.count += 1;
-        if self.nodes.len() < MOST_NODES {
+        if self.nodes.len() < MAX_LISTED_NODES {
             self.nodes.push(node.to_owned());
         }
     }
@@ -49,7 +49,7 @@ impl MissingOps {
 
 impl fmt::Display for MissingOp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let some = text::some_of(self.nodes.iter().map(String::as_str), MOST_NODES);
+        let some = text::some_of(self.nodes.iter().map(String::as_str), MAX_LISTED_NODES);
         let more = match self.count - self.nodes.len() {
             0 => String::new(),
             more => format!(" and {more} more"),

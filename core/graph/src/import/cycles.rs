@@ -1,4 +1,4 @@
-//! New nodes form no cycle, but through the back edge of a loop.
+//! Checks that new nodes form no cycle other than through the back edge of a loop.
 
 use crate::{ControlFlow, GraphError, Node, NodeId, order::topological};
 
@@ -15,7 +15,7 @@ pub(super) fn check(nodes: &[Node], first: u32) -> Result<(), GraphError> {
     Err(GraphError::Cycle { nodes: find(nodes, first, &stuck) })
 }
 
-/// Positions of the new nodes on which one depends within an iteration.
+/// The positions of the new nodes that a node depends on within an iteration.
 fn sources(nodes: &[Node], first: u32, at: usize) -> impl Iterator<Item = usize> {
     let node = &nodes[at];
     let is_merge = node.control_flow() == ControlFlow::Merge;
@@ -28,7 +28,7 @@ fn sources(nodes: &[Node], first: u32, at: usize) -> impl Iterator<Item = usize>
     data.chain(node.control_inputs.iter().filter_map(move |&id| new(id)))
 }
 
-/// The names along one cycle. Every node that is stuck has a source that is.
+/// The names along one cycle. Every node in `stuck` has a source in `stuck`.
 fn find(nodes: &[Node], first: u32, stuck: &[bool]) -> Vec<String> {
     let Some(mut at) = stuck.iter().position(|&stuck| stuck) else { return Vec::new() };
     let mut place = vec![None; nodes.len()];
@@ -41,7 +41,7 @@ fn find(nodes: &[Node], first: u32, stuck: &[bool]) -> Vec<String> {
             None => break,
         }
     }
-    // Sources were followed, so that data flows from the end of the path to its start.
+    // The path follows sources, so data flows from its end to its start.
     let start = place[at].unwrap_or(0);
     path[start..].iter().rev().map(|&at| nodes[at].name.clone()).collect()
 }

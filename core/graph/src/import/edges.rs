@@ -1,7 +1,7 @@
-//! The inputs of new nodes: what they name, and whether the types fit.
+//! Resolves the inputs of new nodes and checks their types.
 
 use super::Readings;
-use crate::names::{Named, near_names, parse_tensor_name};
+use crate::names::{ParsedName, near_names, parse_tensor_name};
 use crate::{Graph, GraphError, Node, NodeId, Output};
 use std::collections::{HashMap, HashSet};
 use tenon_framework::{
@@ -11,11 +11,11 @@ use tenon_framework::{
 };
 use tenon_proto::NodeDef;
 
-/// The nodes there are and those to be added.
+/// The existing nodes and the new ones.
 pub(crate) struct Wiring<'a> {
-    /// Nodes there are.
+    /// The graph with the existing nodes.
     pub graph: &'a Graph,
-    /// Names of the new nodes.
+    /// The names of the new nodes.
     pub names: &'a HashMap<String, NodeId>,
     /// The new nodes; their numbers follow those of the graph.
     pub nodes: &'a [Node],
@@ -24,9 +24,9 @@ pub(crate) struct Wiring<'a> {
 /// The inputs of one node.
 #[derive(Debug, Default)]
 pub(crate) struct Inputs {
-    /// Sources of the data inputs.
+    /// The sources of the data inputs.
     pub data: Vec<Output>,
-    /// Control inputs, each once.
+    /// The control inputs, without duplicates.
     pub control: Vec<NodeId>,
 }
 
@@ -38,25 +38,25 @@ impl Wiring<'_> {
         }
     }
 
-    /// What the inputs of a new node name.
+    /// Resolves the inputs that a new node names.
     pub(super) fn resolve(&self, def: &NodeDef) -> Result<Inputs, GraphError> {
         let mut inputs = Inputs::default();
         let mut seen = HashSet::new();
         for text in &def.input {
             match parse_tensor_name(text) {
-                Some(Named::Control { node }) => {
+                Some(ParsedName::Control { node }) => {
                     let id = self.find(def, text, node)?;
                     if seen.insert(id) {
                         inputs.control.push(id);
                     }
                 }
-                Some(Named::Data { .. }) if !inputs.control.is_empty() => {
+                Some(ParsedName::Data { .. }) if !inputs.control.is_empty() => {
                     return Err(GraphError::ControlOrder {
                         node: def.name.clone(),
                         input: text.clone(),
                     });
                 }
-                Some(Named::Data { node, output }) => {
+                Some(ParsedName::Data { node, output }) => {
                     let id = self.find(def, text, node)?;
                     self.check_output(def, text, id, output)?;
                     inputs.data.push(Output { node: id, output });
@@ -93,7 +93,7 @@ impl Wiring<'_> {
         output: u32,
     ) -> Result<(), GraphError> {
         let source = self.node(id);
-        // Of an op that nobody registered any output may be there.
+        // An unregistered op may have any output.
         let outputs = if source.op.is_missing() { MAX_VALUES } else { source.outputs().len() };
         if (output as usize) < outputs {
             return Ok(());
@@ -107,8 +107,8 @@ impl Wiring<'_> {
     }
 }
 
-/// Checks number and types of a node's data inputs. What a node of a missing op takes is not known, and what one gives
-/// is what is expected of it first.
+/// Checks the number and the types of a node's data inputs. The inputs of an unregistered op are
+/// not checked, and its outputs have the type that their first reader expects.
 pub(crate) fn check_types(
     wiring: &Wiring<'_>,
     node: &Node,
@@ -145,7 +145,7 @@ pub(crate) fn check_types(
     }
 }
 
-/// The output that an input comes from, in words.
+/// A description of the output that an input comes from.
 fn from(source: &Node, input: Output) -> String {
     let (name, op) = (cut(&source.name), cut(&source.op.name));
     let note = match source.op.is_missing() {

@@ -1,7 +1,7 @@
-//! A node without its edges: op, attributes, signature, device.
+//! Resolves a node without its edges: op, attributes, signature and device.
 
 use crate::{GraphError, Node};
-use crate::{graph::left_out, names::near_names};
+use crate::{graph::tensor_placeholder, names::near_names};
 use std::sync::Arc;
 use tenon_framework::{
     PartialShape,
@@ -17,11 +17,11 @@ use tenon_proto::{
     versions::LAST_PRODUCER_OF_SCALARS_FOR_ANY_SHAPE,
 };
 
-/// What nodes are resolved against.
+/// The state that nodes are resolved against.
 pub(super) struct Resolver<'a> {
     registry: &'a Registry,
     decoder: Decoder<'a>,
-    /// Version of who wrote the message.
+    /// The producer version of the message.
     producer: i32,
 }
 
@@ -30,7 +30,7 @@ impl<'a> Resolver<'a> {
         Resolver { registry, decoder, producer }
     }
 
-    /// The node, as yet without inputs.
+    /// Resolves a node; its inputs are still empty.
     pub(super) fn resolve(&mut self, def: &NodeDef) -> Result<Node, GraphError> {
         let device = DeviceName::parse(&def.device).map_err(|error| GraphError::Device {
             node: def.name.clone(),
@@ -57,9 +57,9 @@ impl<'a> Resolver<'a> {
         })
     }
 
-    /// The attributes that the message sets. Of those that the op does not declare, one whose name begins with `_` is
-    /// kept where it has a value in the framework's terms; others come from newer writers, and stay in the message
-    /// alone.
+    /// Reads the attributes that the message sets. An undeclared attribute is kept if its name
+    /// begins with `_` and its value can be represented. Other undeclared attributes come from
+    /// newer producers and stay in the message only.
     fn attrs(&mut self, def: &NodeDef, op: &OpDef) -> Result<AttrMap, GraphError> {
         let mut attrs = AttrMap::new();
         for (name, value) in &def.attr {
@@ -81,7 +81,7 @@ impl<'a> Resolver<'a> {
         Ok(attrs)
     }
 
-    /// Gives attributes the meaning that they had for the writer.
+    /// Gives attributes the meaning that they had for the message's producer.
     fn read_as_written(&self, op: &OpDef, attrs: &mut AttrMap) {
         if self.producer > LAST_PRODUCER_OF_SCALARS_FOR_ANY_SHAPE || op.name != "Placeholder" {
             return;
@@ -94,7 +94,7 @@ impl<'a> Resolver<'a> {
     }
 }
 
-/// A node whose op nobody registered. All that the message says of it is kept, for when the op is there.
+/// Creates a node of an unregistered op. It keeps the whole message, for when the op is registered.
 fn missing(def: &NodeDef, device: DeviceName) -> Node {
     Node {
         name: def.name.clone(),
@@ -108,13 +108,16 @@ fn missing(def: &NodeDef, device: DeviceName) -> Node {
     }
 }
 
-/// The message to write the node from. Of tensors that the node has among its attributes and that are written just as
-/// they were read, an empty one stands for the value: constants would be in memory twice.
+/// The message to write the node from. A tensor that is also among the node's attributes, and would
+/// be written exactly as it was read, is replaced by a placeholder, so that constants are not in
+/// memory twice.
 fn origin(def: &NodeDef, attrs: &AttrMap) -> NodeDef {
     let attr = |(name, value): (&String, &AttrProto)| {
         let is_kept = attrs.contains_key(name);
         let value = match &value.value {
-            Some(AttrValueKind::Tensor(tensor)) if is_kept && is_plain(tensor) => left_out(),
+            Some(AttrValueKind::Tensor(tensor)) if is_kept && is_plain(tensor) => {
+                tensor_placeholder()
+            }
             _ => value.clone(),
         };
         (name.clone(), value)
@@ -130,7 +133,7 @@ fn origin(def: &NodeDef, attrs: &AttrMap) -> NodeDef {
     }
 }
 
-/// The error for an op that nobody registered.
+/// The error for an unregistered op.
 pub(crate) fn unknown_op(registry: &Registry, node: String, op: String) -> GraphError {
     let near = near_names(&op, registry.ops().map(|op| op.name.as_str()));
     GraphError::UnknownOp { node, op, near }

@@ -1,24 +1,24 @@
-//! Outputs of nodes whose ops nobody registered: how many there are, and of which types, only their readers say.
+//! The outputs of unregistered ops: only their readers tell how many there are and of which types.
 
 use super::check_outputs;
 use crate::{Graph, GraphError, Node, NodeId, Output};
 use std::{collections::BTreeMap, sync::Arc};
 use tenon_framework::DType;
 
-/// The types of such outputs, as their readers expect them.
+/// The types of these outputs, as their readers expect them.
 #[derive(Debug, Default)]
 pub(crate) struct Readings {
     types: BTreeMap<Output, DType>,
 }
 
 impl Readings {
-    /// The type of an output of a node whose op nobody registered: as earlier readers expect it, or else as this
-    /// one does.
+    /// The type of an output of an unregistered op: as an earlier reader expects it, or else as
+    /// this reader does.
     pub(super) fn read(&mut self, source: &Node, output: Output, expected: DType) -> DType {
         let known = source.outputs().get(output.output as usize).copied();
         let known = known.unwrap_or(DType::INVALID);
         let found = self.types.entry(output).or_insert(known);
-        // A reference serves who wants a value too.
+        // A reader of the value can read a reference too.
         let closer = expected.is_ref() && *found == expected.base();
         if *found == DType::INVALID || closer {
             *found = expected;
@@ -26,11 +26,11 @@ impl Readings {
         *found
     }
 
-    /// Gives the nodes the outputs that are read: those of `nodes`, which are to follow the nodes of the graph, at once;
-    /// the graph's own come back, to be put in their places.
+    /// Adds the outputs to their nodes. New nodes (`nodes`) are changed in place; changed copies of
+    /// the graph's own nodes are returned, to replace them.
     ///
     /// # Errors
-    /// More outputs than a graph may have. `outputs` counts those there are.
+    /// A graph with more outputs than the limit. `outputs` is the number before the additions.
     pub(super) fn give(
         self,
         graph: &Graph,

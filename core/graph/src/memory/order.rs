@@ -1,12 +1,12 @@
 //! The order in which one thread runs a step's nodes.
 //!
-//! As the executor has it: of the nodes of a device that are ready, the one that became so last goes first, of those
-//! that became so together the one that stands first in the step's order; devices take turns, each as long as it has
-//! nodes that are ready.
+//! This is the executor's order. Of the ready nodes of a device, the node that became ready last
+//! runs first; among nodes that became ready together, the first one in the step's order. Devices
+//! take turns, each for as long as it has ready nodes.
 
 use crate::{Graph, NodeId, Placement, Subgraph};
 
-/// The nodes in that order. What only a loop leads to stands behind, in the step's order.
+/// The nodes in that order. Nodes that only a loop reaches come last, in the step's order.
 pub(super) fn run_order(graph: &Graph, sub: &Subgraph, placement: &Placement) -> Vec<NodeId> {
     let count = sub.order.len();
     let mut waits = vec![0usize; count];
@@ -43,7 +43,7 @@ pub(super) fn run_order(graph: &Graph, sub: &Subgraph, placement: &Placement) ->
     ran
 }
 
-/// Whether a node's value is there before the step: nobody waits for it.
+/// Whether a node's value exists before the step, so that its readers do not wait for it.
 fn is_held(graph: &Graph, sub: &Subgraph, at: usize) -> bool {
     let id = sub.order[at];
     graph.node(id).op.is_constant() && sub.control_inputs(graph, id).next().is_none()

@@ -1,4 +1,4 @@
-//! Equality of attributes, which tensors and floating-point numbers make a matter of bits.
+//! Equality of attributes; tensors and floating-point numbers are compared by their bits.
 
 use std::hash::{Hash, Hasher};
 use tenon_framework::{
@@ -6,17 +6,17 @@ use tenon_framework::{
     attr::{AttrList, AttrMap, AttrValue, FuncValue},
 };
 
-/// Attributes that say nothing of a node's value.
-const REMARKS: &[&str] = &["_class", "_output_shapes", "_XlaInferredShapes"];
+/// Attributes that do not affect a node's value.
+const IGNORED_ATTRS: &[&str] = &["_class", "_output_shapes", "_XlaInferredShapes"];
 
-/// Bytes of a tensor that go into a hash, at each end.
-const HASHED: usize = 128;
+/// The number of bytes of a tensor that are hashed at each end.
+const HASHED_BYTES: usize = 128;
 
 fn of_value(attrs: &AttrMap) -> impl Iterator<Item = (&String, &AttrValue)> {
-    attrs.iter().filter(|(name, _)| !REMARKS.contains(&name.as_str()))
+    attrs.iter().filter(|(name, _)| !IGNORED_ATTRS.contains(&name.as_str()))
 }
 
-/// Whether two nodes of one op with equal inputs give equal values, as far as their attributes go.
+/// Whether two nodes of one op with equal inputs have equal values, judged by their attributes.
 pub(super) fn same_attrs(a: &AttrMap, b: &AttrMap) -> bool {
     let (mut a, mut b) = (of_value(a), of_value(b));
     loop {
@@ -28,7 +28,7 @@ pub(super) fn same_attrs(a: &AttrMap, b: &AttrMap) -> bool {
     }
 }
 
-/// Hashes what [`same_attrs`] compares.
+/// Hashes the attributes that [`same_attrs`] compares.
 pub(super) fn hash_attrs(attrs: &AttrMap, state: &mut impl Hasher) {
     for (name, value) in of_value(attrs) {
         name.hash(state);
@@ -100,19 +100,19 @@ fn hash_value(value: &AttrValue, state: &mut impl Hasher) {
         AttrValue::List(AttrList::Type(values)) => {
             values.iter().for_each(|value| value.0.hash(state));
         }
-        // Few nodes have others, and comparing tells them apart.
+        // Few nodes have other lists; comparison distinguishes them.
         AttrValue::List(list) => list.len().hash(state),
     }
 }
 
-/// Of a large tensor both ends are hashed: what differs in between only is told apart by comparing.
+/// Hashes a large tensor at both ends only; comparison detects differences in between.
 fn hash_tensor(tensor: &Tensor, state: &mut impl Hasher) {
     tensor.dtype().0.hash(state);
     tensor.shape().dims().hash(state);
     match tensor.as_bytes() {
         Ok(bytes) => {
-            bytes[..bytes.len().min(HASHED)].hash(state);
-            bytes[bytes.len().saturating_sub(HASHED)..].hash(state);
+            bytes[..bytes.len().min(HASHED_BYTES)].hash(state);
+            bytes[bytes.len().saturating_sub(HASHED_BYTES)..].hash(state);
         }
         Err(_) => tensor.as_strings().iter().flatten().take(2).for_each(|text| text.hash(state)),
     }

@@ -1,12 +1,13 @@
-//! What broadcasting does to a shape, as far as it is certain before a step.
+//! The effect of broadcasting on shapes, as far as it is certain before a step.
 
 use super::Draft;
 use crate::Output;
 use tenon_framework::infer::Dimension;
 
-/// Whether `operand`, broadcast with `of`, leaves the shape of `of` as it is, whatever is fed. It does where it is
-/// a scalar, where it has the same shape, and where its rank is not greater and each of its dimensions is 1 or the
-/// one that it meets. Of a value of unknown rank only a scalar and the value itself are known to leave the shape.
+/// Whether broadcasting `of` with `operand` is certain to keep the shape of `of`. That holds if
+/// `operand` is a scalar, if it has the same shape, or if its rank is not greater and each of its
+/// dimensions is 1 or equal to the dimension it is aligned with. For an `of` of unknown rank it
+/// holds only for a scalar and for `of` itself.
 pub(super) fn leaves_shape(draft: &Draft<'_>, operand: Output, of: Output) -> bool {
     let fits = |own: Dimension, of: Dimension| own == of || own.value() == 1;
     operand == of
@@ -17,7 +18,7 @@ pub(super) fn leaves_shape(draft: &Draft<'_>, operand: Output, of: Output) -> bo
         }
 }
 
-/// Whether two values broadcast to each other, whatever is fed.
+/// Whether two values are certain to broadcast with each other.
 pub(super) fn surely_broadcast(draft: &Draft<'_>, a: Output, b: Output) -> bool {
     let fits = |a: Dimension, b: Dimension| a == b || a.value() == 1 || b.value() == 1;
     a == b
@@ -32,7 +33,7 @@ fn dims<'d>(draft: &'d Draft<'_>, output: Output) -> Option<&'d [Dimension]> {
     draft.value(output)?.shape.dims()
 }
 
-/// Whether all dimensions that meet satisfy `fits`: the last ones meet.
+/// Whether all aligned dimensions satisfy `fits`; dimensions are aligned from the last one.
 fn aligned(a: &[Dimension], b: &[Dimension], fits: impl Fn(Dimension, Dimension) -> bool) -> bool {
     a.iter().rev().zip(b.iter().rev()).all(|(&a, &b)| fits(a, b))
 }

@@ -1,8 +1,8 @@
-//! Common subexpressions: of nodes that compute the same, one does.
+//! Common subexpression elimination: of equal nodes, one computes.
 //!
-//! The same are pure nodes of one op on one device with equal attributes (tensors bit by bit), equal inputs
-//! and equal control inputs. Where the op says that swapping its two inputs
-//! gives the same bits their order does not count.
+//! Nodes are equal if they are pure nodes of one op on one device with equal attributes (tensors
+//! bit by bit), equal inputs and equal control inputs. The order of the inputs does not matter if
+//! the op states that swapping its two inputs gives the same bits.
 
 use super::{
     Draft, Pass, PassError,
@@ -15,9 +15,9 @@ use std::{
 };
 use tenon_framework::{DType, op::Symmetry};
 
-/// Nodes of one hash that others are compared with: of more, whose hash was made alike on purpose, some are taken
-/// for unlike all others.
-const MOST: usize = 16;
+/// The maximum number of nodes with one hash that are compared. Further ones, as in a graph built
+/// to collide, count as different.
+const MAX_COMPARED: usize = 16;
 
 /// Common subexpression elimination.
 pub(super) struct CommonSubexpressions;
@@ -38,11 +38,11 @@ impl Pass for CommonSubexpressions {
             }
             let same = first.entry(hash(draft, id)).or_default();
             match same.iter().position(|&other| is_same(draft, id, other)) {
-                None if same.len() < MOST => same.push(id),
+                None if same.len() < MAX_COMPARED => same.push(id),
                 None => {}
                 Some(at) if draft.is_kept(id) && !draft.is_kept(same[at]) => {
-                    // The one that stays for its name computes; what was first is merged into it where that is
-                    // no detour: both have the same inputs.
+                    // The node that must keep its name computes, and the earlier node is merged
+                    // into it. Both have the same inputs, so this delays nothing.
                     let other = std::mem::replace(&mut same[at], id);
                     merge(draft, other, id);
                 }
@@ -59,7 +59,7 @@ fn is_candidate(draft: &Draft<'_>, id: NodeId) -> bool {
     has_value && draft.is_rewritable(id) && !node.outputs().is_empty()
 }
 
-/// Lets `other` compute for `id`.
+/// Replaces the outputs of `id` by those of `other`.
 fn merge(draft: &mut Draft<'_>, id: NodeId, other: NodeId) {
     if draft.is_kept(id) {
         return;
@@ -75,13 +75,13 @@ fn merge(draft: &mut Draft<'_>, id: NodeId, other: NodeId) {
     }
 }
 
-/// The inputs, in an order that does not depend on how a commutative node has them.
+/// The inputs; sorted for a commutative node.
 fn inputs_of(draft: &Draft<'_>, id: NodeId) -> Vec<Output> {
     let node = draft.node(id);
     draft.spend(node.inputs.len() + node.control_inputs.len());
     let mut inputs = node.inputs.clone();
     let commutes = node.op.facts().symmetry == Symmetry::Bits && inputs.len() == 2;
-    // Strings that are added are joined.
+    // Addition of strings is concatenation, which is not commutative.
     if commutes && node.signature.inputs.first() != Some(&DType::STRING) {
         inputs.sort_unstable();
     }

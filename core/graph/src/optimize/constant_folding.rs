@@ -1,13 +1,13 @@
-//! Constant folding: what is the same in every step is computed once, when the step is compiled.
+//! Constant folding: values that are the same in every step are computed once, at compilation.
 //!
-//! Two sources of constants: what shape inference knows (`Shape`, `Size`, `Rank` of known shapes and the
-//! integers computed from them), and kernels, run through [`Evaluate`](crate::Evaluate) on constant inputs.
-//! A node that fails, or has no kernel there, stays and fails as the step runs; so does one that may fail though its
-//! value, if it has one, is known.
+//! Constants have two sources: shape inference (`Shape`, `Size`, `Rank` of known shapes and the
+//! integers computed from them), and kernels, run through [`Evaluate`](crate::Evaluate) on constant
+//! inputs. A node that fails, or has no kernel there, stays and fails at run time. A node that may
+//! fail also stays, even if shape inference knows its value.
 //!
-//! A constant larger than [`Draft::folding_limit`] is made only where it is not larger than all it is made of, each
-//! counted once. All constants of one compile together, and the time that they take, are limited too
-//! ([`Limits`](super::Limits)): a graph of a few nodes can double a constant with each of them.
+//! A constant larger than [`Draft::folding_limit`] is created only if it is not larger than its
+//! distinct inputs together. The total bytes and the total time of folding are limited too
+//! ([`Limits`](super::Limits)), since in a small graph each node can double the size of a constant.
 
 use super::{Draft, NewNode, Pass, PassError, effects, fallible::may_fail};
 use crate::{NodeId, Output, made};
@@ -24,7 +24,7 @@ impl Pass for ConstantFolding {
 
     fn run(&self, draft: &mut Draft<'_>) -> Result<(), PassError> {
         let order = draft.order()?;
-        // Nodes of whose outputs more is known than before.
+        // Nodes whose outputs are known better than before.
         let mut better = vec![false; draft.nodes.len()];
         for id in order {
             if draft.is_stopped() {
@@ -44,7 +44,7 @@ impl Pass for ConstantFolding {
     }
 }
 
-/// How much is known of the outputs of a node.
+/// A measure of how much is known about the outputs of a node.
 fn knowledge(draft: &Draft<'_>, id: NodeId) -> usize {
     let known = |at: usize| {
         let output = Output::new(id, at as u32);
@@ -66,7 +66,7 @@ fn is_foldable(draft: &Draft<'_>, id: NodeId) -> bool {
         && effects::is_pure(node)
 }
 
-/// Puts constants in the place of a node; whether that was possible.
+/// Replaces a node by constants; returns whether it did.
 fn fold(draft: &mut Draft<'_>, id: NodeId) -> bool {
     let Some(control) = control_of(draft, id) else { return false };
     if draft.node(id).outputs().len() > 1 {
@@ -83,8 +83,8 @@ fn fold(draft: &mut Draft<'_>, id: NodeId) -> bool {
     made
 }
 
-/// What the constant must wait for: what the node did, and what its inputs waited for that has an effect or
-/// may be dead.
+/// The control inputs of the constant: those of the node, and those of its inputs that have effects
+/// or may be dead.
 fn control_of(draft: &Draft<'_>, id: NodeId) -> Option<Vec<NodeId>> {
     let mut control = draft.node(id).control_inputs.clone();
     for &input in &draft.node(id).inputs {
@@ -98,7 +98,7 @@ pub(super) fn constant(value: Tensor) -> NewNode {
     NewNode::new(made::CONST).attr("dtype", value.dtype()).attr("value", value)
 }
 
-/// The value that shape inference knows.
+/// The value according to shape inference.
 fn known(draft: &Draft<'_>, output: Output) -> Option<Tensor> {
     if let Some(value) = draft.constant(output) {
         return Some(value.clone());
@@ -106,7 +106,7 @@ fn known(draft: &Draft<'_>, output: Output) -> Option<Tensor> {
     draft.value(output)?.value.as_ref()?.to_tensor(draft.dtype(output))
 }
 
-/// One constant for each output that is used. The node goes when nothing needs it any more.
+/// Creates a constant for each output that is used. The node is removed once nothing needs it.
 fn fold_several(draft: &mut Draft<'_>, id: NodeId, control: &[NodeId]) -> bool {
     let count = draft.node(id).outputs().len();
     let outputs: Vec<Output> = (0..count).map(|at| Output::new(id, at as u32)).collect();
@@ -137,7 +137,7 @@ fn fold_several(draft: &mut Draft<'_>, id: NodeId, control: &[NodeId]) -> bool {
     any
 }
 
-/// The outputs as the kernel gives them.
+/// Computes the outputs by running the kernel.
 fn evaluated(draft: &Draft<'_>, id: NodeId) -> Option<Vec<Tensor>> {
     let node = draft.node(id);
     let inputs: Option<Vec<Tensor>> =
@@ -166,20 +166,20 @@ fn evaluated(draft: &Draft<'_>, id: NodeId) -> Option<Vec<Tensor>> {
 }
 
 impl Draft<'_> {
-    /// Whether constants of so many bytes may be made beside those that were.
+    /// Whether constants of this size in bytes may be added to those already folded.
     pub(super) fn may_fold(&self, bytes: usize) -> bool {
         self.budget().may_fold(bytes, || constant_bytes(self))
     }
 }
 
-/// Bytes of tensors, those that share a buffer counted once.
+/// The bytes of the tensors; a buffer shared by several counts once.
 fn distinct_bytes<'t>(tensors: impl IntoIterator<Item = &'t Tensor>) -> usize {
     let mut seen = HashSet::new();
     let new = tensors.into_iter().filter(|tensor| seen.insert(tensor.buffer().data()));
     new.map(Tensor::byte_len).fold(0, usize::saturating_add)
 }
 
-/// Bytes of the constants that the step's graph has from the beginning.
+/// The bytes of the constants in the original graph.
 fn constant_bytes(draft: &Draft<'_>) -> usize {
     let own = draft.sub.order.iter().map(|&id| draft.base.node(id));
     distinct_bytes(own.filter(|node| node.op.is_constant()).filter_map(|node| {
@@ -190,7 +190,7 @@ fn constant_bytes(draft: &Draft<'_>) -> usize {
     }))
 }
 
-/// Bytes of an output, 0 where its shape is not known.
+/// The bytes of an output; 0 if its shape is unknown.
 fn size_of_output(draft: &Draft<'_>, output: Output) -> usize {
     let elements = draft.shape(output).full().map_or(0, |shape| shape.elements());
     elements.saturating_mul(draft.dtype(output).size().unwrap_or(0))

@@ -1,11 +1,11 @@
-//! Control edges that say nothing: beside a data edge from the same node, and from a constant that waits for
-//! nothing.
+//! Removal of redundant control edges: those parallel to a data edge from the same node, and those
+//! from constants without control inputs.
 
 use super::{Draft, Pass, PassError};
 use crate::{ControlFlow, NodeId};
 use std::collections::HashSet;
 
-/// Removal of control edges that order nothing.
+/// Removal of redundant control edges.
 pub(super) struct ControlEdges;
 
 impl Pass for ControlEdges {
@@ -28,17 +28,17 @@ impl Pass for ControlEdges {
             let gone = node.control_inputs.len() - kept.len();
             if gone > 0 {
                 draft.set_control(id, kept);
-                draft.note(id, format!("waits for {gone} fewer: they said nothing"));
+                draft.note(id, format!("loses {gone} redundant control inputs"));
             }
         }
         Ok(())
     }
 }
 
-/// The nodes from which a value comes to a node whenever it runs.
+/// The nodes whose values a node always reads when it runs.
 fn read_by(draft: &Draft<'_>, id: NodeId) -> HashSet<NodeId> {
     let node = draft.node(id);
-    // A merge takes what comes first, and of a switch one output is dead.
+    // A `Merge` reads only its first value, and one output of a `Switch` is dead.
     if node.control_flow() == ControlFlow::Merge {
         return HashSet::new();
     }
@@ -47,7 +47,7 @@ fn read_by(draft: &Draft<'_>, id: NodeId) -> HashSet<NodeId> {
     sources.filter(|&source| draft.node(source).control_flow() != ControlFlow::Switch).collect()
 }
 
-/// Whether a node is a constant that waits for nothing.
+/// Whether a node is a constant without control inputs.
 fn is_constant(draft: &Draft<'_>, id: NodeId) -> bool {
     let node = draft.node(id);
     node.op.is_constant() && node.control_inputs.is_empty()

@@ -1,9 +1,9 @@
-//! Dead branches: a `Switch` whose predicate is the same in every step has one live output only.
+//! Dead branch removal: a `Switch` whose predicate is the same in every step has one live output.
 //!
-//! What reads the live output reads the input; what hangs on the dead one never runs and goes, up to the
-//! `Merge` where the branches meet, which passes its live input on. A `Switch` is left alone where a fetch or
-//! a target hangs on the dead branch (the step says so itself), where a `Merge` keeps several live inputs, and
-//! in graphs with loops.
+//! Readers of the live output read the input instead. Nodes that depend on the dead output never
+//! run and are removed, up to the `Merge` where the branches meet, which forwards its live input. A
+//! `Switch` is left alone if a fetch or target depends on the dead branch (the step reports that at
+//! run time), if a `Merge` keeps several live inputs, and in graphs with loops.
 
 use super::{Draft, NewNode, Pass, PassError, constant_folding::constant};
 use crate::{ControlFlow, NodeId, Output, made};
@@ -47,7 +47,7 @@ impl Pass for DeadBranches {
     }
 }
 
-/// The output of a `Switch` that is alive in every step.
+/// The output of a `Switch` that is live in every step.
 fn taken(draft: &Draft<'_>, id: NodeId) -> Option<u32> {
     let node = draft.node(id);
     if draft.is_kept(id) || node.signature.inputs[0].is_ref() {
@@ -60,11 +60,11 @@ fn taken(draft: &Draft<'_>, id: NodeId) -> Option<u32> {
     }
 }
 
-/// What a dead output means.
+/// The consequences of a dead output.
 struct Plan {
     /// Nodes that never run.
     dead: HashSet<NodeId>,
-    /// Merges with one live input, and its position.
+    /// The `Merge` nodes with one live input, and its position.
     merges: Vec<(NodeId, usize)>,
 }
 
@@ -82,7 +82,7 @@ impl Plan {
             if draft.node(id).control_flow() == ControlFlow::Merge {
                 let times = reached.entry(id).or_default();
                 *times += 1;
-                // All can be dead only when it was reached from each.
+                // All inputs can be dead only if the node was reached from each of them.
                 let few = *times < draft.node(id).inputs.len();
                 if few || !plan.all_dead(draft, id, root) {
                     merges.push(id);
@@ -115,7 +115,7 @@ impl Plan {
         draft.node(merge).inputs.iter().all(|&input| self.is_dead(draft, input, root))
     }
 
-    /// The one input of a `Merge` that may be alive, where the `Merge` can go.
+    /// The only input of a `Merge` that may be live, if the `Merge` can be removed.
     fn only_live(&self, draft: &Draft<'_>, merge: NodeId, root: Output) -> Option<usize> {
         let node = draft.node(merge);
         let inputs = node.inputs.iter().enumerate();
@@ -131,7 +131,7 @@ impl Plan {
 
     fn carry_out(self, draft: &mut Draft<'_>, switch: NodeId, taken: u32) -> Result<(), PassError> {
         for (merge, live) in &self.merges {
-            pass_on(draft, *merge, *live)?;
+            replace_merge(draft, *merge, *live)?;
         }
         for &id in &self.dead {
             draft.give_up_effects(id);
@@ -150,7 +150,7 @@ impl Plan {
             switch,
             format!("has one live output, {taken}: its branch is taken in every step"),
         );
-        // What is dead goes now, so that the next switch on it is not looked at.
+        // Remove the dead nodes now, so that the pass does not visit the next `Switch` among them.
         let mut dead: Vec<NodeId> = self.dead.into_iter().collect();
         dead.sort_unstable();
         draft.sweep_from(dead);
@@ -158,8 +158,8 @@ impl Plan {
     }
 }
 
-/// Makes an `Identity` of a `Merge`.
-fn pass_on(draft: &mut Draft<'_>, merge: NodeId, live: usize) -> Result<(), PassError> {
+/// Turns a `Merge` into an `Identity`.
+fn replace_merge(draft: &mut Draft<'_>, merge: NodeId, live: usize) -> Result<(), PassError> {
     let input = draft.node(merge).inputs[live];
     let index = Output::new(merge, 1);
     if draft.uses(index) > 0 {
@@ -173,7 +173,7 @@ fn pass_on(draft: &mut Draft<'_>, merge: NodeId, live: usize) -> Result<(), Pass
     Ok(())
 }
 
-/// The nodes that read an output.
+/// The nodes that read an output, once for each edge.
 fn reading(draft: &Draft<'_>, output: Output) -> Vec<NodeId> {
     draft.readers(output).collect()
 }

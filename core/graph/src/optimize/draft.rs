@@ -1,10 +1,10 @@
-//! The working form of a step's graph: cheap edits, each checked, and a way back.
+//! The working copy of a step's graph: cheap, checked edits that can be undone.
 //!
-//! A draft keeps the numbers of the graph's nodes; new ones follow. A node is *live* while something that
-//! must run needs it, *kept* when a feed, a fetch or a target names it (then its name, its types and its
-//! values stay), and *clean* when neither it nor anything that it waits for has an effect. An output that is
-//! fed has no source: whoever reads it reads the feed. What must run is what fetches and targets need, what has an
-//! effect, and what may fail.
+//! A draft keeps the numbers of the graph's nodes; new nodes follow. A node is *live* while a node
+//! that must run needs it, *kept* if a feed, a fetch or a target names it (its name, types and
+//! values are then fixed), and *clean* if neither it nor any node that it depends on has an effect
+//! or is a control-flow node. A fed output has no source: its readers read the feed. The nodes that
+//! must run are those that fetches and targets need, those with effects, and those that may fail.
 
 use super::{Change, PassError, effects, limits::Budget, undo::Undo};
 use crate::{
@@ -34,8 +34,8 @@ mod roots;
 pub use edges::Users;
 pub use node::NewNode;
 
-/// What a draft is made of and checked with.
-pub(super) struct Ground<'a> {
+/// The context that a draft is created and checked with.
+pub(super) struct DraftContext<'a> {
     pub registry: &'a Registry,
     pub view: &'a dyn DeviceView,
     pub evaluate: &'a dyn Evaluate,
@@ -43,41 +43,42 @@ pub(super) struct Ground<'a> {
     pub budget: Budget<'a>,
 }
 
-/// A step's graph while passes work on it.
+/// A step's graph while passes edit it.
 pub struct Draft<'a> {
-    pub(super) ground: Ground<'a>,
+    pub(super) context: DraftContext<'a>,
     pub(super) base: &'a Graph,
     pub(super) sub: &'a Subgraph,
-    /// All nodes, those that do not run too.
+    /// All nodes, including those that do not run.
     pub(super) nodes: Vec<Arc<Node>>,
     pub(super) shapes: Shapes,
-    /// Position of the device by node; of those that do not run, none.
+    /// The position of the device by node; `None` for nodes that do not run.
     pub(super) devices: Vec<Option<usize>>,
     live: Vec<bool>,
     clean: Vec<Cleanliness>,
     kept: Vec<bool>,
-    /// Nodes that run for their effects or errors, whoever needs them, where they have or may have any.
+    /// Whether a node runs for its effects or errors even without readers, provided that it can
+    /// have any.
     effect: Vec<bool>,
-    /// Nodes of which some output is fed.
+    /// Nodes with a fed output.
     fed: Vec<bool>,
-    /// Tensors that are fetched.
+    /// The tensors that are fetched.
     fetched: HashSet<Output>,
     /// The edges that lead to live nodes.
     edges: Edges,
-    /// Nodes whose [`Cleanliness`] is out of date.
+    /// The nodes whose [`Cleanliness`] is out of date.
     stale: Vec<NodeId>,
-    /// Names of new nodes.
+    /// The names of new nodes.
     names: HashMap<String, NodeId>,
-    /// Kernels that were asked for: by op, element types and device.
+    /// Kernels already looked up, by op, element types and device.
     pub(super) known_kernels: HashSet<(String, Vec<DType>, usize)>,
     pub(super) undo: Vec<Undo>,
     pub(super) changes: Vec<Change>,
-    /// Moves with every edit.
+    /// A counter that every edit increments.
     pub(super) version: u64,
 }
 
-/// Whether neither a node nor anything that it waits for has an effect or steers. After an edge of it was led
-/// elsewhere it may be clean though this says not, until somebody asks.
+/// Whether a node is clean. After an edge was moved, a stale value may be `false` for a clean node
+/// until it is next read.
 #[derive(Debug, Default)]
 struct Cleanliness {
     is_clean: Cell<bool>,
@@ -86,7 +87,7 @@ struct Cleanliness {
 
 impl<'a> Draft<'a> {
     pub(super) fn new(
-        ground: Ground<'a>,
+        context: DraftContext<'a>,
         base: &'a Graph,
         sub: &'a Subgraph,
         shapes: Shapes,
@@ -94,7 +95,7 @@ impl<'a> Draft<'a> {
     ) -> Draft<'a> {
         let count = base.len();
         let mut draft = Draft {
-            ground,
+            context,
             base,
             sub,
             nodes: base.nodes.clone(),
@@ -125,24 +126,24 @@ impl<'a> Draft<'a> {
             draft.clean[id.index()].is_clean.set(draft.looks_clean(id));
         }
         draft.count_users();
-        draft.ground.budget.measure(sub.order.len(), draft.edges.count);
+        draft.context.budget.measure(sub.order.len(), draft.edges.count);
         draft
     }
 
-    /// A node.
+    /// The node with this number.
     ///
     /// # Panics
-    /// When `id` is not of this graph.
+    /// Panics if `id` is not in this draft.
     pub fn node(&self, id: NodeId) -> &Node {
         &self.nodes[id.index()]
     }
 
-    /// Number of live nodes.
+    /// The number of live nodes.
     pub fn len(&self) -> usize {
         self.live.iter().filter(|live| **live).count()
     }
 
-    /// Whether nothing runs.
+    /// Whether no node runs.
     pub fn is_empty(&self) -> bool {
         !self.live.contains(&true)
     }
@@ -157,7 +158,8 @@ impl<'a> Draft<'a> {
         self.kept[id.index()]
     }
 
-    /// Whether neither the node nor anything that it waits for has an effect or steers.
+    /// Whether the node and all nodes that it depends on have no effects and no role in control
+    /// flow.
     pub fn is_clean(&self, id: NodeId) -> bool {
         let own = &self.clean[id.index()];
         if own.is_stale.replace(false) {
@@ -166,7 +168,8 @@ impl<'a> Draft<'a> {
         own.is_clean.get()
     }
 
-    /// Whether a node may be replaced: pure ([`effects::is_rewritable`]), and none of its outputs fed.
+    /// Whether a node may be replaced: it is pure ([`effects::is_rewritable`]), and none of its
+    /// outputs is fed.
     pub fn is_rewritable(&self, id: NodeId) -> bool {
         self.is_live(id) && effects::is_rewritable(self.node(id)) && !self.is_fed_at_all(id)
     }
@@ -176,7 +179,8 @@ impl<'a> Draft<'a> {
         self.feed_of(output).is_some()
     }
 
-    /// The feed of a tensor. What is fed is kept, which is quicker to see, and asked for every edge.
+    /// The feed of a tensor. This is called for every edge, so it checks the cheaper condition
+    /// first: only kept nodes are fed.
     fn feed_of(&self, output: Output) -> Option<usize> {
         let kept = self.kept.get(output.node.index()).copied().unwrap_or(false);
         if kept { self.sub.feed_of(output) } else { None }
@@ -191,17 +195,18 @@ impl<'a> Draft<'a> {
         self.kept[output.node.index()] && self.fetched.contains(&output)
     }
 
-    /// The node that makes a tensor; none where it is fed.
+    /// The node that computes a tensor; `None` if it is fed.
     pub fn source(&self, output: Output) -> Option<NodeId> {
         (!self.is_fed(output)).then_some(output.node)
     }
 
-    /// The node that makes input `index` of a node; none where it is fed, or there is no such input.
+    /// The node that computes input `index` of a node; `None` if it is fed or there is no such
+    /// input.
     pub fn source_of(&self, id: NodeId, index: usize) -> Option<NodeId> {
         self.source(*self.node(id).inputs.get(index)?)
     }
 
-    /// The live nodes that use a node, once for each data and each control edge.
+    /// The live nodes that use a node, once for each data edge and each control edge.
     pub fn users(&self, id: NodeId) -> Users<'_> {
         self.edges.users(id)
     }
@@ -216,34 +221,35 @@ impl<'a> Draft<'a> {
         self.edges.readers(output).iter().map(|edge| edge.user)
     }
 
-    /// Number of data edges that lead from an output.
+    /// The number of data edges from an output.
     pub fn uses(&self, output: Output) -> usize {
         self.edges.readers(output).len()
     }
 
-    /// Whether a pass should end: the caller of the step has given up, or the limit of work is met. Asked between
-    /// nodes. What the pass did so far stays.
+    /// Whether a pass should stop, because the step was cancelled or the work limit is reached.
+    /// Check it between nodes. The edits made so far stay.
     pub fn is_stopped(&self) -> bool {
-        let budget = &self.ground.budget;
-        budget.is_given_up() || budget.is_used_up(self.edges.count)
+        let budget = &self.context.budget;
+        budget.is_cancelled() || budget.is_used_up(self.edges.count)
     }
 
     pub(super) fn budget(&self) -> &Budget<'a> {
-        &self.ground.budget
+        &self.context.budget
     }
 
-    /// Counts work that a pass does beside its edits: nodes or edges that it looks at more than a few times.
+    /// Counts work beyond the edits themselves: nodes or edges that a pass visits more than a few
+    /// times.
     pub fn spend(&self, units: usize) {
-        self.ground.budget.spend(units);
+        self.context.budget.spend(units);
     }
 
-    /// Element type of a tensor, as those see it that read it.
+    /// The element type of a tensor as its readers see it.
     pub fn dtype(&self, output: Output) -> DType {
         let dtype = self.node(output.node).signature.outputs[output.output as usize];
         if self.is_fed(output) { dtype.base() } else { dtype }
     }
 
-    /// What is known of a tensor before the step.
+    /// The value of a tensor as far as it is known before the step.
     pub fn value(&self, output: Output) -> Option<&ValueInfo> {
         match self.feed_of(output) {
             Some(feed) => self.shapes.feed(feed),
@@ -261,13 +267,13 @@ impl<'a> Draft<'a> {
         self.value(output)?.constant.as_ref()
     }
 
-    /// The integers of a constant, or of what shapes say, where all are known.
+    /// The integers of a constant, or of a tensor derived from shapes, if all are known.
     pub fn integers(&self, output: Output) -> Option<Vec<i64>> {
         self.value(output)?.symbolic_value()?.known()
     }
 
-    /// Whether two tensors have equal shapes, whatever is fed: unknown dimensions count where they are the
-    /// same one.
+    /// Whether two tensors are certain to have equal shapes. Unknown dimensions are equal if they
+    /// are the same symbol.
     pub fn same_shape(&self, a: Output, b: Output) -> bool {
         match (self.value(a), self.value(b)) {
             (Some(a), Some(b)) => a.shape.dims().is_some() && a.shape == b.shape,
@@ -287,33 +293,33 @@ impl<'a> Draft<'a> {
 
     /// The device on which a node runs.
     pub fn device(&self, id: NodeId) -> Option<&DeviceEntry> {
-        self.ground.view.devices().get(self.devices[id.index()]?)
+        self.context.view.devices().get(self.devices[id.index()]?)
     }
 
-    /// The devices, and what they can run.
+    /// The devices, and the nodes that they can run.
     pub fn view(&self) -> &dyn DeviceView {
-        self.ground.view
+        self.context.view
     }
 
     /// All registrations.
     pub fn registry(&self) -> &Registry {
-        self.ground.registry
+        self.context.registry
     }
 
-    /// What runs kernels ahead of the step.
+    /// The evaluator that runs kernels before the step.
     pub fn evaluate(&self) -> &'a dyn Evaluate {
-        self.ground.evaluate
+        self.context.evaluate
     }
 
-    /// Bytes of the largest constant that folding may make.
+    /// The size in bytes of the largest constant that folding may create.
     pub fn folding_limit(&self) -> usize {
-        self.ground.folding_limit
+        self.context.folding_limit
     }
 
-    /// The live nodes, sources first; what a loop brings back stands later than the `Merge` that takes it.
+    /// The live nodes, sources first; the source of a back edge comes after its `Merge`.
     ///
     /// # Errors
-    /// There is a cycle that is no loop.
+    /// There is a cycle that is not a loop.
     pub fn order(&self) -> Result<Vec<NodeId>, PassError> {
         let live: Vec<NodeId> = self.ids().filter(|id| self.is_live(*id)).collect();
         self.spend(live.len() + self.edges.count);
@@ -350,7 +356,7 @@ impl<'a> Draft<'a> {
         data.chain(self.control_sources(id))
     }
 
-    /// The nodes that must have run before, without placeholders that are fed.
+    /// The nodes that must run before `id`, without fed placeholders.
     pub fn control_sources(&self, id: NodeId) -> impl Iterator<Item = NodeId> + '_ {
         let waits = |&id: &NodeId| {
             !(self.node(id).op.facts().placeholder && self.is_fed(Output::new(id, 0)))
@@ -358,9 +364,9 @@ impl<'a> Draft<'a> {
         self.node(id).control_inputs.iter().copied().filter(waits)
     }
 
-    /// What a node must wait for beside its values once the data edge to `source` is gone: the source itself
-    /// where something upstream has an effect or may be dead, nothing where all is clean. `None` where no
-    /// control edge can say it: of a `Switch` only one output is alive.
+    /// The nodes that a node must wait for once its data edge to `source` is removed: the source
+    /// itself if it is not clean, none if it is. Returns `None` if no control edge can express the
+    /// dependency, as for a `Switch`, which has only one live output.
     pub fn anchors(&self, source: Output) -> Option<Vec<NodeId>> {
         let Some(id) = self.source(source) else { return Some(Vec::new()) };
         if self.is_clean(id) {
@@ -374,9 +380,10 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// Whether a device can run a node. What every device can is asked once for each type.
+    /// Checks that a device can run a node. The answer is cached for `Const` and `Identity`, by types
+    /// and device.
     pub(super) fn has_kernel(&mut self, node: &Node, device: usize) -> Result<(), PassError> {
-        let Some(entry) = self.ground.view.devices().get(device) else { return Ok(()) };
+        let Some(entry) = self.context.view.devices().get(device) else { return Ok(()) };
         let simple = [made::CONST, made::IDENTITY].contains(&node.op.name.as_str());
         let types = || node.signature.outputs.clone();
         let key = || (node.op.name.clone(), types(), device);
@@ -385,7 +392,7 @@ impl<'a> Draft<'a> {
         }
         let shapes: Vec<PartialShape> =
             node.inputs.iter().map(|&input| self.shape(input)).collect();
-        let answer = self.ground.view.can_run(node, &shapes, device);
+        let answer = self.context.view.can_run(node, &shapes, device);
         answer.map_err(|reason| PassError::NoKernel {
             node: node.name.clone(),
             op: node.op.name.clone(),
@@ -398,7 +405,7 @@ impl<'a> Draft<'a> {
         Ok(())
     }
 
-    /// Says what was done to a node.
+    /// Records a change to a node for the report.
     pub fn note(&mut self, id: NodeId, what: impl Into<Cow<'static, str>>) {
         let node = self.node(id).name.clone();
         self.changes.push(Change { node, what: what.into() });

@@ -1,4 +1,4 @@
-//! Runs passes over a step's graph, and keeps what is sound.
+//! Runs passes over a step's graph, and keeps the valid results.
 
 use super::{
     Draft, Pass, PassError, PassReport, Report,
@@ -6,7 +6,7 @@ use super::{
     constant_folding::ConstantFolding,
     control_edges::ControlEdges,
     dead_branches::DeadBranches,
-    draft::Ground,
+    draft::DraftContext,
     identity::Identities,
     limits::{Budget, Limits},
     remapping::Remapping,
@@ -18,52 +18,53 @@ use crate::{
 };
 use tenon_framework::registry::Registry;
 
-/// A step's graph as it is placed.
+/// A placed step's graph.
 pub struct Step<'a> {
-    /// The graph; it stays as it is.
+    /// The graph, which stays unchanged.
     pub graph: &'a Graph,
-    /// What of it runs.
+    /// The part of it that runs.
     pub sub: &'a Subgraph,
-    /// What is known of its values.
+    /// The inferred values.
     pub shapes: Shapes,
-    /// Where its nodes run.
+    /// The placement of its nodes.
     pub placement: Placement,
 }
 
-/// What optimisation has to be told.
+/// The inputs of optimisation.
 pub struct Options<'a> {
-    /// Ops that passes may use.
+    /// The registry with the ops that passes may use.
     pub registry: &'a Registry,
     /// The devices, as for placement.
     pub view: &'a dyn DeviceView,
-    /// Runs kernels ahead of the step.
+    /// Runs kernels before the step.
     pub evaluate: &'a dyn Evaluate,
-    /// Why a pass does not run; `None` lets it run.
+    /// The reason for skipping a pass; `None` if it runs.
     pub skip: &'a dyn Fn(&dyn Pass) -> Option<String>,
-    /// Rounds at most: of all passes but the late ones, then of all.
+    /// The maximum number of rounds: first of all passes except the late ones, then of all.
     pub rounds: usize,
-    /// Bytes of the largest constant that folding may make, where it is larger than what it is made of.
+    /// The size in bytes of the largest constant that folding may create, unless its inputs are
+    /// larger.
     pub folding_limit: usize,
-    /// What all of it may take.
+    /// The limits of the whole optimisation.
     pub limits: Limits<'a>,
 }
 
 /// A step's graph after optimisation.
 pub struct Optimized {
-    /// The graph. Nodes of the one before keep their numbers.
+    /// The graph. Nodes of the original graph keep their numbers.
     pub graph: Graph,
-    /// What of it runs. Feeds, fetches and targets are those of before; nodes that run for their effects though
-    /// nothing needs their values any more are targets too.
+    /// The part that runs, with the original feeds and fetches. The targets are the original ones
+    /// and the nodes that now run only for their effects or errors.
     pub sub: Subgraph,
-    /// What is known of its values.
+    /// The inferred values.
     pub shapes: Shapes,
-    /// Where its nodes run.
+    /// The placement of its nodes.
     pub placement: Placement,
-    /// What was done.
+    /// The report of the changes.
     pub report: Report,
 }
 
-/// Names of the passes of this crate, in the order in which they run.
+/// The names of this crate's passes, in the order in which they run.
 pub const BUILT_IN: &[&str] = &[
     "dead_branches",
     "constant_folding",
@@ -76,7 +77,7 @@ pub const BUILT_IN: &[&str] = &[
     "elementwise_fusion",
 ];
 
-/// The passes of this crate, as [`BUILT_IN`] names them.
+/// The passes of this crate, in the order of [`BUILT_IN`].
 pub fn built_in() -> Vec<Box<dyn Pass>> {
     vec![
         Box::new(DeadBranches),
@@ -91,17 +92,17 @@ pub fn built_in() -> Vec<Box<dyn Pass>> {
     ]
 }
 
-/// Lets the passes work on a step's graph.
+/// Runs the passes on a step's graph.
 ///
 /// # Errors
-/// What is left cannot be cut out of the graph; its caller has given up ([`Limits::stop`]). The passes
-/// themselves fail alone: their reports say so.
+/// The optimised graph cannot be pruned, or the step was cancelled ([`Limits::stop`]). A failed
+/// pass is not an error: its report has the reason.
 pub fn optimize(
     step: Step<'_>,
     passes: &[&dyn Pass],
     options: &Options<'_>,
 ) -> Result<Optimized, GraphError> {
-    let ground = Ground {
+    let context = DraftContext {
         registry: options.registry,
         view: options.view,
         evaluate: options.evaluate,
@@ -109,14 +110,14 @@ pub fn optimize(
         budget: Budget::new(options.limits),
     };
     let devices = (0..step.graph.len() as u32).map(|id| step.placement.device(crate::NodeId(id)));
-    let draft = Draft::new(ground, step.graph, step.sub, step.shapes, devices.collect());
+    let draft = Draft::new(context, step.graph, step.sub, step.shapes, devices.collect());
     let mut driver =
         Driver { draft, runs: passes.iter().map(|pass| Run::new(*pass, options)).collect() };
     let before = driver.draft.len();
     let rounds = driver.rounds(options.rounds);
     let Driver { draft, runs } = driver;
-    if draft.budget().is_given_up() {
-        return Err(GraphError::GivenUp);
+    if draft.budget().is_cancelled() {
+        return Err(GraphError::Cancelled);
     }
     let (graph, effects) = draft.graph();
     let targets: Vec<_> = step.sub.targets.iter().copied().chain(effects).collect();
@@ -134,11 +135,12 @@ pub fn optimize(
     Ok(Optimized { graph, sub, shapes: draft.shapes, placement, report })
 }
 
-/// A pass and what it did so far.
+/// A pass and its changes so far.
 struct Run<'p> {
     pass: &'p dyn Pass,
     report: PassReport,
-    /// State of the draft after its last run: as long as it is the same, another run would do nothing.
+    /// The draft's version after its last run. While it is the same, another run would change
+    /// nothing.
     seen: Option<u64>,
 }
 
@@ -165,7 +167,7 @@ struct Driver<'a, 'p> {
 }
 
 impl Driver<'_, '_> {
-    /// Rounds of all passes but the late ones, then of all; the number of rounds.
+    /// Runs rounds of all passes except the late ones, then of all; returns the number of rounds.
     fn rounds(&mut self, most: usize) -> usize {
         let early = self.repeat(most, false);
         let any_late = self.runs.iter().any(|run| run.pass.is_late());
@@ -216,12 +218,12 @@ fn run_pass(draft: &mut Draft<'_>, run: &mut Run<'_>) {
     run.seen = Some(draft.version);
 }
 
-/// Removes what is not needed any more, and checks what is left. The nodes from number `first` on are new.
+/// Removes unneeded nodes and checks the remaining graph. The nodes from number `first` on are new.
 fn settle(draft: &mut Draft<'_>, first: usize) -> Result<(), PassError> {
     let gone = draft.sweep();
-    draft.answer_from(first);
+    draft.keep_errors_from(first);
     for &id in &gone {
-        draft.note(id, "is not needed any more");
+        draft.note(id, "is no longer needed");
     }
     let order = draft.order()?;
     if order.iter().any(|&id| draft.node(id).control_flow() == ControlFlow::Enter) {

@@ -1,11 +1,11 @@
-//! Which ops do more than give a value.
+//! Which ops have effects beyond their outputs.
 
 use crate::Node;
 
-/// Whether a node gives its outputs and does nothing else: equal inputs, equal outputs, and nobody notices
-/// whether it runs once, twice or never. Not so are ops with state (random ones among them), those that take or
-/// give references, resources and variants, those that the executor runs itself, and those that check or tell
-/// something.
+/// Whether a node is pure: equal inputs give equal outputs, and the node may be duplicated, merged
+/// or dropped. Not pure are ops with state (random ones included), ops that read or write
+/// references, resources or variants, ops that the executor runs itself, and ops that check or
+/// print values.
 pub fn is_pure(node: &Node) -> bool {
     let types = || node.signature.inputs.iter().chain(&node.signature.outputs);
     !node.op.stateful
@@ -14,13 +14,12 @@ pub fn is_pure(node: &Node) -> bool {
         && types().all(|dtype| !dtype.is_ref() && !is_handle(*dtype))
 }
 
-/// Whether values of the type stand for something else.
+/// Whether values of this type are handles to something else.
 fn is_handle(dtype: tenon_framework::DType) -> bool {
     matches!(dtype, tenon_framework::DType::RESOURCE | tenon_framework::DType::VARIANT)
 }
 
-/// Whether a pass may put another node in the place of this one: it is pure, and asks for no kernel of a
-/// certain label.
+/// Whether a pass may replace this node: it is pure and requests no kernel label.
 pub fn is_rewritable(node: &Node) -> bool {
     is_pure(node) && node.attrs.get("_kernel").is_none()
 }

@@ -1,13 +1,13 @@
-//! Elements of constants, and their types.
+//! The element values of constants.
 
 use tenon_framework::{DType, Tensor};
 
-/// A number that rules know.
+/// A number that rules compare with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Number {
-    /// 0; of floating-point numbers that without sign.
+    /// 0; for floating-point types the one with positive sign.
     Zero,
-    /// -0; of integers 0.
+    /// -0; for integer types 0.
     MinusZero,
     One,
 }

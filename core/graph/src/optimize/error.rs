@@ -1,47 +1,47 @@
-//! Why an edit or a pass fails.
+//! Errors of edits and passes.
 
 use crate::GraphError;
 use tenon_framework::text::{cut, cut_text};
 use tenon_framework::{DType, KernelError, PartialShape, op::OpError};
 use thiserror::Error;
 
-/// Why an edit of a draft is refused, or a pass gives up.
+/// The reason why an edit of a draft is refused, or a pass fails.
 #[derive(Debug, Clone, PartialEq, Error)]
 #[non_exhaustive]
 pub enum PassError {
-    /// A number that is no node of the draft.
+    /// A number that is not a node of the draft.
     #[error("expected a node of the step's graph, found {found}", found = cut_text(.found))]
     NoNode {
-        /// What was given.
+        /// The number as given.
         found: String,
     },
-    /// An op that nobody registered.
+    /// An unregistered op.
     #[error("node '{node}': op '{op}' is not registered", node = cut(.node), op = cut(.op))]
     UnknownOp {
-        /// The node that it was wanted for.
+        /// The node that was to have the op.
         node: String,
         /// The op.
         op: String,
     },
-    /// Attributes or inputs that the op does not take.
+    /// Attributes or inputs that do not fit the op.
     #[error("node '{node}': {source}", node = cut(.node))]
     Op {
         /// The node.
         node: String,
-        /// What is wrong.
+        /// The mismatch.
         source: Box<OpError>,
     },
-    /// The shape function refuses the inputs.
+    /// The shape function refused the inputs.
     #[error("node '{node}' (op '{op}'): {source}", node = cut(.node), op = cut(.op))]
     Shape {
         /// The node.
         node: String,
         /// The op.
         op: String,
-        /// What it says.
+        /// The error of the shape function.
         source: KernelError,
     },
-    /// The device has no kernel for what a node would become.
+    /// The device has no kernel for the new op of a node.
     #[error(
         "node '{node}': {device} has no kernel for '{op}': {reason}",
         node = cut(.node), device = cut(.device), op = cut(.op), reason = cut_text(.reason)
@@ -49,53 +49,53 @@ pub enum PassError {
     NoKernel {
         /// The node.
         node: String,
-        /// The op that it would be.
+        /// The new op.
         op: String,
         /// The device.
         device: String,
-        /// Why not.
+        /// The reason.
         reason: String,
     },
-    /// A value would have another type.
+    /// A value would change its type.
     #[error("'{tensor}': expected type {expected}, found {found}", tensor = cut(.tensor))]
     Type {
         /// The tensor.
         tensor: String,
-        /// What users of it take.
+        /// The type that its readers expect.
         expected: DType,
-        /// What they would get.
+        /// The new type.
         found: DType,
     },
-    /// A value would have another shape.
+    /// A value would change its shape.
     #[error("'{tensor}': expected shape {expected}, found {found}", tensor = cut(.tensor))]
     OtherShape {
         /// The tensor.
         tensor: String,
-        /// What is known of it.
+        /// The known shape.
         expected: PartialShape,
-        /// What it would have.
+        /// The new shape.
         found: PartialShape,
     },
-    /// A node that no pass may change.
+    /// A node that passes may not change.
     #[error("node '{node}' (op '{op}') stays as it is: {reason}", node = cut(.node), op = cut(.op))]
     Protected {
         /// The node.
         node: String,
         /// The op.
         op: String,
-        /// Why.
+        /// The reason.
         reason: &'static str,
     },
-    /// The edges lead in a circle.
+    /// The edges form a cycle.
     #[error("expected a graph without cycles, found one through node '{node}'", node = cut(.node))]
     Cycle {
-        /// A node in it.
+        /// A node of the cycle.
         node: String,
     },
-    /// What is left is no valid graph.
+    /// The result is not a valid graph.
     #[error("the result is not valid: {0}")]
     Graph(Box<GraphError>),
-    /// A pass says so itself.
+    /// The error of a pass.
     #[error("{text}", text = cut_text(.0))]
     Failed(String),
 }

@@ -1,9 +1,10 @@
-//! Which nodes may end a step with an error.
+//! Finds the nodes that may fail at run time.
 //!
-//! A node that runs and fails ends the step, whoever reads it. So one that may fail runs though a pass took all its
-//! readers away, unless the pass answers for its errors: what it put there fails where the node does. Only what is
-//! known before the step counts here: what the op states of its kernels ([`Refusal`]), and what is known of a few
-//! ops beyond that. An op that states nothing may fail.
+//! A node that runs and fails ends the step even if nothing reads its outputs. A node that may fail
+//! therefore runs after a pass removed all its readers, unless the pass replaced it by nodes that
+//! fail in the same cases. The decision uses only what is known before the step: the failures that
+//! the op declares for its kernels ([`Refusal`]), and further knowledge about a few ops. An op that
+//! declares nothing may fail.
 
 use super::{
     Draft,
@@ -30,7 +31,7 @@ fn rank(draft: &Draft<'_>, node: &Node, at: usize) -> Option<usize> {
     draft.shape(*node.inputs.get(at)?).rank()
 }
 
-/// Whether none of a node's inputs is of those that the op's kernels may refuse.
+/// Whether no input of a node has a property that the op's kernels may refuse.
 fn takes_inputs(draft: &Draft<'_>, node: &Node) -> bool {
     let facts = node.op.facts();
     let is_integer = node.signature.inputs.first().is_some_and(|dtype| dtype.is_integer());
@@ -55,8 +56,8 @@ fn takes_inputs(draft: &Draft<'_>, node: &Node) -> bool {
     }
 }
 
-/// Whether the values that decide what a kernel refuses are the same in every step: then the shape function has seen
-/// them.
+/// Whether the values that decide what a kernel refuses are the same in every step: the shape
+/// function has then checked them.
 fn is_decided(draft: &Draft<'_>, node: &Node) -> bool {
     let deciding = node.op.facts().deciding;
     let arguments = node.signature.input_args.iter().take(u64::BITS as usize).enumerate();
@@ -67,7 +68,7 @@ fn is_decided(draft: &Draft<'_>, node: &Node) -> bool {
     })
 }
 
-/// Whether each two inputs broadcast to each other, whatever is fed.
+/// Whether every two inputs are certain to broadcast with each other.
 fn all_broadcast(draft: &Draft<'_>, node: &Node) -> bool {
     let mut inputs = node.inputs.iter();
     while let Some(&a) = inputs.next() {

@@ -1,8 +1,8 @@
-//! Nodes whose op passes an input on as it is: those who read them read the input itself.
+//! Identity removal: readers of an op that forwards its input read the input itself.
 //!
-//! A node of several inputs is passed by where its users wait for the other values anyway. One that is kept
-//! stays for its name; one by which others order themselves stays for them, unless they may as well wait for the input's
-//! own node.
+//! A node with several inputs is bypassed if its readers wait for the other values anyway. A kept
+//! node stays for its name. A node with outgoing control edges stays too, unless these can start at
+//! the input's own node.
 
 use super::{Draft, Pass, PassError};
 use crate::{ControlFlow, NodeId, Output};
@@ -41,9 +41,9 @@ fn one(draft: &mut Draft<'_>, id: NodeId) {
     if !waits_for_effects(draft, id) {
         let input = draft.node(id).inputs[0];
         let passed = draft.uses(Output::new(id, 0)) > 0 && draft.redirect(id.into(), input).is_ok();
-        let ordered = pass_order_on(draft, id, input);
+        let ordered = move_control_edges(draft, id, input);
         if passed || ordered {
-            draft.note(id, "is passed by");
+            draft.note(id, "is bypassed");
         }
     }
 }
@@ -64,16 +64,16 @@ fn several(draft: &mut Draft<'_>, id: NodeId) {
         }
     }
     if any {
-        draft.note(id, "is passed by");
+        draft.note(id, "is bypassed");
     }
 }
 
-/// The inputs of a node of several that its users wait for: their values may be dead, or come of an effect. All of what it
-/// gives is dead where one of its inputs is.
+/// The inputs of a node with several inputs that its readers wait for, because the values may be
+/// dead or depend on an effect. All outputs of the node are dead if one of its inputs is.
 struct Awaited {
-    /// Each once.
+    /// The inputs, without duplicates.
     inputs: Vec<Output>,
-    /// Whether a node that makes an input waits for those that it does not make itself.
+    /// Whether the node that computes an input waits for the other inputs.
     known: HashMap<NodeId, bool>,
 }
 
@@ -85,7 +85,7 @@ impl Awaited {
         Awaited { inputs: inputs.into_iter().collect(), known: HashMap::new() }
     }
 
-    /// Whether a node that waits for `input` thereby waits for all of these.
+    /// Whether a node that waits for `input` also waits for all these inputs.
     fn by(&mut self, draft: &Draft<'_>, input: Output) -> bool {
         let Awaited { inputs, known } = self;
         match draft.source(input) {
@@ -97,7 +97,7 @@ impl Awaited {
     }
 }
 
-/// Whether a node reads all of these that it does not make.
+/// Whether a node reads all these inputs, except those that it computes.
 fn waits_for(draft: &Draft<'_>, id: NodeId, inputs: &[Output]) -> bool {
     let mut others = inputs.iter().filter(|input| draft.source(**input) != Some(id)).peekable();
     if others.peek().is_none() {
@@ -107,14 +107,14 @@ fn waits_for(draft: &Draft<'_>, id: NodeId, inputs: &[Output]) -> bool {
     others.all(|other| read.contains(other))
 }
 
-/// Whether it waits for more than its inputs.
+/// Whether it has control inputs that are not clean.
 fn waits_for_effects(draft: &Draft<'_>, id: NodeId) -> bool {
     draft.control_sources(id).any(|source| !draft.is_clean(source))
 }
 
-/// Whoever waits for the node waits for its input's node. Not where that is a `Switch`, of which one output is
-/// dead, nor where it is fed.
-fn pass_order_on(draft: &mut Draft<'_>, id: NodeId, input: Output) -> bool {
+/// Moves the outgoing control edges of a node to its input's node. This is not done for a
+/// control-flow node such as `Switch`, where one output is dead, nor if the input is fed.
+fn move_control_edges(draft: &mut Draft<'_>, id: NodeId, input: Output) -> bool {
     let Some(source) = draft.source(input) else { return false };
     let steers = draft.node(source).control_flow() != ControlFlow::No;
     if !draft.is_waited_for(id) || steers || draft.is_kept(id) {

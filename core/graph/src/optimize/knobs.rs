@@ -1,4 +1,4 @@
-//! The knobs of passes: one each, named as the pass, and a few for all.
+//! The knobs of passes: one per pass, with its name, and a few for all passes.
 
 use super::Limits;
 use std::time::Duration;
@@ -7,54 +7,54 @@ use tenon_framework::{knob::Knobs, pass::PassDef, register_knob};
 register_knob!("optimize": BOOL = "true", "Whether graphs are optimised before they run, by any pass.");
 register_knob!(
     "rounds": INT = "4",
-    "How often the passes over a graph are repeated at most, while they still change something."
+    "Maximum number of rounds of passes over a graph; a round that changes nothing is the last one."
 );
 register_knob!(
     "folding_limit": INT = "10485760",
-    "Bytes of the largest constant that folding makes, unless it is made of larger ones."
+    "Bytes of the largest constant that folding creates, unless its inputs are larger."
 );
 register_knob!(
     "folding_bytes": INT = "536870912",
-    "Bytes of all constants that folding makes in one compile, beside twice those of the graph's own constants."
+    "Bytes of all constants that folding creates in one compile, in addition to twice those of the graph's constants."
 );
 register_knob!(
     "folding_ms": INT = "10000",
-    "Milliseconds that folding takes in one compile; after that nodes stay as they are."
+    "Milliseconds of folding in one compile; after that, nodes stay unchanged."
 );
 register_knob!(
     "work_limit": INT = "1000",
-    "Work of all passes over a graph, for each of its nodes and edges; after that the rest stays as it is."
+    "Work of all passes over a graph, per node and edge; after that, the rest stays unchanged."
 );
-register_knob!("dead_branches": BOOL = "true", "Takes away what hangs on a branch that no step takes.");
-register_knob!("constant_folding": BOOL = "true", "Computes what is the same in every step once.");
-register_knob!("identity": BOOL = "true", "Passes by nodes that give what they are given.");
+register_knob!("dead_branches": BOOL = "true", "Removes nodes on a branch that no step takes.");
+register_knob!("constant_folding": BOOL = "true", "Computes values that are the same in every step once.");
+register_knob!("identity": BOOL = "true", "Bypasses nodes that output their input.");
 register_knob!("arithmetic": BOOL = "true", "Simplifies arithmetic, shapes and casts where that is exact.");
-register_knob!("common_subexpressions": BOOL = "true", "Lets one node compute what several would.");
-register_knob!("control_edges": BOOL = "true", "Takes away control edges that order nothing.");
-register_knob!("layout": BOOL = "true", "Computes images in the format that their device computes in.");
-register_knob!("remapping": BOOL = "true", "Makes one fused op of several, where a device has a kernel for it.");
-register_knob!("elementwise_fusion": BOOL = "true", "Makes one pass over memory of a chain of elementwise ops.");
+register_knob!("common_subexpressions": BOOL = "true", "Merges nodes that compute the same value.");
+register_knob!("control_edges": BOOL = "true", "Removes redundant control edges.");
+register_knob!("layout": BOOL = "true", "Computes images in the format that their device uses.");
+register_knob!("remapping": BOOL = "true", "Replaces several ops by one fused op that the device has a kernel for.");
+register_knob!("elementwise_fusion": BOOL = "true", "Fuses chains of elementwise ops into one pass over memory.");
 
 register_knob!(
     "host_image_format": STRING = "NHWC",
     "Format in which devices that compute in host memory compute images: NHWC, NCHW, or empty for both."
 );
 
-/// The scope of the knobs here.
+/// The scope of these knobs.
 pub const SCOPE: &str = "graph";
 
-/// Whether any pass runs.
+/// Whether passes run at all.
 pub fn is_on(knobs: &Knobs) -> bool {
     knobs.bool(SCOPE, "optimize").unwrap_or(true)
 }
 
-/// Why a pass does not run: its knob says so.
+/// The reason why a pass is skipped, if its knob turns it off.
 pub fn skipped(knobs: &Knobs, pass: &str) -> Option<String> {
     let off = knobs.bool(SCOPE, pass) == Some(false);
     off.then(|| format!("knob {SCOPE}.{pass} is false"))
 }
 
-/// As [`skipped`], of a pass that a library brings.
+/// Like [`skipped`], for a pass of a plugin.
 pub fn skipped_of(knobs: &Knobs, pass: &PassDef) -> Option<String> {
     let (scope, name) = (&pass.scope, pass.knob());
     let off = knobs.bool(scope, &name) == Some(false);

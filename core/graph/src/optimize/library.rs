@@ -1,4 +1,4 @@
-//! Passes of libraries, and a draft as they edit it.
+//! Passes of plugins, and the interface through which they edit a draft.
 
 use super::{Draft, NewNode, Pass, PassError};
 use crate::{NodeId, Output};
@@ -10,18 +10,18 @@ use tenon_framework::{
     pass::{Edge, GraphEdit, NodeSpec, PassDef},
 };
 
-/// A pass that a library brings.
+/// A pass that a plugin provides.
 pub struct LibraryPass {
     def: Arc<PassDef>,
 }
 
 impl LibraryPass {
-    /// The pass of this definition.
+    /// Creates the pass of this definition.
     pub fn new(def: Arc<PassDef>) -> LibraryPass {
         LibraryPass { def }
     }
 
-    /// Its definition.
+    /// The definition of the pass.
     pub fn def(&self) -> &PassDef {
         &self.def
     }
@@ -47,9 +47,10 @@ impl Pass for LibraryPass {
     }
 }
 
-/// A pass of a library answers for the errors of what nothing reads any more by its doing.
+/// Absorbs the nodes that lost their readers in a plugin's pass, which is responsible for their
+/// errors.
 fn absorb_new_idle(draft: &mut Draft<'_>, before: &[bool]) -> Result<(), PassError> {
-    // Users first: what only they read is idle by their going.
+    // Users come first: the nodes that only they used then become idle in turn.
     for id in draft.order()?.into_iter().rev() {
         let was_idle = before.get(id.index()).copied().unwrap_or(false);
         if !was_idle && draft.is_live(id) && !draft.is_kept(id) && draft.users(id).is_empty() {
@@ -63,7 +64,7 @@ fn output((node, output): Edge) -> Output {
     Output::new(NodeId(node), output)
 }
 
-/// Edits end where passes do: a library's pass does not look by itself.
+/// Refuses edits once passes should stop, since a plugin's pass does not check by itself.
 fn check_not_stopped(draft: &Draft<'_>) -> Result<(), KernelError> {
     if !draft.is_stopped() {
         return Ok(());

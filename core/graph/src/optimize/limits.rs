@@ -1,8 +1,8 @@
-//! How far optimisation of one step goes: work, folding, and the patience of its caller.
+//! The limits of one step's optimisation: work, folding, and cancellation by its caller.
 //!
-//! Work is counted in edges and nodes that are looked at or changed. Passes are made so that all of them together
-//! take work in proportion to the graph; where one does not, the limit ends optimisation, what was done until then
-//! stays, and the report says so.
+//! Work is counted in nodes and edges that are visited or changed. All passes together are meant to
+//! take work in proportion to the graph. If one does not, the limit ends optimisation: the edits
+//! made so far stay, and the report mentions the limit.
 
 use std::{
     cell::{Cell, RefCell},
@@ -10,16 +10,16 @@ use std::{
     time::Duration,
 };
 
-/// What optimisation of one step may take.
+/// The limits of one step's optimisation.
 #[derive(Clone, Copy)]
 pub struct Limits<'a> {
-    /// Units of work for each node and each edge of the step's graph.
+    /// The units of work for each node and each edge of the step's graph.
     pub work: u64,
-    /// Bytes of all constants that folding makes together, beside twice those that the graph brings.
+    /// The bytes of all constants that folding creates, in addition to twice those of the graph.
     pub folding_bytes: usize,
-    /// Time that folding takes in all.
+    /// The total time of folding.
     pub folding_time: Duration,
-    /// Whether the caller of the step has given up; asked between nodes.
+    /// Whether the step was cancelled; called between nodes.
     pub stop: &'a dyn Fn() -> bool,
 }
 
@@ -34,39 +34,39 @@ impl Default for Limits<'_> {
     }
 }
 
-/// Nodes that every graph counts for beside its own, so that a small one is not limited by chance.
-const SPARE: u64 = 1000;
+/// Nodes added to the size of every graph, so that small graphs are not limited by accident.
+const BASE_NODES: u64 = 1000;
 
-/// Times its edges that a graph may have after passes.
-const MOST_EDGES: u64 = 8;
+/// The factor by which passes may increase the number of edges.
+const MAX_EDGE_GROWTH: u64 = 8;
 
-/// Which limit was met.
+/// A limit that was reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Met {
+enum LimitKind {
     Work,
     Edges,
     FoldingBytes,
     FoldingTime,
 }
 
-/// The limits of one step's optimisation, and what was used of them.
+/// The limits of one step's optimisation, and how much of them is used.
 pub(super) struct Budget<'a> {
     limits: Limits<'a>,
-    /// Nodes and edges at the beginning.
+    /// The number of nodes and edges at the start.
     size: u64,
     work: Cell<u64>,
-    /// Bytes that folding may make yet, once they were counted.
+    /// The bytes that folding may still create; `None` until the graph's constants are counted.
     bytes: Cell<Option<usize>>,
     time: Cell<Duration>,
-    /// Limits that were met, in words.
-    met: RefCell<BTreeMap<Met, String>>,
+    /// The limits that were reached, as text.
+    met: RefCell<BTreeMap<LimitKind, String>>,
 }
 
 impl<'a> Budget<'a> {
     pub fn new(limits: Limits<'a>) -> Budget<'a> {
         Budget {
             limits,
-            size: SPARE,
+            size: BASE_NODES,
             work: Cell::new(0),
             bytes: Cell::new(None),
             time: Cell::new(limits.folding_time),
@@ -74,9 +74,9 @@ impl<'a> Budget<'a> {
         }
     }
 
-    /// Says how large the graph is.
+    /// Sets the size of the graph.
     pub fn measure(&mut self, nodes: usize, edges: usize) {
-        self.size = (nodes as u64).saturating_add(edges as u64).saturating_add(SPARE);
+        self.size = (nodes as u64).saturating_add(edges as u64).saturating_add(BASE_NODES);
         self.work.set(0);
     }
 
@@ -88,18 +88,18 @@ impl<'a> Budget<'a> {
         self.work.get()
     }
 
-    /// Whether the caller of the step has given up.
-    pub fn is_given_up(&self) -> bool {
+    /// Whether the step was cancelled.
+    pub fn is_cancelled(&self) -> bool {
         (self.limits.stop)()
     }
 
-    /// Whether the limit of work is met by a graph that has so many edges now.
+    /// Whether the work limit is reached, or a graph with this number of edges has grown too much.
     pub fn is_used_up(&self, edges: usize) -> bool {
         let most = self.size.saturating_mul(self.limits.work);
         let used_up = self.work.get() > most;
-        let grown = edges as u64 > self.size.saturating_mul(MOST_EDGES);
+        let grown = edges as u64 > self.size.saturating_mul(MAX_EDGE_GROWTH);
         if used_up {
-            self.meet(Met::Work, || {
+            self.meet(LimitKind::Work, || {
                 let (work, limit) = (self.work.get(), self.limits.work);
                 format!(
                     "optimisation ended after {work} units of work (graph.work_limit={limit}): the rest of the graph \
@@ -107,9 +107,9 @@ impl<'a> Budget<'a> {
                 )
             });
         } else if grown {
-            self.meet(Met::Edges, || {
+            self.meet(LimitKind::Edges, || {
                 format!(
-                    "optimisation ended as the graph had {edges} edges, more than {MOST_EDGES} times as many as \
+                    "optimisation ended as the graph had {edges} edges, more than {MAX_EDGE_GROWTH} times as many as \
                      before: the rest of it stays as it is"
                 )
             });
@@ -117,7 +117,8 @@ impl<'a> Budget<'a> {
         used_up || grown
     }
 
-    /// Whether folding may make so many bytes more. `own` are those of the graph's constants.
+    /// Whether folding may create this number of bytes. `own` returns the bytes of the graph's
+    /// constants.
     pub fn may_fold(&self, bytes: usize, own: impl FnOnce() -> usize) -> bool {
         let left = self.bytes.get().unwrap_or_else(|| {
             let all = self.limits.folding_bytes.saturating_add(own().saturating_mul(2));
@@ -126,41 +127,41 @@ impl<'a> Budget<'a> {
         });
         if bytes > left {
             let limit = self.limits.folding_bytes;
-            self.meet(Met::FoldingBytes, || {
-                format!("folding left nodes as they are: its constants took too much (graph.folding_bytes={limit})")
+            self.meet(LimitKind::FoldingBytes, || {
+                format!("folding left nodes as they are: its constants reached the limit (graph.folding_bytes={limit})")
             });
         }
         bytes <= left && !self.time.get().is_zero()
     }
 
-    /// Counts constants that folding made.
+    /// Counts the bytes of constants that folding created.
     pub fn folded(&self, bytes: usize) {
         self.bytes.set(self.bytes.get().map(|left| left.saturating_sub(bytes)));
     }
 
-    /// What is left of the time for folding.
+    /// The remaining time for folding.
     pub fn folding_time(&self) -> Duration {
         self.time.get()
     }
 
-    /// Counts time that folding took.
+    /// Counts the time that folding took.
     pub fn folded_for(&self, time: Duration) {
         self.time.set(self.time.get().saturating_sub(time));
         if self.time.get().is_zero() {
             let limit = self.limits.folding_time.as_millis();
-            self.meet(Met::FoldingTime, || {
+            self.meet(LimitKind::FoldingTime, || {
                 format!(
-                    "folding left nodes as they are: its time was over (graph.folding_ms={limit})"
+                    "folding left nodes as they are: its time ran out (graph.folding_ms={limit})"
                 )
             });
         }
     }
 
-    fn meet(&self, limit: Met, say: impl FnOnce() -> String) {
+    fn meet(&self, limit: LimitKind, say: impl FnOnce() -> String) {
         self.met.borrow_mut().entry(limit).or_insert_with(say);
     }
 
-    /// The limits that were met.
+    /// The limits that were reached.
     pub fn met(&self) -> Vec<String> {
         self.met.borrow().values().cloned().collect()
     }

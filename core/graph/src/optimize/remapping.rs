@@ -1,9 +1,10 @@
-//! Remapping to fused ops: patterns that libraries declare with `register_fusion!`.
+//! Remapping to fused ops, by the patterns that plugins declare with `register_fusion!`.
 //!
-//! A fusion applies where all nodes of its pattern run on one device, where nothing but the pattern uses what is
-//! inside it, where none of them is kept, has an effect or asks for a kernel, and where the device has a kernel
-//! for the fused op that takes these attributes and shapes. The fused node stands in the place of the pattern's
-//! last one, under its name. What was fused may be fused on: a product with its bias, that with its activation.
+//! A fusion applies if all nodes of its pattern run on one device, if inner nodes have no users
+//! outside the pattern, if no node is kept, has effects or requests a kernel, and if the device has
+//! a kernel for the fused op with these attributes and shapes. The fused node replaces the
+//! pattern's last node and keeps its name. A fused node may be fused again: a product with its
+//! bias, then both with an activation.
 
 use super::{Draft, Pass, PassError};
 use crate::NodeId;
@@ -21,8 +22,8 @@ mod numbers;
 /// Remapping.
 pub(super) struct Remapping;
 
-/// How often one node may be fused on: more are taken for fusions that undo each other.
-const MOST: usize = 16;
+/// The maximum number of times that one node is fused; more would be fusions that undo each other.
+const MAX_FUSIONS_PER_NODE: usize = 16;
 
 impl Pass for Remapping {
     fn name(&self) -> &str {
@@ -34,15 +35,17 @@ impl Pass for Remapping {
     }
 
     fn run(&self, draft: &mut Draft<'_>) -> Result<(), PassError> {
-        // A fused node reads what its pattern read, which stands before it: one order holds for all.
+        // A fused node reads the inputs of its pattern, which precede it, so one order serves all
+        // fusions.
         let order = draft.order()?;
-        // The largest patterns first, over the whole graph: a small one may be a part of them.
+        // The largest patterns are tried first on the whole graph, since smaller ones may be parts
+        // of them.
         for fusions in by_size(draft) {
             for &id in &order {
                 if draft.is_stopped() {
                     return Ok(());
                 }
-                for _ in 0..MOST {
+                for _ in 0..MAX_FUSIONS_PER_NODE {
                     if !draft.is_live(id) || !apply_one(draft, id, &fusions) {
                         break;
                     }
@@ -55,8 +58,8 @@ impl Pass for Remapping {
 
 type ByOp = HashMap<String, Vec<Arc<FusionDef>>>;
 
-/// The fusions whose result some kernel computes, from the largest patterns to the smallest, each by the ops that
-/// end its pattern.
+/// The fusions whose result has a kernel, from the largest patterns to the smallest, each by the
+/// last op of its pattern.
 fn by_size(draft: &Draft<'_>) -> Vec<ByOp> {
     let mut sizes: BTreeMap<usize, ByOp> = BTreeMap::new();
     for fusion in draft.registry().fusions() {
@@ -94,7 +97,7 @@ fn apply(draft: &mut Draft<'_>, id: NodeId, fusion: &FusionDef) -> bool {
         id,
         format!("is {} now, for {count} nodes (fusion '{}'{from})", fusion.result.op, fusion.name),
     );
-    // What it was made of goes, so that users are counted right for what is fused next.
+    // Remove the fused nodes now, so that users are counted correctly for the next fusion.
     draft.absorb(found.nodes.into_iter().filter(|node| *node != id));
     true
 }

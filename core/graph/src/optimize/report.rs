@@ -1,59 +1,59 @@
-//! What passes did.
+//! Reports of the changes that passes made.
 
 use crate::DeviceMemory;
 use std::{borrow::Cow, fmt};
 
-/// One thing that a pass did.
+/// One change by a pass.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Change {
-    /// The node to which it was done.
+    /// The node that was changed.
     pub node: String,
-    /// What, in a few words: `is a constant now`.
+    /// The change, in a few words: `is a constant now`.
     pub what: Cow<'static, str>,
 }
 
-/// What one pass did, over all rounds.
+/// The changes of one pass, over all rounds.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PassReport {
-    /// The pass.
+    /// The name of the pass.
     pub pass: String,
-    /// Who brings it: empty for those of this crate.
+    /// The plugin that provides it; empty for the passes of this crate.
     pub plugin: String,
-    /// How often it ran.
+    /// The number of runs.
     pub runs: usize,
-    /// What it did, in order.
+    /// The changes, in order.
     pub changes: Vec<Change>,
-    /// Nodes that were added, and that are gone, by its doing.
+    /// The number of nodes that it added.
     pub added: usize,
-    /// See `added`.
+    /// The number of nodes that it removed.
     pub removed: usize,
-    /// Why it did not run.
+    /// The reason why it was skipped.
     pub skipped: Option<String>,
-    /// Why it failed; then the graph was as before it, and it did not run again.
+    /// The reason why it failed; its edits were then undone, and it did not run again.
     pub error: Option<String>,
 }
 
-/// What all passes did.
+/// The changes of all passes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Report {
-    /// Nodes that would have run.
+    /// The number of nodes before optimisation.
     pub before: usize,
-    /// Nodes that run.
+    /// The number of nodes after it.
     pub after: usize,
-    /// Rounds that changed something, and the last one, which did not.
+    /// The number of rounds, including the last one, which changed nothing.
     pub rounds: usize,
-    /// The passes, in their order.
+    /// The passes, in the order in which they run.
     pub passes: Vec<PassReport>,
-    /// Limits that ended passes, or let nodes stay as they are, each in a sentence.
+    /// The limits that ended passes or left nodes unchanged, each as a sentence.
     pub limits: Vec<String>,
-    /// Work that the passes took: nodes and edges that were looked at or changed.
+    /// The work of all passes: nodes and edges that were visited or changed.
     pub work: u64,
-    /// What the values of the graph take, by device; empty where nobody asked.
+    /// The memory that the graph's values need, by device; empty unless requested.
     pub memory: Vec<DeviceMemory>,
 }
 
 impl Report {
-    /// What was done to the node of this name: pass and change.
+    /// The changes to the node with this name: pass and change.
     pub fn of<'a>(&'a self, node: &'a str) -> impl Iterator<Item = (&'a str, &'a Change)> {
         self.passes.iter().flat_map(move |pass| {
             let own = pass.changes.iter().filter(move |change| change.node == node);
@@ -61,7 +61,7 @@ impl Report {
         })
     }
 
-    /// The passes that failed, with the reason.
+    /// The passes that failed, with their errors.
     pub fn failures(&self) -> impl Iterator<Item = (&str, &str)> {
         self.passes.iter().filter_map(|pass| Some((pass.pass.as_str(), pass.error.as_deref()?)))
     }

@@ -1,8 +1,8 @@
-//! What knows an op by its name: rules that put one op in the place of others, and what is known of when an op fails
-//! beyond what its facts say.
+//! Code that knows ops by name: rules that replace one op by others, and knowledge about when an op
+//! fails beyond what it declares.
 //!
-//! Everything outside this folder asks for an op's facts ([`OpFacts`](tenon_framework::op::OpFacts)), so that it
-//! serves the ops of plugins as well.
+//! All other code uses an op's facts ([`OpFacts`](tenon_framework::op::OpFacts)), so that it works
+//! for the ops of plugins as well.
 
 mod arithmetic;
 mod elementwise_fusion;

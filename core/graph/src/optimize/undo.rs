@@ -1,28 +1,28 @@
-//! The record by which the edits of a pass that fails are undone.
+//! The undo record for the edits of a failed pass.
 
 use crate::{Node, NodeId, Output};
 use std::sync::Arc;
 use tenon_framework::infer::ValueInfo;
 
-/// What stood there before an edit.
+/// The state before an edit.
 #[derive(Debug)]
 pub(super) enum Undo {
     /// The node.
     Node(NodeId, Arc<Node>),
-    /// What one data input of it was.
+    /// A former data input of a node: slot and source.
     Input(NodeId, u32, Output),
-    /// A control input of it, and where that stood.
+    /// A removed control input of a node: slot and source.
     ControlGone(NodeId, u32, NodeId),
-    /// It waited for one less: the last of its control inputs was not there.
+    /// A control input was added at the end.
     ControlAdded(NodeId),
-    /// What was known of its outputs.
+    /// The former inferred values of a node's outputs.
     Values(NodeId, Vec<ValueInfo>),
-    /// Whether nothing upstream has an effect.
+    /// The former cleanliness of a node.
     Clean(NodeId, bool),
-    /// It ran.
+    /// The node was live.
     Live(NodeId),
-    /// It was to run for its effects.
+    /// The node was to run for its effects.
     Effect(NodeId),
-    /// It was not there.
+    /// The node did not exist.
     Added,
 }

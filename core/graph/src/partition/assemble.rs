@@ -1,4 +1,4 @@
-//! Partitions from a graph that was cut elsewhere.
+//! Assembles partitions from a graph that was cut elsewhere.
 
 use super::{
     Edge, Memory, PartKind, PartNode, PartitionOptions, Partitioned, Transfer, finish, locations,
@@ -13,14 +13,14 @@ use tenon_framework::{
 };
 use thiserror::Error;
 
-/// What is wrong with a graph that is to be partitions.
+/// An error of a graph that is to become partitions.
 #[derive(Debug, Clone, PartialEq, Error)]
 #[non_exhaustive]
 pub enum AssembleError {
-    /// As graphs are wrong.
+    /// An error that any graph can have.
     #[error(transparent)]
     Graph(#[from] GraphError),
-    /// An attribute that says where a value goes.
+    /// An attribute of a transfer with a wrong value.
     #[error("node '{node}' (op '{op}'): attribute {attr}: expected {expected}, found {found}")]
     Attr {
         /// The node.
@@ -29,22 +29,22 @@ pub enum AssembleError {
         op: String,
         /// The attribute.
         attr: &'static str,
-        /// What it has to be.
+        /// The expected value.
         expected: &'static str,
-        /// What it is.
+        /// The value found.
         found: String,
     },
-    /// The name of a device of a transfer.
+    /// An invalid device name of a transfer.
     #[error("node '{node}': attribute {attr}: {source}")]
     Device {
         /// The node.
         node: String,
         /// The attribute.
         attr: &'static str,
-        /// What is wrong with the name.
+        /// The error in the name.
         source: DeviceNameError,
     },
-    /// An edge that leads from one device to another.
+    /// An edge from one device to another.
     #[error(
         "'{to}' on {to_device} takes an input of '{from}' on {from_device}: expected a _Send and a _Recv between two devices"
     )]
@@ -58,7 +58,7 @@ pub enum AssembleError {
         /// Its device.
         to_device: String,
     },
-    /// A value in another kind of memory than a node wants it.
+    /// A value in another kind of memory than its reader expects.
     #[error(
         "'{to}' takes output {output} of '{from}' in {wanted} memory, and it is in {found} memory: expected a _Send and a \
          _Recv between the two; cut the graph for the kernels of this worker"
@@ -70,29 +70,31 @@ pub enum AssembleError {
         output: u32,
         /// The node that reads it.
         to: String,
-        /// Where it wants the value.
+        /// The kind of memory that the reader expects.
         wanted: &'static str,
-        /// Where the value is.
+        /// The kind of memory that the value is in.
         found: &'static str,
     },
-    /// Two feeds, or two fetches, of one number; a number too few.
+    /// The indices of feeds or fetches have duplicates or gaps.
     #[error("the {op} nodes: expected the indices 0 to {last}, each once, found {found:?}")]
     Indices {
         /// `_Arg` or `_Retval`.
         op: &'static str,
-        /// The last one.
+        /// The highest expected index.
         last: usize,
-        /// Those that there are.
+        /// The indices found.
         found: Vec<usize>,
     },
 }
 
-/// Puts the nodes of a graph that was cut elsewhere, as [`Partition::to_graph_def`](super::Partition::to_graph_def) writes it, into partitions, one for
-/// each device. `_Arg`, `_Retval`, `_Send` and `_Recv` are what they were there; `options.client` does not matter.
+/// Assembles the nodes of a graph that was cut elsewhere, as
+/// [`Partition::to_graph_def`](super::Partition::to_graph_def) writes it, into one partition per
+/// device. `_Arg`, `_Retval`, `_Send` and `_Recv` become feeds, fetches and transfers again;
+/// `options.client` is ignored.
 ///
 /// # Errors
-/// Edges between devices or kinds of memory; transfers without devices; indices of `_Arg` or `_Retval` that do not go
-/// from 0 on; frames as [`partition`](super::partition) finds them wrong.
+/// Edges between devices or kinds of memory; transfers without devices; indices of `_Arg` or
+/// `_Retval` that do not count up from 0; and frames that [`partition`](super::partition) refuses.
 pub fn assemble(
     graph: &Graph,
     sub: &Subgraph,
@@ -125,7 +127,7 @@ pub fn assemble(
     Ok(finish(parts, options.devices, may_be_dead, (frames, transfers)))
 }
 
-/// Gives both ends of a transfer that are here one number.
+/// Gives both ends of a transfer the same number, if both are here.
 fn pair(parts: &mut BTreeMap<usize, Vec<PartNode>>) {
     let key = |transfer: &Transfer| {
         let ends = (transfer.sender.to_string(), transfer.receiver.to_string());
@@ -151,7 +153,7 @@ struct Assembler<'a> {
     sub: &'a Subgraph,
     options: &'a PartitionOptions<'a>,
     frames: &'a Frames,
-    /// Location of each node, and place there, by position in the order.
+    /// The location of each node and its place there, by position in the order.
     locations: Vec<usize>,
     places: Vec<u32>,
 }
@@ -183,7 +185,7 @@ impl Assembler<'_> {
         })
     }
 
-    /// Place of a source, which is at the location of the node that reads it.
+    /// The place of a source; it must be at the location of its reader.
     fn place(&self, source: NodeId, location: usize, to: &Node) -> Result<u32, AssembleError> {
         let at = self.sub.position(source).unwrap_or_default();
         if self.locations[at] == location {
@@ -215,7 +217,7 @@ impl Assembler<'_> {
             name.map_err(|source| AssembleError::Device { node: node.name.clone(), attr, source })
         };
         let memory = |attr| match node.attrs.get(attr) {
-            // As of TensorFlow's partitions, which have ops of other names for it.
+            // The partitions may come from TensorFlow, which has separate ops for host memory.
             None => Ok(Memory::Host),
             Some(value) => match value.as_text() {
                 Some("host") => Ok(Memory::Host),
@@ -237,7 +239,7 @@ impl Assembler<'_> {
         })
     }
 
-    /// Where inputs and outputs are.
+    /// The kinds of memory of a node's inputs and outputs.
     fn memory(&self, location: usize, id: NodeId, kind: &PartKind) -> (Vec<Memory>, Vec<Memory>) {
         let node = self.graph.node(id);
         let on_host = self.options.devices[location].host_memory;
@@ -294,7 +296,7 @@ fn wrong(
     AssembleError::Attr { node, op, attr, expected, found: format!("{found:?}") }
 }
 
-/// Values are where they are read.
+/// Checks that each value is in the memory from which it is read.
 fn check_memory(parts: &BTreeMap<usize, Vec<PartNode>>) -> Result<(), AssembleError> {
     for nodes in parts.values() {
         for node in nodes {
@@ -316,7 +318,7 @@ fn check_memory(parts: &BTreeMap<usize, Vec<PartNode>>) -> Result<(), AssembleEr
     Ok(())
 }
 
-/// Feeds and fetches have the numbers from 0 on.
+/// Checks that feeds and fetches are numbered from 0 without gaps.
 fn check_indices(parts: &BTreeMap<usize, Vec<PartNode>>) -> Result<(), AssembleError> {
     let of = |wanted: fn(&PartKind) -> Option<usize>| {
         let nodes = parts.values().flatten();

@@ -1,4 +1,4 @@
-//! The state of cutting one graph.
+//! The state of cutting a graph into partitions.
 
 use super::{
     ArgSide, Edge, Memory, PartKind, PartNode, PartitionOptions, Partitioned, Transfer, finish,
@@ -8,14 +8,14 @@ use crate::{FrameId, Frames, Graph, GraphError, NodeId, Output, Subgraph, made};
 use std::collections::{BTreeMap, HashMap};
 use tenon_framework::{DType, PartialShape, device::DeviceName, op::Signature};
 
-/// What a transfer carries.
+/// The content of a transfer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Carried {
     Value(Output),
     Control(NodeId),
 }
 
-/// Where a value is, before it is brought anywhere.
+/// The place where a value is computed or fed.
 struct Source {
     location: usize,
     edge: Edge,
@@ -28,14 +28,15 @@ pub(super) struct Cutter<'a> {
     sub: &'a Subgraph,
     options: &'a PartitionOptions<'a>,
     frames: &'a Frames,
-    /// Location of each node, by position in the order of the subgraph.
+    /// The location of each node, by position in the subgraph's order.
     locations: Vec<usize>,
-    /// Place in its partition of each node that is there, by position in that order.
+    /// The place of each node already added to its partition, by the same position.
     places: Vec<u32>,
-    /// Place in the client's partition of each feed that is there.
+    /// The place, in the client's partition, of each feed already added.
     feeds: Vec<Option<u32>>,
     parts: BTreeMap<usize, Vec<PartNode>>,
-    /// Place of the `Recv`, or of the constant's copy, of what was brought already.
+    /// The place of the `Recv`, or of the constant's copy, of each value already brought to a
+    /// location and memory.
     brought: HashMap<(Carried, usize, Memory), u32>,
     transfers: u32,
 }
@@ -149,7 +150,8 @@ impl<'a> Cutter<'a> {
         Ok(())
     }
 
-    /// Whether the source of an input stands later in the order: only a loop leads back.
+    /// Whether the source of an input comes later in the order, which happens only at the back edge
+    /// of a loop.
     fn is_back_edge(&self, at: usize, input: Output) -> bool {
         self.sub.feed_of(input).is_none()
             && self.sub.position(input.node).is_some_and(|source| source >= at)
@@ -168,7 +170,7 @@ impl<'a> Cutter<'a> {
         Ok(())
     }
 
-    /// Where a tensor is; a feed is added to the client's partition when it is first used.
+    /// The source of a tensor. A feed is added to the client's partition at its first use.
     fn source(&mut self, value: Output) -> Source {
         if let Some(index) = self.sub.feed_of(value) {
             let location = self.options.client;
@@ -283,8 +285,8 @@ impl<'a> Cutter<'a> {
         Ok(Edge { node, output: 0 })
     }
 
-    /// A copy of a constant where it is wanted: nothing travels in a step then. `None` for what is none, or what waits for
-    /// other nodes.
+    /// Copies a constant to where it is read, so that no step has to send it. Returns `None` if the
+    /// source is not a constant, or has control inputs or is in a loop.
     fn copy_constant(&mut self, source: &Source, location: usize, memory: Memory) -> Option<u32> {
         let original = &self.parts[&source.location][source.edge.node as usize];
         let is_constant = matches!(&original.kind, PartKind::Op(op) if op.def.is_constant());
@@ -299,13 +301,14 @@ impl<'a> Cutter<'a> {
         Some(self.push(location, copy))
     }
 
-    /// The name of what is brought there, with `@host` where a device with memory of its own wants it in host memory.
+    /// The name of a value brought to a location; it ends in `@host` if a device with memory of its
+    /// own reads it from host memory.
     fn name_at(&self, name: &str, location: usize, memory: Memory) -> String {
         let to_host = memory == Memory::Host && !self.options.devices[location].host_memory;
         format!("{name}{}", if to_host { "@host" } else { "" })
     }
 
-    /// The node at `location` for which one waits that waits for `id`.
+    /// The node at `location` to wait for in place of `id`.
     fn bring_control(&mut self, id: NodeId, location: usize) -> Result<u32, GraphError> {
         let at = self.sub.position(id).unwrap_or_default();
         let (from, place) = (self.locations[at], self.places[at]);
@@ -337,7 +340,7 @@ impl<'a> Cutter<'a> {
         &self.options.devices[location].name
     }
 
-    /// Adds a pair between these locations, whose `Send` has these inputs and control inputs; gives the place of the
+    /// Adds a `Send` with these inputs and control inputs, and its `Recv`; returns the place of the
     /// `Recv`.
     fn transfer(
         &mut self,
@@ -386,7 +389,7 @@ impl<'a> Cutter<'a> {
     }
 }
 
-/// Of a node that partitioning adds: types of inputs and outputs.
+/// The signature of a node that partitioning adds.
 fn signature(inputs: &[DType], outputs: &[DType]) -> Signature {
     Signature { inputs: inputs.to_vec(), outputs: outputs.to_vec(), ..Signature::default() }
 }

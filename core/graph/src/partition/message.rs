@@ -1,15 +1,16 @@
-//! Partitions as messages: a worker of another process runs them.
+//! Writes partitions as messages, so that a worker in another process can run them.
 //!
-//! A partition becomes a `GraphDef` of TensorFlow's ops: `_Arg`, `_Retval`, `_Send` and `_Recv` stand where it begins and
-//! ends, every node names its device. Attributes beside those of the ops say what no op has a place for:
+//! A partition becomes a `GraphDef` of TensorFlow's ops. Feeds, fetches and transfers become
+//! `_Arg`, `_Retval`, `_Send` and `_Recv`, and every node names its device. Additional attributes
+//! hold what the ops have no attribute for:
 //!
-//! | attribute | of | what |
+//! | attribute | on | content |
 //! |---|---|---|
-//! | `_output_shapes` | every node with outputs | what is known of the shapes before a step |
+//! | `_output_shapes` | every node with outputs | the shapes, as far as they are known before a step |
 //! | `_kernel` | nodes whose kernel has a label | the label |
-//! | `_source_memory`, `_destination_memory` | `_Send`, `_Recv` | `host` or `device`: where the value is on both sides |
-//! | `_destination_memory` | `Const` | `host` or `device`: where the value is wanted |
-//! | `_can_be_dead` | `_Recv` | whether a dead value may come |
+//! | `_source_memory`, `_destination_memory` | `_Send`, `_Recv` | `host` or `device`: the memory on either side |
+//! | `_destination_memory` | `Const` | `host` or `device`: the memory in which the value is read |
+//! | `_can_be_dead` | `_Recv` | whether the received value may be dead |
 
 use super::{Memory, PartKind, PartNode, PartOp, Partition, Transfer};
 use crate::{GraphError, made};
@@ -23,7 +24,7 @@ use tenon_proto::{
     convert::{attr_to_proto, dtype_to_proto, shape_to_proto},
 };
 
-/// Names of the attributes beside those of the ops.
+/// The names of the additional attributes.
 pub(super) const SOURCE_MEMORY: &str = "_source_memory";
 pub(super) const DESTINATION_MEMORY: &str = "_destination_memory";
 pub(super) const CAN_BE_DEAD: &str = "_can_be_dead";
@@ -38,11 +39,11 @@ pub(super) fn memory_text(memory: Memory) -> &'static str {
 }
 
 impl Partition {
-    /// The partition as a message. Nodes that partitioning added have names of their own in it, which nodes of a graph
-    /// may have.
+    /// Writes the partition as a message. Nodes that partitioning added get new names that are
+    /// valid node names.
     ///
     /// # Errors
-    /// A node has an attribute that has no message.
+    /// A node has an attribute that cannot be written.
     pub fn to_graph_def(&self) -> Result<GraphDef, GraphError> {
         let mut writer = Writer { partition: self, names: names(self), nodes: Vec::new() };
         for at in 0..self.nodes.len() {
@@ -52,7 +53,7 @@ impl Partition {
     }
 }
 
-/// A name for each node, unique, that a node of a graph may have.
+/// A unique, valid name for each node.
 fn names(partition: &Partition) -> Vec<String> {
     let is_own = |node: &PartNode| matches!(node.kind, PartKind::Op(_)) && !node.name.contains('@');
     let own = partition.nodes.iter().filter(|node| is_own(node));
@@ -78,7 +79,7 @@ type Attrs = BTreeMap<String, AttrProto>;
 
 struct Writer<'p> {
     partition: &'p Partition,
-    /// By position.
+    /// The names, by position.
     names: Vec<String>,
     nodes: Vec<NodeDef>,
 }
@@ -123,7 +124,7 @@ impl Writer<'_> {
         Ok(())
     }
 
-    /// Of a node that runs an op.
+    /// The attributes of a node that runs an op.
     fn op(&self, node: &PartNode, op: &PartOp) -> Result<Attrs, GraphError> {
         let mut attrs = Attrs::new();
         for (name, value) in op.attrs.attrs() {
@@ -140,7 +141,7 @@ impl Writer<'_> {
         Ok(attrs)
     }
 
-    /// Of a feed or a fetch.
+    /// The attributes of a feed or fetch.
     fn end(
         &self,
         node: &PartNode,
@@ -165,7 +166,7 @@ impl Writer<'_> {
             (ty, AttrValue::Type(transfer.dtype)),
             ("tensor_name", text(&transfer.tensor)),
             ("send_device", text(&transfer.sender.to_string())),
-            // The bits of an unsigned number, as in TensorFlow.
+            // As in TensorFlow, an unsigned number is stored by its bits.
             ("send_device_incarnation", AttrValue::Int(transfer.incarnation.cast_signed())),
             ("recv_device", text(&transfer.receiver.to_string())),
             ("client_terminated", AttrValue::Bool(false)),
@@ -180,7 +181,7 @@ impl Writer<'_> {
         Ok(attrs)
     }
 
-    /// Adds the empty tensor that the `_Send` of a control edge sends; gives its name.
+    /// Adds the empty tensor that the `_Send` of a control edge sends, and returns its name.
     fn empty(&mut self, at: usize, control: &[String]) -> Result<String, GraphError> {
         let node = &self.partition.nodes[at];
         let mut name = format!("{}/_empty", self.names[at]);

@@ -1,4 +1,4 @@
-//! What a node of a partition has of a node of the graph.
+//! The op of a partition's node.
 
 use crate::{Graph, NodeId, Output, Shapes, Subgraph};
 use std::sync::Arc;
@@ -6,29 +6,30 @@ use tenon_framework::{
     PartialShape, Tensor, attr::AttrValue, attr_view::AttrTable, op::OpDef, registry::KernelChoice,
 };
 
-/// What a node that runs an op has of its own.
+/// The op of a partition's node, with everything specific to the node.
 #[derive(Debug, Clone)]
 pub struct PartOp {
     /// The op.
     pub def: Arc<OpDef>,
-    /// All attributes of the op, defaults applied, and those that the node has beside them.
+    /// All attributes of the op, with defaults applied, and further ones of the node.
     pub attrs: Arc<AttrTable>,
-    /// What is known of each input's shape before a step.
+    /// The shape of each input, as far as it is known before a step.
     pub input_shapes: Vec<PartialShape>,
-    /// The values of inputs that are the same in every step.
+    /// The values of the inputs that are the same in every step.
     pub constants: Vec<Option<Tensor>>,
-    /// The name, for each of these values, under which kernels keep a form that they make of it. The same node and
-    /// value have the same name in all steps of a session.
+    /// For each of these values, the key under which kernels cache a form that they derive from it.
+    /// The same node and value have the same key in all steps of a session.
     pub keys: Vec<Option<String>>,
-    /// The kernel that was chosen; `None` for what the executor runs itself, and for a constant.
+    /// The chosen kernel; `None` for an op that the executor runs itself, and for a constant.
     pub kernel: Option<KernelChoice>,
 }
 
-/// The graph from which a step's graph was made, with a number that no other graph made for a step of the session has.
+/// The graph that a step's graph was made from, with a number that is unique among the graphs made
+/// for the session's steps.
 pub type MadeFrom<'a> = Option<(&'a Graph, u64)>;
 
 impl PartOp {
-    /// Of a node of a step's graph. No kernel is chosen.
+    /// Creates the op of a node of a step's graph. No kernel is chosen yet.
     pub fn new(
         graph: &Graph,
         sub: &Subgraph,
@@ -54,7 +55,7 @@ impl PartOp {
         }
     }
 
-    /// The value, of a node that gives the same one in every step.
+    /// The value of a constant node.
     pub fn value(&self) -> Option<&Tensor> {
         match self.attrs.get("value") {
             Some(AttrValue::Tensor(value)) if self.def.is_constant() => Some(value),
@@ -63,8 +64,8 @@ impl PartOp {
     }
 }
 
-/// The name of what a kernel makes of a constant input. Steps share it where node and constant are those of the graph
-/// from which theirs was made; what was made for this step, under whatever name, has a name of its own.
+/// The cache key of a constant input. Steps share it if node and constant are in the graph that
+/// theirs was made from; values made for one step have a key of their own.
 fn key(graph: &Graph, id: NodeId, at: usize, made_from: MadeFrom<'_>) -> String {
     let node = graph.node(id);
     let source = node.inputs[at].node;

@@ -1,17 +1,18 @@
-//! What depends on what across partitions.
+//! Dependencies across partitions.
 
 use super::types::{PartKind, Partitioned};
 use std::collections::HashMap;
 
-/// A node: its partition, and its number there.
+/// A node: its partition and its position there.
 type Place = (usize, u32);
 
 impl Partitioned {
-    /// Which of the partitions that wish to, gather: wait for all that comes from elsewhere before they give anything
-    /// away. Not those to which something would come only after they gave something away. Of two that would wait for
-    /// each other, the latter gathers.
-    pub fn gatherers(&self, wish: &[bool]) -> Vec<bool> {
-        let mut gathers = wish.to_vec();
+    /// The partitions, of those set in `candidates`, that gather: they wait for all received values
+    /// before they send any. A partition does not gather if a value that it receives depends on one
+    /// that it sends, since it would wait for itself. Of two partitions that would wait for each
+    /// other, the later one gathers.
+    pub fn gatherers(&self, candidates: &[bool]) -> Vec<bool> {
+        let mut gathers = candidates.to_vec();
         if gathers.contains(&true) {
             let reach = Reach::new(self);
             for at in 0..gathers.len() {
@@ -24,9 +25,9 @@ impl Partitioned {
 
 struct Reach<'p> {
     graph: &'p Partitioned,
-    /// Where each transfer arrives.
+    /// The receiving node of each transfer.
     receivers: HashMap<u32, Place>,
-    /// Nodes of the same partition that come after each node.
+    /// The successors of each node within its partition.
     successors: Vec<Vec<Vec<u32>>>,
 }
 
@@ -50,7 +51,8 @@ impl<'p> Reach<'p> {
         Reach { graph, receivers, successors }
     }
 
-    /// Whether something that a partition receives depends on something that it sends, while others gather.
+    /// Whether a value that a partition receives depends on one that it sends, given which others
+    /// gather.
     fn waits_for_itself(&self, at: usize, gathers: &[bool]) -> bool {
         let mut seen: Vec<Vec<bool>> =
             self.successors.iter().map(|nodes| vec![false; nodes.len()]).collect();
@@ -64,7 +66,7 @@ impl<'p> Reach<'p> {
             if let PartKind::Send(transfer) = &node.kind {
                 match self.receivers.get(&transfer.id) {
                     Some(&(there, _)) if there == at => return true,
-                    // The first thing that comes there brings all with it.
+                    // A gathering partition was reached before: all its sends have been followed.
                     Some(&(there, _)) if gathers[there] && has_sent[there] => {}
                     Some(&(there, _)) if gathers[there] => {
                         has_sent[there] = true;
@@ -79,7 +81,7 @@ impl<'p> Reach<'p> {
         false
     }
 
-    /// What a partition gives away.
+    /// The `Send` nodes of a partition.
     fn sends(&self, part: usize) -> impl Iterator<Item = Place> + '_ {
         let nodes = self.graph.partitions[part].nodes.iter().zip(0u32..);
         let sends = nodes.filter(|(node, _)| matches!(node.kind, PartKind::Send(_)));

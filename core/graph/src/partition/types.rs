@@ -1,11 +1,11 @@
-//! What partitioning gives: partitions that are complete in themselves, from each of which a worker compiles a plan.
+//! The result of partitioning. Each partition is self-contained: a worker compiles it to a plan.
 
 use super::PartOp;
 use crate::{ControlFlow, DeviceEntry, FrameId, Frames, NodeId, Shapes};
 use std::fmt;
 use tenon_framework::{DType, PartialShape, device::DeviceName, op::Signature};
 
-/// Where a value lies on its device.
+/// The kind of memory that holds a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Memory {
     /// The device's ordinary memory.
@@ -14,61 +14,62 @@ pub enum Memory {
     Host,
 }
 
-/// What a [`PartNode`] does.
+/// The kind of a [`PartNode`].
 #[derive(Debug, Clone)]
 pub enum PartKind {
     /// Runs an op.
     Op(Box<PartOp>),
-    /// Gives its input to the rendezvous. For a control edge it has no data input: it sends an empty float
-    /// tensor. A dead input is sent as dead, and so is a dead control input.
+    /// Sends its input to the rendezvous. For a control edge it has no data input and sends an
+    /// empty float tensor. If the input or the control input is dead, the value is sent as dead.
     Send(Transfer),
-    /// Waits for what the `Send` of the same [`Transfer::id`] gives. Its output is dead when that was.
+    /// Waits for the value from the `Send` with the same [`Transfer::id`]. Its output is dead if
+    /// the sent value is.
     Recv(Transfer),
-    /// Gives feed `index`, in host memory. Never dead.
+    /// Outputs feed `index`, in host memory. It is never dead.
     Feed {
-        /// Position among the feeds.
+        /// The position among the feeds.
         index: usize,
     },
-    /// Takes fetch `index`, in host memory.
+    /// Receives fetch `index`, in host memory.
     Fetch {
-        /// Position among the fetches.
+        /// The position among the fetches.
         index: usize,
     },
 }
 
-/// One tensor on its way, the same in a `Send` and its `Recv`. The key of the rendezvous is (name and incarnation of
-/// `sender`, name of `receiver`, `tensor`, and at run time frame and iteration); it is unique among the transfers of a
-/// [`Partitioned`].
+/// A transfer of one tensor, the same in a `Send` and its `Recv`. The key of the rendezvous is
+/// (name and incarnation of `sender`, name of `receiver`, `tensor`, and at run time frame and
+/// iteration); it is unique among the transfers of a [`Partitioned`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Transfer {
-    /// Number, from 0, among all transfers of the step's graph.
+    /// The number, from 0, among all transfers of the step's graph.
     pub id: u32,
-    /// Device that sends.
+    /// The sending device.
     pub sender: DeviceName,
-    /// Incarnation of that device.
+    /// The incarnation of the sending device.
     pub incarnation: u64,
-    /// Device that receives.
+    /// The receiving device.
     pub receiver: DeviceName,
-    /// What is sent: `node:output`, `^node` for a control edge, with `@host` after it where a device with
-    /// memory of its own receives it in host memory.
+    /// The name of the tensor: `node:output`, or `^node` for a control edge. It ends in `@host` if
+    /// a device with memory of its own receives it in host memory.
     pub tensor: String,
-    /// Where the sender has it.
+    /// The memory that holds the value at the sender.
     pub source_memory: Memory,
-    /// Where the receiver wants it.
+    /// The memory that holds the value at the receiver.
     pub destination_memory: Memory,
-    /// Element type, never a reference; float for a control edge.
+    /// The element type, never a reference; float for a control edge.
     pub dtype: DType,
-    /// What is known of the shape.
+    /// The shape, as far as it is known.
     pub shape: PartialShape,
 }
 
 impl Transfer {
-    /// Whether it stays on one device: a copy between its memory and the host's.
+    /// Whether sender and receiver are one device: a copy between its memory and the host's.
     pub fn is_local(&self) -> bool {
         self.sender == self.receiver
     }
 
-    /// Whether it stands for a control edge: a `Send` without data input.
+    /// Whether it represents a control edge: its `Send` has no data input.
     pub fn is_control(&self) -> bool {
         self.tensor.starts_with('^')
     }
@@ -77,41 +78,44 @@ impl Transfer {
 /// Output `output` of node `node` of the same partition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Edge {
-    /// Position in [`Partition::nodes`].
+    /// The position in [`Partition::nodes`].
     pub node: u32,
-    /// Flat position among its outputs.
+    /// The flat position among the node's outputs.
     pub output: u32,
 }
 
 /// A node of a partition.
 #[derive(Debug, Clone)]
 pub struct PartNode {
-    /// Name, unique in the partition.
+    /// The name, unique in the partition.
     pub name: String,
-    /// Name of the op; `_Send`, `_Recv`, `_Arg` and `_Retval` for those that partitioning adds.
+    /// The name of the op; `_Send`, `_Recv`, `_Arg` or `_Retval` for nodes that partitioning adds.
     pub op: String,
-    /// What it does.
+    /// The kind of node.
     pub kind: PartKind,
-    /// Sources of the data inputs, in flat order. All lie in this partition, in the memory wanted.
+    /// The sources of the data inputs, in flat order. All are in this partition, in the memory that
+    /// the node expects.
     pub inputs: Vec<Edge>,
-    /// Nodes of this partition that must have run before.
+    /// The nodes of this partition that must run before this one.
     pub control_inputs: Vec<u32>,
-    /// Types of the inputs, as the op takes them, and of the outputs, with the positions of the op's arguments.
+    /// The types of the inputs, as the op expects them, and of the outputs, with the positions of
+    /// the op's arguments.
     pub signature: Signature,
-    /// Where each input lies.
+    /// The memory of each input.
     pub input_memory: Vec<Memory>,
-    /// Where each output lies.
+    /// The memory of each output.
     pub output_memory: Vec<Memory>,
-    /// What is known of the outputs' shapes.
+    /// The shapes of the outputs, as far as they are known.
     pub output_shapes: Vec<PartialShape>,
     /// The frame in which the node runs.
     pub frame: FrameId,
-    /// The frame to which its outputs belong: another one where it enters or leaves a loop.
+    /// The frame to which its outputs belong; a node that enters or leaves a loop changes the
+    /// frame.
     pub gives_to: FrameId,
 }
 
 impl PartNode {
-    /// Role in control flow.
+    /// The role in control flow.
     pub fn control_flow(&self) -> ControlFlow {
         match &self.kind {
             PartKind::Op(op) => ControlFlow::of(&op.def),
@@ -123,53 +127,54 @@ impl PartNode {
 /// The part of a step's graph on one device.
 #[derive(Debug, Clone)]
 pub struct Partition {
-    /// Full name of the device.
+    /// The full name of the device.
     pub device: DeviceName,
-    /// The nodes. Every edge leads forward but those by which a value comes back to a `Merge`.
+    /// The nodes. Every edge leads forward, except the back edges to a `Merge`.
     pub nodes: Vec<PartNode>,
-    /// Whether a node steers: then values can be dead, and there may be loops.
+    /// Whether a node here has a role in control flow or receives values while another partition
+    /// has such a node: values can then be dead, and there may be loops.
     pub has_control_flow: bool,
 }
 
-/// A step's graph, cut.
+/// A step's graph, cut into partitions.
 #[derive(Debug, Clone)]
 pub struct Partitioned {
-    /// One for each device that has nodes, in the order of the devices.
+    /// One partition for each device that has nodes, in the order of the devices.
     pub partitions: Vec<Partition>,
-    /// The frames that [`PartNode::frame`] names.
+    /// The frames that [`PartNode::frame`] refers to.
     pub frames: Frames,
-    /// Number of transfers.
+    /// The number of transfers.
     pub transfers: u32,
 }
 
-/// An argument of a node, for questions about its memory.
+/// An input or output of a node, for queries about its memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ArgSide {
-    /// Flat input.
+    /// The input at this flat position.
     Input(usize),
-    /// Flat output.
+    /// The output at this flat position.
     Output(usize),
 }
 
-/// What partitioning has to be told.
+/// The inputs of partitioning.
 pub struct PartitionOptions<'a> {
-    /// The devices; a location is a position among them.
+    /// The devices; a location is a position in this list.
     pub devices: &'a [DeviceEntry],
-    /// Location of each node.
+    /// The location of each node.
     pub location: &'a dyn Fn(NodeId) -> usize,
-    /// Location at which feeds enter and fetches leave, in host memory.
+    /// The location at which feeds enter and fetches leave, in host memory.
     pub client: usize,
-    /// Whether an argument of a node, at the location given to it, lies in host memory. Not asked for
-    /// devices that compute in host memory: there all lies in it.
+    /// Whether an input or output of a node is in host memory at the node's location. It is not
+    /// called for devices that compute in host memory, where everything is.
     pub host_memory: &'a dyn Fn(NodeId, ArgSide) -> bool,
-    /// What a node of the graph becomes.
+    /// The partition op for a node of the graph.
     pub op: &'a dyn Fn(NodeId) -> PartOp,
-    /// What is known of the shapes.
+    /// The known shapes.
     pub shapes: &'a Shapes,
 }
 
 impl fmt::Display for Partition {
-    /// One line per node: `3 y = Add(1:0, 2:0) ^0`.
+    /// Writes one line per node: `3 y = Add(1:0, 2:0) ^0`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{}", self.device)?;
         for (at, node) in self.nodes.iter().enumerate() {

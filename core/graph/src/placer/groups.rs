@@ -1,4 +1,4 @@
-//! Nodes that belong on one device.
+//! Groups of nodes that must share a device.
 
 use crate::{Graph, GraphError, Node, NodeId, Subgraph, names::near_names};
 use std::collections::HashMap;
@@ -8,17 +8,17 @@ use tenon_framework::{
     device::DeviceName,
 };
 
-/// Nodes that belong on one device, and what they ask for together.
+/// Nodes that must share a device, with their merged requests.
 #[derive(Debug)]
 pub(super) struct Group {
-    /// Those that run, by number; at least one.
+    /// The members that run, by number; at least one.
     pub members: Vec<NodeId>,
-    /// Their merged requests.
+    /// The merged requests.
     pub request: DeviceName,
 }
 
 impl Group {
-    /// Whether it is one stateless node without inputs that asks for nothing.
+    /// Whether the group is a single stateless node without inputs or requests.
     pub(super) fn is_generator(&self, graph: &Graph, sub: &Subgraph) -> bool {
         let [id] = self.members[..] else { return false };
         let node = graph.node(id);
@@ -33,7 +33,7 @@ const BY_CLASS: &str = "one names the other in '_class'";
 const BY_REFERENCE: &str = "a reference leads from one to the other";
 const BY_RESOURCE: &str = "a resource leads from one to the other";
 
-/// The names that a node is colocated with.
+/// The names of the nodes that a node is colocated with.
 fn classes(node: &Node) -> impl Iterator<Item = &str> {
     let texts = match node.attrs.get("_class") {
         Some(AttrValue::List(AttrList::String(texts))) => texts.as_slice(),
@@ -42,10 +42,10 @@ fn classes(node: &Node) -> impl Iterator<Item = &str> {
     texts.iter().filter_map(|text| std::str::from_utf8(text).ok()?.strip_prefix("loc:@"))
 }
 
-/// The groups of the nodes that run, by their first node.
+/// The groups of the nodes that run, in the order of their first nodes.
 pub(super) fn groups(graph: &Graph, sub: &Subgraph, soft: bool) -> Result<Vec<Group>, GraphError> {
-    let mut joiner = Joiner::new(graph.len());
-    // Nodes that do not run count as far as others are colocated with them.
+    let mut sets = DisjointSets::new(graph.len());
+    // Nodes that do not run are included if others are colocated with them.
     let mut seen = vec![false; graph.len()];
     let mut stack = sub.order.clone();
     while let Some(id) = stack.pop() {
@@ -54,14 +54,14 @@ pub(super) fn groups(graph: &Graph, sub: &Subgraph, soft: bool) -> Result<Vec<Gr
         }
         for with in classes(graph.node(id)) {
             let other = find(graph, id, with)?;
-            joiner.join(id, other, BY_CLASS);
+            sets.join(id, other, BY_CLASS);
             stack.push(other);
         }
     }
     for &id in &sub.order {
-        join_edges(graph, sub, id, &mut joiner);
+        join_edges(graph, sub, id, &mut sets);
     }
-    collect(graph, sub, soft, &seen, &mut joiner)
+    collect(graph, sub, soft, &seen, &mut sets)
 }
 
 fn find(graph: &Graph, node: NodeId, with: &str) -> Result<NodeId, GraphError> {
@@ -72,17 +72,17 @@ fn find(graph: &Graph, node: NodeId, with: &str) -> Result<NodeId, GraphError> {
     })
 }
 
-fn join_edges(graph: &Graph, sub: &Subgraph, id: NodeId, joiner: &mut Joiner) {
+fn join_edges(graph: &Graph, sub: &Subgraph, id: NodeId, sets: &mut DisjointSets) {
     let node = graph.node(id);
     for (input, &wanted) in node.inputs.iter().zip(&node.signature.inputs) {
-        // What is fed has no place of its own, and what a loop brings back is joined all the same.
+        // A fed tensor has no device of its own; a back edge joins its ends like any other edge.
         if sub.feed_of(*input).is_some() || !sub.contains(input.node) {
             continue;
         }
         if wanted.is_ref() {
-            joiner.join(input.node, id, BY_REFERENCE);
+            sets.join(input.node, id, BY_REFERENCE);
         } else if wanted == DType::RESOURCE {
-            joiner.join(input.node, id, BY_RESOURCE);
+            sets.join(input.node, id, BY_RESOURCE);
         }
     }
 }
@@ -92,12 +92,12 @@ fn collect(
     sub: &Subgraph,
     soft: bool,
     seen: &[bool],
-    joiner: &mut Joiner,
+    sets: &mut DisjointSets,
 ) -> Result<Vec<Group>, GraphError> {
     let mut position: HashMap<u32, usize> = HashMap::new();
     let mut all: Vec<(Group, Vec<NodeId>)> = Vec::new();
     for id in (0..graph.len() as u32).map(NodeId).filter(|id| seen[id.index()]) {
-        let at = *position.entry(joiner.root(id.0)).or_insert_with(|| {
+        let at = *position.entry(sets.root(id.0)).or_insert_with(|| {
             all.push((Group { members: Vec::new(), request: DeviceName::default() }, Vec::new()));
             all.len() - 1
         });
@@ -105,7 +105,7 @@ fn collect(
         let request = &graph.node(id).device;
         match group.request.merge(request, soft) {
             Ok(merged) => group.request = merged,
-            Err(_) => return Err(conflict(graph, askers, id, joiner)),
+            Err(_) => return Err(conflict(graph, askers, id, sets)),
         }
         askers.push(id);
         if sub.contains(id) {
@@ -115,19 +115,20 @@ fn collect(
     Ok(all.into_iter().map(|(group, _)| group).filter(|group| !group.members.is_empty()).collect())
 }
 
-/// The error that names the first earlier node whose own request differs.
-fn conflict(graph: &Graph, earlier: &[NodeId], id: NodeId, joiner: &Joiner) -> GraphError {
+/// The error for a conflict. It names the first earlier node whose own request differs.
+fn conflict(graph: &Graph, earlier: &[NodeId], id: NodeId, sets: &DisjointSets) -> GraphError {
     let node = graph.node(id);
     let differs = |&other: &NodeId| {
         let source = graph.node(other).device.merge(&node.device, false).err()?;
         Some((graph.node(other).name.clone(), Box::new(source)))
     };
-    let why = joiner.why[id.index()];
+    let why = sets.why[id.index()];
     match earlier.iter().find_map(differs) {
         Some((first, source)) => {
             GraphError::ColocationConflict { first, second: node.name.clone(), why, source }
         }
-        // Names merge part by part, so that what differs from the whole differs from one.
+        // Names merge part by part, so a name that conflicts with the merged one conflicts with one
+        // of its parts.
         None => GraphError::NoDevice {
             node: node.name.clone(),
             op: node.op.name.clone(),
@@ -139,16 +140,16 @@ fn conflict(graph: &Graph, earlier: &[NodeId], id: NodeId, joiner: &Joiner) -> G
     }
 }
 
-/// Sets of nodes, joined pair by pair.
-struct Joiner {
+/// Disjoint sets of nodes, joined pair by pair.
+struct DisjointSets {
     parent: Vec<u32>,
     size: Vec<u32>,
     why: Vec<&'static str>,
 }
 
-impl Joiner {
-    fn new(count: usize) -> Joiner {
-        Joiner {
+impl DisjointSets {
+    fn new(count: usize) -> DisjointSets {
+        DisjointSets {
             parent: (0..count as u32).collect(),
             size: vec![1; count],
             why: vec![BY_CLASS; count],

@@ -20,7 +20,7 @@ fn read(path: &Path) -> GraphDef {
     read_graph_def(&std::fs::read(path).unwrap()[..]).unwrap().unwrap()
 }
 
-/// All graphs but those that call functions, which come later.
+/// All graphs except those that call functions, which are not supported yet.
 fn graphs() -> Vec<(String, GraphDef, Graph)> {
     let mut graphs = Vec::new();
     for path in files() {

@@ -1,4 +1,4 @@
-//! What a graph's message may hold, and the words of what it may not.
+//! The messages that import accepts, and its errors for the others.
 
 use crate::support::*;
 use tenon_framework::{Code, DType, PartialShape, attr::AttrValue as AttrValueHere};
@@ -108,7 +108,7 @@ fn old_placeholders_of_the_shape_of_a_scalar_are_of_any_shape() {
             other => panic!("{other:?}"),
         }
     };
-    // TensorFlow 2.21 takes any feed for producers up to 21, and for a graph that does not say.
+    // TensorFlow 2.21 takes any feed for producers up to 21, and for a graph without versions.
     assert_eq!(shape(Some(21), &scalar), "<unknown>");
     assert_eq!(shape(Some(0), &scalar), "<unknown>");
     assert_eq!(shape(None, &scalar), "<unknown>");
@@ -173,7 +173,7 @@ fn inputs_are_checked() {
     assert!(
         with_x(&["x:-1"]).contains("is written 'node', 'node:output' or '^node', found 'x:-1'")
     );
-    assert!(with_x(&["^x", "x"]).contains("data inputs stand before control inputs, found 'x'"));
+    assert!(with_x(&["^x", "x"]).contains("data inputs must precede control inputs, found 'x'"));
     assert_eq!(with_x(&[]), "node 'y': op 'Relu' takes 1 (features) inputs, found 0");
     assert!(with_x(&["x", "x"]).ends_with("takes 1 (features) inputs, found 2"));
 }
@@ -198,9 +198,9 @@ fn references_serve_as_values_but_not_the_other_way() {
     assert!(import(&[variable.clone(), placeholder("x"), assign(&["v", "x"]), relu]).is_ok());
     let error = refused(&[variable, placeholder("x"), assign(&["x", "x"])]);
     assert!(error.contains("is float_ref, found float from 'x:0'"), "{error}");
-    assert!(
-        error.ends_with("a reference is taken, which only variables and what passes them on give")
-    );
+    assert!(error.ends_with(
+        "the op expects a reference, which only variables and ops that forward them give"
+    ));
 }
 
 #[test]

@@ -32,7 +32,8 @@ fn planned_by(
     all[0].clone()
 }
 
-/// `depth` times `Relu` of 1000 bytes, of which `forked` also uses the first at the end.
+/// A chain of `depth` `Relu` nodes of 1000 bytes each; if `forked`, followed by the sum of the last
+/// and the first.
 fn chain(depth: usize, forked: bool) -> (Graph, Output) {
     let mut b = builder();
     let shape = PartialShape::new(&[250]).unwrap();

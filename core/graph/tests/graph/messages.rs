@@ -8,7 +8,7 @@ use tenon_graph::{
 };
 use tenon_proto::{GraphDef, NodeDef};
 
-/// Whether an argument of an op lies in host memory.
+/// Whether an input or output of an op is in host memory.
 type HostMemory = fn(&str, ArgSide) -> bool;
 
 /// The message of a partition, read as a worker reads it.
@@ -32,8 +32,8 @@ fn read(def: &GraphDef, host: HostMemory) -> Result<Partitioned, AssembleError> 
     assemble(&graph, &sub, &options)
 }
 
-/// The nodes by name. What is known of an op's shapes is found anew where the graph is read, and may be less: the value
-/// of a constant does not reach through a transfer.
+/// The nodes by name. Shapes are inferred again when the graph is read, and may be less precise:
+/// the value of a constant does not pass through a transfer.
 fn sorted(def: &GraphDef) -> Vec<NodeDef> {
     let mut nodes = def.node.clone();
     for node in nodes.iter_mut().filter(|node| !node.op.starts_with('_')) {
@@ -43,7 +43,7 @@ fn sorted(def: &GraphDef) -> Vec<NodeDef> {
     nodes
 }
 
-/// Each partition of a cut is the same after it was written and read.
+/// Checks that each partition of a cut is the same after it was written and read.
 fn check(graph: &Graph, sub: &Subgraph, location: &dyn Fn(NodeId) -> usize, host: HostMemory) {
     let of_op = |id: NodeId, side| host(&graph.node(id).op.name, side);
     let cut = cut(graph, sub, location, &of_op).unwrap();

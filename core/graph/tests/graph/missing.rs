@@ -1,4 +1,4 @@
-//! Nodes whose ops nobody registered: they may be there, as long as no step needs them.
+//! Nodes of unregistered ops: a graph may have them as long as no step needs them.
 
 use crate::support::*;
 use tenon_framework::{Code, DType, op::OpDef, registry::*};
@@ -9,7 +9,7 @@ fn relu(name: &str, input: &[&str]) -> NodeDef {
     typed(node(name, "Relu", input), "T", DType::FLOAT)
 }
 
-/// What a step says that fetches this.
+/// The error of a step that fetches this.
 fn step(graph: &Graph, fetch: &str) -> Result<(), GraphError> {
     graph.check_ops(&sub(graph, &[graph.tensor(fetch)?]), registry())
 }
@@ -90,7 +90,7 @@ fn names_edges_and_cycles_of_such_nodes_are_checked_all_the_same() {
         refused(&[odd("a", &[]), relu("y", &["a:65536"])]),
         "node 'y': input 'a:65536': its node (op 'Unheard') has 65536 outputs, numbered from 0"
     );
-    // The number of inputs and the types of what is known are checked as ever.
+    // The number of inputs and the types of registered ops are checked as usual.
     assert!(
         refused(&[odd("a", &[]), relu("y", &["a", "a"])]).contains("takes 1 (features) inputs")
     );
@@ -111,7 +111,7 @@ fn readers_of_one_output_agree_on_its_type() {
         "'a:0': its node's op 'Unheard' is not registered, and no node of a registered op reads this output: load \
          the plugin that defines the op"
     );
-    // A later part of the graph reads more of it, or otherwise.
+    // A later part of the graph reads more outputs, or reads one as another type.
     graph.extend(&graph_def(&[relu("z", &["a:5"])]), registry()).unwrap();
     assert_eq!(dtype(&graph, "a:5"), DType::FLOAT);
     let error = graph.extend(&graph_def(&[int("j", "a:1")]), registry()).unwrap_err().to_string();

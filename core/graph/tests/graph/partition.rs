@@ -1,4 +1,5 @@
-//! Cutting, checked against the graph: whatever is read comes from where the graph says.
+//! Partitioning, checked against the graph: every value comes from the source that the graph
+//! states.
 
 use crate::support::*;
 use std::collections::{HashMap, HashSet};
@@ -8,7 +9,7 @@ use tenon_graph::{
     Partitioned, Subgraph, Transfer, prune,
 };
 
-/// What a value is in terms of the graph.
+/// The value of the graph that an edge of a partition carries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Meaning {
     Value(Output),
@@ -16,7 +17,7 @@ enum Meaning {
     Control(NodeId),
 }
 
-/// Where the pairs of a cut send.
+/// The ends of the transfers of a cut.
 struct Senders<'a> {
     graph: &'a Graph,
     /// By transfer.
@@ -37,12 +38,12 @@ impl<'a> Senders<'a> {
         Senders { graph, pairs }
     }
 
-    /// The node of the graph that a node of a partition is, or of which it is a copy.
+    /// The node of the graph that a node of a partition is, or is a copy of.
     fn node(&self, node: &PartNode) -> NodeId {
         self.graph.find(node.name.trim_end_matches("@host")).unwrap()
     }
 
-    /// Follows an edge back through transfers to what it is in the graph.
+    /// Follows an edge back through transfers to its value in the graph.
     fn meaning(&self, cut: &Partitioned, mut part: usize, mut edge: Edge) -> Meaning {
         loop {
             let node = &cut.partitions[part].nodes[edge.node as usize];
@@ -74,7 +75,7 @@ impl<'a> Senders<'a> {
     }
 }
 
-/// Checks all that a cut promises.
+/// Checks all guarantees of partitioning.
 pub fn check(graph: &Graph, sub: &Subgraph, cut: &Partitioned) {
     let senders = Senders::of(graph, cut);
     assert_eq!(senders.pairs.len(), cut.transfers as usize);
@@ -226,7 +227,7 @@ fn host_arguments_are_copied_within_a_device() {
     let neg = b.op("Neg").name("a_neg").input(shape).build().unwrap();
     let graph = b.finish();
     let sub = prune(&graph, &[x], &[back.into(), neg.into()], &[]).unwrap();
-    // The shape is made on the device, and Reshape wants it in host memory.
+    // The shape is computed on the device, and Reshape reads it in host memory.
     let host = |id: NodeId, side| graph.node(id).op.name == "Reshape" && side == ArgSide::Input(1);
     let cut = cut(&graph, &sub, &by_name(&graph, &[("a_", 2)]), &host).unwrap();
     check(&graph, &sub, &cut);
@@ -308,7 +309,7 @@ fn copies_inside_a_loop_run_in_its_frame() {
     let exit = count_to_ten(&mut b, "loop");
     let graph = b.finish();
     let sub = prune(&graph, &[], &[exit], &[]).unwrap();
-    // The counter lies in host memory where it comes back, and on the device elsewhere.
+    // The counter is in host memory at the back edge, and on the device elsewhere.
     let host = |id: NodeId, _| graph.node(id).op.name == "NextIteration";
     let cut = cut(&graph, &sub, &by_name(&graph, &[("loop", 2)]), &host).unwrap();
     check(&graph, &sub, &cut);
@@ -340,11 +341,11 @@ fn frames_are_checked() {
     ));
     assert_eq!(
         error(exit),
-        "node 'exit' (op 'Exit') stands in no loop: its input does not come from an Enter"
+        "node 'exit' (op 'Exit') is not in a loop: its input does not come from an Enter"
     );
     assert_eq!(
         error(one),
-        "'one:0' lies in loop 'one' and has a value per iteration: fetch what its Exit gives"
+        "'one:0' is inside loop 'one' and has a value per iteration: fetch the output of its Exit"
     );
 }
 

@@ -1,4 +1,4 @@
-//! Which device runs which node.
+//! Placement of nodes on devices.
 
 use crate::support::*;
 use tenon_framework::attr::{AttrList, AttrValue};
@@ -41,7 +41,7 @@ fn priority_then_number_decide_where_nothing_is_asked() {
     assert_eq!(placement.device(y), Some(ACCEL_0));
     assert_eq!(
         placement.of(y).unwrap().reason.to_string(),
-        "asks for nothing: first device by priority that can run it"
+        "requests no device: first device by priority that can run it"
     );
     assert_eq!(placement.device(cast), Some(CPU));
     assert_eq!(
@@ -80,10 +80,10 @@ fn what_cannot_be_met_is_an_error_or_given_up() {
     assert_eq!(error.code(), Code::INVALID_ARGUMENT);
     assert_eq!(
         error.to_string(),
-        "node 'c' (op 'Cast'): no device takes it (/device:ACCEL:0 was asked for):\n  \
+        "node 'c' (op 'Cast'): no device can run it (/device:ACCEL:0 was asked for):\n  \
          /job:localhost/replica:0/task:0/device:ACCEL:0: no kernel of Cast for ACCEL\n  \
-         /job:localhost/replica:0/task:0/device:ACCEL:1: is not what was asked for\n  \
-         /job:localhost/replica:0/task:0/device:CPU:0: is not what was asked for\n\
+         /job:localhost/replica:0/task:0/device:ACCEL:1: does not match the request\n  \
+         /job:localhost/replica:0/task:0/device:CPU:0: does not match the request\n\
          with soft placement it would run on /job:localhost/replica:0/task:0/device:CPU:0: ask for that by the \
          knob runtime.soft_placement (--soft-placement on the command line), or name a device that can run it"
     );
@@ -114,8 +114,8 @@ fn colocated_nodes_share_a_device() {
         assert_eq!(placement.device(id), Some(ACCEL_1));
     }
     let reason = placement.of(third).unwrap().reason.to_string();
-    assert_eq!(reason, "belongs with 'first', the group asks for /device:ACCEL:1");
-    // A node that does not run still says where those colocated with it belong.
+    assert_eq!(reason, "belongs with 'first', the group requests /device:ACCEL:1");
+    // A node that does not run still determines the device of nodes colocated with it.
     let only = place(&graph, &sub(&graph, &[third.into()]), &Devices::new(), &soft()).unwrap();
     assert_eq!((only.device(third), only.device(first)), (Some(ACCEL_1), None));
 }
@@ -173,7 +173,10 @@ fn the_default_device_counts_where_nothing_is_asked_and_a_kernel_is_there() {
     let placement = placed_all(&b.finish(), &options).unwrap();
     let devices = [y, z, cast].map(|id| placement.device(id).unwrap());
     assert_eq!(devices, [ACCEL_1, CPU, CPU]);
-    assert_eq!(placement.of(y).unwrap().reason.to_string(), "asks for nothing: the default device");
+    assert_eq!(
+        placement.of(y).unwrap().reason.to_string(),
+        "requests no device: the default device"
+    );
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Random graphs survive, random bytes are refused without a panic.
+//! Random graphs are imported and cut; random bytes are refused without a panic.
 
 use crate::support::*;
 use proptest::prelude::*;
@@ -47,7 +47,7 @@ fn sample() -> GraphDef {
     b.finish().to_graph_def().unwrap()
 }
 
-/// Imports, and if that works goes all the way to a cut.
+/// Imports the graph and, if that succeeds, takes it through all stages to partitioning.
 fn all_the_way(def: &GraphDef) {
     let options = ImportOptions { expansion_limit: 1 << 20 };
     let mut graph = Graph::new();
@@ -72,7 +72,7 @@ proptest! {
     #[test]
     fn a_random_graph_is_read_and_written_back(nodes in any_graph(), seed in any::<u64>()) {
         let mut nodes = nodes;
-        // The order of the message says nothing.
+        // The order of the message does not matter.
         let len = nodes.len();
         nodes.rotate_left(seed as usize % len);
         let def = graph_def(&nodes);

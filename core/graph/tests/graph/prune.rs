@@ -1,4 +1,4 @@
-//! What a step needs.
+//! The part of a graph that a step needs.
 
 use crate::support::*;
 use tenon_graph::{Graph, NodeId, Output, prune};
@@ -50,7 +50,7 @@ fn a_control_edge_from_a_fed_placeholder_waits_for_nothing() {
     let end = b.op("NoOp").name("end").control(x.node).control(relu).build().unwrap();
     let graph = b.finish();
     let sub = prune(&graph, &[x, relu.into()], &[], &[end]).unwrap();
-    // The other fed node is none that cannot run: its effect is waited for.
+    // The other fed node is not a placeholder: it runs, and is waited for.
     assert_eq!(names(&graph, &sub.order), ["r", "end"]);
     assert_eq!(sub.control_inputs(&graph, end).collect::<Vec<_>>(), [relu]);
 }

@@ -36,7 +36,7 @@ fn test_ops() -> Vec<OpDef> {
     ]
 }
 
-/// Ops that state facts, and that nothing knows by name.
+/// Ops that declare facts and that no code knows by name.
 fn own_ops() -> Vec<OpDef> {
     let op = |name: &str, inputs: &[&str], attrs: &[&str], facts: OpFacts| {
         let output = if name == "OwnShape" { "y: int32" } else { "y: float" };
@@ -139,7 +139,7 @@ pub fn sub(graph: &Graph, fetches: &[Output]) -> Subgraph {
     prune(graph, &[], fetches, &[]).unwrap()
 }
 
-/// `while (i < 10) i = i + 1`, by `frame`; gives the output of its `Exit`.
+/// `while (i < 10) i = i + 1` in a frame of this name; returns the output of its `Exit`.
 pub fn count_to_ten(b: &mut GraphBuilder<'_>, frame: &str) -> Output {
     let zero = b.constant(&format!("{frame}/zero"), Tensor::scalar(0i32).unwrap()).unwrap();
     let ten = b.constant(&format!("{frame}/ten"), Tensor::scalar(10i32).unwrap()).unwrap();
@@ -163,7 +163,7 @@ pub fn count_to_ten(b: &mut GraphBuilder<'_>, frame: &str) -> Output {
 
 type Rule = fn(&str, &AttrMap, &str) -> bool;
 
-/// Devices for tests: which device type runs what is a rule.
+/// Devices for tests; a rule states which device type runs which node.
 pub struct Devices {
     pub entries: Vec<DeviceEntry>,
     pub runs: Rule,

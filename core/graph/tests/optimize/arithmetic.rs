@@ -25,7 +25,7 @@ fn integers(b: &mut B) -> Output {
     b.placeholder("i", DType::INT32, PartialShape::new(&[4]).unwrap()).unwrap()
 }
 
-/// `make` gives a value whose `Relu` or `Neg` is fetched; what that reads then.
+/// Checks the graph of `y`, a `Square` of the value that `make` returns, after the pass.
 #[track_caller]
 fn reads(expected: &str, make: impl FnOnce(&mut B) -> Output) {
     check("arithmetic", expected, |b| {
@@ -242,7 +242,7 @@ fn transposed(b: &mut B, value: Output, perm: &[i32]) -> Output {
     op(b, "Transpose", &[value, perm])
 }
 
-/// What `y` is after these inputs were multiplied, with the flags of its product.
+/// The node `y` after these inputs were multiplied, with the flags of its product.
 fn product_of(make: impl FnOnce(&mut B) -> Output) -> (String, [bool; 2]) {
     let case = Case::new(|b| {
         let value = make(b);
@@ -286,7 +286,7 @@ fn a_transposed_product_is_that_of_the_transposed_operands() {
     });
     assert!(text.contains("BatchMatMulV2(q, p)"), "{text}");
     assert_eq!(flags, [false, true]);
-    // Not where the product itself is read, nor where other dimensions change places.
+    // Not if the product itself is read, nor if other dimensions are permuted.
     for (perm, read) in [([0, 2, 1], true), ([1, 0, 2], false)] {
         let (text, _) = product_of(|b| {
             let (p, q) = (matrices(b, "p", &[2, 5, 4]), matrices(b, "q", &[2, 4, 5]));

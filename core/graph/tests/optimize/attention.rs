@@ -1,4 +1,4 @@
-//! Attention as graphs spell it out, and the one op that it becomes.
+//! Attention in the forms that graphs have, and the fused op that replaces it.
 
 use crate::{
     bench::{Case, text},

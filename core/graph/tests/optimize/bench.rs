@@ -1,4 +1,4 @@
-//! A graph, what passes make of it, as text.
+//! A graph and its optimised form, as text.
 
 use crate::support::{Devices, registry};
 use tenon_framework::{KernelError, Tensor};
@@ -9,7 +9,7 @@ use tenon_graph::{
     place, prune,
 };
 
-/// Adds, multiplies and negates float vectors of one length and scalars; knows no other op.
+/// Adds, multiplies and negates float vectors of one length and scalars; it supports no other op.
 pub struct Sums;
 
 impl Evaluate for Sums {
@@ -64,7 +64,7 @@ pub struct Case {
 }
 
 impl Case {
-    /// A graph whose placeholders are fed; `make` says what is fetched.
+    /// A graph whose placeholders are fed; `make` returns the tensors to fetch.
     pub fn new(make: impl FnOnce(&mut GraphBuilder<'static>) -> Vec<Output>) -> Case {
         let mut b = crate::support::builder();
         let fetches = make(&mut b);
@@ -80,7 +80,7 @@ impl Case {
         prune(&self.graph, &self.feeds, &self.fetches, &targets).unwrap()
     }
 
-    /// What these passes make of it.
+    /// The graph after these passes.
     pub fn optimized(&self, passes: &[&dyn Pass]) -> Optimized {
         self.limited(passes, 10 << 20)
     }
@@ -89,7 +89,7 @@ impl Case {
         self.run(passes, folding_limit, Limits::default(), None).unwrap()
     }
 
-    /// As [`Case::optimized`], within limits.
+    /// Like [`Case::optimized`], with limits.
     pub fn within(&self, passes: &[&dyn Pass], limits: Limits<'_>) -> Optimized {
         self.try_within(passes, limits).unwrap()
     }
@@ -102,7 +102,7 @@ impl Case {
         self.run(passes, 10 << 20, limits, None)
     }
 
-    /// As [`Case::optimized`], on a device that computes images in this format.
+    /// Like [`Case::optimized`], on a device that computes images in this format.
     pub fn with_format(&self, passes: &[&dyn Pass], format: Option<&'static str>) -> Optimized {
         self.run(passes, 10 << 20, Limits::default(), format).unwrap()
     }
@@ -176,7 +176,7 @@ pub fn constant(done: &Optimized, name: &str) -> Tensor {
     }
 }
 
-/// What a graph that is built becomes, against what is expected, lines trimmed.
+/// Compares the graph after passes with the expected text, lines trimmed.
 #[track_caller]
 pub fn check(
     pass: &str,

@@ -163,7 +163,10 @@ fn all_constants_of_a_compile_keep_to_one_limit() {
     let folded = done.report.passes[0].changes.iter().filter(|c| c.what.contains("4000 bytes"));
     assert_eq!(folded.count(), 10, "{:?}", done.report.passes[0].changes);
     let [limit] = &done.report.limits[..] else { panic!("{:?}", done.report.limits) };
-    assert!(limit.contains("its constants took too much (graph.folding_bytes=8000)"), "{limit}");
+    assert!(
+        limit.contains("its constants reached the limit (graph.folding_bytes=8000)"),
+        "{limit}"
+    );
     let done = case.within(&[&**pass], Limits::default());
     assert_eq!((done.report.limits.len(), done.report.after), (0, 5));
 }
@@ -196,6 +199,6 @@ fn folding_ends_when_its_time_is_over() {
     let limits = Limits { folding_time: std::time::Duration::from_nanos(1), ..Limits::default() };
     let done = case.within(&[&**pass], limits);
     let [limit] = &done.report.limits[..] else { panic!("{:?}", done.report.limits) };
-    assert!(limit.contains("its time was over (graph.folding_ms=0)"), "{limit}");
+    assert!(limit.contains("its time ran out (graph.folding_ms=0)"), "{limit}");
     assert!(done.report.after >= 5, "one node was folded at most: {}", done.report.after);
 }

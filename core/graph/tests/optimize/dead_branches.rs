@@ -5,7 +5,7 @@ use crate::{
 use tenon_framework::Tensor;
 use tenon_graph::{GraphBuilder, NodeId, Output};
 
-/// `if (p) relu(x) else -x`; gives the `Merge`.
+/// `if (p) relu(x) else -x`; returns the `Merge`.
 fn branches(b: &mut GraphBuilder<'static>, p: Output) -> NodeId {
     let x = x(b);
     let s = b.op("Switch").name("s").input(x).input(p).build().unwrap();

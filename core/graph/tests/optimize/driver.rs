@@ -36,7 +36,7 @@ fn named(draft: &Draft<'_>, name: &str) -> NodeId {
     order.into_iter().find(|id| draft.node(*id).name == name).unwrap()
 }
 
-/// Changes all it can, and then fails.
+/// Makes all possible changes, and then fails.
 fn fails(draft: &mut Draft<'_>) -> Result<(), PassError> {
     let (a, y) = (named(draft, "a"), named(draft, "y"));
     let added = draft.add(a, "more", NewNode::new("Neg").input(a))?;
@@ -57,7 +57,7 @@ fn a_pass_that_fails_leaves_the_graph_and_says_so() {
     assert_eq!(report.failures().collect::<Vec<_>>(), [("failing", "nothing came of it")]);
     assert_eq!((report.passes[0].runs, report.passes[0].changes.len(), report.rounds), (1, 0, 1));
     assert_eq!(done.graph.len(), case.graph.len());
-    // Those after it work on.
+    // The passes after it still run.
     let after = Does("after", |draft| {
         let (a, y) = (named(draft, "a"), named(draft, "y"));
         draft.redirect(a.into(), draft.node(a).inputs[0])?;

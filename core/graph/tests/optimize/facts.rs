@@ -1,4 +1,4 @@
-//! Ops that no pass knows by name, of which passes know what their registrations state.
+//! Ops that no pass knows by name; passes use the facts that their registrations declare.
 
 use crate::{
     bench::{Case, check, text},

@@ -1,4 +1,5 @@
-//! How the work of passes grows with the graph, counted in nodes and edges that they look at or change.
+//! The growth of the passes' work with the graph, counted in nodes and edges that are visited or
+//! changed.
 
 use crate::{
     bench::{Case, text},
@@ -19,7 +20,7 @@ fn optimized(make: Make, size: usize, limits: Limits<'_>) -> Optimized {
     case.within(&passes, limits)
 }
 
-/// Four times the nodes and edges are four times the work, a few more or less.
+/// Four times the nodes and edges take about four times the work.
 #[track_caller]
 fn is_linear(make: Make) {
     let work = |size| {
@@ -103,7 +104,7 @@ fn constants_that_one_node_reads_are_folded_one_by_one() {
     });
 }
 
-/// Each switch hangs on the dead output of the one before.
+/// Each `Switch` reads the dead output of the one before.
 fn switches(b: &mut GraphBuilder<'static>, n: usize) -> Vec<Output> {
     let no = b.constant("no", Tensor::scalar(false).unwrap()).unwrap();
     let x = x(b);
@@ -152,7 +153,8 @@ fn what_waits_for_all_that_it_reads_is_looked_at_once() {
     });
 }
 
-/// A constant that waits for many, read by many: each that is folded waits for all of them.
+/// A constant with many control inputs and many readers: each folded reader takes over all the
+/// control inputs.
 fn constants_that_wait(b: &mut GraphBuilder<'static>, n: usize) -> Vec<Output> {
     let variable = |b: &mut GraphBuilder<'static>, at: usize| {
         b.op("Variable").name(&format!("v{at}")).attr("dtype", DType::FLOAT).build().unwrap()

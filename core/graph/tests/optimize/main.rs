@@ -1,5 +1,5 @@
-//! Tests of the passes over a step's graph, one file each. Kernels are a few lines of their own here: with real
-//! ones, and with random graphs, the tests across crates go on.
+//! Tests of the passes over a step's graph, one file each. The kernels here are a few lines; the
+//! tests across crates use real ones, and random graphs.
 
 mod arithmetic;
 mod attention;

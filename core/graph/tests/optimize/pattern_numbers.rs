@@ -1,4 +1,4 @@
-//! Constants that patterns take for numbers: their shapes and values must leave nothing to lose.
+//! Constants that patterns treat as numbers: replacing them must lose neither shape nor value.
 
 use crate::{
     bench::{Case, text},

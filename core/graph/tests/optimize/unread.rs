@@ -1,4 +1,5 @@
-//! Values that nothing reads by their elements, and that may fail or be dead: no pass may take that away.
+//! Nodes whose outputs nothing reads by their elements, and that may fail or be dead: no pass may
+//! remove these effects.
 
 use crate::{
     bench::{Case, check, text},
@@ -143,7 +144,7 @@ fn a_value_beside_one_that_may_be_dead_is_dead_with_it() {
         let both = op(b, "both", "IdentityN", &[a, Output::new(s.node, 1)]);
         vec![op(b, "y", "Relu", &[both])]
     });
-    // What is computed of the other waits for it.
+    // The values computed from the other input wait for it.
     let expected = "a = Neg(s:1)\ns = Switch(x, p)\ny = Relu(a)";
     check("identity", expected, |b| {
         let (x, p) = (x(b), fed(b, "p", DType::BOOL, Some(&[])));

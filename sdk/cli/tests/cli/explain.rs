@@ -57,7 +57,7 @@ fn passes_are_told_with_what_they_did_to_which_node() {
         "{text}"
     );
     let one = place.text(&["explain", &graph, "passed"]);
-    assert!(one.contains("identity: 'passed' is passed by"), "{one}");
+    assert!(one.contains("identity: 'passed' is bypassed"), "{one}");
     let off = place.json(&["explain", &graph, "--set", "graph.identity=false"]);
     let passes = off["passes"]["passes"].as_array().unwrap();
     let identity = passes.iter().find(|pass| pass["pass"] == "identity").unwrap();

@@ -1,61 +1,62 @@
-//! The edges that lead to live nodes, by their sources.
+//! The edges to live nodes, listed by source.
 //!
-//! Each edge knows its place in the list of its source, and each entry of such a list which edge it is: an edge is
-//! added, taken away or led elsewhere in constant time, however many users its source and however many inputs its
-//! user has.
+//! Each edge knows its position in the list of its source, and each list entry knows its edge. An
+//! edge is therefore added, removed or moved in constant time, however many users its source and
+//! inputs its user has.
 //!
 //! # Invariants
-//! - `into[user].data[slot]` is the place of data edge `slot` of a live user in the list of the output that it reads,
-//!   or [`NOWHERE`] where that output is fed; `into[user].control[slot]` the same for control edges, which all have a
-//!   source. The edges of nodes that do not run are in no list.
-//! - `wide[user]` holds the sources of all control edges of the user, where it is there at all.
+//! - `into[user].data[slot]` is the position of data edge `slot` of a live user in the list of the
+//!   output that it reads, or [`NOWHERE`] if that output is fed. `into[user].control[slot]` is the
+//!   same for control edges, which all have a source. The edges of nodes that do not run are in no
+//!   list.
+//! - `wide[user]`, if present, holds the sources of all control edges of the user.
 
 use crate::{NodeId, Output};
 use std::collections::{HashMap, HashSet};
 
-/// The place of an edge that is in no list.
+/// The position of an edge that is in no list.
 const NOWHERE: u32 = u32::MAX;
 
-/// Of a node with more control edges than these a set is kept.
+/// A node with more control edges than this gets a set for lookups.
 const WIDE: usize = 16;
 
 /// An edge, as its source sees it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Use {
-    /// The node to which it leads.
+    /// The node that the edge leads to.
     pub user: NodeId,
-    /// Its position among the data inputs, or among the control inputs, of that node.
+    /// The position among the data inputs, or among the control inputs, of that node.
     pub slot: u32,
 }
 
-/// What leads from a node.
+/// The edges from a node.
 #[derive(Debug, Default)]
 struct Outgoing {
-    /// Data edges, by output; shorter where the last outputs have none.
+    /// The data edges by output; the list is shorter if the last outputs have none.
     readers: Vec<Vec<Use>>,
-    /// Control edges.
+    /// The control edges.
     waiters: Vec<Use>,
     count: usize,
 }
 
-/// What leads to a node: the place of each edge in the list of its source.
+/// The edges to a node: the position of each in the list of its source.
 #[derive(Debug, Default)]
 struct Incoming {
     data: Vec<u32>,
     control: Vec<u32>,
 }
 
-/// All edges.
+/// All edges of a draft.
 #[derive(Debug, Default)]
 pub(super) struct Edges {
     from: Vec<Outgoing>,
     into: Vec<Incoming>,
     wide: HashMap<NodeId, HashSet<NodeId>>,
-    /// Number of edges in all lists.
+    /// The number of edges in all lists.
     pub count: usize,
 }
 
-/// The live nodes that use a node, once for each data and each control edge.
+/// The live nodes that use a node, once for each data edge and each control edge.
 #[derive(Debug, Clone, Copy)]
 pub struct Users<'d> {
     from: &'d Outgoing,
@@ -67,7 +68,7 @@ impl<'d> Users<'d> {
         self.from.count == 0
     }
 
-    /// Number of edges.
+    /// The number of edges.
     pub fn len(&self) -> usize {
         self.from.count
     }
@@ -79,7 +80,7 @@ impl<'d> Users<'d> {
 }
 
 impl Edges {
-    /// No edges, of so many nodes.
+    /// Creates an empty set of edges for this number of nodes.
     pub fn new(nodes: usize) -> Edges {
         let mut edges = Edges::default();
         edges.from.resize_with(nodes, Outgoing::default);
@@ -97,29 +98,29 @@ impl Edges {
         Users { from: &self.from[id.index()] }
     }
 
-    /// The data edges that lead from an output.
+    /// The data edges from an output.
     pub fn readers(&self, output: Output) -> &[Use] {
         let readers = &self.from[output.node.index()].readers;
         readers.get(output.output as usize).map_or(&[], Vec::as_slice)
     }
 
-    /// The control edges that lead from a node.
+    /// The control edges from a node.
     pub fn waiters(&self, id: NodeId) -> &[Use] {
         &self.from[id.index()].waiters
     }
 
-    /// Adds the next data edge of a node; one that reads a feed has no source.
+    /// Adds the next data edge of a node; an edge that reads a feed has no source.
     pub fn add_data(&mut self, user: NodeId, source: Option<Output>) {
         let slot = self.into[user.index()].data.len() as u32;
         let place = self.enter(Use { user, slot }, source);
         self.into[user.index()].data.push(place);
     }
 
-    /// Leads data edge `slot` of a node from one source to another.
+    /// Moves data edge `slot` of a node from one source to another.
     pub fn move_data(&mut self, edge: Use, from: Option<Output>, to: Option<Output>) {
         let place = self.into[edge.user.index()].data[edge.slot as usize];
         if let Some(from) = from {
-            self.leave(from, place);
+            self.remove_reader(from, place);
         }
         self.into[edge.user.index()].data[edge.slot as usize] = self.enter(edge, to);
     }
@@ -137,8 +138,9 @@ impl Edges {
         from.readers[at].len() as u32 - 1
     }
 
-    /// Takes the data edge at a place out of the list of an output; the last one takes its place.
-    fn leave(&mut self, source: Output, place: u32) {
+    /// Removes the data edge at `place` from the list of an output; the last edge of the list moves
+    /// to its place.
+    fn remove_reader(&mut self, source: Output, place: u32) {
         let from = &mut self.from[source.node.index()];
         let readers = &mut from.readers[source.output as usize];
         readers.swap_remove(place as usize);
@@ -162,8 +164,8 @@ impl Edges {
         }
     }
 
-    /// Takes a control edge away; the user's last one takes its slot, as in `swap_remove`. `last` is the source of
-    /// that one.
+    /// Removes a control edge. The user's last control edge, whose source is `last`, moves to its
+    /// slot, as in `swap_remove`.
     pub fn remove_control(&mut self, edge: Use, source: NodeId, last: NodeId) {
         let into = &mut self.into[edge.user.index()].control;
         let place = into.swap_remove(edge.slot as usize);
@@ -171,14 +173,15 @@ impl Edges {
         if let Some(at) = moved {
             self.from[last.index()].waiters[at as usize].slot = edge.slot;
         }
-        self.forget_waiter(source, place);
+        self.remove_waiter(source, place);
         if let Some(sources) = self.wide.get_mut(&edge.user) {
             sources.remove(&source);
         }
     }
 
-    /// Takes the control edge at a place out of the list of a node; the last one takes its place.
-    fn forget_waiter(&mut self, source: NodeId, place: u32) {
+    /// Removes the control edge at `place` from the list of a node; the last edge of the list moves
+    /// to its place.
+    fn remove_waiter(&mut self, source: NodeId, place: u32) {
         let from = &mut self.from[source.index()];
         from.waiters.swap_remove(place as usize);
         from.count -= 1;
@@ -188,7 +191,7 @@ impl Edges {
         }
     }
 
-    /// Takes all edges that lead to a node away: those are their sources, in their order.
+    /// Removes all edges to a node. The arguments are the sources of these edges, in their order.
     pub fn remove_all(
         &mut self,
         user: NodeId,
@@ -198,18 +201,18 @@ impl Edges {
         for (slot, source) in data.enumerate() {
             if let Some(source) = source {
                 let place = self.into[user.index()].data[slot];
-                self.leave(source, place);
+                self.remove_reader(source, place);
             }
         }
         for (slot, &source) in control.iter().enumerate() {
             let place = self.into[user.index()].control[slot];
-            self.forget_waiter(source, place);
+            self.remove_waiter(source, place);
         }
         self.into[user.index()] = Incoming::default();
         self.wide.remove(&user);
     }
 
-    /// Whether a node, which waits for these, waits for `source`.
+    /// Whether a node with these control inputs waits for `source`.
     pub fn waits_for(&mut self, user: NodeId, control: &[NodeId], source: NodeId) -> bool {
         if control.len() <= WIDE {
             return control.contains(&source);

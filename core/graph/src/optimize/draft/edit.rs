@@ -17,19 +17,18 @@ use tenon_framework::{
 };
 
 impl Draft<'_> {
-    /// Makes a node another one, under its name, on its device. What its outputs were must be what they are:
-    /// as many of the same types, with shapes that do not contradict; only those at the end that nobody uses
-    /// may be missing.
+    /// Replaces a node, keeping its name and device. The outputs must stay the same in number and
+    /// types, with compatible shapes; only unused outputs at the end may be dropped.
     ///
     /// # Errors
-    /// A node that is protected ([`Draft::is_rewritable`]), wrong attributes or inputs, no kernel; then
-    /// nothing has changed.
+    /// The node is protected ([`Draft::is_rewritable`]), its attributes or inputs are wrong, or
+    /// there is no kernel. The draft is then unchanged.
     pub fn replace(&mut self, id: NodeId, new: NewNode) -> Result<(), PassError> {
         self.check_rewritable(id)?;
         self.substitute(id, new)
     }
 
-    /// As [`Draft::replace`], of nodes that steer too.
+    /// Like [`Draft::replace`], also for control-flow nodes.
     pub(in crate::optimize) fn substitute(
         &mut self,
         id: NodeId,
@@ -49,10 +48,10 @@ impl Draft<'_> {
         Ok(())
     }
 
-    /// Adds a node where `near` runs, called after it.
+    /// Adds a node on the device of `near`; its name is derived from that of `near`.
     ///
     /// # Errors
-    /// Wrong attributes or inputs, no kernel.
+    /// The attributes or inputs are wrong, or there is no kernel.
     pub fn add(&mut self, near: NodeId, suffix: &str, new: NewNode) -> Result<NodeId, PassError> {
         let name = self.free_name(near, suffix);
         let node = self.made(name.clone(), DeviceName::default(), new)?;
@@ -78,11 +77,12 @@ impl Draft<'_> {
         Ok(id)
     }
 
-    /// Takes a node that gives what its input `index` is out of the way: who reads it reads the input. Where
-    /// it is kept, or others order themselves by it or it by others, it stays, as an `Identity`.
+    /// Bypasses a node whose value equals its input `index`: its readers read the input instead. If
+    /// the node is kept, or has control edges to or from other nodes, it stays as an `Identity`.
     ///
     /// # Errors
-    /// The node is protected, or has other types or shapes than the input; then nothing has changed.
+    /// The node is protected, or its types or shapes differ from those of the input. The draft is
+    /// then unchanged.
     pub fn bypass(&mut self, id: NodeId, index: usize) -> Result<(), PassError> {
         self.check_rewritable(id)?;
         let inputs = self.node(id).inputs.clone();
@@ -110,15 +110,16 @@ impl Draft<'_> {
         self.redirect(output, input).map(drop)
     }
 
-    /// Gives up the effects and errors of a node: on a branch that is never taken, or since others answer for them.
+    /// Drops the effects and errors of a node, because its branch is never taken or other nodes
+    /// fail in its place.
     pub(in crate::optimize) fn give_up_effects(&mut self, id: NodeId) {
         if std::mem::replace(&mut self.effect[id.index()], false) {
             self.undo.push(Undo::Effect(id));
         }
     }
 
-    /// Infers anew what is known of a node's outputs, after more is known of its inputs. What the shape
-    /// function then refuses it refuses as the step runs.
+    /// Infers a node's outputs again, once more is known about its inputs. An error of the shape
+    /// function is ignored here: the node fails at run time.
     pub fn refresh(&mut self, id: NodeId) {
         let node = Arc::clone(&self.nodes[id.index()]);
         let known = self.shapes.of_node(id).to_vec();
@@ -129,7 +130,7 @@ impl Draft<'_> {
         }
     }
 
-    /// Removes what nothing needs that must run; the nodes that went.
+    /// Removes the nodes that no required node needs, and returns them.
     pub fn sweep(&mut self) -> Vec<NodeId> {
         self.spend(self.nodes.len() + self.edges.count);
         let (needed, _) = self.needed();
@@ -176,7 +177,7 @@ impl Draft<'_> {
         self.count_users();
     }
 
-    /// The node, which no other graph has.
+    /// A mutable node, which no other graph shares.
     fn node_mut(&mut self, id: NodeId) -> &mut Node {
         Arc::make_mut(&mut self.nodes[id.index()])
     }
@@ -207,7 +208,7 @@ impl Draft<'_> {
     }
 
     fn made(&self, name: String, device: DeviceName, new: NewNode) -> Result<Node, PassError> {
-        let Some(op) = self.ground.registry.op(&new.op).cloned() else {
+        let Some(op) = self.context.registry.op(&new.op).cloned() else {
             return Err(PassError::UnknownOp { node: name, op: new.op });
         };
         self.spend(2 * (new.inputs.len() + new.control.len()));
@@ -245,7 +246,7 @@ impl Draft<'_> {
         })
     }
 
-    /// What is known of the outputs of a node.
+    /// The inferred values of a node's outputs.
     fn inferred(&mut self, node: &Node) -> Result<Vec<ValueInfo>, PassError> {
         let mut symbols = std::mem::take(&mut self.shapes.symbols);
         let unknown = ValueInfo::default();
@@ -260,7 +261,7 @@ impl Draft<'_> {
         })
     }
 
-    /// Both what was known of the outputs and what is known now, which may not contradict.
+    /// Merges the former and the new values of the outputs, which must be compatible.
     fn agreed(
         &self,
         node: &Node,
@@ -275,7 +276,7 @@ impl Draft<'_> {
                     found: value.shape.partial(),
                 });
             }
-            // Unknown dimensions keep their identity, by which others know them.
+            // An unknown dimension keeps its symbol, which relates it to others.
             if unknown_dims(&value.shape) >= unknown_dims(&known.shape) {
                 value.shape.clone_from(&known.shape);
             }
@@ -289,7 +290,7 @@ impl Draft<'_> {
         Ok(values)
     }
 
-    /// Whether the step has a tensor: it is fed, or its node runs.
+    /// Whether the step has this tensor: it is fed, or its node runs.
     pub(super) fn is_there(&self, output: Output) -> bool {
         self.is_fed(output) || self.is_live(output.node)
     }
@@ -327,7 +328,7 @@ impl Draft<'_> {
         format!("{}:{}", self.node(output.node).name, output.output)
     }
 
-    /// The graph as it is now, and the nodes that run for their effects, or for their errors alone.
+    /// The graph in its current state, and the nodes that run only for their effects or errors.
     pub(in crate::optimize) fn graph(&self) -> (Graph, Vec<NodeId>) {
         let mut graph = Graph::clone(self.base);
         graph.nodes.clone_from(&self.nodes);

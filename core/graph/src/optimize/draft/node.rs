@@ -1,23 +1,24 @@
-//! Nodes to be.
+//! Descriptions of new nodes.
 
 use crate::{NodeId, Output, graph::each_once};
 use tenon_framework::attr::{AttrMap, AttrValue};
 
-/// What a node is to be: everything but name and device.
+/// The description of a new node: everything except name and device.
 #[derive(Debug, Clone, Default)]
 pub struct NewNode {
     /// The op.
     pub op: String,
-    /// Attributes. Types and numbers that the inputs determine need not be set, nor what has a default.
+    /// The attributes. Types and numbers that the inputs determine, and attributes with defaults,
+    /// may be left out.
     pub attrs: AttrMap,
-    /// Sources of the data inputs, in flat order.
+    /// The sources of the data inputs, in flat order.
     pub inputs: Vec<Output>,
-    /// Nodes that must have run before.
+    /// The nodes that must run before this one.
     pub control: Vec<NodeId>,
 }
 
 impl NewNode {
-    /// A node of this op.
+    /// Starts the description of a node of this op.
     pub fn new(op: &str) -> NewNode {
         NewNode { op: op.to_owned(), ..NewNode::default() }
     }
@@ -43,7 +44,7 @@ impl NewNode {
         self
     }
 
-    /// Adds control inputs, each once.
+    /// Adds control inputs, without duplicates.
     #[must_use]
     pub fn after(mut self, control: impl IntoIterator<Item = NodeId>) -> NewNode {
         self.control.extend(control);

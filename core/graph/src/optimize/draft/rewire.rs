@@ -1,7 +1,7 @@
-//! Edits of edges: who reads what, and who waits for whom.
+//! Edits of data and control edges.
 //!
-//! What leads elsewhere costs as much as the edges that change, however many others the nodes have; and so does
-//! undoing it.
+//! An edit, and undoing it, costs time in proportion to the edges that change, however many other
+//! edges the nodes have.
 
 use super::{
     Draft,
@@ -14,10 +14,11 @@ use crate::{
 use std::sync::Arc;
 
 impl Draft<'_> {
-    /// Lets the readers of `from` read `to`; fetches and feeds of `from` stay. Gives the number of edges.
+    /// Makes the readers of `from` read `to` instead; fetches and feeds of `from` stay. Returns the
+    /// number of moved edges.
     ///
     /// # Errors
-    /// Another type.
+    /// The tensors have different types.
     pub fn redirect(&mut self, from: Output, to: Output) -> Result<usize, PassError> {
         let (expected, found) = (self.dtype(from), self.dtype(to));
         if expected != found || expected.is_ref() {
@@ -41,7 +42,7 @@ impl Draft<'_> {
         Ok(readers.len())
     }
 
-    /// Lets the nodes that wait for `from` wait for `to` instead.
+    /// Makes the nodes that wait for `from` wait for `to` instead.
     pub fn redirect_control(&mut self, from: NodeId, to: &[NodeId]) {
         for edge in self.edges.waiters(from).to_vec() {
             let user = edge.user;
@@ -59,7 +60,7 @@ impl Draft<'_> {
         }
     }
 
-    /// Takes a control edge away. A node waits for each of its sources once.
+    /// Removes a control edge. A node waits for each of its sources once.
     fn stop_waiting(&mut self, edge: Use, source: NodeId) {
         let control = &mut self.own(edge.user).control_inputs;
         let last = control[control.len() - 1];
@@ -68,7 +69,7 @@ impl Draft<'_> {
         self.edges.remove_control(edge, source, last);
     }
 
-    /// Lets a node wait for `source`, if it does not.
+    /// Adds a control edge from `source`, if the node has none from there.
     fn wait_for(&mut self, user: NodeId, source: NodeId) {
         let control = &self.nodes[user.index()].control_inputs;
         if self.edges.waits_for(user, control, source) {
@@ -79,7 +80,7 @@ impl Draft<'_> {
         self.edges.add_control(user, source);
     }
 
-    /// Sets what a node waits for beside its data.
+    /// Sets the control inputs of a node.
     pub fn set_control(&mut self, id: NodeId, mut control: Vec<NodeId>) {
         control.sort_unstable();
         control.dedup();
@@ -101,7 +102,7 @@ impl Draft<'_> {
         self.version += 1;
     }
 
-    /// The node, to be edited: the graph that the draft is made of keeps its own.
+    /// The node for editing. The graph that the draft was made from keeps its own copy.
     fn own(&mut self, id: NodeId) -> &mut Node {
         self.version += 1;
         let node = &mut self.nodes[id.index()];
@@ -109,13 +110,13 @@ impl Draft<'_> {
         if Arc::get_mut(node).is_none() {
             let copy = Arc::new(Node { origin: None, ..Node::clone(node) });
             self.undo.push(Undo::Node(id, std::mem::replace(node, copy)));
-            self.ground.budget.spend(edges);
+            self.context.budget.spend(edges);
         }
-        self.ground.budget.spend(1);
+        self.context.budget.spend(1);
         Arc::make_mut(&mut self.nodes[id.index()])
     }
 
-    /// Keeps what is known of a node's cleanliness right after an edge of it was led elsewhere.
+    /// Updates the cleanliness of a node right after one of its edges was moved.
     fn source_changed(&mut self, user: NodeId, from: Option<NodeId>, to: Option<NodeId>) {
         let is_clean = |id: Option<NodeId>| id.is_none_or(|id| self.is_clean(id));
         let (was, now) = (is_clean(from), is_clean(to));
@@ -125,7 +126,7 @@ impl Draft<'_> {
         }
         self.undo.push(Undo::Clean(user, own.is_clean.get()));
         if now {
-            // Others of its sources may not be clean: all are looked at when somebody asks.
+            // Other sources may not be clean; they are checked when the value is next read.
             own.is_stale.set(true);
             self.stale.push(user);
         } else {
@@ -134,7 +135,7 @@ impl Draft<'_> {
         }
     }
 
-    /// Finds out about cleanliness that is out of date.
+    /// Updates all stale cleanliness.
     pub(in crate::optimize) fn freshen(&mut self) {
         for id in std::mem::take(&mut self.stale) {
             self.is_clean(id);

@@ -1,18 +1,19 @@
-//! What runs of a draft: what fetches and targets need, nodes with effects, and nodes that may fail.
+//! The roots of a draft: fetches and targets, nodes with effects, and nodes that may fail.
 //!
-//! A node that runs and fails ends the step, whoever reads it. So a node that may fail stays though nothing reads it
-//! any more, until a pass answers for it ([`Draft::absorb`]).
+//! A node that runs and fails ends the step even if nothing reads its outputs. A node that may fail
+//! therefore stays without readers, until a pass states that other nodes fail in its place
+//! ([`Draft::absorb`]).
 
 use super::Draft;
 use crate::{NodeId, optimize::fallible::may_fail};
 
 impl Draft<'_> {
-    /// Whether a node runs though nothing reads it: a step's effects and errors do not depend on readers.
+    /// Whether a node runs even without readers, for its effects or errors.
     fn runs_by_itself(&self, id: NodeId) -> bool {
         self.effect[id.index()] && (self.node(id).op.stateful || may_fail(self, id))
     }
 
-    /// The nodes that must run, as a mark each, and those among them that nothing needs but their errors.
+    /// Which nodes must run, and the nodes among them that run only for their errors.
     pub(super) fn needed(&self) -> (Vec<bool>, Vec<NodeId>) {
         let mut needed = vec![false; self.nodes.len()];
         let fetched = self.sub.fetches.iter().filter_map(|&output| self.source(output));
@@ -48,8 +49,9 @@ impl Draft<'_> {
         }
     }
 
-    /// Removes those of these nodes that nothing uses any more, and what only they used; how many went. What a loop
-    /// holds up by itself stays until [`Draft::sweep`], and so does what may fail and nobody answers for.
+    /// Removes those of these nodes that have no users left, and the nodes that only they used;
+    /// returns how many. A loop that only feeds itself stays until [`Draft::sweep`], and so does a
+    /// node that may fail and was not absorbed.
     pub fn sweep_from(&mut self, nodes: impl IntoIterator<Item = NodeId>) -> usize {
         let mut stack: Vec<NodeId> = nodes.into_iter().collect();
         let mut count = 0;
@@ -62,14 +64,14 @@ impl Draft<'_> {
             stack.extend(self.node(id).inputs.iter().filter_map(|&input| self.source(input)));
             stack.extend(self.node(id).control_inputs.iter().copied());
             self.remove(id);
-            self.note(id, "is not needed any more");
+            self.note(id, "is no longer needed");
             count += 1;
         }
         count
     }
 
-    /// As [`Draft::sweep_from`], of nodes for whose errors others answer from now on: what a pass put in their place
-    /// fails where they do.
+    /// Like [`Draft::sweep_from`], for nodes that a pass replaced by others which fail in the same
+    /// cases.
     pub fn absorb(&mut self, nodes: impl IntoIterator<Item = NodeId>) -> usize {
         let nodes: Vec<NodeId> = nodes.into_iter().collect();
         for &id in &nodes {
@@ -80,7 +82,7 @@ impl Draft<'_> {
         self.sweep_from(nodes)
     }
 
-    /// The live nodes that nothing reads, as a mark each.
+    /// Which live nodes have no users.
     pub(in crate::optimize) fn idle(&self) -> Vec<bool> {
         let idle = |id: NodeId| {
             let at = id.index();
@@ -89,8 +91,8 @@ impl Draft<'_> {
         self.ids().map(idle).collect()
     }
 
-    /// Lets the nodes from this number on stay for their errors, as those of the graph do.
-    pub(in crate::optimize) fn answer_from(&mut self, first: usize) {
+    /// Makes the nodes from this number on stay for their errors, like those of the graph.
+    pub(in crate::optimize) fn keep_errors_from(&mut self, first: usize) {
         for at in first..self.nodes.len() {
             self.effect[at] = self.live[at];
         }

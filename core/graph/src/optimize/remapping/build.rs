@@ -1,4 +1,4 @@
-//! The node that a fusion makes.
+//! Creates the node for a fusion.
 
 use super::{
     matcher::{Binding, Found},
@@ -15,7 +15,7 @@ use tenon_framework::{
     fusion::{Fused, Value},
 };
 
-/// The fused node; none where an attribute cannot be made.
+/// The fused node; `None` if an attribute cannot be expressed.
 pub(super) fn node(draft: &Draft<'_>, found: &Found, fused: &Fused) -> Option<NewNode> {
     let op = draft.registry().op(&fused.op)?;
     let mut new = NewNode::new(&fused.op);
@@ -33,7 +33,8 @@ pub(super) fn node(draft: &Draft<'_>, found: &Found, fused: &Fused) -> Option<Ne
     Some(new.after(control))
 }
 
-/// What all nodes of the pattern waited for, and what they read that the fused node does not.
+/// The control inputs of the pattern's nodes, and the inputs that the fused node does not read, as
+/// control inputs.
 fn waits(draft: &Draft<'_>, found: &Found, inputs: &[Output]) -> Option<Vec<crate::NodeId>> {
     let mut control = Vec::new();
     let inputs: HashSet<Output> = inputs.iter().copied().collect();
@@ -59,7 +60,8 @@ fn attr(draft: &Draft<'_>, found: &Found, value: &Value, ty: AttrType) -> Option
         Value::Capture(name) => found.captures.get(name)?.clone(),
         Value::Number(name) => {
             let number = single(draft.constant(found.tensor(name)?)?)?;
-            // The attribute has single precision: another number would be computed with.
+            // The attribute has single precision, so a number that it cannot hold exactly would
+            // change the result.
             let narrow = number as f32;
             (f64::from(narrow) == number).then_some(AttrValue::Float(narrow))?
         }

@@ -1,4 +1,4 @@
-//! What must hold for a match beside its ops.
+//! Conditions of a match besides its ops.
 
 use super::matcher::Found;
 use crate::{Output, optimize::Draft};

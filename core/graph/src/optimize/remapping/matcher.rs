@@ -1,4 +1,4 @@
-//! Finding a pattern.
+//! Matches patterns.
 
 use super::numbers::is_number;
 use crate::{
@@ -12,26 +12,26 @@ use tenon_framework::{
     op::Symmetry,
 };
 
-/// What a name of a pattern stands for.
+/// The value of a name in a pattern.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Binding {
     One(Output),
     Rest(Vec<Output>),
 }
 
-/// A pattern that was found.
+/// A matched pattern.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Found {
-    /// Tensors by name.
+    /// The tensors by name.
     pub tensors: HashMap<String, Binding>,
-    /// Attributes, and ops as texts, by name.
+    /// The attributes by name; an op is stored as its name.
     pub captures: HashMap<String, AttrValue>,
-    /// The nodes, the last one of the pattern first.
+    /// The nodes; the pattern's last node comes first.
     pub nodes: Vec<NodeId>,
 }
 
 impl Found {
-    /// The tensor of a name.
+    /// The tensor with this name.
     pub fn tensor(&self, name: &str) -> Option<Output> {
         match self.tensors.get(name) {
             Some(Binding::One(output)) => Some(*output),
@@ -40,7 +40,7 @@ impl Found {
     }
 }
 
-/// Number of nodes of a pattern.
+/// The number of nodes in a pattern.
 pub(super) fn size(expr: &Expr) -> usize {
     match &expr.term {
         Term::Call(call) => 1 + call.args.iter().map(size).sum::<usize>(),
@@ -48,7 +48,7 @@ pub(super) fn size(expr: &Expr) -> usize {
     }
 }
 
-/// The pattern of a fusion, ending in this node.
+/// Matches the pattern of a fusion whose last node is `id`.
 pub(super) fn find(draft: &Draft<'_>, id: NodeId, fusion: &FusionDef) -> Option<Found> {
     let mut found = Found::default();
     let matcher = Matcher { draft, root: id, fusion };
@@ -63,7 +63,7 @@ struct Matcher<'d, 'a> {
 }
 
 impl Matcher<'_, '_> {
-    /// Whether nothing but the pattern uses what is inside it.
+    /// Whether the inner nodes of the match have no users outside it.
     fn is_closed(&self, found: &Found) -> bool {
         let inner = found.nodes.iter().filter(|id| **id != self.root);
         inner.into_iter().all(|&id| {
@@ -118,7 +118,7 @@ impl Matcher<'_, '_> {
             && let &[x, y] = &inputs[..]
             && self.draft.node(id).op.facts().symmetry != Symmetry::None
         {
-            // One order, and where that does not fit, the other.
+            // Try both orders of the inputs.
             let mut swapped = found.clone();
             if self.all(&call.args, &[x, y], found) {
                 return true;
@@ -141,7 +141,8 @@ impl Matcher<'_, '_> {
         self.all(fixed, inputs, found)
     }
 
-    /// Whether inputs are what a pattern says, and its numbers leave the shapes of the others as they are.
+    /// Whether the inputs match the expressions, and broadcasting with the pattern's numbers keeps
+    /// the shapes of the other inputs.
     fn all(&self, exprs: &[Expr], inputs: &[Output], found: &mut Found) -> bool {
         let pairs = || exprs.iter().zip(inputs);
         pairs().all(|(expr, &input)| self.expr(expr, input, found))
@@ -151,7 +152,7 @@ impl Matcher<'_, '_> {
             })
     }
 
-    /// Whether the fused op takes a number for this value, so that nothing is left of its shape.
+    /// Whether the fused op takes this value as a number, so that its shape is lost.
     fn is_number(&self, expr: &Expr) -> bool {
         let is_taken = |name: &String| {
             let mut attrs = self.fusion.result.attrs.iter();
@@ -161,7 +162,7 @@ impl Matcher<'_, '_> {
     }
 }
 
-/// Takes a value under a name, or compares it with what was taken.
+/// Stores a value under a name, or compares it with the value already there.
 fn capture(found: &mut Found, name: &str, value: &AttrValue) -> bool {
     match found.captures.get(name) {
         Some(taken) => same(taken, value),
@@ -177,7 +178,7 @@ fn same(a: &AttrValue, b: &AttrValue) -> bool {
     crate::optimize::attrs::same_attrs(&map(a), &map(b))
 }
 
-/// Whether an attribute is what a pattern says.
+/// Whether an attribute matches the pattern's value.
 fn fits(found: &mut Found, name: &str, wanted: &Value, value: &AttrValue) -> bool {
     match (wanted, value) {
         (Value::Capture(name), value) => capture(found, name, value),
@@ -208,12 +209,12 @@ fn fits(found: &mut Found, name: &str, wanted: &Value, value: &AttrValue) -> boo
     }
 }
 
-/// Whether two equations say the same: they differ in the names of labels at most.
+/// Whether two equations are equal up to the names of their labels.
 fn same_equation(a: &str, b: &str) -> bool {
     numbered(a).eq(numbered(b))
 }
 
-/// An equation in which each label is its number by first appearance.
+/// The equation with each label replaced by its number in order of first appearance.
 fn numbered(equation: &str) -> impl Iterator<Item = Result<usize, char>> {
     let mut labels: Vec<char> = Vec::new();
     equation.chars().filter(|c| !c.is_whitespace()).map(move |c| {

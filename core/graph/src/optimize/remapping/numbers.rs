@@ -1,13 +1,13 @@
-//! Constants that patterns take for numbers.
+//! Constants that patterns treat as numbers.
 
 use half::{bf16, f16};
 use tenon_framework::{DType, Tensor, element::Number};
 
-/// Elements of the largest constant that is looked at.
-const MOST: usize = 64;
+/// The maximum number of elements of a constant that is examined.
+const MAX_ELEMENTS: usize = 64;
 
-/// Whether each element of a constant is the value of its type that is nearest to a number: computing with the number
-/// in that type then gives the same.
+/// Whether each element of a constant is the nearest value of its type to a number. Computing with
+/// the number in that type then gives the same result.
 pub(super) fn is_number(tensor: &Tensor, number: f64) -> bool {
     fn all<T: Number>(tensor: &Tensor, number: f64) -> bool {
         let nearest = T::from_f64(number);
@@ -18,7 +18,7 @@ pub(super) fn is_number(tensor: &Tensor, number: f64) -> bool {
         let exact = T::IS_FLOAT || nearest.to_f64().to_bits() == number.to_bits();
         exact && tensor.as_slice::<T>().is_ok_and(|values| values.iter().all(is_nearest))
     }
-    if !(1..=MOST).contains(&tensor.elements()) {
+    if !(1..=MAX_ELEMENTS).contains(&tensor.elements()) {
         return false;
     }
     match tensor.dtype() {
@@ -32,7 +32,7 @@ pub(super) fn is_number(tensor: &Tensor, number: f64) -> bool {
     }
 }
 
-/// The one value of a constant.
+/// The element of a constant with a single element.
 pub(super) fn single(tensor: &Tensor) -> Option<f64> {
     fn only<T: Number>(tensor: &Tensor) -> Option<f64> {
         match tensor.as_slice::<T>().ok()? {
@@ -73,7 +73,7 @@ mod tests {
 
     #[test]
     fn a_neighbour_of_the_nearest_value_is_another_number() {
-        // Eight digits are enough for single precision, not for double.
+        // Eight digits are enough for single precision, but not for double.
         assert!(!is_number(&scalar(0.707_106_78_f64), FRAC_1_SQRT_2));
         assert!(!is_number(&scalar((FRAC_1_SQRT_2 as f32).next_up()), FRAC_1_SQRT_2));
         let half = f16::from_bits(f16::from_f64(FRAC_1_SQRT_2).to_bits() + 1);

@@ -1,12 +1,13 @@
 //! Arithmetic simplification: a table of rules, each exact.
 //!
-//! A rule looks at one node and what makes its inputs, and says what gives the same for less. For
-//! floating-point numbers only what holds for every value holds here: `x * 1`, `x / 1`, `x - 0`, `x + -0`,
-//! and what moves signs; not `x + 0` (-0 + 0 is 0), `x * 0`, `x - x`, `x / x` (NaN, infinity). Of two negated
-//! numbers a NaN may have the other sign. A product of transposed matrices has the same terms, which a kernel may add in
-//! another order.
+//! A rule looks at one node and the nodes of its inputs, and returns a cheaper equivalent. A
+//! floating-point rule must hold for every value: `x * 1`, `x / 1`, `x - 0`, `x + -0`, and moves of
+//! signs are rules; `x + 0` (-0 + 0 is 0), `x * 0`, `x - x` and `x / x` (NaN, infinity) are not.
+//! For two negated numbers, a NaN may change its sign. A product of transposed matrices has the
+//! same terms, which a kernel may add in another order.
 //!
-//! A rule that takes a node away looks at whether it may fail; what it reads and may fail stays in the draft.
+//! A rule that removes a node checks whether it may fail; inputs of the node that may fail stay in
+//! the draft.
 
 use crate::{
     NodeId, Output, made,
@@ -25,17 +26,18 @@ mod signs;
 /// Arithmetic simplification.
 pub(in crate::optimize) struct Arithmetic;
 
-/// What may stand in the place of a node.
+/// A replacement for a node.
 enum Simpler {
-    /// The input of this number: it has the same value.
+    /// The input with this number, which has the same value.
     Input(usize),
-    /// Another tensor has the same value.
+    /// Another tensor with the same value.
     Other(Output),
     /// A constant.
     Value(Tensor),
-    /// Another node, which fails where this one does and where the inputs do that it does not read any more.
+    /// Another node, which fails where this one does and where its dropped inputs do.
     Node(NewNode),
-    /// Another node with a new constant as its last input, which stands where `like` does.
+    /// Another node with a new constant as its last input; the constant takes the control inputs of
+    /// `like`.
     With { new: NewNode, value: Tensor, like: Output },
     /// Another node, whose input `at` is a new node with such a constant.
     Inner { new: NewNode, at: usize, inner: NewNode, value: Tensor, like: Output },
@@ -43,22 +45,22 @@ enum Simpler {
 
 type Rule = fn(&Draft<'_>, NodeId) -> Option<Simpler>;
 
-/// The rules, in the order in which they are tried; each with what it says in reports.
+/// The rules in the order in which they are tried, each with its text for reports.
 const RULES: &[(&str, Rule)] = &[
     ("has a neutral operand", neutral::neutral),
-    ("takes one value only", neutral::single),
+    ("has a single operand", neutral::single),
     ("combines equal operands", neutral::equal_operands),
-    ("is zero whatever the operand", neutral::zero),
-    ("chooses by a constant", neutral::constant_choice),
-    ("undoes what its input does", signs::undone),
-    ("does what its input did already", signs::again),
-    ("takes a sign into the operation", signs::signs),
-    ("takes the transposition of an operand", products::operand),
-    ("takes the transposition of the product", products::product),
-    ("transposes what is transposed", shapes::transposed),
-    ("reshapes what is reshaped", shapes::reshaped),
-    ("leaves the shape as it is", shapes::unchanged),
-    ("casts what is cast", casts::casts),
+    ("is zero for any operand", neutral::zero),
+    ("selects by a constant", neutral::constant_choice),
+    ("undoes its input's op", signs::undone),
+    ("repeats its input's op", signs::again),
+    ("absorbs a sign", signs::signs),
+    ("absorbs the transposition of an operand", products::operand),
+    ("absorbs the transposition of the product", products::product),
+    ("merges consecutive transpositions", shapes::transposed),
+    ("merges consecutive reshapes", shapes::reshaped),
+    ("leaves its input unchanged", shapes::unchanged),
+    ("merges nested casts", casts::casts),
 ];
 
 impl Pass for Arithmetic {
@@ -71,21 +73,21 @@ impl Pass for Arithmetic {
             if draft.is_stopped() {
                 break;
             }
-            // Every rule makes a node smaller or takes one away, so that this ends.
+            // Every rule makes a node smaller or removes one, so the loop ends.
             while draft.is_rewritable(id) && !is_idle(draft, id) && simplify(draft, id) {}
         }
         Ok(())
     }
 }
 
-/// Takes away what nothing reads any more.
+/// Absorbs the inner nodes that have no users left.
 fn absorb_inner(draft: &mut Draft<'_>, id: NodeId, inner: Vec<NodeId>) {
     let is_idle = |other: &NodeId| *other != id && is_idle(draft, *other);
     let inner: Vec<NodeId> = inner.into_iter().filter(is_idle).collect();
     draft.absorb(inner);
 }
 
-/// Whether nothing reads the node.
+/// Whether the node has no users and need not be kept.
 fn is_idle(draft: &Draft<'_>, id: NodeId) -> bool {
     draft.users(id).is_empty() && !draft.is_kept(id)
 }
@@ -94,14 +96,14 @@ fn simplify(draft: &mut Draft<'_>, id: NodeId) -> bool {
     for (what, rule) in RULES {
         let Some(simpler) = rule(draft, id) else { continue };
         let version = draft.version;
-        // What a new node is computed from instead stands for what it was computed from: it fails where that does.
+        // A new node replaces the nodes that its inputs came from: it fails where they do.
         let inner: Vec<NodeId> = match simpler {
             Simpler::Input(_) | Simpler::Other(_) | Simpler::Value(_) => Vec::new(),
             _ => draft.sources(id).collect(),
         };
         let done = match simpler {
             Simpler::Input(index) => draft.bypass(id, index).is_ok(),
-            Simpler::Other(output) => stand_in(draft, id, output),
+            Simpler::Other(output) => replace_by_tensor(draft, id, output),
             Simpler::Node(new) => become_node(draft, id, new),
             Simpler::Value(value) => become_node(draft, id, constant(value)),
             Simpler::With { new, value, like } => with_constant(draft, id, new, value, like),
@@ -118,8 +120,8 @@ fn simplify(draft: &mut Draft<'_>, id: NodeId) -> bool {
     false
 }
 
-/// Lets `output`, which something upstream of the node gives, stand in for it.
-fn stand_in(draft: &mut Draft<'_>, id: NodeId, output: Output) -> bool {
+/// Replaces the node by `output`, which a node upstream computes.
+fn replace_by_tensor(draft: &mut Draft<'_>, id: NodeId, output: Output) -> bool {
     let made = become_node(draft, id, NewNode::new(made::IDENTITY).input(output));
     made && draft.bypass(id, 0).is_ok()
 }
@@ -135,7 +137,8 @@ fn with_constant(
     made.is_ok_and(|made| become_node(draft, id, new.input(made)))
 }
 
-/// What a constant that stands where another does must wait for: in a loop it belongs to an iteration by that.
+/// The control inputs for a constant that replaces another; in a loop, they tie it to the
+/// iteration.
 fn waits(draft: &Draft<'_>, like: Output) -> Vec<NodeId> {
     let control = draft.source(like).map(|source| draft.node(source).control_inputs.clone());
     control.unwrap_or_default()
@@ -156,7 +159,7 @@ fn with_inner(
     become_node(draft, id, new)
 }
 
-/// Makes the node another one, which waits for all that the node waited for.
+/// Replaces the node and keeps all its dependencies.
 fn become_node(draft: &mut Draft<'_>, id: NodeId, new: NewNode) -> bool {
     let mut control = draft.node(id).control_inputs.clone();
     let kept: HashSet<Output> = new.inputs.iter().copied().collect();
@@ -167,9 +170,9 @@ fn become_node(draft: &mut Draft<'_>, id: NodeId, new: NewNode) -> bool {
     draft.replace(id, new.after(control)).is_ok()
 }
 
-/// Whether a node waits for nothing but what `new` reads itself.
+/// Whether a node waits for nothing except inputs that `new` reads itself.
 fn is_read_through(draft: &Draft<'_>, id: NodeId, new: &NewNode) -> bool {
-    // Of a switch one output is dead: only the same output says as much.
+    // One output of a `Switch` is dead, so `new` must read the same output.
     let is_read = |input: &Output| {
         draft.source(*input).is_none_or(|up| draft.is_clean(up)) || new.inputs.contains(input)
     };

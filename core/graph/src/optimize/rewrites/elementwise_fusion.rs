@@ -1,8 +1,9 @@
-//! Chains and trees of elementwise ops become one `_FusedElementwise`, which makes one pass over memory.
+//! Fuses chains and trees of elementwise ops into one `_FusedElementwise`, which makes one pass
+//! over memory.
 //!
-//! A tree grows from a node upwards, through inputs that nothing else uses and that have its shape. Constants,
-//! scalars and vectors along the last dimensions are inputs as they are. A chain of fewer than two ops is left
-//! alone; one longer than a program may be is cut.
+//! A tree grows from a node upwards, through inputs that have no other users and have its shape.
+//! Constants, scalars and vectors along the last dimensions become inputs of the fused node. A
+//! chain of fewer than two ops is left alone; a chain longer than the longest program is split.
 
 use crate::{
     NodeId, Output,
@@ -13,7 +14,7 @@ use tenon_geometry::fused::{Instruction, MAX_INSTRUCTIONS, Operand, Program, Pro
 
 /// The fused op.
 const FUSED: &str = "_FusedElementwise";
-/// Most inputs of one node: each is a stream of memory.
+/// The maximum number of inputs of one node: each is a stream of memory.
 const MAX_INPUTS: usize = 8;
 
 /// Elementwise fusion.
@@ -32,7 +33,8 @@ impl Pass for ElementwiseFusion {
         if !draft.view().has_any_kernel(FUSED) {
             return Ok(());
         }
-        // From the last to the first, so that a tree is as large as it can be.
+        // The nodes are visited from the last to the first, so that each tree is as large as
+        // possible.
         for id in draft.order()?.into_iter().rev() {
             if draft.is_stopped() {
                 break;
@@ -45,7 +47,7 @@ impl Pass for ElementwiseFusion {
     }
 }
 
-/// The op of a program that a node is.
+/// The program op of a node.
 fn op_of(draft: &Draft<'_>, id: NodeId) -> Option<ProgramOp> {
     let op = ProgramOp::named(&draft.node(id).op.name)?;
     draft.is_rewritable(id).then_some(op)
@@ -75,9 +77,9 @@ struct Tree<'d, 'a> {
     draft: &'d Draft<'a>,
     root: NodeId,
     inputs: Vec<Output>,
-    /// Nodes of the tree, users first.
+    /// The nodes of the tree, users first.
     inside: Vec<NodeId>,
-    /// Number of the instruction of each node.
+    /// The instruction number of each node.
     done: HashMap<NodeId, usize>,
 }
 
@@ -97,7 +99,7 @@ impl Tree<'_, '_> {
         }
     }
 
-    /// Whether nothing outside uses a node, and it has the shape of the whole.
+    /// Whether a node has no users outside the tree, and has the shape of the tree.
     fn may_join(&self, id: NodeId) -> bool {
         let draft = self.draft;
         op_of(draft, id).is_some()
@@ -109,12 +111,12 @@ impl Tree<'_, '_> {
             && draft.users(id).iter().all(|user| self.inside.contains(user))
     }
 
-    /// The program's text, its inputs, and the number of nodes in it.
+    /// The program text, its inputs, and its number of nodes.
     fn program(&mut self) -> Option<(String, Vec<Output>, usize)> {
         if self.inside.len() < 2 {
             return None;
         }
-        // Users stand first, and each after all of its users: backwards, sources come first.
+        // Users come first in `inside`, so the reverse order has sources first.
         let mut instructions = Vec::new();
         for id in self.sources_first() {
             let op = op_of(self.draft, id)?;
@@ -132,7 +134,7 @@ impl Tree<'_, '_> {
         Some((program.to_string(), std::mem::take(&mut self.inputs), count))
     }
 
-    /// The nodes of the tree in an order in which each stands after its inputs.
+    /// The nodes of the tree, each after its inputs.
     fn sources_first(&self) -> Vec<NodeId> {
         let at = |id: NodeId| self.inside.iter().position(|inside| *inside == id);
         let sources = |number: usize| {
@@ -162,7 +164,7 @@ impl Tree<'_, '_> {
         Some(Operand::Input(self.inputs.len() - 1))
     }
 
-    /// Whether a tensor has the shape of the whole, or that of its last dimensions.
+    /// Whether a tensor has the shape of the tree, or that of its last dimensions.
     fn fits(&self, output: Output) -> bool {
         let dims = |output| self.draft.value(output).and_then(|value| value.shape.dims());
         match (dims(output), dims(self.root.into())) {

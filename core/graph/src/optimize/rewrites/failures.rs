@@ -1,4 +1,4 @@
-//! When nodes of ops that have a rule of their own cannot fail, though their shapes are known in part only.
+//! Rules by which nodes of certain ops cannot fail, although their shapes are only partly known.
 
 use crate::{Node, NodeId, Output, optimize::Draft};
 use tenon_framework::{
@@ -6,7 +6,7 @@ use tenon_framework::{
     infer::Item,
 };
 
-/// Whether a node of one of these ops fails in no step; of others nothing is known here.
+/// Whether a node of one of these ops never fails; `false` for other ops.
 pub(in crate::optimize) fn never_fails(draft: &Draft<'_>, id: NodeId) -> bool {
     let node = draft.node(id);
     let rank = |at: usize| node.inputs.get(at).and_then(|&input| draft.shape(input).rank());
@@ -26,7 +26,8 @@ pub(in crate::optimize) fn never_fails(draft: &Draft<'_>, id: NodeId) -> bool {
     }
 }
 
-/// The condition of `Select` is a scalar, of the shape of both choices, or a vector along their first dimension.
+/// Whether the condition of `Select` is a scalar, has the shape of both choices, or is a vector
+/// along their first dimension.
 fn chooses(draft: &Draft<'_>, node: &Node) -> bool {
     let &[condition, yes, no] = &node.inputs[..] else { return false };
     let dims = |output| draft.value(output).and_then(|value| value.shape.dims());
@@ -52,7 +53,7 @@ fn squeezes(draft: &Draft<'_>, node: &Node) -> bool {
     }
 }
 
-/// Constant indices within the dimension that they count.
+/// Whether the indices are constants within the dimension that they index.
 fn gathers(draft: &Draft<'_>, node: &Node) -> Option<bool> {
     let &[params, indices, axis] = &node.inputs[..] else { return None };
     let plain = matches!(node.attrs.get("batch_dims"), Some(AttrValue::Int(0)));
@@ -88,8 +89,8 @@ fn multiplies(draft: &Draft<'_>, node: &Node) -> Option<bool> {
     Some(a[usize::from(!flag("transpose_a"))] == b[usize::from(flag("transpose_b"))])
 }
 
-/// Whether a reshape fits every value of its input. Where a size is left open (-1) the others must be known and
-/// not 0; a vector that says the shape of the input itself always fits.
+/// Whether a reshape succeeds for every input value. With an open size (-1), the other sizes must
+/// be known and not 0. A vector derived from the shape of the input always fits.
 fn reshapes(draft: &Draft<'_>, id: NodeId) -> Option<bool> {
     let &[x, wanted] = &draft.node(id).inputs[..] else { return None };
     let only_open = draft.integers(wanted).is_some_and(|sizes| sizes == [-1]);
@@ -99,21 +100,21 @@ fn reshapes(draft: &Draft<'_>, id: NodeId) -> Option<bool> {
     Some(only_open || (as_many && fits_open(draft, id)))
 }
 
-/// Whether a permutation is one of the dimensions of a tensor.
+/// Whether `perm` is a permutation of the dimensions of `x`.
 pub(super) fn permutes(draft: &Draft<'_>, x: Output, perm: Output) -> bool {
     let rank = draft.shape(x).rank();
     draft.integers(perm).is_some_and(|perm| Some(perm.len()) == rank && is_permutation(&perm))
 }
 
-/// Whether each number below their count is there once.
+/// Whether each number below the length occurs exactly once.
 pub(super) fn is_permutation(perm: &[i64]) -> bool {
     let mut sorted = perm.to_vec();
     sorted.sort_unstable();
     sorted.iter().enumerate().all(|(at, &dim)| dim == at as i64)
 }
 
-/// Whether the size that a reshape leaves open (-1) follows from the number of elements whatever is fed: the others
-/// are known and not 0. Or none is left open.
+/// Whether the open size (-1) of a reshape always follows from the number of elements, because the
+/// other sizes are known and not 0, or whether there is no open size.
 pub(super) fn fits_open(draft: &Draft<'_>, id: NodeId) -> bool {
     let wanted = draft.node(id).inputs.get(1).and_then(|&wanted| draft.value(wanted));
     let Some(wanted) = wanted.and_then(|value| value.symbolic_value()) else { return false };

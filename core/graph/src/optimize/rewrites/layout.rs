@@ -1,12 +1,13 @@
-//! Layout of images: ops that can have channels last or first get the format that their device computes in.
+//! Image layout: ops that support both formats use the one in which their device computes.
 //!
-//! The device says which ([`DeviceView::image_format`](crate::DeviceView::image_format)). A convolution, a pooling,
-//! a normalisation or a bias of the other format is computed in the device's, between two transpositions. Then
-//! transpositions sink: an elementwise op whose images are all transposed alike is computed before the
-//! transposition. Where two meet that undo each other, arithmetic simplification takes them away.
+//! The device states the format ([`DeviceView::image_format`](crate::DeviceView::image_format)). A
+//! convolution, pooling, normalisation or bias of the other format is computed in the device's
+//! format, between two transpositions. Then transpositions sink: an elementwise op whose images are
+//! all transposed alike is computed before the transposition. Arithmetic simplification removes
+//! adjacent transpositions that undo each other.
 //!
-//! Under its name a node gives the same values in the same order as before: what is computed in the other format
-//! is a node of its own.
+//! A node of the original name still gives the same values in the same order; the computation in
+//! the other format is a node of its own.
 
 use crate::{
     Node, NodeId, Output,
@@ -20,9 +21,10 @@ use tenon_framework::{
 /// Layout.
 pub(in crate::optimize) struct Layout;
 
-/// Channels first, from channels last: dimension `at` is dimension `TO_FIRST[at]`.
+/// The permutation from channels last to channels first: output dimension `at` is input dimension
+/// `TO_FIRST[at]`.
 const TO_FIRST: [i32; 4] = [0, 3, 1, 2];
-/// Channels last, from channels first.
+/// The permutation from channels first to channels last.
 const TO_LAST: [i32; 4] = [0, 2, 3, 1];
 
 impl Pass for Layout {
@@ -38,7 +40,8 @@ impl Pass for Layout {
             }
             changed |= convert(draft, id);
         }
-        // Only what was put here is moved: other transpositions are where their author wants them.
+        // Only transpositions that this pass added are moved: the others stay where their author
+        // put them.
         if changed {
             for id in draft.order()? {
                 if draft.is_stopped() {
@@ -51,7 +54,7 @@ impl Pass for Layout {
     }
 }
 
-/// Computes a node in its device's format, where that is another one; whether it does.
+/// Computes a node in its device's format if that differs; returns whether it did.
 fn convert(draft: &mut Draft<'_>, id: NodeId) -> bool {
     let node = draft.node(id);
     if !node.op.facts().images || !draft.is_rewritable(id) {
@@ -66,7 +69,7 @@ fn convert(draft: &mut Draft<'_>, id: NodeId) -> bool {
         ("NHWC", "NCHW") => (TO_FIRST, TO_LAST),
         _ => return false,
     };
-    // Of outputs but the first nobody may know.
+    // Outputs other than the first must be unused.
     let others = 1..node.outputs().len() as u32;
     let used = |at| draft.uses(Output::new(id, at)) > 0 || draft.is_fetched(Output::new(id, at));
     if draft.shape(node.inputs[0]).rank() != Some(4) || others.into_iter().any(used) {
@@ -79,7 +82,8 @@ fn convert(draft: &mut Draft<'_>, id: NodeId) -> bool {
     made
 }
 
-/// Puts the node in the wanted format between two transpositions. What is left of a failed attempt nothing reads.
+/// Puts the node in the wanted format between two transpositions. Nodes left over from a failed
+/// attempt have no readers.
 fn between(
     draft: &mut Draft<'_>,
     id: NodeId,
@@ -107,7 +111,7 @@ fn permutation(
 ) -> Result<NodeId, PassError> {
     let value = Tensor::from_slice(&[4], &perm);
     let value = value.map_err(|error| PassError::Failed(error.to_string()))?;
-    // In a loop, or on a branch, the constant belongs where the node does.
+    // The control inputs tie the constant to the loop iteration or branch of the node.
     let control = draft.node(near).control_inputs.clone();
     draft.add(near, &format!("perm_{suffix}"), constant(value).after(control))
 }
@@ -123,8 +127,8 @@ fn transposed(
     draft.add(near, "in_format_of", NewNode::new("Transpose").input(image).input(perm))
 }
 
-/// The attributes for the wanted format: lists of one integer for each dimension change places, and paddings two by
-/// two.
+/// The attributes for the wanted format: lists with one integer per dimension are permuted, and
+/// paddings in pairs.
 fn permuted(attrs: &AttrMap, wanted: &str, to: [i32; 4]) -> AttrMap {
     let at = |items: &[i64], index: i32| items[index as usize];
     let mut attrs = attrs.clone();
@@ -148,7 +152,7 @@ fn permuted(attrs: &AttrMap, wanted: &str, to: [i32; 4]) -> AttrMap {
     attrs
 }
 
-/// What a transposition by a permutation that this pass makes reads, and its permutation.
+/// The input and the permutation of a transposition whose permutation is one that this pass uses.
 fn source_of_transpose(draft: &Draft<'_>, output: Output) -> Option<(Output, Output, Vec<i64>)> {
     let id = draft.source(output)?;
     let node = draft.node(id);
@@ -160,13 +164,13 @@ fn source_of_transpose(draft: &Draft<'_>, output: Output) -> Option<(Output, Out
     known.then(|| (node.inputs[0], node.inputs[1], perm))
 }
 
-/// Whether a node computes the same in any order of the dimensions.
+/// Whether a node computes the same in any order of dimensions.
 fn computes_in_any_order(node: &Node) -> bool {
     let facts = node.op.facts();
     facts.elementwise || (facts.is_identity() && node.inputs.len() == 1)
 }
 
-/// Computes an elementwise node before the transposition that all its images have in common.
+/// Computes an elementwise node before the transposition that all its images share.
 fn sink(draft: &mut Draft<'_>, id: NodeId) {
     let node = draft.node(id);
     if !computes_in_any_order(node) || !draft.is_rewritable(id) || draft.users(id).is_empty() {
@@ -180,7 +184,7 @@ fn sink(draft: &mut Draft<'_>, id: NodeId) {
             continue;
         }
         let Some((source, by, perm)) = source_of_transpose(draft, input) else { return };
-        // With another rank the dimensions would meet otherwise.
+        // With another rank, other dimensions would be aligned.
         if draft.shape(source).rank() != Some(4)
             || common.as_ref().is_some_and(|(_, known)| *known != perm)
         {

@@ -1,4 +1,4 @@
-//! Casts of what is cast.
+//! Simplification of nested casts.
 
 use super::{
     Simpler,
@@ -10,7 +10,7 @@ use crate::{
 };
 use tenon_framework::DType;
 
-/// `cast(cast(x))` is one cast, or none, where the inner one loses nothing.
+/// Replaces `cast(cast(x))` by one cast, or by `x`, if the inner cast loses nothing.
 pub(super) fn casts(draft: &Draft<'_>, id: NodeId) -> Option<Simpler> {
     if draft.node(id).op.name != "Cast" || flag(draft, id, "Truncate") {
         return None;
@@ -25,13 +25,13 @@ pub(super) fn casts(draft: &Draft<'_>, id: NodeId) -> Option<Simpler> {
     if from == to {
         return Some(Simpler::Other(x));
     }
-    // Integers wrap when they are cast to narrower ones; floating-point numbers out of range do not.
+    // Integers wrap in casts to narrower types; floating-point numbers out of range do not.
     let wraps = is_integral(through) || !is_integral(to) || is_exact(from, to);
     let same = is_exact(through, to) || (is_integral(from) && wraps);
     same.then(|| Simpler::Node(NewNode::new("Cast").input(x).attr("DstT", to)))
 }
 
-/// Bits of the largest integer that a type holds with all below it, and whether it has a sign.
+/// The number of bits up to which a type holds all integers, and whether it is signed.
 fn integers_held(dtype: DType) -> Option<(u32, bool)> {
     Some(match dtype {
         DType::BOOL => (1, false),
@@ -55,7 +55,7 @@ fn is_integral(dtype: DType) -> bool {
     dtype == DType::BOOL || dtype.is_integer()
 }
 
-/// Whether every value of `from` is one of `to`, so that a cast loses nothing.
+/// Whether `to` has every value of `from`, so that a cast loses nothing.
 fn is_exact(from: DType, to: DType) -> bool {
     let wider = matches!(
         (from, to),
@@ -63,7 +63,7 @@ fn is_exact(from: DType, to: DType) -> bool {
             | (DType::FLOAT, DType::DOUBLE)
     );
     let held = || match (integers_held(from), integers_held(to)) {
-        // To a bool only a bool is exact.
+        // Only a cast from bool to bool is exact.
         (Some((bits, signed)), Some((most, takes_sign))) => {
             to != DType::BOOL && bits <= most && (takes_sign || !signed)
         }

@@ -1,4 +1,4 @@
-//! What rules ask about operands.
+//! Properties of operands that rules check.
 
 use crate::{
     NodeId, Output,
@@ -9,10 +9,10 @@ use crate::{
     },
 };
 
-/// Bytes that are looked at in the time of a unit of work.
+/// The number of bytes that are compared in one unit of work.
 const BYTES_A_UNIT: usize = 64;
 
-/// Whether an input of a node is constant, and each of its elements this number.
+/// Whether an input of a node is a constant with only this number as elements.
 pub(super) fn input_is_all(draft: &Draft<'_>, id: NodeId, index: usize, number: Number) -> bool {
     let input = draft.node(id).inputs[index];
     let Some(constant) = draft.constant(input) else { return false };
@@ -20,7 +20,7 @@ pub(super) fn input_is_all(draft: &Draft<'_>, id: NodeId, index: usize, number: 
     is_all(constant, number)
 }
 
-/// Whether the node's output has the shape of its input `index`, whatever is fed.
+/// Whether the node's output is certain to have the shape of its input `index`.
 pub(super) fn keeps_shape(draft: &Draft<'_>, id: NodeId, index: usize) -> bool {
     let input = draft.node(id).inputs[index];
     if draft.same_shape(input, id.into()) {
@@ -31,7 +31,7 @@ pub(super) fn keeps_shape(draft: &Draft<'_>, id: NodeId, index: usize) -> bool {
         && others.all(|(_, other)| leaves_shape(draft, *other, input))
 }
 
-/// The node that makes an input, where it is of this op and may be read through.
+/// The node of an input, if it has this op and is rewritable.
 pub(super) fn source_of_op(
     draft: &Draft<'_>,
     id: NodeId,
@@ -47,7 +47,7 @@ pub(super) fn first_input(draft: &Draft<'_>, id: NodeId) -> Output {
     draft.node(id).inputs[0]
 }
 
-/// An attribute that is a list of integers.
+/// The value of an attribute that is a list of integers.
 pub(super) fn integers_attr(draft: &Draft<'_>, id: NodeId, name: &str) -> Option<Vec<i64>> {
     use tenon_framework::attr::{AttrList, AttrValue};
     match draft.attr(id, name) {

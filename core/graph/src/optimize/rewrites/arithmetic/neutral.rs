@@ -1,4 +1,4 @@
-//! Operands that change nothing, or decide everything.
+//! Operands that leave a value unchanged or determine it.
 
 use super::{
     Simpler,
@@ -41,7 +41,7 @@ fn neutral_of(op: &str, dtype: DType) -> Option<(Number, bool)> {
     })
 }
 
-/// Sums, products and joins of one value.
+/// Sums, products and concatenations of one value.
 pub(super) fn single(draft: &Draft<'_>, id: NodeId) -> Option<Simpler> {
     let node = draft.node(id);
     let one = match node.op.name.as_str() {
@@ -58,7 +58,7 @@ pub(super) fn equal_operands(draft: &Draft<'_>, id: NodeId) -> Option<Simpler> {
     let node = draft.node(id);
     let [a, b] = node.inputs[..] else { return None };
     let same = match node.op.name.as_str() {
-        // Of two zeros a floating-point kernel may take either.
+        // Given two zeros of different sign, a floating-point kernel may return either.
         "Maximum" | "Minimum" => node.signature.inputs[0].is_integer(),
         "LogicalAnd" | "LogicalOr" | "BitwiseAnd" | "BitwiseOr" => true,
         _ => false,
@@ -66,7 +66,7 @@ pub(super) fn equal_operands(draft: &Draft<'_>, id: NodeId) -> Option<Simpler> {
     (a == b && same).then_some(Simpler::Input(0))
 }
 
-/// Of integers: `x - x`, `x ^ x`, `x * 0`, where the shape is known and the constant is small enough.
+/// For integers: `x - x`, `x ^ x`, `x * 0`, if the shape is known and the constant is small enough.
 pub(super) fn zero(draft: &Draft<'_>, id: NodeId) -> Option<Simpler> {
     let node = draft.node(id);
     let [a, b] = node.inputs[..] else { return None };
@@ -90,7 +90,7 @@ pub(super) fn zero(draft: &Draft<'_>, id: NodeId) -> Option<Simpler> {
     Some(Simpler::Value(zeros))
 }
 
-/// `SelectV2` and `Select` by a constant that is all true or all false.
+/// `SelectV2` and `Select` with a constant condition that is all true or all false.
 pub(super) fn constant_choice(draft: &Draft<'_>, id: NodeId) -> Option<Simpler> {
     let node = draft.node(id);
     if !matches!(node.op.name.as_str(), "Select" | "SelectV2") {

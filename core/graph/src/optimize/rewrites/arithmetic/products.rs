@@ -1,4 +1,4 @@
-//! Products of matrices, which take the transposition of an operand or of the result for nothing.
+//! Matrix products, which can transpose their operands without cost.
 
 use super::{
     Simpler,
@@ -10,19 +10,19 @@ use crate::{
     optimize::{Draft, NewNode, rewrites::failures::permutes},
 };
 
-/// The attributes by which a product transposes its operands.
+/// The attributes that transpose the operands of a product.
 fn flags(draft: &Draft<'_>, id: NodeId) -> Option<[&'static str; 2]> {
     let names = match draft.node(id).op.name.as_str() {
         "MatMul" => ["transpose_a", "transpose_b"],
         "BatchMatMul" | "BatchMatMulV2" => ["adj_x", "adj_y"],
         _ => return None,
     };
-    // What complex products do beside the transposition is to conjugate.
+    // For complex types, these attributes also conjugate.
     let dtype = draft.dtype(id.into());
     (dtype.is_floating() || dtype.is_integer()).then_some(names)
 }
 
-/// The permutation before which the last two dimensions change places to give this one.
+/// The permutation that gives `perm` once the last two dimensions are swapped.
 fn swapped(perm: &[i64]) -> Option<Vec<i64>> {
     let (&[.., a, b], mut swapped) = (perm, perm.to_vec()) else { return None };
     let end = swapped.len() - 2;
@@ -30,14 +30,14 @@ fn swapped(perm: &[i64]) -> Option<Vec<i64>> {
     Some(swapped)
 }
 
-/// An operand whose last two dimensions are transposed is read transposed. Of what other dimensions change places too,
-/// these stay in order.
+/// Replaces an operand that is transposed in the last two dimensions by the product's own
+/// transposition. Other permuted dimensions keep a `Transpose`.
 pub(super) fn operand(draft: &Draft<'_>, id: NodeId) -> Option<Simpler> {
     let names = flags(draft, id)?;
     (0..2).find_map(|at| {
         let inner = source_of_op(draft, id, at, "Transpose")?;
         let perm_input = draft.node(inner).inputs[1];
-        // The transposition fails where the rank is another, the product may take it.
+        // The transposition fails for another rank, which the product may accept.
         if !permutes(draft, first_input(draft, inner), perm_input) {
             return None;
         }
@@ -51,7 +51,7 @@ pub(super) fn operand(draft: &Draft<'_>, id: NodeId) -> Option<Simpler> {
             new.inputs[at] = first_input(draft, inner);
             return Some(Simpler::Node(new));
         }
-        // Where another node reads the transposition, both would be done.
+        // If another node reads the transposition, both would be computed.
         if draft.users(inner).len() > 1 || draft.is_kept(inner) {
             return None;
         }
@@ -61,7 +61,7 @@ pub(super) fn operand(draft: &Draft<'_>, id: NodeId) -> Option<Simpler> {
     })
 }
 
-/// `transpose(a b)` is `transpose(b) transpose(a)`.
+/// Replaces `transpose(a b)` by `transpose(b) transpose(a)`.
 pub(super) fn product(draft: &Draft<'_>, id: NodeId) -> Option<Simpler> {
     let node = draft.node(id);
     if node.op.name != "Transpose" {

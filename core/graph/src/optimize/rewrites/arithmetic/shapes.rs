@@ -1,4 +1,4 @@
-//! Transpositions, reshapes, and what leaves shapes as they are.
+//! Transpositions, reshapes, and ops that keep shapes unchanged.
 
 use super::{
     Simpler,
@@ -14,10 +14,11 @@ use crate::{
 };
 use tenon_framework::{DType, Tensor};
 
-/// Ops that give their input under another shape.
+/// Ops that output their input with another shape.
 const RESHAPES: &[&str] = &["Reshape", "Squeeze", "ExpandDims"];
 
-/// `transpose(transpose(x, p), q)` is one transposition, and that by the identity is none.
+/// Replaces `transpose(transpose(x, p), q)` by one transposition, and the identity permutation by
+/// its input.
 pub(super) fn transposed(draft: &Draft<'_>, id: NodeId) -> Option<Simpler> {
     let node = draft.node(id);
     if node.op.name != "Transpose" {
@@ -29,7 +30,7 @@ pub(super) fn transposed(draft: &Draft<'_>, id: NodeId) -> Option<Simpler> {
     }
     let inner = source_of_op(draft, id, 0, "Transpose")?;
     let first = draft.integers(draft.node(inner).inputs[1])?;
-    // What is no permutation, or of another rank, fails as the step runs.
+    // An invalid permutation, or one of another rank, fails at run time.
     if outer.len() != first.len() || !is_permutation(&outer) || !is_permutation(&first) {
         return None;
     }
@@ -39,7 +40,8 @@ pub(super) fn transposed(draft: &Draft<'_>, id: NodeId) -> Option<Simpler> {
         let fits = draft.shape(x).rank() == Some(perm.len());
         return fits.then_some(Simpler::Other(x));
     }
-    // The permutations of both become one; where another node reads the inner one, both would be done.
+    // The two permutations are composed. If another node reads the inner transposition, both would
+    // be computed.
     if draft.users(inner).len() > 1 {
         return None;
     }
@@ -64,7 +66,7 @@ pub(super) fn is_identity(perm: &[i64]) -> bool {
     perm.iter().enumerate().all(|(at, &dim)| dim == at as i64)
 }
 
-/// Of two reshapes in a row the last one counts.
+/// Of two consecutive reshapes, only the last one matters.
 pub(super) fn reshaped(draft: &Draft<'_>, id: NodeId) -> Option<Simpler> {
     let node = draft.node(id);
     let op = node.op.name.as_str();
@@ -77,11 +79,12 @@ pub(super) fn reshaped(draft: &Draft<'_>, id: NodeId) -> Option<Simpler> {
     let inner = RESHAPES.iter().find_map(|op| source_of_op(draft, id, 0, op))?;
     let x = first_input(draft, inner);
     if draft.same_shape(x, id.into()) {
-        // What the inner one gives has as many elements as `x`, or it fails itself.
+        // The inner node outputs as many elements as `x` has, or it fails itself.
         let fits = if op == "Reshape" { fits_open(draft, id) } else { !may_fail(draft, id) };
         return fits.then_some(Simpler::Other(x));
     }
-    // A reshape that could fail by itself stays: its shape is checked against the elements as the step runs.
+    // A reshape that may fail stays: its shape is checked against the number of elements at run
+    // time.
     let sound = op == "Reshape"
         && !may_fail(draft, inner)
         && draft.shape(inner.into()).full().is_some()
@@ -128,7 +131,7 @@ pub(super) fn unchanged(draft: &Draft<'_>, id: NodeId) -> Option<Simpler> {
     same.then_some(Simpler::Input(0))
 }
 
-/// Length of the first dimension of a value; 0 of a scalar, and where it is not known.
+/// The length of a value's first dimension; 0 for a scalar, or if it is unknown.
 fn rows(draft: &Draft<'_>, input: Output) -> usize {
     let shape = draft.shape(input);
     shape.dims().and_then(|dims| usize::try_from(*dims.first()?).ok()).unwrap_or(0)

@@ -1,4 +1,4 @@
-//! Operations that undo or repeat each other, and signs that move into sums and products.
+//! Ops that undo or repeat each other, and signs that move into sums and products.
 
 use super::{
     Simpler,
@@ -9,9 +9,9 @@ use crate::{
     optimize::{Draft, NewNode},
 };
 
-/// Ops that are their own inverse, on every value.
+/// Ops that are their own inverse for every value.
 const INVOLUTIONS: &[&str] = &["Neg", "LogicalNot", "Invert", "Conj"];
-/// Ops that change nothing the second time.
+/// Ops that change nothing when applied again.
 const IDEMPOTENT: &[&str] = &["Relu", "Relu6", "Abs", "Floor", "Ceil", "Rint", "Round", "Sign"];
 
 /// `-(-x)` is `x`.
@@ -35,7 +35,7 @@ pub(super) fn again(draft: &Draft<'_>, id: NodeId) -> Option<Simpler> {
     Some(Simpler::Node(like(draft, id, "Abs", &[first_input(draft, negated)])))
 }
 
-/// `x + -y`, `x - -y`, `-x * -y`, `-x / -y`; of integers also `-(x - y)`.
+/// `x + -y`, `x - -y`, `-x * -y`, `-x / -y`; for integers also `-(x - y)`.
 pub(super) fn signs(draft: &Draft<'_>, id: NodeId) -> Option<Simpler> {
     let node = draft.node(id);
     let dtype = *node.signature.inputs.first()?;
@@ -66,7 +66,7 @@ pub(super) fn signs(draft: &Draft<'_>, id: NodeId) -> Option<Simpler> {
     Some(Simpler::Node(like(draft, id, op, &inputs)))
 }
 
-/// A node of another op of the same element type.
+/// A node of another op with the same element type.
 fn like(draft: &Draft<'_>, id: NodeId, op: &str, inputs: &[Output]) -> NewNode {
     let mut new = NewNode::new(op).inputs(inputs.iter().copied());
     if let Some(dtype) = draft.attr(id, "T") {

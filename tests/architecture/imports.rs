@@ -87,7 +87,7 @@ const CRATES: &[(&str, &[Row])] = &[
         row("plan"),
         row("executor metrics"),
         row("options runtime"),
-        row("kernels patience trace"),
+        row("kernels run_limits trace"),
         row("step_graph"),
         row("worker"),
         row("session"),

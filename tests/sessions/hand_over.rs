@@ -96,14 +96,14 @@ fn what_follows_a_node_on_the_pool_goes_back_to_a_driver_that_waits() {
     for order in [[SHORT, LONG], [LONG, SHORT]] {
         let session = two_ways(order);
         // The first step knows no costs. A machine that is busy may hold the driver up in one step, not in all.
-        let goes_home = (0..20).any(|_| {
+        let returned = (0..20).any(|_| {
             let ran = step(&session);
             let on = |number: i64| ran.iter().find(|(node, _)| *node == number).map(|(_, on)| *on);
             let handed_over = on(LONG) != on(SHORT);
             elsewhere += usize::from(on(LONG) != Some(own));
             handed_over && on(BEHIND) == Some(own)
         });
-        assert!(goes_home, "{order:?}: the driver slept while another thread ran the rest");
+        assert!(returned, "{order:?}: the driver slept while another thread ran the rest");
     }
     assert!(elsewhere > 0, "the long way was never on the pool");
 }

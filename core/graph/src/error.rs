@@ -485,7 +485,7 @@ fn asked(requested: &DeviceName, is_there: bool) -> String {
 fn elsewhere(soft: &Option<String>) -> String {
     let Some(device) = soft else { return String::new() };
     format!(
-        "\nwith soft placement it would run on {device}: ask for that by the knob runtime.soft_placement \
+        "\nwith soft placement it would run on {device}: enable it by the knob runtime.soft_placement \
          (--soft-placement on the command line), or name a device that can run it"
     )
 }

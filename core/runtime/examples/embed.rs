@@ -1,8 +1,9 @@
-//! A program that runs a graph by the kernels of plugins: sdk/docs/embed.md goes through it.
+//! A program that runs a graph with the kernels of plugins; sdk/docs/embed.md explains it.
 //!
 //!     embed [PLUGIN]... [--replace NEWER]
 //!
-//! Plugins that are named are loaded first; others are looked for where `tenon` looks.
+//! Plugins named on the command line are loaded first; others are searched for in the same places
+//! as `tenon` does.
 
 use std::{env, error::Error, path::PathBuf, process::ExitCode};
 use tenon_runtime::{
@@ -11,15 +12,16 @@ use tenon_runtime::{
     graph::GraphBuilder,
 };
 
-/// Runs `y = Relu(x) + 1` twice, and a third time after a plugin was replaced by a newer build of it; what `y` was.
+/// Runs `y = Relu(x) + 1` twice, and a third time after a plugin was replaced by a newer build;
+/// returns the values of `y`.
 ///
 /// # Errors
-/// No device is there, a plugin is no build of one that is loaded, a step fails.
+/// There is no device, a plugin is not a build of a loaded one, or a step fails.
 pub fn embed(
     plugins: Vec<PathBuf>,
     newer: Option<PathBuf>,
 ) -> Result<Vec<Vec<f32>>, Box<dyn Error>> {
-    // A plugin that is refused hinders no other: the report names it, with the reason.
+    // A refused plugin does not affect the others: the report names it, with the reason.
     let options = RuntimeOptions { plugins, ..RuntimeOptions::default() };
     let (runtime, report) = Runtime::new(options)?;
     for refused in &report.rejected {
@@ -29,10 +31,11 @@ pub fn embed(
         println!("device: {}", device.name());
     }
 
-    // Told on the thread that caused it, until the subscription is dropped.
+    // The callback runs on the thread that caused the event, until the subscription is dropped.
     let _told = runtime.plugins().subscribe(|event| println!("event: {event:?}"));
 
-    // A graph of TensorFlow's is read by `proto::read_graph_def` and given to `Session::extend_owned` instead.
+    // A TensorFlow graph is read by `proto::read_graph_def` and passed to `Session::extend_owned`
+    // instead.
     let registry = runtime.registry();
     let mut builder = GraphBuilder::new(&registry);
     let x = builder.placeholder("x", DType::FLOAT, PartialShape::UNKNOWN)?;
@@ -51,13 +54,14 @@ pub fn embed(
     }
     let mut results = vec![fetched[0].as_slice::<f32>()?.to_vec()];
 
-    // A call that is repeated is prepared once.
+    // A repeated call is prepared once.
     let call = session.callable(CallableOptions::new(&["x"], &["y"]))?;
     let mut fetched = Vec::new();
     call.run(std::slice::from_ref(&x), &mut fetched)?;
     results.push(fetched[0].as_slice::<f32>()?.to_vec());
 
-    // Steps in flight end with the old build; the session, and its callables, take the new one at `refresh`.
+    // Steps in flight end with the old build; the session and its callables use the new one after
+    // `refresh`.
     if let Some(file) = newer {
         let (info, _) = runtime.replace(file)?;
         session.refresh()?;
@@ -68,7 +72,7 @@ pub fn embed(
     Ok(results)
 }
 
-/// An error for people: its words, then those of what caused it where they say more.
+/// The text of an error for people, followed by its causes if they say more.
 pub fn told(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
@@ -82,7 +86,7 @@ pub fn told(error: &dyn Error) -> String {
     text
 }
 
-// Unused where the tests of the tree take this file for a module.
+// The main function is unused if the tests of the tree include this file as a module.
 #[allow(dead_code, reason = "a module has no main")]
 fn main() -> ExitCode {
     let mut words = env::args_os().skip(1);
@@ -98,7 +102,7 @@ fn main() -> ExitCode {
             results.iter().for_each(|y| println!("y = {y:?}"));
             ExitCode::SUCCESS
         }
-        // A `main` that returns an error prints its fields, which are for programs.
+        // A `main` that returns an error would print its fields, which are for programs.
         Err(error) => {
             eprintln!("error: {}", told(&*error));
             ExitCode::FAILURE

@@ -6,21 +6,21 @@ use tenon_framework::{Code, DType, KernelError, PartialShape, Shape, device::Dev
 use tenon_host::search::{Looked, looked_at};
 use thiserror::Error;
 
-/// Why a step failed: what happened, where.
+/// The error of a failed step: its cause and where it happened.
 #[derive(Debug, Clone, Error)]
 #[error("{}: {message}{}", place(node, op), context(device, plugin), message = cut_message(.message))]
 pub struct StepError {
-    /// Canonical code.
+    /// The canonical code.
     pub code: Code,
-    /// Node; empty when the error belongs to the whole step.
+    /// The node; empty if the error belongs to the whole step.
     pub node: Arc<str>,
-    /// Op of the node.
+    /// The op of the node.
     pub op: Arc<str>,
-    /// Full name of the device.
+    /// The full name of the device.
     pub device: Arc<str>,
-    /// Plugin of the kernel.
+    /// The plugin of the kernel.
     pub plugin: Arc<str>,
-    /// What was expected, what was found, what to do.
+    /// What was expected, what was found, and what to do.
     pub message: Arc<str>,
 }
 
@@ -50,7 +50,7 @@ impl StepError {
         }
     }
 
-    /// An error of a node.
+    /// The error of a node.
     pub fn node(
         name: &str,
         op: &str,
@@ -68,7 +68,7 @@ impl StepError {
         }
     }
 
-    /// An error of a device, at no node.
+    /// The error of a device, outside any node.
     pub(crate) fn device(device: &DeviceName, error: &KernelError) -> StepError {
         StepError::node("", "", &device.to_string(), "", error)
     }
@@ -78,19 +78,19 @@ fn because(why: &str) -> String {
     if why.is_empty() { String::new() } else { format!(" ({})", cut_text(why)) }
 }
 
-/// Why a session refuses or a step fails.
+/// The error of a session or a step.
 #[derive(Debug, Clone, Error)]
 pub enum RuntimeError {
-    /// The graph is wrong, or cannot be placed.
+    /// The graph is invalid, or cannot be placed.
     #[error(transparent)]
     Graph(Box<tenon_graph::GraphError>),
-    /// A graph that is to be run as it was cut elsewhere.
+    /// A graph that was cut elsewhere cannot be assembled.
     #[error(transparent)]
     Assemble(Box<tenon_graph::AssembleError>),
-    /// A partition for, or a transfer with, a device that is not the worker's.
+    /// A partition for, or a transfer with, a device that is not one of the worker's.
     #[error("{what} '{name}': expected a device of this worker, which are {}", cut_text(&there.join(", ")))]
     ForeignDevice {
-        /// What names it.
+        /// What has the name: a partition or a transfer.
         what: &'static str,
         /// The name.
         name: String,
@@ -109,29 +109,29 @@ pub enum RuntimeError {
         node = cut(.node), op = cut(.op), message = cut_message(.message)
     )]
     NoKernel {
-        /// Node.
+        /// The node.
         node: String,
-        /// Op.
+        /// The op.
         op: String,
-        /// Candidates, and what removed each.
+        /// The candidates, with the reason against each.
         message: String,
     },
-    /// A kernel refuses its node.
+    /// A kernel refused its node.
     #[error(
         "node '{node}' ({op}) on {device}: {error}",
         node = cut(.node), op = cut(.op), device = cut(.device)
     )]
     Kernel {
-        /// Node.
+        /// The node.
         node: String,
-        /// Op.
+        /// The op.
         op: String,
-        /// Device.
+        /// The device.
         device: String,
-        /// What the kernel says.
+        /// The error of the kernel.
         error: KernelError,
     },
-    /// A feed or fetch that names nothing.
+    /// A feed, fetch or target that does not exist.
     #[error(
         "{what} '{name}': the graph has no such tensor; it has {nearest}",
         name = cut(.name), nearest = cut_text(.nearest)
@@ -139,81 +139,81 @@ pub enum RuntimeError {
     UnknownTensor {
         /// `feed`, `fetch` or `target`.
         what: &'static str,
-        /// What was given.
+        /// The name as given.
         name: String,
-        /// Names that are near.
+        /// Similar names.
         nearest: String,
     },
     /// The same tensor is fed twice.
     #[error("tensor '{name}' is fed twice", name = cut(.name))]
     FedTwice {
-        /// Name.
+        /// The name.
         name: String,
     },
     /// A feed of another type.
     #[error("feed '{name}': expected {expected}, found {found}", name = cut(.name))]
     FeedType {
-        /// Name.
+        /// The name.
         name: String,
-        /// The graph's.
+        /// The type in the graph.
         expected: DType,
-        /// What was fed.
+        /// The type of the fed tensor.
         found: DType,
     },
     /// A feed of another shape.
     #[error("feed '{name}': expected shape {expected}, found {found}", name = cut(.name))]
     FeedShape {
-        /// Name.
+        /// The name.
         name: String,
-        /// The graph's.
+        /// The shape in the graph.
         expected: PartialShape,
-        /// What was fed.
+        /// The shape of the fed tensor.
         found: Box<Shape>,
     },
-    /// A feed whose contents are not what its type allows.
+    /// A feed with contents that its type does not allow.
     #[error("feed '{name}': {message}", name = cut(.name), message = cut_message(.message))]
     FeedValue {
-        /// Name.
+        /// The name.
         name: String,
-        /// What is wrong.
+        /// The reason.
         message: String,
     },
     /// The wrong number of feeds for a callable.
     #[error("the callable takes {expected} feeds, found {found}")]
     FeedCount {
-        /// Expected.
+        /// The number of feeds that the callable takes.
         expected: usize,
-        /// Found.
+        /// The number of feeds that were given.
         found: usize,
     },
-    /// Pinned memory was asked for, and there is no device with such.
+    /// Pinned memory was requested, but no device has any.
     #[error(
         "no device has pinned memory: expected one with a memory kind of that name, such as CUDA"
     )]
     NoPinnedMemory,
-    /// There is no pinned copy of a tensor.
+    /// A tensor could not be copied to pinned memory.
     #[error("no copy in pinned memory: {0}")]
     PinnedMemory(Box<KernelError>),
-    /// A device option that is no name of a device.
+    /// A device option that is not a device name.
     #[error("option device: {text}", text = cut_text(.0))]
     Device(String),
-    /// A device option that names none of the devices.
+    /// A device option that matches no device.
     #[error(
-        "option device: there is no device '{name}'{}; there are {}; to run without it, ask for soft placement by the \
+        "option device: there is no device '{name}'{}; there are {}; to run without it, enable soft placement by the \
          knob runtime.soft_placement (--soft-placement on the command line)",
         because(.why), cut_text(&there.join(", ")), name = cut(.name)
     )]
     NoSuchDevice {
         /// The name.
         name: String,
-        /// The devices that there are.
+        /// The existing devices.
         there: Vec<String>,
-        /// Why the type has none; empty where no plugin says so.
+        /// The reason why this type has no devices; empty if no plugin gives one.
         why: String,
     },
-    /// A node to run where there are no devices at all.
+    /// A node cannot run because there are no devices at all.
     #[error(
-        "node '{node}' (op '{op}'): no device takes it: there are no devices, since no plugin that brings one is \
+        "node '{node}' (op '{op}'): no device can run it: there are no devices, since no plugin with one is \
          loaded: name one (--plugin FILE, RuntimeOptions::plugins), or its folder in TENON_PLUGIN_PATH; {}",
         looked_at(.searched), node = cut(.node), op = cut(.op)
     )]
@@ -222,13 +222,14 @@ pub enum RuntimeError {
         node: String,
         /// Its op.
         op: String,
-        /// Where plugins were looked for when the runtime started; empty where they were not.
+        /// The places that were searched for plugins when the runtime started; empty if there was
+        /// no search.
         searched: Vec<Looked>,
     },
-    /// A setting of a knob.
+    /// An invalid setting of a knob.
     #[error(transparent)]
     Setting(tenon_framework::knob::KnobError),
-    /// A setting of policy `measured` that says nothing.
+    /// An invalid setting of policy `measured`.
     #[error("{text}", text = cut_text(.0))]
     Policy(String),
     /// The runtime cannot start.

@@ -1,14 +1,14 @@
 //! The executor: runs plans.
 //!
-//! One step is driven by the thread that called `run`. Cheap kernels run in line on the thread that made
-//! them ready; a costly one, by the running mean of its measured cost, goes to the pool when another costly
-//! one is ready beside it. Asynchronous calls and transfers come back through the step's inbox
-//! ([`shared::StepShared`]).
+//! The thread that called `run` drives the step. Cheap kernels run inline on the thread that made
+//! them ready. A costly kernel, judged by the running mean of its measured cost, goes to the pool
+//! if another costly one is ready at the same time. Asynchronous calls and transfers complete
+//! through the step's inbox ([`shared::StepShared`]).
 //!
-//! What happens when a node is done is behind one trait, [`propagate::Propagate`]: the acyclic form counts
-//! predecessors, the form with control flow (`frames`) runs iterations of loops and
-//! carries dead values. A [`partition::PartitionState`] is pooled with its step: in steady state a step allocates nothing but
-//! fetched outputs that the client still holds.
+//! Everything that follows the completion of a node is behind one trait, [`propagate::Propagate`]:
+//! the acyclic form counts predecessors, the form with control flow (`frames`) runs the iterations
+//! of loops and propagates dead values. A [`partition::PartitionState`] is pooled with its step: in
+//! steady state, a step allocates nothing except fetched outputs that the client still holds.
 
 mod check;
 mod dispatch;

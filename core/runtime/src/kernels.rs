@@ -1,7 +1,7 @@
-//! The kernels of a node: asked whether they take it, timed, and made.
+//! The kernels of a node: queries whether they support it, timing, and creation.
 //!
-//! What is here knows a node by what a partition has of it ([`tenon_graph::PartOp`]), not by its graph: the front end
-//! asks as it chooses kernels, a worker makes those that were chosen.
+//! This module knows a node by its partition op ([`tenon_graph::PartOp`]), not by its graph. The
+//! front end uses it to choose kernels, a worker to create the chosen ones.
 
 mod cache;
 mod measured;

@@ -1,10 +1,11 @@
-//! What a runtime counts while it runs, and its figures at one moment.
+//! Counters of a running runtime, and snapshots of its metrics.
 //!
-//! [`Metrics`] are the figures: [`Runtime::metrics`](crate::Runtime::metrics) gives them to the program itself, and
-//! tenon-monitor, a crate above this one, to others over HTTP.
+//! [`Metrics`] is a snapshot: [`Runtime::metrics`](crate::Runtime::metrics) returns it to the
+//! program itself, and tenon-monitor, a crate above this one, serves it over HTTP.
 //!
-//! Nothing is counted for them but steps, by two atomic additions each, and calls where control flow steers; short
-//! steps are timed by samples; times of kernels come from the costs that the executor samples anyhow.
+//! The only counting for metrics is of steps, by two atomic additions each, and of calls under
+//! control flow. Short steps are timed by sampling; the times of kernels come from the costs that
+//! the executor samples anyway.
 
 mod latency;
 mod ledger;
@@ -18,102 +19,102 @@ use std::sync::atomic::AtomicU64;
 
 use tenon_host::memory::MemoryStats;
 
-/// Steps that ended.
+/// Counts and times of finished steps.
 #[derive(Debug, Default)]
 pub(crate) struct Counts {
     pub done: AtomicU64,
     pub failed: AtomicU64,
-    /// Times of steps that ended well.
+    /// The times of successful steps.
     pub latency: Histogram,
 }
 
-/// The figures of a runtime. What is marked as a counter only grows while the process lives; all else is as it is at
-/// the moment.
+/// The metrics of a runtime. Fields marked as counters only grow while the process runs; all others
+/// show the current state.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Metrics {
-    /// Number of the process.
+    /// The process id.
     pub pid: u32,
-    /// Seconds since the runtime started.
+    /// The seconds since the runtime started.
     pub uptime_seconds: f64,
-    /// Steps.
+    /// The steps.
     pub steps: StepMetrics,
-    /// Times of the steps that ended well, by samples: see [`percentile_ns`].
+    /// The times of successful steps, sampled: see [`percentile_ns`].
     #[serde(default)]
     pub latency: Vec<LatencyBucket>,
-    /// The plugins in use.
+    /// The loaded plugins.
     pub plugins: Vec<PluginMetrics>,
     /// The devices.
     pub devices: Vec<DeviceMetrics>,
-    /// Pooled host memory.
+    /// The pooled host memory.
     pub host_memory: MemoryMetrics,
-    /// The threads that kernels compute on.
+    /// The thread pool for kernels.
     pub pool: PoolMetrics,
-    /// The kernels that were planned so far, the one that took the most time first.
+    /// The kernels planned so far, ordered by time, longest first.
     pub kernels: Vec<KernelMetrics>,
 }
 
 /// Steps of all sessions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StepMetrics {
-    /// In flight.
+    /// Steps in flight.
     pub running: u64,
-    /// That ended well. A counter.
+    /// Successful steps. A counter.
     pub done: u64,
-    /// That failed. A counter.
+    /// Failed steps. A counter.
     pub failed: u64,
 }
 
-/// A plugin in use.
+/// A loaded plugin.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PluginMetrics {
-    /// Name.
+    /// The name.
     pub name: String,
-    /// Version.
+    /// The version.
     pub version: String,
-    /// File; none where it is linked into the program.
+    /// The file; `None` if the plugin is linked into the program.
     pub file: Option<String>,
-    /// Its process, where it is isolated.
+    /// The process, if the plugin is isolated.
     pub isolation: Option<IsolationMetrics>,
 }
 
 /// The process of an isolated plugin.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct IsolationMetrics {
-    /// Number of the process, while there is one.
+    /// The process id, while there is a process.
     pub pid: Option<i32>,
-    /// Processes after the first. A counter.
+    /// The processes started after the first. A counter.
     pub restarts: u64,
-    /// Calls that computed. A counter.
+    /// The kernel calls. A counter.
     pub calls: u64,
-    /// Processes that ended by a fault. A counter.
+    /// The processes that ended by a fault. A counter.
     pub faults: u64,
-    /// Bytes of tensors in its memory.
+    /// The bytes of tensors in its memory.
     pub tensor_bytes: u64,
-    /// Why it is quarantined, if it is.
+    /// The reason for its quarantine, if it is quarantined.
     pub quarantined: Option<String>,
 }
 
 /// A device.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct DeviceMetrics {
-    /// Full name.
+    /// The full name.
     pub name: String,
-    /// Why it is lost, if it is.
+    /// The reason why it is lost, if it is.
     pub lost: Option<String>,
-    /// Its own memory; none where it computes in the host's.
+    /// Its own memory; `None` if it computes in host memory.
     pub memory: Option<MemoryMetrics>,
 }
 
 /// Bytes of one kind of memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MemoryMetrics {
-    /// In use.
+    /// Bytes in use.
     pub live_bytes: u64,
-    /// The most that was in use.
+    /// The maximum of bytes in use so far.
     pub peak_bytes: u64,
-    /// Held for reuse.
+    /// Bytes held for reuse.
     pub cached_bytes: u64,
-    /// That there are; 0 is not known.
+    /// Total bytes; 0 if unknown.
     pub limit_bytes: u64,
 }
 
@@ -124,30 +125,32 @@ impl From<MemoryStats> for MemoryMetrics {
     }
 }
 
-/// The pool's threads.
+/// The thread pool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PoolMetrics {
-    /// Threads, the caller's included.
+    /// The number of threads, including the caller's.
     pub threads: u64,
-    /// Jobs that wait for a thread.
+    /// The number of jobs that wait for a thread.
     pub queued: u64,
 }
 
-/// A kernel, in the plans of all sessions so far.
+/// A kernel, summed over the plans of all sessions so far.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct KernelMetrics {
-    /// Op.
+    /// The op.
     pub op: String,
-    /// Type of the device, such as `CPU`.
+    /// The device type, such as `CPU`.
     pub device: String,
-    /// Plugin.
+    /// The plugin.
     pub plugin: String,
-    /// Label of the variant; `(per shape)` for nodes whose kernels are chosen as shapes become known.
+    /// The label of the variant; `(per shape)` for nodes whose kernels are chosen once shapes are
+    /// known.
     pub label: String,
-    /// Nodes that it runs in open sessions.
+    /// The number of nodes with this kernel in open sessions.
     pub nodes: u64,
-    /// Calls in steps that ended well; where control flow steers, all. A counter.
+    /// The calls in successful steps; under control flow, all calls. A counter.
     pub calls: u64,
-    /// Time of these calls, estimated: calls since the last look times the mean of those that were measured. A counter.
+    /// The estimated time of these calls: the calls since the last reading, multiplied by the mean
+    /// of the measured ones. A counter.
     pub seconds: f64,
 }

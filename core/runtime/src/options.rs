@@ -1,4 +1,4 @@
-//! What a session and a run are told, and what a run tells.
+//! Options of sessions and runs, and the information that a run returns.
 
 use crate::executor::StepShared;
 use std::{
@@ -16,71 +16,75 @@ use tenon_framework::{
 };
 use tenon_host::call::TraceSink;
 
-/// How a session places and runs.
+/// Options of a session.
 #[derive(Debug, Clone, Default)]
 pub struct SessionOptions {
-    /// Device for nodes that name none; a partial name such as `/device:ACCEL:0`.
+    /// The device for nodes that name none; may be a partial name such as `/device:ACCEL:0`.
     pub device: Option<String>,
-    /// Whether a node whose device is not there, or has no kernel for it, goes to another one; else that is an error, as
-    /// in TensorFlow's sessions. `None` leaves it to the knob `runtime.soft_placement`, which is off.
+    /// Whether a node runs on another device if its device does not exist or has no kernel for it;
+    /// otherwise that is an error, as in TensorFlow's sessions. `None` means the knob
+    /// `runtime.soft_placement`, which is off by default.
     pub soft_placement: Option<bool>,
-    /// Whether denormals are kept; else they are flushed to zero, as TensorFlow's kernels do.
+    /// Whether to keep denormals; otherwise they are flushed to zero, as in TensorFlow's kernels.
     pub keep_denormals: bool,
-    /// Whether calls are counted per node, for [`Metadata`]; costs an atomic addition per call.
+    /// Whether calls are counted per node, for [`Metadata`]; this costs an atomic addition per
+    /// call.
     pub count_calls: bool,
-    /// Whether a session on a [worker](crate::Worker) has values of its own (variables, and what plugins keep), which end
-    /// with it, in the place of the worker's: TensorFlow's `isolate_session_state`.
+    /// Whether a session on a [worker](crate::Worker) has values of its own (variables, and values
+    /// that plugins keep) instead of the worker's; they end with the session. TensorFlow's
+    /// `isolate_session_state`.
     pub isolate_state: bool,
-    /// Label that every node asks for where it has a kernel of that label; `None` leaves it to the knob
+    /// The kernel label to use for every node that has a kernel with it. `None` means the knob
     /// `runtime.kernel_label`.
     pub kernel_label: Option<String>,
-    /// Knobs, `scope.name` to value: over the environment and the runtime's options, under `--set`. This session's
-    /// kernels see them; a device sees the runtime's values. Compiling steps, the session sees them too
-    /// (`runtime.*`). What the host itself reads when it loads plugins (`host.*`) no session can set.
+    /// Knobs, `scope.name` to value. They override the environment and the runtime's options;
+    /// `--set` overrides them. They apply to this session's kernels and to its compilation
+    /// (`runtime.*`); a device sees the runtime's values. A session cannot set knobs that the host
+    /// reads when it loads plugins (`host.*`).
     pub knobs: BTreeMap<String, String>,
 }
 
 impl SessionOptions {
-    /// Options by default, but for graphs: they run as they are written, by the knob `graph.optimize`. For
-    /// callers that measure or examine the nodes themselves.
+    /// Default options, except that graphs run without optimisation (`graph.optimize`), for callers
+    /// that measure or examine individual nodes.
     pub fn as_written() -> SessionOptions {
         let off = ("graph.optimize".to_owned(), "false".to_owned());
         SessionOptions { knobs: BTreeMap::from([off]), ..SessionOptions::default() }
     }
 }
 
-/// What a callable feeds, fetches and runs.
+/// The feeds, fetches and targets of a callable.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct CallableOptions {
-    /// Tensors that are fed, in order.
+    /// The tensors to feed, in order.
     pub feeds: Vec<String>,
-    /// Tensors that are fetched, in order.
+    /// The tensors to fetch, in order.
     pub fetches: Vec<String>,
-    /// Nodes that run without being fetched.
+    /// The nodes to run without fetching.
     pub targets: Vec<String>,
 }
 
 impl CallableOptions {
-    /// Feeds and fetches by name.
+    /// Creates options from the names of feeds and fetches.
     pub fn new(feeds: &[&str], fetches: &[&str]) -> CallableOptions {
         let own = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
         CallableOptions { feeds: own(feeds), fetches: own(fetches), targets: Vec::new() }
     }
 }
 
-/// How one step runs.
+/// Options of one run.
 #[derive(Clone, Default)]
 pub struct RunOptions {
-    /// The run fails with `DEADLINE_EXCEEDED` when it takes longer, from the moment when it is asked for: compiling the
-    /// step, and waiting for another thread that compiles it, count.
+    /// The time limit of the run; when it is exceeded, the run fails with `DEADLINE_EXCEEDED`. It
+    /// includes compiling the step, and waiting for another thread that compiles it.
     pub deadline: Option<Duration>,
-    /// Cancels the run from elsewhere, while the step is compiled too.
+    /// A token to cancel the run, also while its step is compiled.
     pub cancel: Option<CancelToken>,
-    /// Takes the spans of the step.
+    /// The receiver of the step's spans.
     pub trace: Option<Arc<dyn TraceSink>>,
 }
 
-/// Cancels the steps that it was given to; clones are the same token.
+/// A token that cancels the runs it was passed to; clones are the same token.
 #[derive(Clone, Default)]
 pub struct CancelToken {
     inner: Arc<TokenState>,
@@ -99,16 +103,16 @@ impl Default for TokenState {
 }
 
 impl CancelToken {
-    /// A token that cancels nothing yet.
+    /// Creates a token that is not cancelled.
     pub fn new() -> CancelToken {
         CancelToken::default()
     }
 
-    /// Cancels the steps that run under it, and those that will.
+    /// Cancels all current and future steps with this token.
     pub fn cancel(&self) {
         self.inner.cancelled.store(true, Ordering::SeqCst);
-        // Under the lock: a step that ends meanwhile waits in `detach`, so that the next step over its state is
-        // not taken for it.
+        // The lock makes a step that ends now wait in `detach`, so that the next step over its
+        // state is not cancelled by mistake.
         let steps = self.inner.steps.lock();
         for step in steps.iter().filter_map(Weak::upgrade) {
             step.cancellation.cancel();
@@ -116,12 +120,12 @@ impl CancelToken {
         }
     }
 
-    /// Whether it was cancelled.
+    /// Whether the token was cancelled.
     pub fn is_cancelled(&self) -> bool {
         self.inner.cancelled.load(Ordering::SeqCst)
     }
 
-    /// Attaches a step that begins.
+    /// Attaches a step that starts.
     pub(crate) fn attach(&self, step: &Arc<StepShared>) {
         let mut steps = self.inner.steps.lock();
         steps.retain(|step| step.strong_count() > 0);
@@ -132,42 +136,42 @@ impl CancelToken {
         }
     }
 
-    /// Detaches a step that ended.
+    /// Detaches a step that has ended.
     pub(crate) fn detach(&self, step: &Arc<StepShared>) {
         let done = Arc::downgrade(step);
         self.inner.steps.lock().retain(|step| !step.ptr_eq(&done));
     }
 }
 
-/// What a run tells beside its fetches.
+/// Information about a run, besides its fetches.
 #[derive(Debug, Clone, Default)]
 pub struct Metadata {
-    /// Where each node ran, and by which kernel.
+    /// The device and the kernel of each node.
     pub nodes: Arc<Vec<NodeReport>>,
-    /// Nanoseconds that compiling took; 0 when the plan was there.
+    /// The nanoseconds spent on compiling; 0 if the plan existed.
     pub compile_ns: u64,
 }
 
 /// A node of a plan.
 #[derive(Debug, Clone)]
 pub struct NodeReport {
-    /// Name.
+    /// The name.
     pub name: String,
-    /// Op.
+    /// The op.
     pub op: String,
-    /// Full name of the device.
+    /// The full name of the device.
     pub device: String,
-    /// Plugin of the kernel.
+    /// The plugin of the kernel.
     pub plugin: String,
-    /// Label of the kernel.
+    /// The label of the kernel.
     pub label: String,
-    /// Attributes.
+    /// The attributes.
     pub attrs: Arc<AttrTable>,
-    /// Types and shapes of the inputs, as far as they are known before a step.
+    /// The types and shapes of the inputs, as far as they are known before a step.
     pub inputs: Vec<(DType, PartialShape)>,
-    /// Types and shapes of the outputs, as far as they are known before a step.
+    /// The types and shapes of the outputs, as far as they are known before a step.
     pub outputs: Vec<(DType, PartialShape)>,
-    /// Whether the kernel is chosen for each shape as steps run: then plugin and label are those of the first that
-    /// is asked.
+    /// Whether the kernel is chosen per shape at run time; plugin and label are then those of the
+    /// first candidate.
     pub per_shape: bool,
 }

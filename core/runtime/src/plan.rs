@@ -1,7 +1,7 @@
 //! Plans: a partition compiled into flat arrays.
 //!
-//! A plan is immutable and shared by all steps over it; what changes during a step is in the step's state.
-//! What a node needs every time it runs is in [`HotNode`], 48 bytes; everything else is in [`PlanNode`].
+//! A plan is immutable and shared by all its steps; the state of a step is separate. [`HotNode`]
+//! has the 48 bytes of a node that every run needs; everything else is in [`PlanNode`].
 
 mod build;
 pub(crate) mod frames;
@@ -24,22 +24,23 @@ use tenon_abi::{Call, Code, DType, KernelState, kernel_flags};
 use tenon_framework::{PartialShape, Shape, Tensor, device::base::LocalDevice, tensor::Memory};
 use tenon_host::{call::NodeInfo, instance::KernelInstance};
 
-/// Entry of a kernel.
+/// The entry point of a kernel.
 pub(crate) type Compute = unsafe extern "C" fn(state: *mut KernelState, call: *const Call) -> Code;
 
-/// Bits of [`HotNode::flags`]: any of them sends the node off the straight path.
+/// Bits of [`HotNode::flags`]. Each one except `CHECKED` and `COUNTED` takes the node off the fast
+/// path.
 pub(crate) mod node_flags {
-    /// Not a kernel: one of [`super::Action`].
+    /// The node is not a kernel but another [`super::Action`].
     pub const ACTION: u32 = 1;
     /// The kernel may complete later.
     pub const ASYNC: u32 = 2;
     /// The kernel may block.
     pub const BLOCKING: u32 = 4;
-    /// Some output is not planned: it is looked at after the call.
+    /// Some output is not planned, so outputs are checked after the call.
     pub const CHECKED: u32 = 8;
-    /// Calls are counted.
+    /// The calls are counted.
     pub const COUNTED: u32 = 16;
-    /// Its stream waits for others, or others for it.
+    /// The node waits for events, or other streams wait for its event.
     pub const EVENTS: u32 = 32;
 }
 
@@ -54,44 +55,48 @@ impl Span {
     #[inline(always)]
     pub fn of<T>(self, items: &[T]) -> &[T] {
         debug_assert!(self.start <= self.end && self.end as usize <= items.len());
-        // SAFETY: the builder makes spans of the array that it hands over with them.
+        // SAFETY: the builder creates each span together with the array that it indexes, so the
+        // range is within `items`.
         unsafe { items.get_unchecked(self.start as usize..self.end as usize) }
     }
 }
 
-/// What a node needs every time it runs.
+/// The data of a node that every run needs.
 pub(crate) struct HotNode {
     pub compute: Compute,
     pub state: *mut KernelState,
-    /// Outputs whose buffers are there before the call: positions in `Plan::planned`.
+    /// The outputs with buffers that exist before the call: positions in `Plan::planned`.
     pub planned: Span,
-    /// Positions in `Plan::successors`.
+    /// The nodes that wait for this one: positions in `Plan::successors`.
     pub successors: Span,
-    /// Inputs whose readers are counted: positions in `Plan::counted`.
+    /// The inputs with counted readers: positions in `Plan::counted`.
     pub counted: Span,
     pub flags: u32,
 }
 
-// SAFETY: the kernel's state may be used from any thread, and lives as long as the plan's instance.
+// SAFETY: a kernel's state may be used from any thread, and `PlanNode::instance` keeps it alive as
+// long as the plan.
 unsafe impl Send for HotNode {}
-// SAFETY: as above.
+// SAFETY: as for `Send`.
 unsafe impl Sync for HotNode {}
 
 impl HotNode {
-    /// Whether its kernel just runs, and what it leaves is looked at afterwards at most.
+    /// Whether the node only calls its kernel; at most its outputs are checked and its calls
+    /// counted.
     pub fn is_plain(&self) -> bool {
         self.flags & !(node_flags::CHECKED | node_flags::COUNTED) == 0
     }
 }
 
-/// A node to be told that this one is done.
+/// A node that waits for another one.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Successor(u32);
 
 impl Successor {
     const ONLY: u32 = 1 << 31;
 
-    /// `only`: it waits for nothing else, so that it is ready at once.
+    /// Creates a successor; `only` means that it waits for no other node, so that it becomes ready
+    /// at once.
     pub fn new(node: u32, only: bool) -> Successor {
         debug_assert!(node & Successor::ONLY == 0);
         Successor(if only { node | Successor::ONLY } else { node })
@@ -108,76 +113,78 @@ impl Successor {
     }
 }
 
-/// What a node does that is no kernel.
+/// The action of a node.
 pub(crate) enum Action {
-    /// Computes by its kernel.
+    /// Calls the kernel.
     Kernel,
-    /// Gives its input to the rendezvous.
+    /// Sends the input to the rendezvous.
     Send(Transfer),
-    /// Takes its output from the rendezvous.
+    /// Receives the output from the rendezvous.
     Recv(Transfer),
-    /// Computes by the kernel that `table` has for the shapes of the inputs; where the node has its kernel, `table` has
-    /// the shapes that passed the check.
+    /// Calls the kernel that `table` has for the shapes of the inputs. If the node has a kernel
+    /// already, `table` holds the shapes that passed the check.
     PerShape {
-        /// Shared by all steps.
+        /// The table, shared by all steps.
         table: Arc<PerShape>,
-        /// Position among those of the plan: where a step's state keeps what the last call used.
+        /// The position among the plan's tables, at which a step's state keeps the last entry used.
         at: u32,
     },
-    /// Nothing: it only orders others.
+    /// Does nothing: the node only orders others.
     Nothing,
 }
 
 /// One end of a transfer.
 pub(crate) struct Transfer {
-    /// What the value travels under; frame and iteration are added as it runs.
+    /// The key of the value; frame and iteration are added at run time.
     pub key: crate::rendezvous::Key,
-    /// The device at the other end; `None` for one of another worker, whose values travel in host memory.
+    /// The device at the other end; `None` if it belongs to another worker, whose values are
+    /// transferred in host memory.
     pub peer: Option<Arc<dyn LocalDevice>>,
-    /// Whether the receiver wants it in its own memory, not in the host's.
+    /// Whether the receiver reads the value in the device's memory instead of host memory.
     pub to_device_memory: bool,
 }
 
-/// An input that is a reference to a variable which must have a value.
+/// An input that refers to a variable which must have a value.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Reference {
-    /// Slot of the reference.
+    /// The slot of the reference.
     pub slot: u32,
-    /// Slot that shows the value, for a kernel that takes the value and not the reference.
+    /// The slot for the value, if the kernel takes the value instead of the reference.
     pub shown: Option<u32>,
 }
 
-/// Everything else about a node.
+/// The data of a node that only some operations need.
 pub(crate) struct PlanNode {
     pub info: Arc<NodeInfo>,
-    /// Plugin of the kernel.
+    /// The plugin of the kernel.
     pub plugin: String,
     pub action: Action,
     pub instance: Option<Arc<KernelInstance>>,
-    /// Slot of each input.
+    /// The slot of each input.
     pub inputs: Box<[u32]>,
-    /// Inputs that are references to variables which must have a value.
+    /// The inputs that refer to variables which must have a value.
     pub references: Box<[Reference]>,
-    /// Slot of the first output.
+    /// The slot of the first output.
     pub first_output: u32,
-    /// Predecessors that have to be done.
+    /// The number of predecessors.
     pub pending: u32,
-    /// Nanoseconds that a call costs, measured as the graph runs; 0 is not known.
+    /// The cost of a call in nanoseconds, measured as the graph runs; 0 if unknown.
     pub cost_ns: AtomicU32,
-    /// Calls that were measured, and the nanoseconds that they took together.
+    /// The number of measured calls, and their total nanoseconds.
     pub samples: [AtomicU64; 2],
-    /// Calls, where control flow steers: elsewhere each step is one.
+    /// The number of calls under control flow; elsewhere the node is called once per step.
     pub calls: AtomicU64,
-    /// Calls, for `Metadata` and the benchmarks' check that every kernel ran.
+    /// A call counter, for [`Metadata`](crate::Metadata) and for the benchmarks' check that every
+    /// kernel ran.
     pub runs: Option<Arc<std::sync::atomic::AtomicU64>>,
-    /// Where it enqueues, on a device with streams.
+    /// The stream on which the node enqueues, on a device with streams.
     pub stream: NodeStream,
-    /// Whether it passes on the first of its inputs that is not dead.
+    /// Whether the node forwards the first of its inputs that is not dead.
     pub merges: bool,
 }
 
 impl PlanNode {
-    /// The flags of its [`HotNode`]; `kernel` are those of its kernel.
+    /// The flags of the node's [`HotNode`]; `kernel` are the flags of its kernel.
     fn flags(&self, kernel: u32, checked: bool) -> u32 {
         let set = [
             (!matches!(self.action, Action::Kernel), node_flags::ACTION),
@@ -190,7 +197,7 @@ impl PlanNode {
         set.into_iter().filter(|(is_set, _)| *is_set).fold(0, |flags, (_, flag)| flags | flag)
     }
 
-    /// Takes a measurement into the sums and the running mean (weight 1/8).
+    /// Adds a measurement to the sums and the running mean (weight 1/8).
     pub fn sample(&self, ns: u64) {
         let [count, sum] = &self.samples;
         count.fetch_add(1, Ordering::Relaxed);
@@ -205,29 +212,29 @@ impl PlanNode {
 /// An output.
 pub(crate) struct PlanOutput {
     pub dtype: DType,
-    /// What shape inference knows; checked against what the kernel gives.
+    /// The inferred shape, which the actual shape is checked against.
     pub shape: PartialShape,
-    /// The whole shape, when it is known: the slot's dimensions point here.
+    /// The full shape, if it is known; the slot's dimensions point to it.
     pub full: Option<Box<Shape>>,
     pub memory: Arc<dyn Memory>,
-    /// The buffer is there before the call.
+    /// Whether the buffer exists before the call.
     pub planned: bool,
-    /// The value, when it never changes.
+    /// The value, if it never changes.
     pub constant: Option<Tensor>,
-    /// Readers, where they are counted; 0 where they are not.
+    /// The number of readers, if they are counted; otherwise 0.
     pub readers: u32,
-    /// Nobody reads it.
+    /// Whether nothing reads the output.
     pub unused: bool,
 }
 
 impl PlanOutput {
-    /// Whether its readers are counted: its buffer goes back when the last is done.
+    /// Whether the readers are counted, so that the buffer is released after the last one.
     pub fn is_counted(&self) -> bool {
         !self.planned && self.constant.is_none()
     }
 }
 
-/// A partition, compiled.
+/// A compiled partition.
 pub(crate) struct Plan {
     pub device: Arc<dyn LocalDevice>,
     pub hot: Box<[HotNode]>,
@@ -236,35 +243,35 @@ pub(crate) struct Plan {
     pub successors: Box<[Successor]>,
     pub counted: Box<[u32]>,
     pub planned: Box<[u32]>,
-    /// Nodes with more than one predecessor, and how many.
+    /// The nodes with more than one predecessor, with the number of predecessors.
     pub counters: Box<[(u32, u32)]>,
-    /// Outputs with counted readers, and how many.
+    /// The outputs with counted readers, with the number of readers.
     pub readers: Box<[(u32, u32)]>,
-    /// Nodes without predecessors.
+    /// The nodes without predecessors.
     pub roots: Box<[u32]>,
-    /// Nodes whose kernels are chosen per shape.
+    /// The number of nodes whose kernels are chosen per shape.
     pub open: u32,
-    /// Streams that its nodes enqueue on; 0 on a device without streams.
+    /// The number of streams that the nodes use; 0 on a device without streams.
     pub streams: u32,
-    /// Events by which they wait for each other.
+    /// The number of events by which streams wait for each other.
     pub events: u32,
-    /// What each node is to who records the partition, where that can be done.
+    /// The role of each node in a recording, if the partition can be recorded.
     pub roles: Option<Box<[Role]>>,
-    /// Steps that run as ever before one is recorded; `None` is never.
+    /// The number of ordinary steps before one is recorded; `None` disables recording.
     pub record_after: Option<u32>,
-    /// What control flow needs beyond: instead of counters and successors.
+    /// The additional data for control flow, which replaces counters and successors.
     pub frame: Option<Arc<frames::FramePlan>>,
-    /// The plans of a partition's loops, in that of the step itself.
+    /// The plans of a partition's loops, in the plan of the root frame.
     pub inner: Box<[Arc<Plan>]>,
 }
 
 impl Plan {
-    /// Whether control flow steers its nodes.
+    /// Whether the plan has control flow.
     pub fn has_control_flow(&self) -> bool {
         self.frame.is_some()
     }
 
-    /// The plans of its loops.
+    /// The plans of the loops.
     pub fn inner(&self) -> &[Arc<Plan>] {
         &self.inner
     }

@@ -1,12 +1,12 @@
-//! The rendezvous: where `Send` meets `Recv`.
+//! The rendezvous: passes values from `Send` to `Recv`.
 //!
-//! One rendezvous serves one step at a time. A key has one of three states: nothing, a value that waits for its
-//! receiver, or a receiver that waits for its value. Transitions:
+//! One rendezvous serves one step at a time. A key has one of three states: empty, a value that
+//! waits for its receiver, or a receiver that waits for its value. The transitions are:
 //!
 //! ```text
-//! nothing --send--> value      value    --recv--> nothing (the receiver is called with the value)
-//! nothing --recv--> receiver   receiver --send--> nothing (the receiver is called with the value)
-//! any --abort--> aborted: all that wait, and all that come later, get the first error
+//! empty --send--> value      value    --recv--> empty (the receiver is called with the value)
+//! empty --recv--> receiver   receiver --send--> empty (the receiver is called with the value)
+//! any --abort--> aborted: all current and later receivers get the first error
 //! ```
 //!
 //! A sender never blocks, a receiver holds no thread, and receivers are called outside the lock.
@@ -26,33 +26,34 @@ mod step;
 pub use key::{Edge, EdgeName, Edges, Key};
 pub(crate) use step::StepRendezvous;
 
-/// What travels.
+/// The content of a transfer.
 #[derive(Debug, Clone)]
 pub struct Parcel {
-    /// The value; `None` for a dead one, and for one that only orders.
+    /// The value; `None` for a dead value or a control edge.
     pub tensor: Option<Tensor>,
-    /// Whether it comes from a branch not taken.
+    /// Whether the value comes from a branch that was not taken.
     pub is_dead: bool,
 }
 
-/// Called once, with the value or the error.
+/// A callback that is called once, with the value or the error.
 pub type Receiver = Box<dyn FnOnce(Result<Parcel, StepError>) + Send>;
 
-/// Where `Send` meets `Recv`: in this process, or between several.
+/// Passes values from `Send` to `Recv`, within this process or between several.
 pub trait Rendezvous: Send + Sync {
-    /// Gives a value. Never blocks.
+    /// Sends a value. Never blocks.
     ///
     /// # Errors
     /// The error of an aborted step; `INTERNAL` when the key was sent before.
     fn send(&self, key: &Key, parcel: Parcel) -> Result<(), StepError>;
 
-    /// Asks for a value. Never blocks: `receiver` is called now or later, from any thread.
+    /// Requests a value. Never blocks: `receiver` is called now or later, from any thread.
     fn recv(&self, key: &Key, receiver: Receiver);
 
-    /// Fails all that wait, and all that come later. The first error stays.
+    /// Fails all current and later receivers. The first error is kept.
     fn abort(&self, error: StepError);
 
-    /// Makes it ready for the next step: nothing waits, nothing failed. Only between steps.
+    /// Prepares the rendezvous for the next step: all keys become empty, and the error is cleared.
+    /// Only call this between steps.
     fn reset(&self);
 }
 
@@ -67,12 +68,12 @@ struct Table {
     aborted: Option<StepError>,
 }
 
-/// The rendezvous of a step in one process.
+/// The rendezvous of a step within one process.
 pub struct LocalRendezvous {
     table: Mutex<Table>,
 }
 
-/// The error of a key that was used before.
+/// The error for a key that was used before.
 fn twice(key: &Key, what: &str) -> StepError {
     StepError::step(Code::INTERNAL, format!("{} {what} twice", key.edge.name()))
 }
@@ -125,7 +126,7 @@ impl Rendezvous for LocalRendezvous {
                 first @ Waiting::Receiver(_) => {
                     table.waiting.insert(key.clone(), first);
                     drop(table);
-                    receiver(Err(twice(key, "was asked for")));
+                    receiver(Err(twice(key, "was requested")));
                 }
             },
         }

@@ -1,4 +1,4 @@
-//! The runtime: plugins, devices, threads. Sessions are made over it.
+//! The runtime: plugins, devices and threads. Sessions are created on it.
 
 mod figures;
 
@@ -38,37 +38,37 @@ use tenon_host::{
 
 register_knob!(
     "streams_per_device": INT = "4",
-    "Streams that one step uses on a device at most; never more than the device asks for."
+    "Maximum number of streams that one step uses on a device; the device may set a lower limit."
 );
 
 register_knob!(
     "record_after": INT = "8",
-    "Steps of a plan after which what it runs on a device is recorded and replayed, where that is possible; -1 is never."
+    "Number of ordinary steps of a plan before its commands on a device are recorded and replayed, if possible; -1 is never."
 );
 
 register_knob!(
     "soft_placement": BOOL = "false",
-    "Whether a node whose device is not there, or has no kernel for it, runs on another one; else that is an error."
+    "Whether a node runs on another device if its own does not exist or has no kernel for it; otherwise that is an error."
 );
 
 register_knob!(
     "kernel_label": STRING = "",
-    "Label of the kernel that a node gets where there is one: 'reference', say. A node's own label goes before."
+    "Kernel label for every node that has a kernel with it, such as 'reference'. A node's own label takes precedence."
 );
 
-/// How a runtime starts.
+/// Options of a runtime.
 #[derive(Debug, Clone)]
 pub struct RuntimeOptions {
-    /// Threads that kernels compute on, the caller's included; `None` is one per core.
+    /// The number of threads for kernels, including the caller's; `None` means one per core.
     pub threads: Option<usize>,
-    /// Plugins that are loaded by path.
+    /// The plugins to load by path.
     pub plugins: Vec<PathBuf>,
-    /// Plugins that are loaded by path before those, each into a process of its own (see
+    /// The plugins to load by path before those, each in a process of its own (see
     /// [`tenon_isolate`]).
     pub isolate: Vec<PathBuf>,
-    /// Whether plugins are searched for in the usual places too.
+    /// Whether to search the usual places for plugins too.
     pub search: bool,
-    /// Settings of knobs.
+    /// The settings of knobs.
     pub settings: Settings,
 }
 
@@ -85,7 +85,7 @@ impl Default for RuntimeOptions {
 }
 
 impl RuntimeOptions {
-    /// Loads these plugins and searches for no others.
+    /// Options that load these plugins and do not search for others.
     pub fn with_plugins(plugins: impl IntoIterator<Item = impl Into<PathBuf>>) -> RuntimeOptions {
         RuntimeOptions {
             plugins: plugins.into_iter().map(Into::into).collect(),
@@ -95,7 +95,7 @@ impl RuntimeOptions {
     }
 }
 
-/// A session, as its runtime counts it.
+/// The interface through which a runtime counts a session's steps.
 pub(crate) trait Steps: Send + Sync {
     /// Steps in flight.
     fn active(&self) -> u64;
@@ -115,46 +115,47 @@ struct Inner {
     next_step: AtomicU64,
     edges: Edges,
     ledger: Arc<Ledger>,
-    /// Those that are open, or were.
+    /// The sessions that are open, and some that were.
     sessions: Mutex<Vec<Weak<dyn Steps>>>,
-    /// Values that are dropped with the runtime.
+    /// The values that are dropped with the runtime.
     attached: Mutex<Vec<Box<dyn Any + Send>>>,
 }
 
 impl Drop for Inner {
     fn drop(&mut self) {
-        // Threads of what is attached may use plugins and devices, and the tuner does: they end first.
+        // Threads of attached values, and the tuner, may still use plugins and devices; stop them
+        // first.
         let attached = mem::take(&mut *self.attached.lock());
         drop(attached);
         self.tuner.join();
     }
 }
 
-/// Plugins, devices and threads; clones are the same runtime.
+/// Plugins, devices and threads. Clones are the same runtime.
 #[derive(Clone)]
 pub struct Runtime {
     inner: Arc<Inner>,
 }
 
-/// A handle of a runtime that does not keep it alive.
+/// A reference to a runtime that does not keep it alive.
 #[derive(Debug, Clone)]
 pub struct WeakRuntime {
     inner: Weak<Inner>,
 }
 
 impl WeakRuntime {
-    /// The runtime; `None` once its last [`Runtime`] is dropped.
+    /// The runtime; `None` after its last [`Runtime`] was dropped.
     pub fn upgrade(&self) -> Option<Runtime> {
         Some(Runtime { inner: self.inner.upgrade()? })
     }
 }
 
 impl Runtime {
-    /// Starts: collects what is linked in, loads plugins, opens devices. A plugin that is refused is in the
-    /// report and hinders nothing else.
+    /// Starts a runtime: registers linked plugins, loads others, opens devices. Refused plugins are
+    /// listed in the report; the others still load.
     ///
     /// # Errors
-    /// What is linked in does not go together, or a setting is wrong.
+    /// The linked plugins conflict, or a setting is invalid.
     pub fn new(options: RuntimeOptions) -> Result<(Runtime, LoadReport), RuntimeError> {
         tenon_ops::link();
         let plugins =
@@ -202,28 +203,28 @@ impl Runtime {
         self.inner.plugins.registry()
     }
 
-    /// The plugins, to load, replace and retire.
+    /// The plugins; use it to load, replace and retire them.
     pub fn plugins(&self) -> &Arc<Plugins> {
         &self.inner.plugins
     }
 
-    /// Loads further plugins, and opens the devices that they bring.
+    /// Loads further plugins and opens their devices.
     pub fn load(&self, files: impl IntoIterator<Item = impl AsRef<Path>>) -> LoadReport {
         let report = self.inner.plugins.load(files);
         self.inner.devices.refresh(|id| self.inner.plugins.context(id));
         report
     }
 
-    /// Loads further plugins, each into a process of its own (see [`tenon_isolate`]).
+    /// Loads further plugins, each in a process of its own (see [`tenon_isolate`]).
     pub fn load_isolated(&self, files: impl IntoIterator<Item = impl AsRef<Path>>) -> LoadReport {
         let files = files.into_iter().map(|file| file.as_ref().to_owned());
         self.inner.plugins.load_search(&SearchPath::default().isolating(files))
     }
 
-    /// Replaces a plugin by a new build: sessions see it after their `refresh`.
+    /// Replaces a plugin by a new build; sessions use it after their `refresh`.
     ///
     /// # Errors
-    /// The new build is refused; then the old one stays.
+    /// The new build is refused; the old one then stays.
     pub fn replace(
         &self,
         file: impl AsRef<Path>,
@@ -231,27 +232,29 @@ impl Runtime {
         Ok(self.inner.plugins.replace(file)?)
     }
 
-    /// The devices, and why a type has none.
+    /// The devices, and the reason why a device type has none.
     pub fn devices(&self) -> &DeviceManager {
         &self.inner.devices
     }
 
-    /// The threads.
+    /// The thread pool.
     pub fn pool(&self) -> &Arc<ThreadPool> {
         &self.inner.pool
     }
 
-    /// Pooled host memory.
+    /// The pooled host memory.
     pub fn host_memory(&self) -> &Arc<dyn Memory> {
         &self.inner.memory
     }
 
-    /// A copy of a tensor in pinned host memory of the first device that has such: a feed that the device reads by
-    /// itself, at the rate of its link, where ordinary memory goes through a stage of the device's. Everything that
-    /// takes a tensor in host memory takes it. Pinned memory is scarce, and costly to get: keep it for many steps.
+    /// Copies a tensor to pinned host memory of the first device that has any. A device reads such
+    /// a feed directly, at the rate of its link, while it copies ordinary memory through a staging
+    /// buffer first. The copy is valid wherever a tensor in host memory is. Pinned memory is scarce
+    /// and slow to allocate: reuse the copy for many steps.
     ///
     /// # Errors
-    /// No device has pinned memory; none is left (`RESOURCE_EXHAUSTED`); the tensor does not lie in host memory.
+    /// No device has pinned memory, none is left (`RESOURCE_EXHAUSTED`), or the tensor is not in
+    /// host memory.
     pub fn pinned(&self, tensor: &Tensor) -> Result<Tensor, RuntimeError> {
         let memory =
             self.inner.devices.devices().iter().find_map(|it| it.memory(MemoryKind::PINNED));
@@ -259,18 +262,19 @@ impl Runtime {
         copy_on_host(tensor, &memory).map_err(|error| RuntimeError::PinnedMemory(Box::new(error)))
     }
 
-    /// The figures of this runtime now.
+    /// The current metrics of this runtime.
     pub fn metrics(&self) -> Metrics {
         figures::figures(self)
     }
 
-    /// Keeps a value, such as a server of its figures, and drops it with the runtime, before devices and plugins. The
-    /// value holds a [`WeakRuntime`] where it needs the runtime: with a [`Runtime`] in it, neither would ever be dropped.
+    /// Keeps a value, such as a metrics server, and drops it with the runtime, before devices and
+    /// plugins. If the value refers to the runtime, it must use a [`WeakRuntime`]: with a
+    /// [`Runtime`], neither would ever be dropped.
     pub fn attach(&self, value: impl Send + 'static) {
         self.inner.attached.lock().push(Box::new(value));
     }
 
-    /// A handle that does not keep the runtime alive.
+    /// Creates a reference that does not keep the runtime alive.
     pub fn downgrade(&self) -> WeakRuntime {
         WeakRuntime { inner: Arc::downgrade(&self.inner) }
     }
@@ -279,13 +283,13 @@ impl Runtime {
         self.inner.started
     }
 
-    /// The number of a step that begins; never 0.
+    /// The number for a step that starts; never 0.
     #[inline(always)]
     pub(crate) fn next_step(&self) -> u64 {
         self.inner.next_step.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// The edges between partitions of its sessions' steps.
+    /// The edges between partitions of the sessions' steps.
     pub(crate) fn edges(&self) -> &Edges {
         &self.inner.edges
     }
@@ -298,36 +302,36 @@ impl Runtime {
         &self.inner.ledger
     }
 
-    /// Where plugins were looked for at the start.
+    /// The places that were searched for plugins at the start.
     pub(crate) fn searched(&self) -> &[Looked] {
         &self.inner.searched
     }
 
-    /// Notes a session that is opened.
+    /// Registers a session that was opened.
     pub(crate) fn opened(&self, session: Weak<dyn Steps>) {
         let mut sessions = self.inner.sessions.lock();
         sessions.retain(|session| session.strong_count() > 0);
         sessions.push(session);
     }
 
-    /// Steps in flight, of all sessions.
+    /// The number of steps in flight, in all sessions.
     pub(crate) fn active_steps(&self) -> u64 {
         let sessions: Vec<_> =
             self.inner.sessions.lock().iter().filter_map(Weak::upgrade).collect();
         sessions.iter().map(|session| session.active()).sum()
     }
 
-    /// What policy `measured` knows.
+    /// The measurements for policy `measured`.
     pub(crate) fn tuner(&self) -> &Arc<Tuner> {
         &self.inner.tuner
     }
 
-    /// What policy `measured` has chosen in this process, by node; see the knob `runtime.policy`.
+    /// The choices of policy `measured` in this process, by node; see the knob `runtime.policy`.
     pub fn measured(&self) -> Vec<Decision> {
         self.inner.tuner.decisions()
     }
 
-    /// Features of this CPU.
+    /// The features of this CPU.
     pub fn features(&self) -> &FeatureSet {
         &self.inner.features
     }

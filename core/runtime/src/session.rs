@@ -1,11 +1,11 @@
-//! Sessions: a graph, its resources, and the steps over it.
+//! Sessions: a graph, its resources, and the steps that run over it.
 //!
-//! All methods block, and all types are `Send + Sync`: steps run concurrently, also while the graph is
-//! extended. What a step needs is compiled at its first run and kept by (feeds, fetches, targets), of
-//! a session as many as the knob `runtime.plan_cache` says.
+//! All methods block, and all types are `Send + Sync`: steps run concurrently, even while the graph
+//! is extended. A step is compiled at its first run and kept by (feeds, fetches, targets); the knob
+//! `runtime.plan_cache` limits the number of compiled steps per session.
 //!
-//! Locks: the graph and the registry snapshot are replaced as a whole behind a short lock; compiled steps
-//! stand in one table ([`plans`]); a running step holds none of them.
+//! Locks: the graph and the registry snapshot are replaced as a whole under a short lock; compiled
+//! steps are in one table ([`plans`]); a running step holds no lock.
 
 mod callable;
 mod executable;
@@ -20,7 +20,7 @@ use crate::{
     isolate::quarantines,
     kernels::KernelCache,
     options::{CallableOptions, Metadata, RunOptions, SessionOptions},
-    patience::Patience,
+    run_limits::RunLimits,
     runtime::{Runtime, Steps},
     step_graph::{self, Context, GraphVersion, NodeExplanation, Simplified},
     worker::{Asked, StepCall, Worker, register},
@@ -49,38 +49,40 @@ use tenon_proto::GraphDef;
 
 pub(crate) struct Inner {
     worker: Worker,
-    /// Whether no other session has the worker.
+    /// Whether the worker belongs to this session alone.
     owns_worker: bool,
     options: SessionOptions,
     current: Mutex<GraphVersion>,
     plans: Plans,
-    /// Kernel objects of stateful nodes, and packed forms of constants.
+    /// The kernel objects of stateful nodes, and the packed forms of constants.
     kernels: Arc<KernelCache>,
-    /// How many graphs were made for steps.
+    /// The number of graphs created for steps.
     graphs: AtomicU64,
-    /// Moves with every `refresh`.
+    /// A counter that every `refresh` increments.
     generation: AtomicU64,
-    /// Plugins that were quarantined when the plans were made.
+    /// The number of quarantined plugins when the plans were made.
     quarantines: AtomicU64,
     gate: Gate,
 }
 
-/// A graph and its resources, and the steps over it.
+/// A graph, its resources, and the steps that run over it.
 pub struct Session {
     inner: Arc<Inner>,
 }
 
 impl Session {
-    /// A session with an empty graph, on a worker of its own: other sessions do not see what its steps leave behind.
+    /// Creates a session with an empty graph on a worker of its own: other sessions do not see
+    /// values that its steps keep.
     ///
     /// # Errors
-    /// Options that name no device or knob; a value that is not of its knob's type.
+    /// An option names an unknown device or knob, or a value does not have its knob's type.
     pub fn new(runtime: &Runtime, options: SessionOptions) -> Result<Session, RuntimeError> {
         Session::open(Worker::new(runtime), true, options)
     }
 
-    /// A session with an empty graph, on a worker that other sessions have too: variables and other values that outlive
-    /// steps are shared by container and name, and stay when the session closes.
+    /// Creates a session with an empty graph on a worker that other sessions may share. Variables
+    /// and other values that outlive steps are shared by container and name, and stay when the
+    /// session closes.
     ///
     /// # Errors
     /// As [`Session::new`].
@@ -119,17 +121,17 @@ impl Session {
         Ok(Session { inner })
     }
 
-    /// Appends the nodes of a graph, also while steps run. Ops that are not registered are an error of the steps that
-    /// need them. Attributes that an op does not have are ignored, with a warning.
+    /// Appends the nodes of a graph, even while steps run. An unregistered op is an error of the
+    /// steps that need it. Attributes that an op does not declare are ignored, with a warning.
     ///
     /// # Errors
-    /// What is wrong with a node, by name; then nothing is appended.
+    /// The first invalid node; nothing is then appended.
     pub fn extend(&self, def: &GraphDef) -> Result<(), RuntimeError> {
         self.inner.extended(|graph, registry| graph.extend(def, registry))
     }
 
-    /// As [`Session::extend`], giving each of the graph's constants back as soon as the session has it: a model's weights
-    /// are never in memory twice.
+    /// Like [`Session::extend`], but frees each constant of the message once the session has it, so
+    /// that a model's weights are never in memory twice.
     ///
     /// # Errors
     /// As [`Session::extend`].
@@ -137,18 +139,18 @@ impl Session {
         self.inner.extended(|graph, registry| graph.extend_owned(def, registry))
     }
 
-    /// As [`Session::extend`], with a graph that was built in code: what [`GraphBuilder::finish`] gives. Its ops are
-    /// looked up anew, in the session's registry.
+    /// Like [`Session::extend`], with a graph built in code by [`GraphBuilder::finish`]. Its ops
+    /// are looked up again in the session's registry.
     ///
     /// [`GraphBuilder::finish`]: tenon_graph::GraphBuilder::finish
     ///
     /// # Errors
-    /// As [`Session::extend`]; a node has an attribute that has no message.
+    /// As [`Session::extend`]; a node has an attribute that cannot be written to a message.
     pub fn extend_graph(&self, graph: &Graph) -> Result<(), RuntimeError> {
         self.extend_owned(graph.to_graph_def()?)
     }
 
-    /// The graph as it is now.
+    /// The current graph.
     pub fn graph(&self) -> Arc<Graph> {
         Arc::clone(&self.inner.current.lock().graph)
     }
@@ -156,8 +158,8 @@ impl Session {
     /// Runs one step.
     ///
     /// # Errors
-    /// Names that the graph has not, feeds that do not fit, nodes that cannot be placed, and what the step
-    /// fails with. The session stays usable.
+    /// A name is not in the graph, a feed does not fit, a node cannot be placed, or the step fails.
+    /// The session stays usable.
     pub fn run(
         &self,
         feeds: &[(&str, Tensor)],
@@ -171,18 +173,18 @@ impl Session {
             fetches: own(fetches),
             targets: own(targets),
         };
-        let patience = Patience::from_now(Some(options));
+        let run_limits = RunLimits::from_now(Some(options));
         let (executable, compile_ns) = match self.inner.plans.find(&signature) {
             Some(executable) => (executable, 0),
             None => {
-                let executable = self.inner.executable(&signature, &patience)?;
+                let executable = self.inner.executable(&signature, &run_limits)?;
                 let compile_ns = executable.compile_ns;
                 (executable, compile_ns)
             }
         };
         let tensors: Vec<Tensor> = feeds.iter().map(|(_, tensor)| tensor.clone()).collect();
         let mut fetched = Vec::with_capacity(fetches.len());
-        let asked = Asked { options, patience: &patience };
+        let asked = Asked { options, run_limits: &run_limits };
         self.inner.step(&executable, &tensors, &mut fetched, Some(asked))?;
         Ok((fetched, Metadata { nodes: Arc::clone(&executable.registered.report), compile_ns }))
     }
@@ -190,21 +192,23 @@ impl Session {
     /// Prepares a run.
     ///
     /// # Errors
-    /// As [`Session::run`] before the step.
+    /// As [`Session::run`], for errors before the step.
     pub fn callable(&self, options: CallableOptions) -> Result<Callable, RuntimeError> {
         Callable::new(Arc::clone(&self.inner), options)
     }
 
-    /// Takes the newest registry: later steps are planned anew, with the resources kept; steps in flight
-    /// finish on the old plans. Callables follow.
+    /// Switches to the newest registry: later steps, including those of callables, are planned
+    /// again and keep the resources. Steps in flight finish on the old plans.
     ///
     /// # Errors
-    /// The graph, or a knob of the options, does not fit the new registry; then the session stays as it was.
+    /// The graph, or a knob in the options, does not fit the new registry. The session is then
+    /// unchanged.
     pub fn refresh(&self) -> Result<(), RuntimeError> {
         self.inner.refresh()
     }
 
-    /// For each node: the candidates, what removed each, who won, where it is placed and why.
+    /// Explains each node: the candidate kernels, the reason against each, the chosen kernel, and
+    /// the placement with its reason.
     ///
     /// # Errors
     /// As compiling a step over the whole graph.
@@ -214,8 +218,9 @@ impl Session {
         step_graph::explain(self.inner.context(&current), node)
     }
 
-    /// What optimisation does to the graph of a step: the passes in their order, and what each did. Without a step,
-    /// for one that feeds every placeholder, fetches what no node uses and runs what has no outputs.
+    /// The report of the optimisation of a step's graph: the passes in order, with their changes.
+    /// `None` means a step that feeds every placeholder, fetches all unused outputs and runs all
+    /// nodes without outputs.
     ///
     /// # Errors
     /// As compiling the step.
@@ -225,20 +230,21 @@ impl Session {
         step_graph::explain_passes(self.inner.context(&current), step)
     }
 
-    /// The graph of a step as its devices run it, one message for each: what a [`Worker`] elsewhere
-    /// [registers](Worker::register).
+    /// The partitions of a step, one message per device, for a [`Worker`] elsewhere to
+    /// [register](Worker::register).
     ///
     /// # Errors
-    /// As compiling the step; a node has an attribute that has no message.
+    /// As compiling the step; a node has an attribute that cannot be written.
     pub fn partitions(&self, step: &CallableOptions) -> Result<Vec<GraphDef>, RuntimeError> {
         self.inner.check_open()?;
         let current = self.inner.current.lock().clone();
-        let graph = step_graph::build(self.inner.context(&current), step, &Patience::default())?;
+        let graph = step_graph::build(self.inner.context(&current), step, &RunLimits::default())?;
         let partitions = graph.partitioned.partitions.iter();
         partitions.map(|partition| Ok(partition.to_graph_def()?)).collect()
     }
 
-    /// As [`Session::explain`], of the nodes that the passes make for a step: fused ones, those of another layout.
+    /// Like [`Session::explain`], for the nodes that passes create for a step, such as fused nodes
+    /// or nodes of another layout.
     ///
     /// # Errors
     /// As compiling the step.
@@ -251,9 +257,9 @@ impl Session {
         step_graph::explain_made(self.inner.context(&current), step)
     }
 
-    /// Shows the graph of a step as the passes leave it, without those that make few large nodes of many (fusions): a
-    /// program that writes a graph anew, such as tenon-quantize, starts from it. The step feeds all placeholders and
-    /// fetches `fetches`; without any, what no node uses.
+    /// Passes the optimised graph of a step to a function, without the fusions of late passes. A
+    /// program that rewrites a graph, such as tenon-quantize, starts from this form. The step feeds
+    /// all placeholders and fetches `fetches`, or all unused outputs if that is empty.
     ///
     /// # Errors
     /// As compiling the step.
@@ -267,17 +273,17 @@ impl Session {
         step_graph::simplified(self.inner.context(&current), fetches, show)
     }
 
-    /// The values of the knobs that the session's kernels see when they are made.
+    /// The values of the knobs for the session's new kernels.
     pub fn knobs(&self) -> Arc<Knobs> {
         Arc::clone(&self.inner.current.lock().knobs)
     }
 
-    /// What outlives steps: the worker's.
+    /// The worker's resources, which outlive steps.
     pub fn resources(&self) -> &Arc<Resources> {
         self.inner.worker.resources()
     }
 
-    /// Cancels the steps in flight, waits for them, and refuses new ones.
+    /// Cancels the steps in flight, waits for them to end, and refuses new ones.
     pub fn close(&self) {
         self.inner.close();
     }
@@ -298,7 +304,7 @@ impl Drop for Session {
 }
 
 impl Inner {
-    /// What making the graph of a step asks.
+    /// The context for creating the graph of a step.
     fn context<'s>(&'s self, version: &'s GraphVersion) -> Context<'s> {
         Context {
             runtime: self.worker.runtime(),
@@ -309,7 +315,8 @@ impl Inner {
         }
     }
 
-    /// Puts an extended graph in the place of the session's; where extending it fails, the session keeps its own.
+    /// Replaces the session's graph by an extended one; if extending fails, the session keeps its
+    /// graph.
     fn extended(
         &self,
         extend: impl FnOnce(&mut Graph, &Registry) -> Result<Range<u32>, GraphError>,
@@ -336,16 +343,16 @@ impl Inner {
         }
     }
 
-    /// The compiled step of a signature, from the table or made now.
+    /// The compiled step of a signature, from the table or newly compiled.
     fn executable(
         &self,
         signature: &CallableOptions,
-        patience: &Patience,
+        run_limits: &RunLimits,
     ) -> Result<Arc<Executable>, RuntimeError> {
         let turn = loop {
             self.check_open()?;
-            patience.check()?;
-            match self.plans.find_or_turn(signature, patience) {
+            run_limits.check()?;
+            match self.plans.find_or_turn(signature, run_limits) {
                 Found::Kept(executable) => return Ok(executable),
                 Found::Unknown(turn) => break turn,
                 Found::Changed => {}
@@ -353,23 +360,23 @@ impl Inner {
         };
         let generation = self.generation.load(Ordering::Acquire);
         let current = self.current.lock().clone();
-        let executable = self.compile(&current, signature, patience)?;
+        let executable = self.compile(&current, signature, run_limits)?;
         let most = current.knobs.int("runtime", "plan_cache").unwrap_or(-1);
         let is_current =
             || self.generation.load(Ordering::Acquire) == generation && !self.gate.is_closed();
         Ok(turn.finish(executable, usize::try_from(most).unwrap_or(usize::MAX), is_current))
     }
 
-    /// Compiles the step of a signature: its graph, and what the worker makes of it.
+    /// Compiles the step of a signature: its graph, and the worker's part.
     fn compile(
         &self,
         version: &GraphVersion,
         signature: &CallableOptions,
-        patience: &Patience,
+        run_limits: &RunLimits,
     ) -> Result<Executable, RuntimeError> {
         let begin = Instant::now();
-        let graph = step_graph::build(self.context(version), signature, patience)?;
-        let registered = register(&self.worker, &graph, self.options.count_calls, patience)?;
+        let graph = step_graph::build(self.context(version), signature, run_limits)?;
+        let registered = register(&self.worker, &graph, self.options.count_calls, run_limits)?;
         let compile_ns = u64::try_from(begin.elapsed().as_nanos()).unwrap_or(u64::MAX);
         Ok(Executable { registered, feeds: graph.feeds, compile_ns })
     }
@@ -385,7 +392,7 @@ impl Inner {
         let knobs = knobs(self.worker.runtime(), &registry, &self.options)?;
         *current = GraphVersion::new(graph, registry, knobs)?;
         drop(current);
-        // In one moment, so that nothing is kept that was compiled for what was before.
+        // This is one atomic change, so that nothing compiled for the old state is kept.
         self.plans.clear(|| {
             self.generation.fetch_add(1, Ordering::Release);
         });
@@ -393,8 +400,9 @@ impl Inner {
         Ok(())
     }
 
-    /// Runs one step of an executable. Where it failed and a plugin is quarantined meanwhile, later steps are planned
-    /// anew: the plugin's kernels refuse, and the next candidates take their nodes.
+    /// Runs one step of an executable. If it failed and a plugin was quarantined meanwhile, later
+    /// steps are planned again: the plugin's kernels then refuse, and the next candidates are
+    /// chosen.
     fn step(
         &self,
         executable: &Executable,
@@ -433,7 +441,7 @@ impl Inner {
         fetched.clear();
         let _denormals = FpGuard::for_kernels(self.options.keep_denormals);
         let call = StepCall { id: self.worker.runtime().next_step(), rendezvous: None, asked };
-        // The session's end waits for a step that has entered.
+        // A closing session waits for a step that has entered the gate.
         executable.registered.run(&self.worker, call, feeds, fetched, || self.gate.enter())
     }
 }

@@ -1,15 +1,16 @@
-//! The front end of a step: from a session's graph to partitions that are complete in themselves.
+//! The front end of a step: from a session's graph to self-contained partitions.
 //!
-//! | file | what |
+//! | file | content |
 //! |---|---|
-//! | `named.rs`, `feeds.rs` | the tensors and nodes that a signature names; what feeds have to be |
-//! | `placed.rs` | prunes, infers shapes, places; chooses kernels and cuts |
-//! | `placement.rs` | placing as the session's options say |
+//! | `named.rs`, `feeds.rs` | the tensors and nodes that a signature names; the specification of feeds |
+//! | `placed.rs` | pruning, shape inference and placement; choice of kernels and partitioning |
+//! | `placement.rs` | placement according to the session's options |
 //! | `optimize.rs`, `evaluate.rs` | which passes run, and the kernels that fold constants |
-//! | `choice.rs` | which kernels a node gets |
-//! | `explain.rs` | why |
+//! | `choice.rs` | the choice of a kernel for a node |
+//! | `explain.rs` | explanations |
 //!
-//! It knows devices and registered kernels, and makes no kernel for the step: a worker does.
+//! The front end knows devices and registered kernels, but creates no kernels for the step; a
+//! worker does that.
 
 mod choice;
 mod evaluate;
@@ -30,12 +31,12 @@ use crate::{
     error::RuntimeError,
     kernels::{KernelCache, Scope, Tuned},
     options::{CallableOptions, SessionOptions},
-    patience::Patience,
+    run_limits::RunLimits,
     runtime::Runtime,
-    tuning::Wish,
+    tuning::TuningOptions,
 };
 use named::Named;
-use placed::Placed;
+use placed::PlacedStep;
 use std::sync::{
     Arc,
     atomic::{AtomicU64, Ordering},
@@ -43,15 +44,15 @@ use std::sync::{
 use tenon_framework::{knob::Knobs, registry::Registry};
 use tenon_graph::{Graph, NodeId, Output, PartKind, PartNode, Partitioned};
 
-/// What steps are made from: a session's graph as it is at a time, with what it is compiled by.
+/// A snapshot of a session's graph, with everything that it is compiled with.
 #[derive(Clone)]
 pub(crate) struct GraphVersion {
     pub graph: Arc<Graph>,
     pub registry: Arc<Registry>,
-    /// The values that kernels see which are made for the session.
+    /// The knob values for the session's kernels.
     pub knobs: Arc<Knobs>,
-    /// What they say of policy `measured`.
-    pub wish: Option<Wish>,
+    /// The options for policy `measured`, if the knobs select it.
+    pub tuning_options: Option<TuningOptions>,
 }
 
 impl GraphVersion {
@@ -60,40 +61,42 @@ impl GraphVersion {
         registry: Arc<Registry>,
         knobs: Arc<Knobs>,
     ) -> Result<GraphVersion, RuntimeError> {
-        let wish = Wish::from_knobs(&knobs).map_err(RuntimeError::Policy)?;
-        Ok(GraphVersion { graph, registry, knobs, wish })
+        let tuning_options = TuningOptions::from_knobs(&knobs).map_err(RuntimeError::Policy)?;
+        Ok(GraphVersion { graph, registry, knobs, tuning_options })
     }
 }
 
-/// What making a step's graph asks of its session.
+/// The context in which a session creates a step's graph.
 #[derive(Clone, Copy)]
 pub(crate) struct Context<'s> {
     pub runtime: &'s Runtime,
     pub options: &'s SessionOptions,
     pub version: &'s GraphVersion,
-    /// Objects of kernels that are made to be measured share packed forms with those that run.
+    /// The kernel cache: kernels created for measurement share packed constants with those that
+    /// run.
     pub cache: &'s Arc<KernelCache>,
-    /// How many graphs were made for steps.
+    /// The number of graphs created for steps.
     pub graphs: &'s AtomicU64,
 }
 
 impl<'s> Context<'s> {
-    /// What the nodes of a step's graph have in common.
+    /// The properties that the nodes of a step's graph share.
     fn scope(&self) -> Arc<Scope> {
-        let GraphVersion { registry, knobs, wish, .. } = self.version;
+        let GraphVersion { registry, knobs, tuning_options, .. } = self.version;
         Arc::new(Scope {
             knobs: Arc::clone(knobs),
             cache: Arc::clone(self.cache),
-            tuned: wish.map(|wish| Tuned::new(self.runtime, registry, wish)),
+            tuned: tuning_options
+                .map(|tuning_options| Tuned::new(self.runtime, registry, tuning_options)),
         })
     }
 
-    /// A number that no graph of the session has.
+    /// A number that is new among the session's graphs.
     fn next_graph(&self) -> u64 {
         self.graphs.fetch_add(1, Ordering::Relaxed) + 1
     }
 
-    /// The label that the knob asks for.
+    /// The kernel label that the knob requests.
     fn kernel_label_by_knob(&self) -> Option<&'s str> {
         let label = self.version.knobs.text("runtime", "kernel_label");
         label.filter(|label| !label.is_empty())
@@ -104,32 +107,35 @@ impl<'s> Context<'s> {
 pub(crate) struct StepGraph {
     pub partitioned: Partitioned,
     pub feeds: FeedSpecs,
-    /// Number of fetches.
+    /// The number of fetches.
     pub fetches: usize,
-    /// What its nodes have in common.
+    /// The properties that its nodes share.
     pub scope: Arc<Scope>,
 }
 
-/// Makes the graph of the step of a signature.
+/// Creates the graph of the step for a signature.
 pub(crate) fn build(
     context: Context<'_>,
     signature: &CallableOptions,
-    patience: &Patience,
+    run_limits: &RunLimits,
 ) -> Result<StepGraph, RuntimeError> {
     let Named { feeds, fetches, targets } = Named::find(&context.version.graph, signature)?;
-    let placed = Placed::new(context, &feeds, &fetches, &targets, patience)?;
+    let placed = PlacedStep::new(context, &feeds, &fetches, &targets, run_limits)?;
     let (placed, _) = optimize::optimized(placed)?;
-    patience.check()?;
+    run_limits.check()?;
     let partitioned = placed.partition()?;
     let feeds = FeedSpecs(feed_specs(&placed, signature, &feeds));
     Ok(StepGraph { partitioned, feeds, fetches: fetches.len(), scope: placed.scope })
 }
 
-/// The graph of a step that was cut elsewhere, with kernels chosen here.
-pub(crate) fn take(context: Context<'_>, patience: &Patience) -> Result<StepGraph, RuntimeError> {
+/// Creates a step from a graph that was cut elsewhere; kernels are chosen here.
+pub(crate) fn take(
+    context: Context<'_>,
+    run_limits: &RunLimits,
+) -> Result<StepGraph, RuntimeError> {
     let graph = &context.version.graph;
     let all: Vec<NodeId> = graph.nodes().map(|(id, _)| id).collect();
-    let placed = Placed::new(context, &[], &[], &all, patience)?;
+    let placed = PlacedStep::new(context, &[], &[], &all, run_limits)?;
     let partitioned = placed.assemble()?;
     let nodes = || partitioned.partitions.iter().flat_map(|partition| &partition.nodes);
     let mut feeds: Vec<(usize, FeedSpec)> = nodes().filter_map(fed).collect();
@@ -145,7 +151,11 @@ fn fed(node: &PartNode) -> Option<(usize, FeedSpec)> {
     Some((index, FeedSpec { name: node.name.clone(), dtype, shape }))
 }
 
-fn feed_specs(placed: &Placed<'_>, signature: &CallableOptions, feeds: &[Output]) -> Vec<FeedSpec> {
+fn feed_specs(
+    placed: &PlacedStep<'_>,
+    signature: &CallableOptions,
+    feeds: &[Output],
+) -> Vec<FeedSpec> {
     let named = signature.feeds.iter().zip(feeds);
     named
         .map(|(name, &feed)| FeedSpec {

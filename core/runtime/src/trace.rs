@@ -1,9 +1,11 @@
-//! The spans of steps, as a trace that Chrome (`chrome://tracing`) and Perfetto show.
+//! Writes the spans of steps as a trace for Chrome (`chrome://tracing`) and Perfetto.
 //!
-//! Form of the file: the JSON object format of Chrome's trace event format, with complete events (`X`) in
-//! microseconds and one metadata event (`M`) per thread. Threads of the host are those of process 1. Process 2 has a
-//! lane for each stream of a device, named as `ACCEL:0 stream 1`, with what ran on it and when; a device without streams
-//! has a lane `NPU:0` with its kernels and one `NPU:0 copies`. With [`ChromeTrace::describe`] events say op, device,
+//! The file has the JSON object format of Chrome's trace event format, with complete events (`X`)
+//! in microseconds and one metadata event (`M`) per thread. The threads of the host belong to
+//! process 1. Process 2 has a lane for each stream of a device, such as `ACCEL:0 stream 1`, with
+//! the work on it and its times. A device without streams has a lane `NPU:0` for its kernels and
+//! one `NPU:0 copies`. With [`ChromeTrace::describe`], events state op, device, plugin, label,
+//! shapes and bytes.
 //! plugin, label, shapes and bytes.
 
 use crate::options::NodeReport;
@@ -17,11 +19,11 @@ use std::{
 use tenon_framework::{DType, PartialShape, Shape, sync::Mutex};
 use tenon_host::call::{CopySpan, TraceSink};
 
-/// Numbers of the processes that the spans' threads belong to.
+/// The process numbers of the spans' threads.
 const HOST: u32 = 1;
 const DEVICES: u32 = 2;
 
-/// Where a span stands: a thread of the host that reported it, or a stream.
+/// The track of a span: a thread of the host, or a stream.
 type Track = (u32, u64);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,13 +33,13 @@ struct Span {
     begin_ns: u64,
     end_ns: u64,
     track: Track,
-    /// Of a copy.
+    /// The details of a copy.
     copied: Option<Copied>,
-    /// The tensors of the call, by the names that a plan's have.
+    /// The tensors of the call, by the names of the plan.
     tensors: Map<String, Value>,
 }
 
-/// What a copy moved, and by which device.
+/// The bytes that a copy moved, and the device that moved them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Copied {
     device: String,
@@ -47,16 +49,16 @@ struct Copied {
 #[derive(Default, Clone)]
 struct Collected {
     spans: Vec<Span>,
-    /// Names of tracks.
+    /// The names of tracks.
     tracks: BTreeMap<Track, String>,
-    /// What is known of nodes, by name.
+    /// The known properties of nodes, by name.
     nodes: HashMap<String, Described>,
 }
 
-/// What a plan says of a node.
+/// The properties of a node in a plan.
 #[derive(Debug, Clone)]
 struct Described {
-    /// `NPU:0`.
+    /// The short name of the device, such as `NPU:0`.
     device: String,
     args: Map<String, Value>,
 }
@@ -71,13 +73,13 @@ impl Described {
         put("plugin", node.plugin.clone().into());
         put("label", node.label.clone().into());
         if node.per_shape {
-            put("kernel", "chosen for each shape as steps run".into());
+            put("kernel", "chosen per shape at run time".into());
         }
         Described { device, args }
     }
 }
 
-/// Element types and shapes of inputs and outputs, and their bytes where all sizes are known.
+/// The element types and shapes of inputs and outputs, and their bytes if all sizes are known.
 fn tensors(
     inputs: &[(DType, PartialShape)],
     outputs: &[(DType, PartialShape)],
@@ -102,7 +104,7 @@ fn tensors(
     args
 }
 
-/// A device of this process without what all share: `NPU:0`.
+/// The short name of a device of this process, such as `NPU:0`.
 fn short(device: &str) -> &str {
     device.rsplit_once("/device:").map_or(device, |(_, name)| name)
 }
@@ -117,8 +119,8 @@ impl Collected {
         self.tracks.iter().any(|((process, _), name)| *process == DEVICES && of_device(name))
     }
 
-    /// The spans as they are shown: kernels of a device without streams in its lane, and copies that were enqueued on a
-    /// stream there alone.
+    /// The spans as they are written. Kernels of a device without streams move to its lane. A copy
+    /// that was enqueued on a stream appears only there.
     fn shown(&mut self) -> Vec<Span> {
         let spans = std::mem::take(&mut self.spans);
         let mut shown = Vec::with_capacity(spans.len());
@@ -142,7 +144,7 @@ impl Collected {
         shown
     }
 
-    /// The track of a stream or device, by its name.
+    /// The track of a stream or device with this name.
     fn lane(&mut self, name: &str) -> Track {
         let mut streams = self.tracks.iter().filter(|((process, _), _)| *process == DEVICES);
         if let Some((track, _)) = streams.find(|(_, known)| *known == name) {
@@ -173,41 +175,41 @@ pub struct ChromeTrace {
 }
 
 impl ChromeTrace {
-    /// A trace without spans.
+    /// Creates a trace without spans.
     pub fn new() -> ChromeTrace {
         ChromeTrace::default()
     }
 
-    /// Number of spans so far.
+    /// The number of spans so far.
     pub fn len(&self) -> usize {
         self.collected.lock().spans.len()
     }
 
-    /// Whether there is none.
+    /// Whether there are no spans.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Tells the trace of the nodes that were traced, as [`Callable::nodes`](crate::Callable::nodes) has them: events get
-    /// op, device, plugin and label, and of calls that told nothing of their tensors ([`TraceSink::tensors`]) the shapes
-    /// that are known before a step, and bytes.
+    /// Adds the properties of traced nodes, as [`Callable::nodes`](crate::Callable::nodes) lists
+    /// them. Events then state op, device, plugin and label. A call that did not report its tensors
+    /// ([`TraceSink::tensors`]) gets the bytes and the shapes that are known before a step.
     pub fn describe(&self, nodes: &[NodeReport]) {
         let described = nodes.iter().map(|node| (node.name.clone(), Described::of(node)));
         self.collected.lock().nodes.extend(described);
     }
 
-    /// Writes what was collected, in the order of beginnings.
+    /// Writes the collected spans, ordered by start time.
     ///
     /// # Errors
-    /// What the writer says.
+    /// Errors of the writer.
     pub fn write(&self, mut out: impl Write) -> io::Result<()> {
         let mut collected = self.collected.lock().clone();
-        // What a copy moved is told of the stream's span too, by node.
+        // The properties of a copy also apply to the span on the stream, by node.
         let copies = collected.spans.iter().filter_map(|span| {
             Some((span.node.clone(), (span.name.clone(), span.copied.clone()?)))
         });
         let copies: HashMap<String, (String, Copied)> = copies.collect();
-        // A stream ran what the host's call of the node enqueued.
+        // The span on a stream is the work that the host's call of the node enqueued.
         let calls = collected.spans.iter().filter(|span| !span.tensors.is_empty());
         let calls: HashMap<String, Map<String, Value>> =
             calls.map(|span| (span.node.clone(), span.tensors.clone())).collect();
@@ -217,7 +219,7 @@ impl ChromeTrace {
         {
             span.tensors = calls.get(&span.node).cloned().unwrap_or_default();
         }
-        // Of two that begin together the longer one holds the other.
+        // Of two spans that start together, the longer one encloses the other.
         spans.sort_by_key(|span| (span.begin_ns, std::cmp::Reverse(span.end_ns)));
         let names = collected.tracks.iter().map(|(&track, name)| track_event(track, name));
         let has_streams = collected.tracks.keys().any(|(process, _)| *process == DEVICES);
@@ -268,7 +270,7 @@ fn span_event(
     })
 }
 
-/// A small number for this thread: the system's own are long and come in no order.
+/// A small number for this thread: the system's thread ids are long and unordered.
 fn thread_number() -> u64 {
     static NEXT: AtomicU64 = AtomicU64::new(1);
     thread_local!(static NUMBER: Cell<u64> = const { Cell::new(0) });
@@ -449,7 +451,8 @@ mod tests {
         assert_eq!(events(&trace, "X"), spans, "writing takes nothing away");
     }
 
-    /// The shapes of a graph were shown, `[?,3]`, and not those of the call.
+    /// Regression: the trace once showed the shapes of the graph, `[?,3]`, instead of those of the
+    /// call.
     #[test]
     fn what_a_call_took_and_gave_comes_before_what_the_plan_knows() {
         let trace = ChromeTrace::new();

@@ -1,14 +1,16 @@
-//! Kernels chosen by measurement: policy `measured`.
+//! Choice of kernels by measurement: policy `measured`.
 //!
-//! Where several kernels may run a node, each is timed once for a call: op, types, attributes, shapes rounded up to
-//! powers of two, device. The times are kept on disk, so that the next process knows them; a kernel of another build
-//! of its plugin is another kernel. What chooses by them is [`tenon_framework::registry`].
+//! If several kernels can run a node, each is timed once per call, which is identified by op,
+//! types, attributes, shapes rounded up to powers of two, and device. The times are stored on disk
+//! for later processes; a kernel from another build of its plugin counts as another kernel.
+//! [`tenon_framework::registry`] makes the choice.
 //!
-//! A measurement runs on a thread of its own. Who wants its result waits for the budget (`runtime.tune_budget_ms`)
-//! at most, and goes on with the choice of policy `priority` when there is none by then; the measurement is finished
-//! all the same, and later plans have its result.
+//! A measurement runs on a thread of its own. A caller waits for the result at most for the budget
+//! (`runtime.tune_budget_ms`) and then continues with the choice of policy `priority`. The
+//! measurement still finishes, and later plans use its result.
 //!
-//! States of a call: *unknown* → *measuring* (one thread, whoever asks) → *known*. Nothing is measured twice at once.
+//! States of a call: *unknown* → *measuring* (on one thread for all callers) → *known*. A call is
+//! never measured twice at once.
 
 mod measure;
 mod store;
@@ -34,46 +36,48 @@ use tenon_host::digest::{cache_folder, short_digest};
 
 register_knob!(
     "policy": STRING = "priority",
-    "How a kernel is chosen among those that may run: 'priority', or 'measured', the fastest by times that are kept on disk."
+    "How one of several kernels is chosen: 'priority', or 'measured': the fastest one by times that are stored on disk."
 );
 register_knob!(
     "tune_budget_ms": INT = "200",
-    "Milliseconds that policy 'measured' holds a plan or a step up, each time that it meets a call it has no times of."
+    "Maximum milliseconds that policy 'measured' delays a plan or a step for each call without known times."
 );
 register_knob!(
     "tune_contract": STRING = "priority",
-    "What kernels must promise for policy 'measured' to choose them, if not as much as the one by priority: 'exact', 'ulps:N', 'relative:ABSOLUTE,RELATIVE', or 'any'."
+    "Numerics contract that policy 'measured' requires of kernels: 'priority' (that of the kernel by priority), 'exact', 'ulps:N', 'relative:ABSOLUTE,RELATIVE', or 'any'."
 );
 register_knob!(
     "tune_cache": STRING = "",
-    "Folder of the times of policy 'measured'; empty is tenon/tuning in the cache folder, 'off' keeps them in memory."
+    "Folder for the times of policy 'measured'; empty means tenon/tuning in the cache folder, 'off' keeps them in memory."
 );
 
-/// Under all locks of a session, around none but those of memory.
+/// The rank is below all locks of a session; only memory locks are taken under it.
 const TIMES: Rank = Rank(72);
 
-/// What a session asks of measurement.
+/// The options of measurement for a session.
 #[derive(Clone, Copy)]
-pub(crate) struct Wish {
-    /// How long who asks is held up.
+pub(crate) struct TuningOptions {
+    /// The maximum time that a caller waits.
     pub budget: Duration,
-    /// What kernels must promise.
+    /// The numerics contract that kernels must meet.
     pub contract: Contract,
 }
 
-impl Wish {
-    /// What the knobs say; `None` under policy `priority`.
+impl TuningOptions {
+    /// The options in the knobs; `None` under policy `priority`.
     ///
     /// # Errors
-    /// A policy or a contract that there is not.
-    pub fn from_knobs(knobs: &Knobs) -> Result<Option<Wish>, String> {
+    /// An unknown policy or contract.
+    pub fn from_knobs(knobs: &Knobs) -> Result<Option<TuningOptions>, String> {
         let text = |name| knobs.text("runtime", name).unwrap_or("priority");
         let contract = text("tune_contract").parse();
         let contract = contract.map_err(|error| format!("knob runtime.tune_contract: {error}"))?;
         let budget = knobs.int("runtime", "tune_budget_ms").unwrap_or(200).max(0) as u64;
         match text("policy") {
             "priority" => Ok(None),
-            "measured" => Ok(Some(Wish { budget: Duration::from_millis(budget), contract })),
+            "measured" => {
+                Ok(Some(TuningOptions { budget: Duration::from_millis(budget), contract }))
+            }
             other => Err(format!(
                 "knob runtime.policy: expected 'priority' or 'measured', found '{other}'"
             )),
@@ -84,18 +88,18 @@ impl Wish {
 /// A call whose kernels were timed in this process.
 #[derive(Debug, Clone)]
 pub struct Decision {
-    /// Name of the node.
+    /// The name of the node.
     pub node: String,
     /// The call: op, types, shapes, attributes.
     pub call: String,
-    /// The kernels, the one that policy `priority` chooses first, with their times in nanoseconds; none where one
-    /// failed.
+    /// The kernels, with their times in nanoseconds; the first one is the choice of policy
+    /// `priority`. The time is `None` if the kernel failed.
     pub kernels: Vec<(String, Option<f64>)>,
-    /// Place of the one that is chosen.
+    /// The position of the chosen kernel.
     pub chosen: usize,
 }
 
-/// What is known of times, of all devices.
+/// The known times, for all devices.
 pub(crate) struct Tuner {
     state: Mutex<State>,
     over: Condvar,
@@ -103,7 +107,7 @@ pub(crate) struct Tuner {
 
 #[derive(Default)]
 struct State {
-    /// By machine, threads and device.
+    /// The stores by machine, threads and device.
     stores: HashMap<String, Store>,
     measuring: HashSet<(String, String)>,
     threads: Vec<JoinHandle<()>>,
@@ -116,16 +120,16 @@ impl Default for Tuner {
     }
 }
 
-/// Which times are meant.
+/// A call whose kernels' times are looked up.
 #[derive(Debug, Clone)]
 pub(crate) struct Call {
-    /// Machine, threads and device.
+    /// The machine, threads and device.
     pub place: String,
-    /// Op, types, attributes and shapes.
+    /// The op, types, attributes and shapes.
     pub call: String,
-    /// Name of the node, for reports.
+    /// The name of the node, for reports.
     pub node: String,
-    /// The kernels, with their plugins' digests.
+    /// The kernels, with the digests of their plugins.
     pub kernels: Vec<String>,
 }
 
@@ -138,7 +142,8 @@ impl Tuner {
         Some(times)
     }
 
-    /// As [`Tuner::known`], where what is missing is measured by `job`, for which the budget is waited.
+    /// Like [`Tuner::known`], but starts `job` for missing times, and waits for them up to
+    /// `budget`.
     pub fn times(
         self: &Arc<Tuner>,
         knobs: &Knobs,
@@ -151,7 +156,7 @@ impl Tuner {
         }
         let key = (call.place.clone(), call.call.clone());
         let mut state = self.state.lock();
-        // Another process may have measured it meanwhile.
+        // Another process may have stored the times meanwhile.
         state.store(knobs, &call.place).refresh();
         if state.store(knobs, &call.place).all(call).is_none()
             && state.measuring.insert(key.clone())
@@ -197,16 +202,16 @@ impl Tuner {
         self.over.notify_all();
     }
 
-    /// What was chosen in this process, by node.
+    /// The choices made in this process, by node.
     pub fn decisions(&self) -> Vec<Decision> {
         self.state.lock().decisions.values().cloned().collect()
     }
 
-    /// Waits for measurements that run: nothing of them outlives the runtime.
+    /// Waits for running measurements, so that none outlives the runtime.
     pub fn join(&self) {
         let threads = std::mem::take(&mut self.state.lock().threads);
         for thread in threads {
-            // One that panicked has measured nothing.
+            // A thread that panicked has measured nothing.
             let _ = thread.join();
         }
     }
@@ -236,7 +241,7 @@ impl Store {
     }
 }
 
-/// The file of a place's times; `None` where they are kept in memory.
+/// The file for the times of a place; `None` if they are kept in memory.
 fn file(knobs: &Knobs, place: &str) -> Option<PathBuf> {
     let folder = match knobs.text("runtime", "tune_cache").unwrap_or_default() {
         "off" => return None,

@@ -1,13 +1,14 @@
 //! The worker: runs partitions on the devices of its process.
 //!
-//! What a step's front end makes, the *step graph*, is registered once and then run by number: a worker compiles each
-//! partition into a plan, and runs all partitions of a graph together, on the thread that asks for the step.
+//! A step's graph from the front end (the *step graph*) is registered once and then run by number.
+//! A worker compiles each partition into a plan, and runs all partitions of a graph together, on
+//! the thread that requests the step.
 //!
 //! # Ownership
-//! A worker has the values that outlive steps (variables, and what plugins keep), each on its device: sessions over one
-//! worker share them by container and name, unless they [ask for values of their own](SessionOptions::isolate_state), and
-//! they stay until the worker goes or their container is [reset](Worker::reset). The kernel
-//! objects of stateful nodes are a session's.
+//! A worker owns the values that outlive steps (variables, and values that plugins keep), each on
+//! its device. Sessions on one worker share them by container and name, unless they [isolate their
+//! state](SessionOptions::isolate_state). The values stay until the worker is dropped or their
+//! container is [reset](Worker::reset). A session owns the kernel objects of its stateful nodes.
 
 mod graph;
 mod register;
@@ -22,7 +23,8 @@ use std::sync::Arc;
 use tenon_host::resources::Resources;
 use tenon_proto::GraphDef;
 
-/// What sessions over the same devices share: values that outlive steps. Clones are the same worker.
+/// The values that outlive steps, shared by sessions over the same devices. Clones are the same
+/// worker.
 #[derive(Clone)]
 pub struct Worker {
     runtime: Runtime,
@@ -30,12 +32,12 @@ pub struct Worker {
 }
 
 impl Worker {
-    /// A worker on the devices of a runtime, without any values.
+    /// Creates a worker without values on the devices of a runtime.
     pub fn new(runtime: &Runtime) -> Worker {
         Worker { runtime: runtime.clone(), resources: Arc::new(Resources::new()) }
     }
 
-    /// The devices and threads.
+    /// The runtime with the devices and threads.
     pub fn runtime(&self) -> &Runtime {
         &self.runtime
     }
@@ -45,14 +47,16 @@ impl Worker {
         &self.resources
     }
 
-    /// Registers a graph that was cut elsewhere, as [`Partition::to_graph_def`] and [`Session::partitions`] write it. Its
-    /// nodes run where they say; kernels are chosen here. No pass changes it.
+    /// Registers a graph that was cut elsewhere, in the form that [`Partition::to_graph_def`] and
+    /// [`Session::partitions`] write. Its nodes run on the devices that they name; kernels are
+    /// chosen here. Passes do not change it.
     ///
     /// [`Partition::to_graph_def`]: tenon_graph::Partition::to_graph_def
     /// [`Session::partitions`]: crate::Session::partitions
     ///
     /// # Errors
-    /// As importing a graph and compiling a step; an edge between devices; a device that is not the worker's.
+    /// As importing a graph and compiling a step; an edge leads between devices; a device does not
+    /// belong to the worker.
     pub fn register(
         &self,
         graph: &GraphDef,
@@ -61,19 +65,19 @@ impl Worker {
         WorkerGraph::new(self, graph, options)
     }
 
-    /// A worker on the same devices, with values of its own.
+    /// Creates a worker on the same devices with values of its own.
     pub(crate) fn isolated(&self) -> Worker {
         Worker::new(&self.runtime)
     }
 
-    /// Forgets what a step left in its container, whose parts met elsewhere: a step that a worker runs by itself does so
-    /// at its end.
+    /// Drops the values in a step's container, for a step whose parts ran on several workers. A
+    /// worker that runs a whole step does this at its end.
     pub fn cleanup_step(&self, step: u64) {
         self.resources.end_step(step);
     }
 
-    /// Forgets the values of these containers, `""` for the one of nodes that name none; how many there were. Steps that
-    /// have a value keep it until they end.
+    /// Drops the values in these containers and returns their number; `""` is the container of
+    /// nodes that name none. Steps that use a value keep it until they end.
     pub fn reset(&self, containers: &[&str]) -> usize {
         containers.iter().map(|container| self.resources.clear(container)).sum()
     }

@@ -84,7 +84,7 @@ fn what_cannot_be_met_is_an_error_or_given_up() {
          /job:localhost/replica:0/task:0/device:ACCEL:0: no kernel of Cast for ACCEL\n  \
          /job:localhost/replica:0/task:0/device:ACCEL:1: does not match the request\n  \
          /job:localhost/replica:0/task:0/device:CPU:0: does not match the request\n\
-         with soft placement it would run on /job:localhost/replica:0/task:0/device:CPU:0: ask for that by the \
+         with soft placement it would run on /job:localhost/replica:0/task:0/device:CPU:0: enable it by the \
          knob runtime.soft_placement (--soft-placement on the command line), or name a device that can run it"
     );
     let placement = placed_all(&graph, &soft()).unwrap();

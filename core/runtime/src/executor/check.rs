@@ -1,4 +1,4 @@
-//! What is checked after a kernel has run: every output is set, and as shape inference said.
+//! The checks after a kernel call: every output is set and has the inferred shape.
 
 use super::{partition::PartitionState, propagate::Propagate};
 use crate::error::StepError;
@@ -6,16 +6,16 @@ use tenon_abi::{Code, slot_flags};
 use tenon_framework::KernelError;
 
 impl<P: Propagate> PartitionState<P> {
-    /// Before a call: outputs that are not planned hold nothing.
+    /// Clears the unplanned outputs before a call.
     ///
     /// # Safety
-    /// This thread owns the node.
+    /// The calling thread must own the node with this index.
     pub(super) unsafe fn clear_outputs(&self, index: u32) {
         let node = self.node(index);
         for at in 0..node.info.outputs.len() as u32 {
             let output = node.first_output + at;
             if !self.plan.outputs[output as usize].planned {
-                // SAFETY: the caller owns the node, and the output is one of this node's.
+                // SAFETY: the caller owns the node, and the output is one of its outputs.
                 unsafe {
                     let slot = self.slot_mut(output);
                     slot.data = std::ptr::null_mut();
@@ -26,13 +26,14 @@ impl<P: Propagate> PartitionState<P> {
         }
     }
 
-    /// After a call: every output that somebody reads is set, with the shape that was inferred.
+    /// Checks after a call that every output with readers is set and has the inferred shape.
     pub(super) fn check_outputs(&self, index: u32) -> Result<(), KernelError> {
         let node = self.node(index);
         for at in 0..node.info.outputs.len() as u32 {
             let output = node.first_output + at;
             let spec = &self.plan.outputs[output as usize];
-            // SAFETY: this thread owns the node.
+            // SAFETY: this thread has just run the node and owns it until its successors are
+            // notified.
             let slot = unsafe { self.slot_mut(output) };
             if slot.flags & slot_flags::REF != 0 {
                 continue;
@@ -45,7 +46,7 @@ impl<P: Propagate> PartitionState<P> {
                     "the kernel returned success and left output {at} unset"
                 )));
             }
-            // SAFETY: a set slot has its dimensions.
+            // SAFETY: the slot is set, so its dimensions are valid.
             let shape = unsafe { slot.shape() };
             if !spec.shape.accepts(shape) {
                 return Err(KernelError::internal(format!(
@@ -57,16 +58,16 @@ impl<P: Propagate> PartitionState<P> {
         Ok(())
     }
 
-    /// Stops the step with the error of a node.
+    /// Stops the step with an error of a node.
     pub(super) fn fail_node(&self, index: u32, error: &KernelError) {
         let node = self.node(index);
         let device = self.plan.device.name().to_string();
-        // Whatever fails because the device is lost is the same error.
+        // If the device is lost, every failure has the same error.
         let lost = self.plan.device.lost().map(|reason| {
             KernelError::new(Code::UNAVAILABLE, format!("{device} is lost: {reason}"))
         });
         let error = lost.as_ref().unwrap_or(error);
-        // SAFETY: whoever fails a node owns it.
+        // SAFETY: a node fails on the thread that runs or completes it, which owns it.
         let chosen = unsafe { self.chosen(index) };
         let plugin = chosen.map_or(&*node.plugin, |kernel| &*kernel.def().plugin_name);
         let error = StepError::node(&node.info.name, &node.info.op, &device, plugin, error);

@@ -1,4 +1,5 @@
-//! Nodes that leave the thread: asynchronous and blocking kernels, jobs for the pool, transfers.
+//! Nodes that do not simply run on the current thread: asynchronous and blocking kernels, jobs for
+//! the pool, transfers.
 
 use super::{partition::PartitionState, propagate::Propagate, shared::StepShared};
 use crate::{
@@ -10,35 +11,38 @@ use tenon_abi::{Code, KernelState};
 use tenon_framework::KernelError;
 use tenon_host::call::{CallFrame, TraceSink, Watch, monotonic_ns};
 
-/// The thread that runs nodes.
+/// The kind of thread that runs nodes.
 pub(crate) trait Thread {
-    /// Whether it leaves costly nodes to the driver when that has nothing to do.
-    const LEAVES: bool;
+    /// Whether the thread returns costly nodes to the driver while that is idle.
+    const RETURNS_COSTLY_NODES: bool;
 }
 
 /// The thread that runs the step.
 pub(crate) struct Driver;
 
 /// A thread of the pool.
-struct Elsewhere;
+struct PoolThread;
 
 impl Thread for Driver {
-    const LEAVES: bool = false;
+    const RETURNS_COSTLY_NODES: bool = false;
 }
 
-impl Thread for Elsewhere {
-    const LEAVES: bool = true;
+impl Thread for PoolThread {
+    const RETURNS_COSTLY_NODES: bool = true;
 }
 
-/// A call that costs more is worth handing to another thread.
+/// The minimum cost of a call, in nanoseconds, for handing it to another thread.
 const HANDOFF_NS: u32 = 50_000;
 
-/// Completion of an asynchronous call: puts its node into the step's inbox, or stops the step.
+/// Completes an asynchronous call: puts the ready nodes into the step's inbox, or stops the step.
 ///
 /// # Safety
-/// `frame` is a frame of a partition's state whose step waits for this call.
+/// - `frame` must be a call frame that [`PartitionState::settle`] has set up.
+/// - The step of its state must still wait for this call, so that frame and state are alive.
+/// - No other thread may complete the same call.
 pub(super) unsafe fn completed<P: Propagate>(frame: *mut CallFrame, code: Code) {
-    // SAFETY: `settle` set the owner to the frame's state, and both live: the caller says that their step waits.
+    // SAFETY: `settle` set the owner to the state that contains the frame. Both are alive, since
+    // the step waits for this call, as the caller guarantees.
     let (frame, state) = unsafe { (&*frame, &*(*frame).owner.cast::<PartitionState<P>>()) };
     let index = frame.index;
     let mut ready = Vec::new();
@@ -53,7 +57,7 @@ pub(super) unsafe fn completed<P: Propagate>(frame: *mut CallFrame, code: Code) 
     P::lower(state, ready);
 }
 
-/// Whom the calls of a partition's state belong to, for those that are completed twice.
+/// The step that a partition's calls belong to, for reporting a call that completes twice.
 pub(super) struct Calls {
     pub plan: Arc<Plan>,
     pub shared: Arc<StepShared>,
@@ -73,8 +77,8 @@ impl Watch for Calls {
     }
 }
 
-/// A call that a trace was told of, and that has not returned. It holds what it names: once the call is pending, whoever
-/// completes it may end the step, and the state may go.
+/// A started call that was reported to a trace and has not returned. It keeps the plan and the
+/// trace alive, since once the call is pending, its completion may end the step and free the state.
 struct TracedCall {
     trace: Arc<dyn TraceSink>,
     plan: Arc<Plan>,
@@ -87,16 +91,18 @@ impl Drop for TracedCall {
     }
 }
 
-/// A partition's state on another thread; the step waits for what was raised before. The kernel may have been
-/// chosen by shapes already.
+/// A node of a partition's state to be run on another thread. The caller has raised the count of
+/// outstanding work, so the step waits. The flag tells that the kernel was already chosen by
+/// shapes.
 struct Job<P: Propagate>(*const PartitionState<P>, u32, bool);
 
-// SAFETY: the state may be shared between threads, and lives until the job has lowered what it raised.
+// SAFETY: the state is `Sync`, and stays alive until the job has lowered the count of outstanding
+// work.
 unsafe impl<P: Propagate> Send for Job<P> {}
 
 impl<P: Propagate> Job<P> {
     fn run(self) {
-        // SAFETY: see the type.
+        // SAFETY: the step waits for this job, so the state is alive until `P::lower`.
         let state = unsafe { &*self.0 };
         let mut ready = Vec::new();
         if !state.shared.is_stopped() {
@@ -107,14 +113,14 @@ impl<P: Propagate> Job<P> {
             } else {
                 state.run_inline(self.1, &mut ready);
             }
-            state.drain::<Elsewhere>(&mut ready);
+            state.drain::<PoolThread>(&mut ready);
         }
         P::lower(state, ready);
     }
 }
 
 impl<P: Propagate> PartitionState<P> {
-    /// An asynchronous call begins.
+    /// Starts an asynchronous call.
     #[must_use = "it tells the trace when the call has returned"]
     fn async_begins(&self, index: u32) -> Option<TracedCall> {
         let entered = self.frame(index).env().trace.as_ref().map(|trace| {
@@ -126,7 +132,7 @@ impl<P: Propagate> PartitionState<P> {
         entered
     }
 
-    /// An asynchronous call has ended.
+    /// Ends an asynchronous call.
     fn async_ends(&self, index: u32, code: Code) {
         let (began, ended) = (self.began[index as usize].load(Ordering::Relaxed), monotonic_ns());
         self.node(index).sample(ended.saturating_sub(began));
@@ -134,14 +140,15 @@ impl<P: Propagate> PartitionState<P> {
         if let Some(trace) = &frame.env().trace {
             trace.span(&frame.node().name, "", began, ended);
             if code.is_ok() {
-                // SAFETY: it has succeeded, and what follows takes its tensors.
+                // SAFETY: the call has succeeded, and its tensors are not released before its
+                // successors are notified.
                 unsafe { frame.tell_tensors(&**trace) };
             }
             self.stream_ends(index);
         }
     }
 
-    /// A node whose flags say that it does not just run here.
+    /// Runs a node with flags that take it off the fast path.
     pub(super) fn dispatch(&self, index: u32, ready: &mut Vec<u32>) {
         let flags = self.hot(index).flags;
         if flags & node_flags::EVENTS != 0 && !self.wait_for_streams(index) {
@@ -163,7 +170,7 @@ impl<P: Propagate> PartitionState<P> {
         }
     }
 
-    /// Runs a kernel that may block on a thread that may.
+    /// Runs a blocking kernel on a thread that may block.
     pub(super) fn spawn_blocking(&self, index: u32, chosen: bool) {
         P::raise(self);
         let job = Job(self, index, chosen);
@@ -173,7 +180,7 @@ impl<P: Propagate> PartitionState<P> {
         }
     }
 
-    /// Hands another costly ready node to the pool, when this one is costly too.
+    /// Hands another costly ready node to the pool if this node is costly too.
     pub(super) fn hand_over_beside(&self, index: u32, ready: &mut Vec<u32>) {
         if ready.is_empty() || self.frame(index).env().pool.threads() < 2 || !self.is_costly(index)
         {
@@ -184,22 +191,23 @@ impl<P: Propagate> PartitionState<P> {
         self.spawn(node);
     }
 
-    /// Whether the step has taken its time.
+    /// Whether the deadline of the step has passed.
     pub(super) fn past_deadline(&self) -> bool {
         let deadline = self.frames.first().map_or(0, |frame| frame.env().step.deadline_ns);
         deadline != 0 && monotonic_ns() >= deadline
     }
 
-    /// Whether a node is worth handing to another thread. One with events waits for them where it is dispatched.
+    /// Whether a node is worth handing to another thread. A node with events is not: it waits for
+    /// them in `dispatch`.
     fn is_costly(&self, node: u32) -> bool {
         self.hot(node).flags & node_flags::EVENTS == 0
             && self.node(node).cost_ns.load(Ordering::Relaxed) >= HANDOFF_NS
     }
 
-    /// Whether a node that another thread is about to run goes back to the driver, which has nothing to do: this thread
-    /// can help with the node's loops then. Else the driver would sleep until the step ends, one thread less for every
-    /// loop.
-    pub(super) fn goes_home(&self, index: u32) -> bool {
+    /// Whether a pool thread should return a node to the idle driver. The pool thread can then help
+    /// with the node's parallel loops; otherwise the driver would sleep until the step ends, and
+    /// every loop would have one thread less.
+    pub(super) fn returns_to_driver(&self, index: u32) -> bool {
         self.shared.driver_waits() && self.is_costly(index)
     }
 
@@ -211,7 +219,8 @@ impl<P: Propagate> PartitionState<P> {
     }
 
     fn run_async(&self, index: u32, ready: &mut Vec<u32>) {
-        // SAFETY: this thread owns the node, whose predecessors are done.
+        // SAFETY: the node is ready and this thread runs it, so it owns the node, and the
+        // predecessors are done.
         if let Err(error) = unsafe { self.show_references(index) } {
             return self.fail_node(index, &error);
         }
@@ -219,7 +228,7 @@ impl<P: Propagate> PartitionState<P> {
         self.call_async(index, node.compute, node.state, ready);
     }
 
-    /// Calls the asynchronous kernel of a node whose references are shown.
+    /// Calls the asynchronous kernel of a node whose references are already resolved.
     pub(super) fn call_async(
         &self,
         index: u32,
@@ -234,8 +243,8 @@ impl<P: Propagate> PartitionState<P> {
         }
         P::raise(self);
         let entered = self.async_begins(index);
-        // SAFETY: this thread owns the node, whose predecessors are done; a kernel's entry with its own state.
-        // Once the call is pending, it belongs to whoever completes it.
+        // SAFETY: the node is ready and this thread runs it; `compute` and `state` belong to the
+        // same kernel. Once the call is pending, the completing thread owns the node.
         let code = unsafe {
             self.clear_outputs(index);
             self.plan_outputs(node);
@@ -247,9 +256,10 @@ impl<P: Propagate> PartitionState<P> {
             return;
         }
         if !frame.end_inline() {
-            // It completed already, which lowered what was raised: returning a result too is an error.
+            // The call has completed already, which lowered the count: returning a result as well
+            // is an error.
             let error = KernelError::internal(
-                "the kernel completed its call and returned a result too: it does one of both",
+                "the kernel completed its call and also returned a result: it must do only one",
             );
             return self.fail_node(index, &error);
         }

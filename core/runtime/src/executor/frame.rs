@@ -1,11 +1,12 @@
-//! The call frame of a node: where its inputs and outputs are.
+//! Creates the call frame of a node, with the places of its inputs and outputs.
 
 use crate::plan::PlanNode;
 use std::cell::UnsafeCell;
 use tenon_abi::Slot;
 use tenon_host::call::{CallFrame, StepEnv, Value};
 
-/// A frame over the slots and values of a partition's state; all of them stay where they are as long as it is used.
+/// Creates a frame over the slots and values of a partition's state. They must not move while the
+/// frame is in use.
 pub(super) fn call_frame(
     node: &PlanNode,
     env: *const StepEnv,
@@ -20,7 +21,8 @@ pub(super) fn call_frame(
     } else {
         (slots[first].get(), values[first].get())
     };
-    // SAFETY: slots, values, node and environment are owned by the state that owns the frame, or outlive it;
-    // outputs of a node are consecutive, and `UnsafeCell<T>` has the layout of `T`.
+    // SAFETY: the state that owns the frame also owns slots, values and node, and the environment
+    // outlives it. The outputs of a node are consecutive, and `UnsafeCell<T>` has the layout of
+    // `T`.
     unsafe { CallFrame::new(&node.info, env, inputs, held, slot, value) }
 }

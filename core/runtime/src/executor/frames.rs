@@ -1,22 +1,25 @@
-//! The frame-aware form of the executor: conditionals, loops, dead values.
+//! The executor for control flow: conditionals, loops and dead values.
 //!
-//! A partition with control flow has one plan for each of its frames (see [`crate::plan::frames`]), and one
-//! [`PartitionState`] for every iteration that runs: its own slots, call frames and counts. Kernels, transfers
-//! and checks are those of the acyclic form, since an iteration is a partition to them; only what happens when
-//! a node is done differs (`iteration`).
+//! A partition with control flow has one plan for each of its frames (see [`crate::plan::frames`]),
+//! and one [`PartitionState`] for every running iteration, with its own slots, call frames and
+//! counts. Kernels, transfers and checks are shared with the acyclic form, since an iteration is a
+//! partition to them; only the propagation after a node differs (`iteration`).
 //!
-//! What crosses from one iteration to another (`Enter`, `Exit`, `NextIteration`) goes through [`structure`],
-//! which knows the instances of frames and their iterations and is behind one lock. A node that becomes ready
-//! by it goes onto the list `woken`, which the driver works off. As in TensorFlow (`propagator_state.h`):
+//! A value that passes from one iteration to another (`Enter`, `Exit`, `NextIteration`) goes
+//! through [`structure`], which has the frame instances and their iterations, behind one lock. A
+//! node that becomes ready there is put on the list `woken`, from which the driver runs it. As in
+//! TensorFlow (`propagator_state.h`):
 //!
-//! - an iteration is done when nothing of it runs, no inner frame is open and the iteration before is done
-//!   (for the first: when every `Enter` has run);
-//! - an instance of a frame is done when its iterations are; then its dead `Exit`s are dead in the frame around;
-//! - at most `parallel_iterations` iterations run at once; what comes earlier for the next one waits.
+//! - an iteration is done when none of its nodes runs, no inner frame is open and the previous
+//!   iteration is done (for the first: when every `Enter` has run);
+//! - a frame instance is done when its iterations are; its dead `Exit`s are then dead in the parent
+//!   frame;
+//! - at most `parallel_iterations` iterations run at once; values for a later one wait.
 //!
-//! Who owns what: a *token* is a woken node, a thread that runs an iteration's nodes, or a node that was handed
-//! to somebody else. While an iteration has tokens it is used, and its state belongs to them as in the acyclic
-//! form. Without tokens it belongs to whoever holds the lock. States of done iterations are used again.
+//! Ownership: a *token* is a woken node, a thread that runs an iteration's nodes, or a node that
+//! was handed to another thread. While an iteration has tokens, its state belongs to their holders
+//! as in the acyclic form. Without tokens, it belongs to the holder of the lock. The states of
+//! finished iterations are reused.
 
 mod iteration;
 mod structure;
@@ -53,34 +56,38 @@ use tenon_host::call::{StepEnv, Value};
 /// The state of one iteration.
 pub(super) type Iteration = PartitionState<Framed>;
 
-/// The lock of the structure: over those of a step, of which it takes none but for what an iteration keeps alive.
+/// The rank is above the locks of a step. Under this lock, only the `keep_alive` lock of an
+/// iteration is taken.
 const FRAMES: Rank = Rank(45);
 
-/// On a stream, buffers of done iterations are kept until the stream is done, but not more than these.
+/// The maximum number of buffers of finished iterations that are kept until the stream is done.
 const RETIRED_BUFFERS: usize = 4096;
 
 /// The state of a partition with control flow in one step.
 pub(crate) struct FrameState {
-    /// The plan of the step itself, then those of the loops; and what each needs beyond.
+    /// The plan of the root frame, then those of the loops; `frames` has the additional data of
+    /// each.
     plans: Vec<Arc<Plan>>,
     frames: Vec<Arc<FramePlan>>,
     index: u32,
     env: *const StepEnv,
     shared: Arc<StepShared>,
     rendezvous: Arc<dyn Rendezvous>,
-    /// One stream, on a device that has streams: iterations use each other's buffers in its order.
+    /// On a device with streams there is one stream, so iterations can reuse buffers in its order.
     streams: Option<Arc<StepStreams>>,
     tracing: AtomicU32,
     structure: Mutex<Structure>,
 }
 
-// SAFETY: see the ownership rule in the module's docs; `env` outlives the state and is shared as it is.
+// SAFETY: the module's ownership rule prevents concurrent access to an iteration's state; `env`
+// outlives the state and is only shared.
 unsafe impl Send for FrameState {}
-// SAFETY: as above.
+// SAFETY: as for `Send`.
 unsafe impl Sync for FrameState {}
 
 impl FrameState {
-    /// State for steps over `plan`, that of the step itself. Its calls point to `env`, which stays where it is.
+    /// Creates the state for steps over `plan`, the plan of the root frame. Its calls point to
+    /// `env`, which must not move.
     pub fn new(
         plan: Arc<Plan>,
         index: u32,
@@ -107,19 +114,19 @@ impl FrameState {
         })
     }
 
-    /// Makes the state of the step itself.
+    /// Creates the state of the root iteration.
     pub fn settle(&self) {
         self.structure.lock().make_root(self);
     }
 
-    /// The iteration that is the step itself.
+    /// The root iteration.
     fn root(&self) -> &Iteration {
         let root = self.structure.lock().state(ROOT);
-        // SAFETY: states live as long as this object.
+        // SAFETY: the states are freed only when this object is dropped.
         unsafe { root.as_ref() }
     }
 
-    /// Makes the state of an iteration, number `id` of the structure's table.
+    /// Creates the state of an iteration with number `id` in the structure's table.
     fn make(&self, plan: u32, id: u32) -> NonNull<Iteration> {
         let form = Framed::new(self, id, Arc::clone(&self.frames[plan as usize]));
         let plan = Arc::clone(&self.plans[plan as usize]);
@@ -127,7 +134,7 @@ impl FrameState {
         let (index, env, streams) = (self.index, self.env, self.streams.clone());
         let state = PartitionState::new(plan, index, env, shared, rendezvous, streams, form);
         let state = NonNull::from(Box::leak(Box::new(state)));
-        // SAFETY: nobody else knows the state yet, and it stays where it is.
+        // SAFETY: the state was just allocated, so no other thread uses it, and it never moves.
         unsafe {
             (*state.as_ptr()).settle();
             (*state.as_ptr()).set_tracing(self.tracing.load(Ordering::Relaxed));
@@ -135,27 +142,27 @@ impl FrameState {
         state
     }
 
-    /// What the plan of a frame needs beyond the flat arrays.
+    /// The additional plan data of a frame.
     fn frame(&self, plan: u32) -> &FramePlan {
         &self.frames[plan as usize]
     }
 
-    /// Asks the kernels for a trace, or not. No node runs.
+    /// Sets whether kernels report to a trace. No node may be running.
     pub fn set_tracing(&self, tracing: u32) {
         self.tracing.store(tracing, Ordering::Relaxed);
         for state in self.structure.lock().states() {
-            // SAFETY: no node runs.
+            // SAFETY: no node runs, so the states are not in use.
             unsafe { (*state.as_ptr()).set_tracing(tracing) };
         }
     }
 
-    /// Begins a step.
+    /// Starts a step.
     pub fn begin(&self) {
         self.structure.lock().begin();
     }
 
-    /// Runs what was woken, and what becomes ready by it, until nothing is left. `ready` is scratch: what is
-    /// in it only said that something was woken.
+    /// Runs the woken nodes, and the nodes that become ready in turn, until none is left. `ready`
+    /// is scratch space; its entries only signal that nodes were woken.
     pub fn drain(&self, ready: &mut Vec<u32>) {
         ready.clear();
         let mut done = None;
@@ -165,7 +172,8 @@ impl FrameState {
                 self.drop_retired(retired);
             }
             let Some(woken) = woken else { return };
-            // SAFETY: the iteration has a token, which was this entry of the list.
+            // SAFETY: the entry was a token of the iteration, so its state is alive and in use by
+            // this thread.
             let state = unsafe { woken.state.as_ref() };
             state.wake(woken.node, woken.dead, ready);
             state.drain::<Driver>(ready);
@@ -173,7 +181,7 @@ impl FrameState {
         }
     }
 
-    /// Buffers that work on the stream may still use go back when it is done.
+    /// Drops retired buffers once the stream is done with them.
     fn drop_retired(&self, retired: Vec<Buffer>) {
         if let Some(streams) = &self.streams
             && let Err(error) = streams.synchronise()
@@ -183,13 +191,13 @@ impl FrameState {
         drop(retired);
     }
 
-    /// Why the step is not done although nothing runs any more: a loop waits for a value that never comes.
+    /// The error if the step cannot finish: a loop waits for a value that never arrives.
     pub fn stalled(&self) -> Option<StepError> {
         let frame = self.structure.lock().open_frame()?;
         let name = &self.frame(frame).name;
         let message = format!(
-            "the loop '{name}' waits for a value that nothing gives: every Enter of a loop has to run, \
-             and its Merge needs what NextIteration brings"
+            "the loop '{name}' waits for a value that never arrives: every Enter of a loop must run, \
+             and its Merge needs the value of NextIteration"
         );
         Some(StepError::step(Code::INVALID_ARGUMENT, message))
     }
@@ -200,31 +208,31 @@ impl FrameState {
         self.structure.lock().end();
     }
 
-    /// Shows a fed tensor.
+    /// Stores a fed tensor in its output.
     ///
     /// # Safety
-    /// No node runs.
+    /// No node of the partition may run during the call.
     pub unsafe fn feed(&self, output: u32, tensor: &Tensor) {
-        // SAFETY: no node runs, as the caller guarantees, hence none of the root iteration.
+        // SAFETY: no node runs, as the caller guarantees.
         unsafe { self.root().feed(output, tensor) };
     }
 
-    /// The tensor of an output; `None` when it is dead.
+    /// The tensor of an output; `None` if it is dead.
     ///
     /// # Safety
-    /// The step is done.
+    /// The step must be done, so that no node runs.
     pub unsafe fn fetch(&self, output: u32) -> Option<Tensor> {
         let root = self.root();
         let plan = root.form.plan();
         let writer = plan.writers[output as usize];
-        if writer != FramePlan::NOBODY {
+        if writer != FramePlan::NONE {
             let count = root.form.count(writer);
             let is_merge = plan.nodes[writer as usize].role == Role::Merge;
             if counts::is_dead(count) || !counts::is_complete(is_merge, count) {
                 return None;
             }
         }
-        // SAFETY: the step is done, as the caller guarantees, so that nobody writes the output.
+        // SAFETY: the step is done, as the caller guarantees, so no thread writes the output.
         Value::tensor(unsafe { root.slot_mut(output) })
     }
 }
@@ -232,7 +240,7 @@ impl FrameState {
 impl Drop for FrameState {
     fn drop(&mut self) {
         for state in self.structure.lock().states() {
-            // SAFETY: it was leaked in `make`; nothing runs any more.
+            // SAFETY: `make` leaked the box, and no node runs any more.
             drop(unsafe { Box::from_raw(state.as_ptr()) });
         }
     }

@@ -1,4 +1,4 @@
-//! The part of a step's state that is on one device: with or without control flow, as its plan says.
+//! The part of a step's state on one device, with or without control flow.
 
 use super::{
     dispatch::Driver, frames::FrameState, partition::PartitionState, propagate::Acyclic,
@@ -11,14 +11,15 @@ use tenon_host::call::StepEnv;
 
 /// The state of one partition.
 pub(super) enum Part {
-    /// Nothing steers.
+    /// The state of a partition without control flow.
     Acyclic(PartitionState<Acyclic>),
-    /// With frames and dead values.
+    /// The state of a partition with frames and dead values.
     Framed(Arc<FrameState>),
 }
 
 impl Part {
-    /// State for steps over `plan`. It points to `env`, which stays where it is; [`Part::settle`] follows.
+    /// Creates the state for steps over `plan`. It points to `env`, which must not move. Call
+    /// [`Part::settle`] next.
     pub fn new(
         plan: Arc<Plan>,
         index: u32,
@@ -34,7 +35,7 @@ impl Part {
         Part::Acyclic(PartitionState::new(plan, index, env, shared, rendezvous, streams, form))
     }
 
-    /// Points its parts at each other; it does not move any more.
+    /// Connects the parts with each other; the value must not move afterwards.
     pub fn settle(&mut self) {
         match self {
             Part::Acyclic(state) => state.settle(),
@@ -42,7 +43,7 @@ impl Part {
         }
     }
 
-    /// Asks the kernels for a trace, or not.
+    /// Sets whether kernels report to a trace.
     pub fn set_tracing(&mut self, tracing: u32) {
         match self {
             Part::Acyclic(state) => state.set_tracing(tracing),
@@ -50,7 +51,7 @@ impl Part {
         }
     }
 
-    /// Begins a step.
+    /// Starts a step.
     #[inline(always)]
     pub fn begin(&self, ready: &mut Vec<u32>) {
         match self {
@@ -59,7 +60,7 @@ impl Part {
         }
     }
 
-    /// Runs what is ready, and what becomes ready by it.
+    /// Runs the ready nodes, and the nodes that become ready in turn.
     #[inline(always)]
     pub fn drain(&self, ready: &mut Vec<u32>) {
         match self {
@@ -68,7 +69,7 @@ impl Part {
         }
     }
 
-    /// Whether it held nodes back which can go on now.
+    /// Whether nodes that were held back can run now.
     #[inline(always)]
     pub fn is_due(&self) -> bool {
         match self {
@@ -77,7 +78,7 @@ impl Part {
         }
     }
 
-    /// Before the streams of a step go that did not come to its end.
+    /// Ends an unfinished recording before the streams of a failed step are dropped.
     pub fn abandon(&self) {
         match self {
             Part::Acyclic(state) => {
@@ -89,7 +90,7 @@ impl Part {
         }
     }
 
-    /// Why it is not done although nothing runs any more.
+    /// The error if the partition cannot finish although no node runs any more.
     #[inline(always)]
     pub fn stalled(&self) -> Option<StepError> {
         match self {
@@ -98,7 +99,7 @@ impl Part {
         }
     }
 
-    /// Ends a step: what was held for it is given back.
+    /// Ends a step and releases what it held.
     #[inline(always)]
     pub fn end(&self) {
         match self {
@@ -107,10 +108,10 @@ impl Part {
         }
     }
 
-    /// Shows a fed tensor.
+    /// Stores a fed tensor in its output.
     ///
     /// # Safety
-    /// No node runs.
+    /// No node of the partition may run during the call.
     #[inline(always)]
     pub unsafe fn feed(&self, output: u32, tensor: &Tensor) {
         match self {
@@ -121,14 +122,15 @@ impl Part {
         }
     }
 
-    /// The tensor of an output; `None` when it is dead.
+    /// The tensor of an output; `None` if it is dead.
     ///
     /// # Safety
-    /// The step is done.
+    /// The step must be done, so that no node runs.
     #[inline(always)]
     pub unsafe fn fetch(&self, output: u32) -> Option<Tensor> {
         match self {
-            // SAFETY: the step is done, as the caller guarantees, and so is the node that writes the output.
+            // SAFETY: the step is done, as the caller guarantees, and so is the node that writes
+            // the output.
             Part::Acyclic(state) => unsafe { state.fetch(output) },
             // SAFETY: the step is done, as the caller guarantees.
             Part::Framed(state) => unsafe { state.fetch(output) },

@@ -1,8 +1,8 @@
 //! The state of one partition in one step, and the loop that runs its nodes.
 //!
-//! Who owns what: a node's call frame and its outputs' slots and values belong to the thread that runs the
-//! node, from the moment it was ready until its successors are told; then they are only read, until the
-//! last reader is done. Counters are atomic; everything else is handed over by them.
+//! Ownership: a node's call frame and the slots and values of its outputs belong to the thread that
+//! runs the node, from when it becomes ready until its successors are notified. After that they are
+//! only read, until the last reader is done. Atomic counters pass the ownership on.
 
 use super::{
     dispatch::{Calls, Thread},
@@ -40,33 +40,34 @@ pub(crate) struct PartitionState<P: Propagate = Acyclic> {
     pub(super) frames: Box<[CallFrame]>,
     pub(super) shared: Arc<StepShared>,
     pub(super) rendezvous: Arc<dyn Rendezvous>,
-    /// On a device that has streams.
+    /// The streams, on a device that has them.
     pub(super) streams: Option<Arc<StepStreams>>,
-    /// What has to live until the streams are done: sources of copies to the device.
+    /// The sources of copies to the device, which must live until the streams are done.
     pub(super) keep_alive: Mutex<Vec<Tensor>>,
-    /// Whether the device computes in host memory: then nothing is copied, and nothing kept alive.
+    /// Whether the device computes in host memory, so that nothing is copied or kept alive.
     host_only: bool,
-    /// Runs that have begun.
+    /// The number of runs started so far.
     pub(super) runs: AtomicU32,
     slots: Box<[UnsafeCell<Slot>]>,
     values: Box<[UnsafeCell<Value>]>,
-    /// When an asynchronous call of each node began.
+    /// The start time of each node's asynchronous call.
     pub(super) began: Box<[AtomicU64]>,
-    /// Kernels that were chosen by shapes.
+    /// The kernels that were chosen by shapes.
     pub(super) last_used: LastUsed,
-    /// Where steps are recorded and run again.
+    /// The recording of steps, if the plan can be recorded.
     pub(super) replay: Option<Box<Replayer>>,
-    /// How nodes tell each other that they are done.
+    /// The form of propagation between nodes.
     pub(super) form: P,
 }
 
-// SAFETY: see the ownership rule in the module's docs.
+// SAFETY: the module's ownership rule prevents concurrent access to slots, values and frames.
 unsafe impl<P: Propagate + Send> Send for PartitionState<P> {}
-// SAFETY: as above.
+// SAFETY: as for `Send`.
 unsafe impl<P: Propagate + Sync> Sync for PartitionState<P> {}
 
 impl<P: Propagate> PartitionState<P> {
-    /// State for steps over `plan`. Its frames point into it and to `env`: both stay where they are.
+    /// Creates the state for steps over `plan`. Its frames point into it and to `env`: both stay
+    /// put.
     pub fn new(
         plan: Arc<Plan>,
         index: u32,
@@ -106,7 +107,7 @@ impl<P: Propagate> PartitionState<P> {
         state
     }
 
-    /// Points the frames at themselves and at this state, which does not move any more.
+    /// Points the frames at themselves and at this state, which must not move afterwards.
     pub fn settle(&mut self) {
         let owner = (&raw mut *self).cast();
         let watch: Arc<dyn Watch> =
@@ -125,7 +126,7 @@ impl<P: Propagate> PartitionState<P> {
         }
     }
 
-    /// Asks the kernels for a trace, or not.
+    /// Sets whether kernels report to a trace.
     pub fn set_tracing(&mut self, tracing: u32) {
         for frame in &mut self.frames {
             frame.set_tracing(tracing);
@@ -134,7 +135,7 @@ impl<P: Propagate> PartitionState<P> {
 
     fn prefill(&self) {
         for (at, output) in self.plan.outputs.iter().enumerate() {
-            // SAFETY: nobody else sees this state yet.
+            // SAFETY: the state is still being created, so no other thread uses it.
             let (slot, value) = unsafe { (self.slot_mut(at as u32), self.value_mut(at as u32)) };
             slot.dtype = output.dtype.base();
             slot.memory = output.memory.kind();
@@ -152,26 +153,27 @@ impl<P: Propagate> PartitionState<P> {
     /// The slot of an output.
     ///
     /// # Safety
-    /// The caller owns the output (see the module's docs).
+    /// - The caller must own the output (see the module's docs).
+    /// - `at` must be the number of an output of the plan.
     #[allow(clippy::mut_from_ref, reason = "ownership follows the graph, see the module's docs")]
     #[inline(always)]
     pub unsafe fn slot_mut(&self, at: u32) -> &mut Slot {
-        // SAFETY: the caller owns the output (see the module's docs), and its position comes from the plan.
+        // SAFETY: the caller owns the output, and `at` is within the plan's outputs.
         unsafe { &mut *self.slots.get_unchecked(at as usize).get() }
     }
 
     /// The value of an output.
     ///
     /// # Safety
-    /// As [`PartitionState::slot_mut`].
+    /// As for [`PartitionState::slot_mut`].
     #[allow(clippy::mut_from_ref, reason = "ownership follows the graph, see the module's docs")]
     #[inline(always)]
     pub unsafe fn value_mut(&self, at: u32) -> &mut Value {
-        // SAFETY: the caller owns the output and so its value; the position comes from the plan.
+        // SAFETY: as in `slot_mut`.
         unsafe { &mut *self.values.get_unchecked(at as usize).get() }
     }
 
-    /// Begins a step: counters are set, the nodes without predecessors go onto `ready`.
+    /// Starts a step: sets the counters, and puts the nodes without predecessors on `ready`.
     pub fn begin(&self, ready: &mut Vec<u32>) {
         self.reset();
         if let Some(replay) = &self.replay {
@@ -186,12 +188,12 @@ impl<P: Propagate> PartitionState<P> {
         P::begin(self);
         self.runs.store(self.runs.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
         for &(output, readers) in &self.plan.readers {
-            // SAFETY: no node runs yet.
+            // SAFETY: no node of the step runs yet.
             unsafe { self.value_mut(output) }.readers.store(readers, Ordering::Relaxed);
         }
     }
 
-    /// Ends a step: what was held for it is given back.
+    /// Ends a step and releases what it held.
     pub fn end(&self) {
         for &(output, _) in &self.plan.readers {
             // SAFETY: no node runs any more.
@@ -202,40 +204,39 @@ impl<P: Propagate> PartitionState<P> {
         }
     }
 
-    /// Shows a fed tensor.
+    /// Stores a fed tensor in its output.
     ///
     /// # Safety
-    /// No node runs.
+    /// No node of the partition may run during the call.
     pub unsafe fn feed(&self, output: u32, tensor: &Tensor) {
-        // SAFETY: no node runs, as the caller guarantees, so that nobody else uses the output.
+        // SAFETY: no node runs, as the caller guarantees, so no other thread uses the output.
         unsafe { self.value_mut(output).hold_on_host(self.slot_mut(output), tensor) };
     }
 
     /// The tensor of an output.
     ///
     /// # Safety
-    /// The node that writes it is done.
+    /// The node that writes the output must be done.
     pub unsafe fn fetch(&self, output: u32) -> Option<Tensor> {
-        // SAFETY: the node that writes the output is done, as the caller guarantees, so that nobody writes it now.
+        // SAFETY: the node that writes the output is done, as the caller guarantees.
         let slot = unsafe { self.slot_mut(output) };
         if slot.flags & slot_flags::REF == 0 {
             return Value::tensor(slot);
         }
         let (mut shown, mut value) = (Slot::EMPTY, Value::default());
-        // SAFETY: the node that filled the slot is done, and its step keeps the variable until the step is disarmed.
+        // SAFETY: the node that set the slot is done, and the step still keeps the variable.
         unsafe { dereference(slot, &mut shown, &mut value) }.ok()?;
         Value::tensor(&shown)
     }
 
-    /// Before a call: shows the values behind the references that the node takes as plain inputs. A variable without a
-    /// value is an error, unless the node is there to give it one.
+    /// Resolves references before a call: stores the values behind those that the node reads as
+    /// plain inputs. A variable without a value is an error, unless the op may initialise it.
     ///
     /// # Safety
-    /// This thread owns the node, whose predecessors are done.
+    /// The calling thread must own the node, and its predecessors must be done.
     pub(super) unsafe fn show_references(&self, index: u32) -> Result<(), KernelError> {
         for &Reference { slot: reference, shown } in &self.node(index).references {
-            // SAFETY: the caller owns the node and the slots that it shows; the nodes that wrote its references are
-            // done.
+            // SAFETY: the caller owns the node; the nodes that wrote its references are done.
             unsafe {
                 let reference = self.slot_mut(reference);
                 match shown {
@@ -251,7 +252,7 @@ impl<P: Propagate> PartitionState<P> {
 
     pub(super) fn hot(&self, node: u32) -> &HotNode {
         debug_assert!((node as usize) < self.plan.hot.len());
-        // SAFETY: numbers of nodes come from the plan.
+        // SAFETY: node numbers come from the plan.
         unsafe { self.plan.hot.get_unchecked(node as usize) }
     }
 
@@ -261,12 +262,12 @@ impl<P: Propagate> PartitionState<P> {
 
     pub(super) fn frame(&self, node: u32) -> &CallFrame {
         debug_assert!((node as usize) < self.frames.len());
-        // SAFETY: numbers of nodes come from the plan.
+        // SAFETY: node numbers come from the plan, and each node has a frame.
         unsafe { self.frames.get_unchecked(node as usize) }
     }
 
-    /// Runs what is on `ready`, and what becomes ready by it, until nothing is left, or nothing that this thread is to
-    /// run.
+    /// Runs nodes from `ready`, and the nodes that become ready, until none is left for this
+    /// thread.
     pub fn drain<T: Thread>(&self, ready: &mut Vec<u32>) {
         if let Some(replay) = &self.replay
             && replay.is_busy()
@@ -275,7 +276,7 @@ impl<P: Propagate> PartitionState<P> {
         }
         let (mut tick, mask) = self.sampling();
         while let Some(index) = ready.pop() {
-            if T::LEAVES && self.goes_home(index) {
+            if T::RETURNS_COSTLY_NODES && self.returns_to_driver(index) {
                 return ready.push(index);
             }
             let node = self.hot(index);
@@ -285,7 +286,8 @@ impl<P: Propagate> PartitionState<P> {
                 continue;
             }
             let frame = self.frame(index);
-            // SAFETY: this thread owns the node, whose predecessors are done.
+            // SAFETY: this thread took the node from `ready` and owns it; its predecessors are
+            // done.
             unsafe {
                 self.plan_outputs(node);
                 let code = (node.compute)(node.state, frame.call());
@@ -299,7 +301,7 @@ impl<P: Propagate> PartitionState<P> {
         }
     }
 
-    /// Everything that is not the straight path.
+    /// Handles everything off the fast path.
     #[inline(never)]
     fn detour(&self, index: u32, ready: &mut Vec<u32>) {
         if self.shared.is_stopped() {
@@ -316,9 +318,9 @@ impl<P: Propagate> PartitionState<P> {
         self.run_inline(index, ready);
     }
 
-    /// Runs a kernel here, measured, with every check.
+    /// Runs a kernel on this thread with all checks, and measures it.
     pub(super) fn run_inline(&self, index: u32, ready: &mut Vec<u32>) {
-        // SAFETY: this thread owns the node, whose predecessors are done.
+        // SAFETY: the node is ready and this thread runs it, so it owns the node.
         if let Err(error) = unsafe { self.show_references(index) } {
             return self.fail_node(index, &error);
         }
@@ -326,7 +328,7 @@ impl<P: Propagate> PartitionState<P> {
         self.call(index, node.compute, node.state, ready);
     }
 
-    /// Calls the kernel of a node whose references are shown.
+    /// Calls the kernel of a node whose references are already resolved.
     #[inline(always)]
     pub(super) fn call(
         &self,
@@ -342,7 +344,7 @@ impl<P: Propagate> PartitionState<P> {
             trace.enters(&frame.node().name);
         }
         let began = monotonic_ns();
-        // SAFETY: this thread owns the node, whose predecessors are done; a kernel's entry with its own state.
+        // SAFETY: the node is ready and runs here; `compute` and `state` belong to one kernel.
         let code = unsafe {
             self.clear_outputs(index);
             self.plan_outputs(node);
@@ -355,7 +357,7 @@ impl<P: Propagate> PartitionState<P> {
             trace.leaves(&frame.node().name);
             trace.span(&frame.node().name, "", began, ended);
             if code.is_ok() {
-                // SAFETY: it has succeeded, and what follows takes its tensors.
+                // SAFETY: the call has succeeded, and its tensors are not released yet.
                 unsafe { frame.tell_tensors(&**trace) };
             }
             self.stream_ends(index);
@@ -366,14 +368,14 @@ impl<P: Propagate> PartitionState<P> {
         self.after(index, ready);
     }
 
-    /// Counts a call, where calls are counted.
+    /// Counts a call, if calls are counted.
     pub(super) fn count(&self, index: u32) {
         if let Some(runs) = &self.node(index).runs {
             runs.fetch_add(1, Ordering::Relaxed);
         }
     }
 
-    /// After a kernel returned or completed with success: checks its outputs, tells its successors.
+    /// Checks the outputs after a successful call, and notifies the successors.
     pub(super) fn after(&self, index: u32, ready: &mut Vec<u32>) {
         if let Err(error) = self.check_outputs(index) {
             self.fail_node(index, &error);
@@ -383,14 +385,14 @@ impl<P: Propagate> PartitionState<P> {
         self.propagate(index, ready);
     }
 
-    /// Makes sure that planned outputs have a buffer that nobody else holds.
+    /// Ensures that planned outputs have a buffer that nothing else refers to.
     ///
     /// # Safety
-    /// This thread owns the node.
+    /// The calling thread must own the node.
     #[inline(always)]
     pub(super) unsafe fn plan_outputs(&self, node: &HotNode) {
         for &output in node.planned.of(&self.plan.planned) {
-            // SAFETY: the caller owns the node's outputs; a planned slot has the buffer that its value keeps.
+            // SAFETY: the caller owns the outputs; the value of a planned slot keeps its buffer.
             unsafe {
                 let slot = self.slot_mut(output);
                 if slot.flags & slot_flags::PLANNED == 0 || !Buffer::raw_is_unique(slot.buffer) {
@@ -400,17 +402,17 @@ impl<P: Propagate> PartitionState<P> {
         }
     }
 
-    /// Gives a planned output a fresh buffer. Without memory the slot stays unplanned: the kernel asks for
-    /// it then, and gets the error.
+    /// Gives a planned output a new buffer. If there is no memory, the slot stays unplanned, and
+    /// the kernel gets the error when it allocates the output.
     ///
     /// # Safety
-    /// As [`PartitionState::plan_outputs`].
+    /// The calling thread must own the node that writes this output.
     #[cold]
     #[inline(never)]
     unsafe fn replan(&self, output: u32) {
         let spec = &self.plan.outputs[output as usize];
         let Some(shape) = &spec.full else { return };
-        // SAFETY: the caller owns the node, and the output is one of this node's.
+        // SAFETY: the caller owns the node that writes the output.
         let (slot, value) = unsafe { (self.slot_mut(output), self.value_mut(output)) };
         value.release();
         slot.flags &= !slot_flags::PLANNED;
@@ -431,20 +433,20 @@ impl<P: Propagate> PartitionState<P> {
         }
     }
 
-    /// Whether the planned outputs still are as planned: a kernel that asked for another shape has
-    /// replaced its slot.
+    /// Whether the planned outputs are unchanged: a kernel that allocates another shape replaces
+    /// the slot.
     ///
     /// # Safety
-    /// This thread owns the node.
+    /// The calling thread must own the node.
     #[inline(always)]
     unsafe fn outputs_are_planned(&self, node: &HotNode) -> bool {
         node.planned.of(&self.plan.planned).iter().all(|&output| {
-            // SAFETY: the caller owns the node, and the output is one of this node's.
+            // SAFETY: the caller owns the node, and the output is one of its outputs.
             unsafe { self.slot_mut(output) }.flags & slot_flags::PLANNED != 0
         })
     }
 
-    /// A call failed, or its outputs are not as planned.
+    /// Handles a call that failed or replaced a planned output.
     #[cold]
     fn failed(&self, index: u32, code: Code, ready: &mut Vec<u32>) {
         let frame = self.frame(index);
@@ -452,7 +454,7 @@ impl<P: Propagate> PartitionState<P> {
         let error = if code.is_ok() {
             match self.check_outputs(index) {
                 Err(error) => error,
-                // It replaced its planned output by one of the right shape.
+                // The kernel replaced its planned output by one of the right shape.
                 Ok(()) => return self.propagate(index, ready),
             }
         } else if code == Code::PENDING {
@@ -465,7 +467,7 @@ impl<P: Propagate> PartitionState<P> {
         self.fail_node(index, &error);
     }
 
-    /// A node is done: tells its successors.
+    /// Notifies the successors of a finished node.
     #[inline(always)]
     pub(super) fn propagate(&self, index: u32, ready: &mut Vec<u32>) {
         let node = self.hot(index);
@@ -475,18 +477,18 @@ impl<P: Propagate> PartitionState<P> {
         P::propagate(self, index, node, ready);
     }
 
-    /// Gives back what a node was the last to read.
+    /// Releases the inputs of which a node is the last reader.
     #[inline(always)]
-    pub(super) fn give_back_inputs(&self, node: &HotNode) {
+    pub(super) fn release_inputs(&self, node: &HotNode) {
         for &input in node.counted.of(&self.plan.counted) {
-            self.give_back_input(input);
+            self.release_input(input);
         }
     }
 
-    /// A reader of an output, whose readers are counted, is done.
+    /// Counts down the readers of an output, and releases it after the last one.
     #[inline(always)]
-    pub(super) fn give_back_input(&self, input: u32) {
-        // SAFETY: the node reads the output, so that it is alive; whoever lowers the count to 0 owns it.
+    pub(super) fn release_input(&self, input: u32) {
+        // SAFETY: the node reads the output, so it is alive; the last reader owns it.
         unsafe {
             if self.value_mut(input).readers.fetch_sub(1, Ordering::AcqRel) == 1 {
                 self.value_mut(input).release();

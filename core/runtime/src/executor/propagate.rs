@@ -1,8 +1,10 @@
-//! What happens when a node is done: the one thing in which graphs with control flow differ from others.
+//! Propagation after a node is done: the only difference between graphs with and without control
+//! flow.
 //!
-//! [`Acyclic`] is the form for partitions in which nothing steers: every node runs once, a count per node
-//! says when. The form with frames, iterations and dead values is in `frames`. A partition's state is generic
-//! over the two, so that the first has no trace of the second in its instructions.
+//! [`Acyclic`] is the form for partitions without control flow: every node runs once, when its
+//! counter of predecessors reaches 0. The form with frames, iterations and dead values is in
+//! `frames`. A partition's state is generic over the form, so that the acyclic form has no cost
+//! from the other.
 
 use super::{partition::PartitionState, shared::Ready};
 use crate::{
@@ -15,32 +17,33 @@ use std::{
 };
 use tenon_framework::KernelError;
 
-/// How a partition's nodes tell each other that they are done. Every function is told the state whose part
-/// the form is.
+/// The propagation between a partition's nodes. Every function gets the state that contains the
+/// form.
 pub(crate) trait Propagate: Sized + 'static {
-    /// Counters are set for another run of the plan.
+    /// Resets the counters for another run of the plan.
     fn begin(state: &PartitionState<Self>);
 
-    /// A node is done and its outputs are set: tells its successors, and gives back what it was the last to
-    /// read. What becomes ready goes onto `ready`.
+    /// Handles a finished node whose outputs are set: notifies its successors, and releases inputs
+    /// that it was the last to read. Nodes that become ready are put on `ready`.
     fn propagate(state: &PartitionState<Self>, index: u32, node: &HotNode, ready: &mut Vec<u32>);
 
-    /// As [`Propagate::propagate`], for a `_Recv` that was given a dead value.
+    /// Like [`Propagate::propagate`], for a `_Recv` that received a dead value.
     fn propagate_dead(state: &PartitionState<Self>, index: u32, ready: &mut Vec<u32>);
 
-    /// Before one of the state's nodes is handed to somebody else.
+    /// Counts a node as outstanding before it is handed to another thread.
     fn raise(state: &PartitionState<Self>);
 
-    /// After that, with what became ready. The state may be gone when this returns.
+    /// Ends the work counted by [`Propagate::raise`] and passes on the nodes that became ready. The
+    /// state may be freed before this returns.
     fn lower(state: &PartitionState<Self>, ready: Vec<u32>);
 
-    /// What a transfer travels under.
+    /// The key of a transfer.
     fn key<'t>(state: &PartitionState<Self>, transfer: &'t Transfer) -> Cow<'t, Key>;
 }
 
 /// The form without control flow.
 pub(crate) struct Acyclic {
-    /// Predecessors of each node that are not done.
+    /// The number of unfinished predecessors of each node.
     pending: Box<[AtomicU32]>,
 }
 
@@ -64,7 +67,7 @@ impl Propagate for Acyclic {
         node: &HotNode,
         ready: &mut Vec<u32>,
     ) {
-        state.give_back_inputs(node);
+        state.release_inputs(node);
         for &successor in node.successors.of(&state.plan.successors) {
             let next = successor.node();
             if successor.is_only()

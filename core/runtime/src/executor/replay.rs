@@ -1,25 +1,25 @@
-//! Steps that repeat, recorded once on their device and run again with one call.
+//! Repeated steps are recorded once on their device and then replayed with one call.
 //!
-//! Where a partition can be recorded ([`Role`]), a step of it has phases: it *gathers* until all that comes from
-//! elsewhere has arrived, holding back everything else; then it is *open* and runs as usual, or *records*, or
-//! *skips*. While it records, commands go into a graph of the device, which then runs in their place. When it skips, the
-//! graph has been launched already, and its nodes are only told off one by one, so that what passes buffers on and
-//! what sends results finds everything as after a run.
+//! If a partition can be recorded ([`Role`]), its step has phases. It *gathers*: it holds all nodes
+//! back until every received value has arrived. Then it is *open* and runs as usual, or it
+//! *records*: commands go into a graph of the device, which is then launched. Or it *skips*: it
+//! launches the recorded graph, marks its commands as done, and runs the remaining nodes as usual.
 //!
 //! | phase | commands | sends |
 //! |---|---|---|
 //! | gather | held | held |
 //! | record | recorded | held until the graph is launched |
-//! | skip | told off | run |
+//! | skip | marked as done | run |
 //! | open | run | run |
 //!
-//! A graph is launched only while every buffer is where it was: values from elsewhere arrive in buffers that stay, planned
-//! outputs keep theirs, others are held with the graph. When something has moved, the step runs as usual and a later
-//! one records anew, a few times at most. When the device refuses to record, or to launch what it recorded, the step
-//! runs its commands again as usual, and none records any more. Nor does one where a large copy to the device would hold up
-//! commands that do not need it. Traced steps are never replayed: they show each command.
+//! A graph is launched only while every buffer is unchanged: received values arrive in fixed
+//! buffers, planned outputs keep theirs, others are held with the graph. If a buffer has moved, the
+//! step runs as usual and a later one records again, a few times at most. If the device refuses to
+//! record or launch, the step runs its commands again as usual, and recording stops for good. It
+//! also stops if a large copy to the device would delay independent commands. Traced steps are not
+//! replayed, since they show each command.
 //!
-//! The phase belongs to the driver of the step; `arrived` is counted by whoever brings a value.
+//! The driver of the step owns the phase; threads that deliver a value count `arrived`.
 
 use super::{
     dispatch::Thread, partition::PartitionState, propagate::Propagate, streams::StepStreams,
@@ -40,23 +40,23 @@ use tenon_framework::{
 };
 use tenon_host::call::Value;
 
-/// Graphs of one partition that may turn out to be of no use before it is left alone.
-const MOST_FAILURES: u32 = 3;
+/// The maximum number of useless recordings before a partition is no longer recorded.
+const MAX_FAILURES: u32 = 3;
 
-/// Bytes that are copied to a device in the time that a replay spares for each command: 2 us at 50 GB/s, on an H200
+/// Bytes copied in the time that a replay saves per command: 2 us at 50 GB/s, on an H200
 /// (benches/records/2026-11-26-cuda-nvidia-h200-rest.jsonl).
-const SPARED_BYTES: u64 = 100_000;
+const SAVED_BYTES: u64 = 100_000;
 
 const OPEN: u32 = 0;
 const GATHER: u32 = 1;
 const RECORD: u32 = 2;
 const SKIP: u32 = 3;
 
-/// What a partition's state keeps to be run again.
+/// The recording state of a partition.
 pub(super) struct Replayer {
     device: Arc<dyn LocalDevice>,
     roles: Box<[Role]>,
-    /// Steps that run as usual before one is recorded.
+    /// The number of ordinary steps before one is recorded.
     after: u32,
     recvs: u32,
     commands: u32,
@@ -70,28 +70,28 @@ struct Own {
     steps: u32,
     failures: u32,
     held: Vec<u32>,
-    /// Sends that wait for the graph.
+    /// The sends that wait for the graph.
     sends: Vec<u32>,
-    /// Nodes that ran while the step was recorded, in order.
+    /// The nodes that ran while the step was recorded, in order.
     order: Vec<u32>,
-    /// Commands among them.
+    /// The number of commands among them.
     commands: u32,
     graph: Option<Graph>,
-    /// Where values from elsewhere arrive.
+    /// The buffers for received values.
     received: Vec<(u32, Tensor)>,
 }
 
-/// What was recorded, and where everything was.
+/// A recorded graph, with the places of its buffers.
 struct Graph {
     id: GraphId,
-    /// Outputs that come from elsewhere, and planned ones: where their elements were, and how many.
+    /// Received and planned outputs: the address and number of their elements when recorded.
     seen: Vec<(u32, usize, u64)>,
-    /// Outputs that are not planned.
+    /// The outputs that are not planned.
     held: Vec<(u32, Tensor)>,
 }
 
 impl Replayer {
-    /// For steps over a plan; `None` where they are not recorded.
+    /// Creates the state for steps over a plan; `None` if they cannot be recorded.
     pub fn new(plan: &Plan) -> Option<Replayer> {
         let (roles, after) = (plan.roles.clone()?, plan.record_after?);
         let count = |role: Role| roles.iter().filter(|own| **own == role).count() as u32;
@@ -119,25 +119,25 @@ impl Replayer {
         self.phase.store(phase, Ordering::Release);
     }
 
-    /// A step begins.
+    /// Starts a step.
     pub fn begin(&self) {
         let mut own = self.own();
         own.held.clear();
         own.sends.clear();
         self.arrived.store(0, Ordering::Relaxed);
         own.steps = own.steps.saturating_add(1);
-        // A step that will not be recorded need not wait for all that comes from elsewhere.
-        let may_record = own.failures < MOST_FAILURES && own.steps > self.after;
+        // A step that will not be recorded need not wait for all received values.
+        let may_record = own.failures < MAX_FAILURES && own.steps > self.after;
         self.turn(if may_record { GATHER } else { OPEN });
     }
 
-    /// Whether the step does not just run as usual.
+    /// Whether the step is in another phase than *open*.
     #[inline(always)]
     pub fn is_busy(&self) -> bool {
         self.phase() != OPEN
     }
 
-    /// Whether all has arrived that the step waited for, and it has not gone on yet.
+    /// Whether all received values have arrived and the held nodes can run.
     pub fn is_due(&self) -> bool {
         self.phase() == GATHER && self.has_all() && !self.own().held.is_empty()
     }
@@ -146,8 +146,7 @@ impl Replayer {
         self.arrived.load(Ordering::Acquire) == self.recvs
     }
 
-    /// A value from elsewhere is in its output. What waited for the last of them comes to `ready`: the driver may be
-    /// asleep, waiting for another partition.
+    /// Counts a received value. The last one puts the held nodes on `ready`: the driver may sleep.
     pub fn arrived(&self, ready: &mut Vec<u32>) {
         self.arrived.fetch_add(1, Ordering::AcqRel);
         if self.is_due() {
@@ -155,7 +154,7 @@ impl Replayer {
         }
     }
 
-    /// The buffer for a value from elsewhere: that of the steps before, where it fits and nobody else has it.
+    /// The buffer for a received value: the former steps' one, if it fits and is not in use.
     pub fn buffer(
         &self,
         output: u32,
@@ -178,20 +177,21 @@ impl Replayer {
 
     fn destroy(&self, graph: Graph) {
         if let Some(replay) = self.device.replay() {
-            // SAFETY: graphs run within their step, whose streams were waited for; its name goes.
+            // SAFETY: the graph is idle, since its step has waited for the streams; its id is
+            // dropped.
             unsafe { replay.destroy_graph(graph.id) };
         }
     }
 
-    /// A step goes whose recording may not have come to its end.
+    /// Ends a recording of a step that is dropped unfinished.
     pub fn abandon(&self, streams: &StepStreams) {
         if self.phase() == RECORD
             && let Some(replay) = self.device.replay()
         {
-            // A recording is ended where it began, and only as a whole: the other streams come back to it first.
+            // A recording ends on the stream where it began; the other streams must join first.
             let _ = streams.gather();
             if let Ok(id) = replay.end_capture(streams.first()) {
-                // SAFETY: it was never launched; its name goes.
+                // SAFETY: the graph was never launched, and its id is dropped here.
                 unsafe { replay.destroy_graph(id) };
             }
         }
@@ -208,7 +208,7 @@ impl Drop for Replayer {
 }
 
 impl<P: Propagate> PartitionState<P> {
-    /// Runs what is ready in a step that gathers, records or skips.
+    /// Runs the ready nodes in a step that gathers, records or skips.
     pub(super) fn drain_replay<T: Thread>(&self, replay: &Replayer, ready: &mut Vec<u32>) {
         if replay.phase() == GATHER && !self.gather(replay, ready) {
             return;
@@ -237,7 +237,7 @@ impl<P: Propagate> PartitionState<P> {
         }
     }
 
-    /// Holds back what is ready until everything has arrived. Whether it has, and the step goes on.
+    /// Holds ready nodes back until all values have arrived; returns whether the step can continue.
     fn gather(&self, replay: &Replayer, ready: &mut Vec<u32>) -> bool {
         let (recvs, others): (Vec<u32>, Vec<u32>) =
             ready.drain(..).partition(|&index| replay.roles[index as usize] == Role::Recv);
@@ -257,7 +257,7 @@ impl<P: Propagate> PartitionState<P> {
         true
     }
 
-    /// What becomes of this step.
+    /// Decides the next phase of this step.
     fn decide(&self, replay: &Replayer) -> Result<u32, KernelError> {
         let Some(streams) = &self.streams else { return Ok(OPEN) };
         let Some(device) = self.plan.device.replay() else { return Ok(OPEN) };
@@ -273,11 +273,11 @@ impl<P: Propagate> PartitionState<P> {
                 return Ok(OPEN);
             }
             streams.gather()?;
-            // SAFETY: every buffer is where it was, and is held until the streams are done.
+            // SAFETY: the buffers are as recorded, and are held until the streams are done.
             if unsafe { device.launch(graph.id, streams.first()) }.is_err() {
-                // Nothing of it runs. What is wrong with the device the commands will say, if they fail too.
+                // Nothing of the graph runs. Errors of the device occur again in the commands.
                 replay.destroy(graph);
-                own.failures = MOST_FAILURES;
+                own.failures = MAX_FAILURES;
                 return Ok(OPEN);
             }
             streams.told_all();
@@ -287,17 +287,17 @@ impl<P: Propagate> PartitionState<P> {
             return Ok(SKIP);
         }
         if self.copies_beside_commands(replay) {
-            own.failures = MOST_FAILURES;
+            own.failures = MAX_FAILURES;
             return Ok(OPEN);
         }
         (own.order, own.commands) = (Vec::new(), 0);
         self.begin_recording(replay, streams)
     }
 
-    /// Whether values from elsewhere are so large that copying them takes longer than a replay spares, while there are
-    /// commands that do not wait for them: these would wait in a recorded step, which begins when all has arrived.
+    /// Whether copying the received values takes longer than a replay saves, while some commands do
+    /// not depend on them. In a recorded step, these commands would wait for all values.
     fn copies_beside_commands(&self, replay: &Replayer) -> bool {
-        let spared = u64::from(replay.commands).saturating_mul(SPARED_BYTES);
+        let spared = u64::from(replay.commands).saturating_mul(SAVED_BYTES);
         let large = |node: u32| {
             let output = self.node(node).first_output;
             let dtype = self.plan.outputs[output as usize].dtype;
@@ -306,8 +306,8 @@ impl<P: Propagate> PartitionState<P> {
         };
         let recvs = (0..).zip(&replay.roles).filter(|(_, role)| **role == Role::Recv);
         recvs.map(|(node, _)| node).filter(|&node| large(node)).any(|node| {
-            let behind = self.plan.behind(node);
-            replay.roles.iter().zip(behind).any(|(role, waits)| *role == Role::Command && !waits)
+            let reach = self.plan.reach(node);
+            replay.roles.iter().zip(reach).any(|(role, waits)| *role == Role::Command && !waits)
         })
     }
 
@@ -317,7 +317,7 @@ impl<P: Propagate> PartitionState<P> {
         streams: &StepStreams,
     ) -> Result<u32, KernelError> {
         let Some(device) = self.plan.device.replay() else { return Ok(OPEN) };
-        // What arrived is ordered before the graph as a whole: no stream waits for it within.
+        // The received values come before the whole graph: no stream in it waits for them.
         streams.gather()?;
         for (role, node) in replay.roles.iter().zip(&self.plan.nodes) {
             if let (Role::Recv, Some(event)) = (role, node.stream.event) {
@@ -330,26 +330,26 @@ impl<P: Propagate> PartitionState<P> {
         Ok(RECORD)
     }
 
-    /// Has a command enqueued while the device records.
+    /// Enqueues a command while the device records.
     fn record(&self, replay: &Replayer, index: u32, ready: &mut Vec<u32>) {
         let (node, frame) = (self.hot(index), self.frame(index));
         if node.flags & node_flags::EVENTS != 0 && !self.wait_for_streams(index) {
             return;
         }
-        // SAFETY: this thread owns the node, whose predecessors are done.
+        // SAFETY: the node is ready and this thread runs it, so it owns the node.
         if unsafe { self.check_shapes(index) }.is_err() {
-            // It says so again where it is dispatched.
+            // The error is reported when the node is dispatched again.
             self.give_up(replay, ready);
             return ready.push(index);
         }
-        // SAFETY: as above; a kernel's entry with its own state.
+        // SAFETY: as above; the kernel's entry point is called with its own state.
         let code = unsafe {
             self.clear_outputs(index);
             self.plan_outputs(node);
             (node.compute)(node.state, frame.call())
         };
         if !code.is_ok() {
-            // Perhaps only because the device records: it says so again otherwise.
+            // The error may be due to the recording; a real one occurs again in the ordinary run.
             let _ = frame.take_error(code);
             frame.end();
             self.give_up(replay, ready);
@@ -371,16 +371,16 @@ impl<P: Propagate> PartitionState<P> {
         }
     }
 
-    /// All commands are recorded: runs them.
+    /// Launches the graph once all commands are recorded.
     fn end_recording(&self, replay: &Replayer, ready: &mut Vec<u32>) {
         let (Some(streams), Some(device)) = (&self.streams, self.plan.device.replay()) else {
             return;
         };
         let recorded = streams.gather().and_then(|()| device.end_capture(streams.first()));
         let Ok(id) = recorded else { return self.give_up(replay, ready) };
-        // SAFETY: every buffer is where it was a moment ago, and is held until the streams are done.
+        // SAFETY: the buffers are those just recorded, and are held until the streams are done.
         if unsafe { device.launch(id, streams.first()) }.is_err() {
-            // SAFETY: nothing of the graph runs (the device had no memory for it, say), and its name is not used again.
+            // SAFETY: a failed launch runs nothing of the graph, and its id is not used again.
             unsafe { device.destroy_graph(id) };
             replay.turn(OPEN);
             return self.give_up(replay, ready);
@@ -398,12 +398,12 @@ impl<P: Propagate> PartitionState<P> {
         }
     }
 
-    /// The device does not record this: what was recorded is enqueued again, as usual, and no step records any more.
+    /// Stops recording for good: the recorded commands are enqueued again as usual.
     fn give_up(&self, replay: &Replayer, ready: &mut Vec<u32>) {
         let Some(streams) = &self.streams else { return };
         replay.abandon(streams);
         let mut own = replay.own();
-        own.failures = MOST_FAILURES;
+        own.failures = MAX_FAILURES;
         let order = std::mem::take(&mut own.order);
         ready.append(&mut own.sends);
         drop(own);
@@ -413,7 +413,7 @@ impl<P: Propagate> PartitionState<P> {
                 return;
             }
             let (node, frame) = (self.hot(index), self.frame(index));
-            // SAFETY: as in `record`; all that the node reads is kept until the step's streams are done.
+            // SAFETY: as in `record`; the inputs are kept until the step's streams are done.
             let code = unsafe { (node.compute)(node.state, frame.call()) };
             if !code.is_ok() {
                 let error = frame.take_error(code);
@@ -427,7 +427,7 @@ impl<P: Propagate> PartitionState<P> {
         }
     }
 
-    /// Outputs of the commands.
+    /// The outputs of the commands.
     fn command_outputs<'s>(&'s self, replay: &'s Replayer) -> impl Iterator<Item = u32> + 's {
         let nodes = replay.roles.iter().zip(&self.plan.nodes);
         let commands = nodes.filter(|(role, _)| **role == Role::Command);
@@ -436,7 +436,7 @@ impl<P: Propagate> PartitionState<P> {
         })
     }
 
-    /// Where what comes from elsewhere is now, and what is planned.
+    /// The places of the received and the planned values.
     fn places(&self, replay: &Replayer) -> Vec<(u32, usize, u64)> {
         let produced: std::collections::BTreeSet<u32> = replay
             .roles
@@ -459,7 +459,7 @@ impl<P: Propagate> PartitionState<P> {
     }
 
     fn place(&self, output: u32) -> (u32, usize, u64) {
-        // SAFETY: no node of this partition runs: the driver is between two of them.
+        // SAFETY: no node of this partition runs now, and the driver owns its outputs.
         let slot = unsafe { self.slot_mut(output) };
         (output, slot.data.addr(), slot.elements)
     }
@@ -469,8 +469,8 @@ impl<P: Propagate> PartitionState<P> {
         let tensor = |at: u32| {
             // SAFETY: as in `place`.
             let (slot, value) = unsafe { (self.slot_mut(at), self.value_mut(at)) };
-            // A small buffer would stay with the value from step to step: now it is the recording's, and the
-            // value's until the step ends.
+            // The value would keep a small buffer from step to step. It now belongs to the
+            // recording, and to the value until the step ends.
             if let Some(kept) = value.kept.take_if(|kept| kept.data() == slot.data) {
                 value.owner = Some(kept);
             }
@@ -479,11 +479,11 @@ impl<P: Propagate> PartitionState<P> {
         self.command_outputs(replay).filter(open).filter_map(tensor).collect()
     }
 
-    /// Whether every buffer is where it was when the graph was recorded, and belongs to nobody else.
+    /// Whether every buffer is as recorded and nothing else refers to it.
     fn is_as_recorded(&self, replay: &Replayer, graph: &Graph) -> bool {
         for (role, node) in replay.roles.iter().zip(&self.plan.hot) {
             if *role == Role::Command {
-                // SAFETY: no node runs, so that the driver owns them all.
+                // SAFETY: no node runs, so the driver owns all nodes.
                 unsafe { self.plan_outputs(node) };
             }
         }

@@ -1,20 +1,23 @@
-//! Which calls are measured.
+//! Chooses the calls that are measured.
 
 use super::{partition::PartitionState, propagate::Propagate};
 use std::{ops::RangeInclusive, sync::atomic::Ordering};
 use tenon_host::call::CallFrame;
 
-/// One call in so many is measured, as a power of two.
+/// One call in this number is measured, as a power of two.
 const SAMPLE_EVERY_LOG2: u32 = 6;
-/// The runs of a state in which every call is: the second to the fourth, since the first finds cold memory.
+/// The runs of a state in which every call is measured: the second to the fourth, since the first
+/// one finds cold caches.
 const MEASURED_RUNS: RangeInclusive<u32> = 2..=4;
 
 impl<P: Propagate> PartitionState<P> {
-    /// Where counting the nodes begins, and a mask: a node whose number, masked, is 0 takes the way round, on which its
-    /// call is measured. That is one in so many, and every one where each is to be seen: under a trace or a deadline.
+    /// The start of the node counter, and a mask. A node takes the slow path, where its call is
+    /// measured, if its masked count is 0. That is one node in 2^`SAMPLE_EVERY_LOG2`, or every node
+    /// under a trace or a deadline.
     ///
-    /// Each run begins elsewhere, or it would be the same nodes every time, and none of a small plan; the steps of the
-    /// golden ratio come past every place equally often (Knuth, The Art of Computer Programming, volume 3, 6.4).
+    /// Each run starts at another count; otherwise the same nodes would be measured every time, and
+    /// none in a small plan. Steps of the golden ratio reach all positions equally often (Knuth,
+    /// The Art of Computer Programming, volume 3, 6.4).
     pub(super) fn sampling(&self) -> (u32, u32) {
         let runs = self.runs.load(Ordering::Relaxed);
         let env = self.frames.first().map(CallFrame::env);

@@ -1,9 +1,10 @@
-//! Nodes whose kernel is chosen by the shapes of their inputs, or leaves the check of these shapes to the host.
+//! Nodes whose kernel is chosen by the shapes of their inputs, or leaves the shape check to the
+//! host.
 //!
-//! Who owns what: a state keeps the entry that the last call of each such node used, and it belongs to the node's
-//! owner, as the node's call frame does. A call's kernel lives by it until the node's next call in this state, also
-//! where its shapes have left the table meanwhile. Where the shapes are those of the last call, nothing else is
-//! looked at.
+//! Ownership: a state keeps the entry that the last call of each such node used. It belongs to the
+//! owner of the node, like the node's call frame. It keeps the call's kernel alive until the node's
+//! next call in this state, even if its shapes have left the table. If the shapes are those of the
+//! last call, nothing else is looked up.
 
 use super::{partition::PartitionState, propagate::Propagate};
 use crate::{
@@ -15,7 +16,7 @@ use tenon_abi::slot_flags;
 use tenon_framework::KernelError;
 use tenon_host::instance::KernelInstance;
 
-/// What the last calls used.
+/// The entries used by the last calls.
 pub(super) struct LastUsed(Box<[UnsafeCell<Option<Arc<Entry>>>]>);
 
 impl LastUsed {
@@ -25,26 +26,28 @@ impl LastUsed {
 }
 
 impl<P: Propagate> PartitionState<P> {
-    /// The shape that the node's input has now; `None` for a reference.
+    /// The current shape of the node's input; `None` for a reference.
     fn input_shape(&self, slot: u32) -> Option<&[i64]> {
-        // SAFETY: the node that wrote the input is done, and a set slot has its dimensions.
+        // SAFETY: the node that wrote the input is done, and the dimensions of a set slot are
+        // valid.
         unsafe {
             let slot = self.slot_mut(slot);
             (slot.flags & slot_flags::REF == 0).then(|| slot.shape())
         }
     }
 
-    /// The kernel for the node's inputs as they are.
+    /// The kernel for the current shapes of the node's inputs.
     ///
     /// # Safety
-    /// This thread owns the node, whose predecessors are done.
+    /// The calling thread must own the node, and its predecessors must be done.
     unsafe fn choose(
         &self,
         index: u32,
         table: &PerShape,
         at: u32,
     ) -> Result<&KernelInstance, KernelError> {
-        // SAFETY: the caller owns the node, and so the entry that its last call used (see the module's docs).
+        // SAFETY: the caller owns the node, and so the entry of its last call (see the module's
+        // docs).
         let used = unsafe { &mut *self.last_used.0[at as usize].get() };
         let shapes = self.node(index).inputs.iter().map(|&slot| self.input_shape(slot));
         let entry = match used.take() {
@@ -54,28 +57,30 @@ impl<P: Propagate> PartitionState<P> {
         Ok(&used.insert(entry).instance)
     }
 
-    /// Checks the shapes of the node's inputs, where its kernel leaves that to the host.
+    /// Checks the shapes of the node's inputs, if its kernel leaves that to the host.
     ///
     /// # Safety
-    /// This thread owns the node, whose predecessors are done.
+    /// The calling thread must own the node, and its predecessors must be done.
     pub(super) unsafe fn check_shapes(&self, index: u32) -> Result<(), KernelError> {
         let Action::PerShape { table, at } = &self.node(index).action else { return Ok(()) };
-        // SAFETY: this thread owns the node, and what comes before it is done, as the caller guarantees.
+        // SAFETY: the caller owns the node, and its predecessors are done.
         unsafe { self.choose(index, table, *at) }.map(drop)
     }
 
-    /// The kernel that the node's call runs on; `None` before the first call, and for every other node.
+    /// The kernel of the node's current call; `None` before the first call, and for nodes without a
+    /// choice.
     ///
     /// # Safety
-    /// This thread owns the node.
+    /// The calling thread must own the node.
     pub(super) unsafe fn chosen(&self, index: u32) -> Option<&KernelInstance> {
         let Action::PerShape { at, .. } = self.node(index).action else { return None };
-        // SAFETY: the caller owns the node, and so the entry that its last call used (see the module's docs).
+        // SAFETY: the caller owns the node, and so the entry of its last call (see the module's
+        // docs).
         let used = unsafe { &*self.last_used.0[at as usize].get() };
         used.as_ref().map(|entry| &*entry.instance)
     }
 
-    /// Runs a node by the kernel that takes its inputs' shapes.
+    /// Runs a node with the kernel for the shapes of its inputs.
     pub(super) fn run_per_shape(
         &self,
         index: u32,
@@ -83,7 +88,8 @@ impl<P: Propagate> PartitionState<P> {
         at: u32,
         ready: &mut Vec<u32>,
     ) {
-        // SAFETY: this thread owns the node, whose predecessors are done.
+        // SAFETY: the node is ready and this thread runs it, so it owns the node, and the
+        // predecessors are done.
         if let Err(error) = unsafe { self.show_references(index) } {
             return self.fail_node(index, &error);
         }
@@ -102,15 +108,15 @@ impl<P: Propagate> PartitionState<P> {
         }
     }
 
-    /// Runs a blocking kernel that was chosen before, on a thread that may block.
+    /// Runs a blocking kernel that was already chosen, on a thread that may block.
     pub(super) fn run_chosen(&self, index: u32, ready: &mut Vec<u32>) {
-        // SAFETY: the node was handed to this thread.
+        // SAFETY: the node was handed to this thread, which now owns it.
         if let Some(kernel) = unsafe { self.chosen(index) } {
             self.call(index, kernel.compute(), kernel.state(), ready);
         }
     }
 
-    /// Stops the step since no kernel can be chosen: the error is no kernel's.
+    /// Stops the step because no kernel can be chosen; the error names no plugin.
     #[cold]
     fn fail_choice(&self, index: u32, error: &KernelError) {
         let info = &self.node(index).info;

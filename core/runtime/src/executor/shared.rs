@@ -1,13 +1,14 @@
-//! What the threads of one step share.
+//! The state that the threads of one step share.
 //!
-//! States of a step: *running*, until its driver finds no ready node and nothing outstanding; *stopped*,
-//! from the first error, cancellation or passed deadline on: ready nodes are dropped, and only what is
-//! outstanding is waited for. Ownership: `inbox` and `outstanding` under the lock, by whoever completes;
-//! `first` is set once.
+//! States of a step: *running*, until its driver finds no ready node and nothing outstanding;
+//! *stopped*, from the first error, cancellation or passed deadline on: ready nodes are dropped,
+//! and the driver only waits for outstanding work. Ownership: `inbox` and `outstanding` are changed
+//! under the lock by completing threads; `first` is set once.
 //!
-//! `outstanding` counts what will still come into the inbox: pending asynchronous calls, waiting receivers
-//! and jobs on the pool. It is raised before the work is handed over, and lowered in the same critical
-//! section that puts its result into the inbox, so that the driver never sees neither.
+//! `outstanding` counts the work that will still add to the inbox: pending asynchronous calls,
+//! waiting receivers and jobs on the pool. It is raised before the work is handed over, and lowered
+//! in the same critical section that adds the result to the inbox, so the driver always sees one or
+//! the other.
 
 use crate::error::StepError;
 use std::{
@@ -24,7 +25,7 @@ use tenon_host::call::Cancellation;
 #[cfg(all(test, loom))]
 mod model;
 
-/// A node that became ready elsewhere.
+/// A node that became ready on another thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Ready {
     pub partition: u32,
@@ -35,37 +36,38 @@ pub(crate) struct Ready {
 struct Inbox {
     ready: Vec<Ready>,
     outstanding: usize,
-    /// Whether the driver was told that the step is stopped.
+    /// Whether the driver was notified that the step is stopped.
     told: bool,
-    /// Something was handed over, and the driver has not found everything done since: until then the step can
-    /// still fail.
+    /// Set when work is handed over, and cleared when the driver finds everything done: while it is
+    /// set, the step can still fail.
     open: bool,
 }
 
-/// What the threads of one step share.
+/// The state that the threads of one step share.
 pub(crate) struct StepShared {
     inbox: Mutex<Inbox>,
     changed: Condvar,
-    /// Whether the driver waits for what is outstanding; changes under the inbox's lock, read without it.
+    /// Whether the driver waits for outstanding work; it changes under the inbox's lock and is read
+    /// without it.
     waiting: AtomicBool,
-    /// Whether anything was ever outstanding in this step: else the driver need not look.
+    /// Set once work is handed off; lets the driver skip `wait` for purely inline steps.
     used: AtomicBool,
-    /// The step that runs, 0 for none: only then there is something to cancel.
+    /// The number of the running step; 0 if there is none to cancel.
     step: AtomicU64,
     first: OnceLock<StepError>,
     pub cancellation: Arc<Cancellation>,
 }
 
-/// What the driver found.
+/// The result of waiting.
 #[derive(Debug, PartialEq, Eq)]
 #[must_use = "it says whether the step goes on"]
 pub(crate) enum Wait {
-    /// Nodes were put into the list; or, with none, the step was stopped: said once, since a driver that only
-    /// waited would never abort the receivers it waits for.
+    /// Nodes were added to the list, or the step was stopped and the list is empty. The stop is
+    /// reported once, so that the driver aborts the receivers instead of waiting for them forever.
     Ready,
-    /// Nothing is outstanding.
+    /// No work is outstanding.
     Idle,
-    /// The time is up.
+    /// The time has run out.
     TimedOut,
 }
 
@@ -82,7 +84,7 @@ impl StepShared {
         }
     }
 
-    /// Whether ready nodes are dropped from now on.
+    /// Whether the step is stopped, so that ready nodes are dropped.
     #[inline(always)]
     pub fn is_stopped(&self) -> bool {
         self.cancellation.is_cancelled()
@@ -93,21 +95,22 @@ impl StepShared {
         self.first.get()
     }
 
-    /// Stops the step with an error; the first one stays.
+    /// Stops the step with an error; only the first one is kept.
     pub fn fail(&self, error: StepError) {
         let _ = self.first.set(error);
         self.cancellation.cancel();
         self.wake();
     }
 
-    /// Stops step `step` with an error that nobody waits for. False when that step is done, or has failed before.
+    /// Stops step `step` with an error outside any outstanding work. Returns false if that step is
+    /// done or has already failed.
     pub fn fail_step(self: &Arc<Self>, step: u64, error: StepError) -> bool {
         let mut inbox = self.inbox.lock();
-        // While it is open, it is of the step whose number stands there.
+        // While the inbox is open, it belongs to the step with the stored number.
         if !inbox.open || self.step.load(Ordering::Relaxed) != step {
             return false;
         }
-        // Held up, so that the error still is this step's.
+        // The count keeps the step from ending, so that the error still belongs to it.
         inbox.outstanding += 1;
         drop(inbox);
         let first = self.first.set(error).is_ok();
@@ -116,13 +119,13 @@ impl StepShared {
         first
     }
 
-    /// Wakes the driver, so that it looks again.
+    /// Wakes the driver, so that it checks the state again.
     pub fn wake(&self) {
         drop(self.inbox.lock());
         self.changed.notify_all();
     }
 
-    /// Before work is handed over.
+    /// Counts outstanding work before it is handed over.
     pub fn raise(&self) {
         self.used.store(true, Ordering::Release);
         let mut inbox = self.inbox.lock();
@@ -130,8 +133,9 @@ impl StepShared {
         inbox.open = true;
     }
 
-    /// After work that was handed over: its result, if it has one. The step may end, and its state go, as
-    /// soon as nothing is outstanding: this thread holds on to what it still notifies.
+    /// Ends outstanding work and adds its result, if any. Once nothing is outstanding, the step may
+    /// end and its state may be freed, so this keeps its own reference until it has notified the
+    /// driver.
     pub fn lower(self: &Arc<Self>, ready: Option<Ready>) {
         let this = Arc::clone(self);
         let mut inbox = this.inbox.lock();
@@ -147,7 +151,7 @@ impl StepShared {
         !self.used.load(Ordering::Acquire)
     }
 
-    /// Takes what became ready, or waits for it until `until`.
+    /// Takes the nodes that became ready, or waits for some until `until`.
     pub fn wait(&self, ready: &mut Vec<Ready>, until: Option<Instant>) -> Wait {
         let mut inbox = self.inbox.lock();
         loop {
@@ -176,19 +180,19 @@ impl StepShared {
         }
     }
 
-    /// Whether the driver has nothing to do. It may have found something by the time that this is known.
+    /// Whether the driver is idle. The answer may be out of date when it is used.
     #[inline(always)]
     pub fn driver_waits(&self) -> bool {
         self.waiting.load(Ordering::Relaxed)
     }
 
-    /// A step begins.
+    /// Starts a step.
     #[inline(always)]
     pub fn begin(&self, step: u64) {
         self.step.store(step, Ordering::Relaxed);
     }
 
-    /// Cancels the step, when one runs: from [`StepShared::begin`] on.
+    /// Cancels the running step, if there is one since [`StepShared::begin`].
     pub fn cancel_running(&self) {
         if self.step.load(Ordering::Relaxed) != 0 {
             self.cancellation.cancel();
@@ -196,7 +200,7 @@ impl StepShared {
         }
     }
 
-    /// Ready for the next step. Only for a step that ended well, with no error and nothing outstanding.
+    /// Resets the state after a successful step, with no error and nothing outstanding.
     #[inline(always)]
     pub fn reset(&self) {
         self.step.store(0, Ordering::Relaxed);

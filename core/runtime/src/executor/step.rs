@@ -22,24 +22,24 @@ use tenon_host::{
     resources::Resources,
 };
 
-/// How long a cancelled step waits for calls that are still running before it leaves them behind.
+/// The time that a cancelled step waits for running calls before it abandons them.
 const GRACE: Duration = Duration::from_millis(200);
 
-/// Where feeds enter and fetches leave: the call frame of the step, resolved to positions.
+/// The places where feeds enter and fetches leave the partitions.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct StepWiring {
-    /// Partition and output of each feed; a feed may enter several partitions.
+    /// The partition and output of each feed; a feed may enter several partitions.
     pub feeds: Vec<Vec<(u32, u32)>>,
-    /// Partition and output of each fetch.
+    /// The partition and output of each fetch.
     pub fetches: Vec<(u32, u32)>,
 }
 
-/// The state of a step: made once, used by one step after the other.
+/// The state of a step: created once, and used by one step after another.
 pub(crate) struct StepState {
     partitions: Vec<Part>,
     rendezvous: Arc<StepRendezvous>,
-    /// Whether the step that runs meets elsewhere.
-    meets_elsewhere: bool,
+    /// Whether the running step uses a rendezvous from outside.
+    has_external_rendezvous: bool,
     shared: Arc<StepShared>,
     env: Box<StepEnv>,
     ready: Vec<Vec<u32>>,
@@ -47,17 +47,17 @@ pub(crate) struct StepState {
     streams: Vec<(Arc<Plan>, Arc<StepStreams>)>,
 }
 
-/// A step that failed.
+/// The error of a failed step.
 #[derive(Debug)]
 #[must_use = "the state of an abandoned step may not be used again"]
 pub(crate) struct Failed {
     pub error: StepError,
-    /// Calls of the step still run: its state has to stay until they are done.
+    /// Whether calls of the step still run; its state must then stay until they are done.
     pub abandoned: bool,
 }
 
 impl From<StepError> for Failed {
-    /// A step without calls that still run.
+    /// A failed step without running calls.
     fn from(error: StepError) -> Failed {
         Failed { error, abandoned: false }
     }
@@ -71,7 +71,7 @@ pub(crate) fn cancelled_error() -> StepError {
     StepError::step(Code::CANCELLED, "the step was cancelled")
 }
 
-/// The moment after this time, as kernels see it.
+/// The time after this duration, in the clock of kernels.
 pub(crate) fn deadline_ns(time: Option<Duration>) -> u64 {
     time.map_or(NO_DEADLINE, |limit| {
         let limit = u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX);
@@ -80,7 +80,8 @@ pub(crate) fn deadline_ns(time: Option<Duration>) -> u64 {
 }
 
 impl StepState {
-    /// State for steps over these plans. Boxed, since its parts point at each other.
+    /// Creates the state for steps over these plans. It is boxed because its parts point at each
+    /// other.
     pub fn new(
         plans: &[Arc<Plan>],
         pool: Arc<ThreadPool>,
@@ -91,7 +92,7 @@ impl StepState {
         let mut state = Box::new(StepState {
             partitions: Vec::with_capacity(plans.len()),
             rendezvous: Arc::default(),
-            meets_elsewhere: false,
+            has_external_rendezvous: false,
             shared,
             env,
             ready: plans.iter().map(|plan| Vec::with_capacity(plan.nodes.len())).collect(),
@@ -114,12 +115,12 @@ impl StepState {
         Ok(state)
     }
 
-    /// The step's shared part, to cancel it from elsewhere.
+    /// The shared part of the step, to cancel it from another thread.
     pub fn shared(&self) -> &Arc<StepShared> {
         &self.shared
     }
 
-    /// Prepares the next step, whose number is not 0.
+    /// Prepares the next step; its number must not be 0.
     #[inline(always)]
     pub fn arm(
         &mut self,
@@ -139,43 +140,44 @@ impl StepState {
         self.env.trace = trace;
     }
 
-    /// Has the step that begins meet what comes from elsewhere at this rendezvous, which is reset by its owner.
-    pub fn meet_at(&mut self, rendezvous: Arc<dyn Rendezvous>) {
+    /// Makes the step exchange values with other workers through this rendezvous; its owner resets
+    /// it.
+    pub fn use_rendezvous(&mut self, rendezvous: Arc<dyn Rendezvous>) {
         self.rendezvous.give(rendezvous);
-        self.meets_elsewhere = true;
+        self.has_external_rendezvous = true;
     }
 
-    /// Shows the feeds.
+    /// Stores the feeds.
     #[inline(always)]
     pub fn feed(&mut self, wiring: &StepWiring, feeds: &[Tensor]) {
         for (sites, tensor) in wiring.feeds.iter().zip(feeds) {
             for &(partition, output) in sites {
-                // SAFETY: the step has not begun.
+                // SAFETY: the step has not started, so no node runs.
                 unsafe { self.partitions[partition as usize].feed(output, tensor) };
             }
         }
     }
 
-    /// Takes the fetches.
+    /// Collects the fetches.
     pub fn fetch(
         &mut self,
         wiring: &StepWiring,
         fetched: &mut Vec<Tensor>,
     ) -> Result<(), StepError> {
         for &(partition, output) in &wiring.fetches {
-            // SAFETY: the step is done.
+            // SAFETY: the step is done, so no node runs.
             let tensor = unsafe { self.partitions[partition as usize].fetch(output) };
             fetched.push(tensor.ok_or_else(|| {
                 StepError::step(
                     Code::INVALID_ARGUMENT,
-                    "a fetched tensor has no value: it lies on a branch that was not taken",
+                    "a fetched tensor has no value: it is on a branch that was not taken",
                 )
             })?);
         }
         Ok(())
     }
 
-    /// Runs the step to its end. Where it went well, the state can be used again.
+    /// Runs the step to its end. After success, the state can be used again.
     pub fn drive(&mut self) -> Result<(), Failed> {
         self.streams.iter().for_each(|(_, streams)| streams.begin());
         for (partition, ready) in self.partitions.iter().zip(&mut self.ready) {
@@ -208,13 +210,13 @@ impl StepState {
         self.conclude()
     }
 
-    /// Whether a partition that held nodes back can go on.
+    /// Whether a partition that held nodes back can continue.
     fn is_due(&self) -> bool {
         !self.shared.is_stopped() && self.partitions.iter().any(Part::is_due)
     }
 
-    /// Ends a step whose calls still run. What they do from now on is no step's any more, which the shared part
-    /// knows by its error.
+    /// Abandons a step with running calls. Whatever they do from now on belongs to no step; the
+    /// error in the shared part states that.
     #[cold]
     fn abandon(&self) -> Failed {
         let error = self.first_error();
@@ -258,7 +260,7 @@ impl StepState {
         Ok(self.synchronise()?)
     }
 
-    /// Waits for the devices' streams: only then may buffers go back.
+    /// Waits for the devices' streams; only then may buffers be released.
     fn synchronise(&self) -> Result<(), StepError> {
         for (plan, streams) in &self.streams {
             let failed = |error| StepError::device(plan.device.name(), &error);
@@ -267,7 +269,7 @@ impl StepState {
         Ok(())
     }
 
-    /// Ends a step that went well: the state is ready for the next one.
+    /// Ends a successful step, and prepares the state for the next one.
     #[inline(always)]
     pub fn disarm(&mut self) {
         for partition in &self.partitions {
@@ -276,15 +278,16 @@ impl StepState {
         if !self.streams.is_empty() {
             self.env.release_kept(None);
         }
-        self.env.end_step(!self.meets_elsewhere);
-        if !self.shared.is_untouched() || self.partitions.len() > 1 || self.meets_elsewhere {
+        self.env.end_step(!self.has_external_rendezvous);
+        if !self.shared.is_untouched() || self.partitions.len() > 1 || self.has_external_rendezvous
+        {
             self.rendezvous.reset();
-            self.meets_elsewhere = false;
+            self.has_external_rendezvous = false;
         }
         self.shared.reset();
     }
 
-    /// Whether calls of an abandoned step still run.
+    /// Whether no calls of an abandoned step run any more.
     pub fn is_quiet(&mut self) -> bool {
         loop {
             match self.shared.wait(&mut self.inbox, Some(Instant::now())) {
@@ -295,7 +298,7 @@ impl StepState {
         }
     }
 
-    /// Waits for the calls of an abandoned step; what became ready by them is dropped.
+    /// Waits for the calls of an abandoned step; nodes that they make ready are dropped.
     pub fn wait_until_quiet(&mut self) {
         while self.shared.wait(&mut self.inbox, None) != Wait::Idle {
             self.inbox.clear();
@@ -305,13 +308,14 @@ impl StepState {
 
 impl Drop for StepState {
     fn drop(&mut self) {
-        // An error was the step's, which has been reported; here only the end of the work counts. Buffers go
-        // back when nothing enqueued uses them any more, on no stream of any device; then the streams go.
+        // An error was already reported for the step; only the end of the work matters here.
+        // Buffers may be released once no enqueued work on any stream uses them; the streams are
+        // dropped after that.
         self.partitions.iter().for_each(Part::abandon);
         for (_, streams) in &self.streams {
             let _ = streams.synchronise();
         }
         self.partitions.clear();
-        self.env.end_step(!self.meets_elsewhere);
+        self.env.end_step(!self.has_external_rendezvous);
     }
 }

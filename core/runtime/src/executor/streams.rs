@@ -1,15 +1,17 @@
 //! The streams of one partition in a step, and the events by which they wait for each other.
 //!
-//! Which node enqueues where, and which waits for which, says the plan ([`crate::plan::NodeStream`]). Streams
-//! and events are made with the step's state and used by one step after the other: a step makes none.
+//! The plan states which stream each node enqueues on, and which events it waits for
+//! ([`crate::plan::NodeStream`]). Streams and events are created with the step's state and reused
+//! by later steps.
 //!
-//! States of an event in a step: *old*, its recording is of an earlier step, until its node has enqueued and
-//! records it, once; *recorded* from then on, and only then are the nodes told that wait for it. What a stream
-//! has to be told of a recorded event it is told once ([`Told`]), by whichever of its nodes comes first.
+//! States of an event in a step: *old*, recorded by an earlier step, until its node has enqueued
+//! and records it, once; then *recorded*, and only then are the waiting nodes notified. Each stream
+//! is told to wait for a recorded event at most once ([`Told`]), by the first of its nodes that
+//! needs it.
 //!
-//! At the end of a step all streams are waited for, also behind one that failed and on a device that is lost:
-//! when [`StepStreams::synchronise`] has returned nothing of the step runs on the device any more, and what it
-//! kept may go.
+//! The end of a step waits for all streams, even if one failed or the device is lost. When
+//! [`StepStreams::synchronise`] has returned, nothing of the step runs on the device any more, and
+//! its buffers may be released.
 
 use self::timing::Timing;
 use super::{partition::PartitionState, propagate::Propagate};
@@ -30,13 +32,14 @@ mod model;
 #[cfg(all(test, not(loom)))]
 mod tests;
 
-/// The streams that were told to wait for an event, a bit for each.
+/// The streams that were told to wait for an event, one bit each.
 #[derive(Debug, Default)]
 struct Told(AtomicU32);
 
 impl Told {
-    /// Has `tell` run unless somebody has told this stream already: when this returns, whatever the caller
-    /// enqueues on the stream is behind the wait. Two who come at once may both tell, which is harmless.
+    /// Calls `tell` unless this stream was told before. When it returns, anything that the caller
+    /// enqueues on the stream comes after the wait. Two threads at once may both tell, which is
+    /// harmless.
     fn tell_once<E>(&self, stream: u32, tell: impl FnOnce() -> Result<(), E>) -> Result<(), E> {
         let bit = 1 << stream;
         if self.0.load(Ordering::Acquire) & bit == 0 {
@@ -53,9 +56,9 @@ impl Told {
 
 struct Lane {
     stream: StreamId,
-    /// For traces.
+    /// The name for traces.
     name: Arc<str>,
-    /// When the stream came to what it runs now, where a trace is asked for.
+    /// The time when the stream reached its current work, if there is a trace.
     began: Arc<std::sync::atomic::AtomicU64>,
 }
 
@@ -65,15 +68,15 @@ pub(crate) struct StepStreams {
     lanes: Vec<Lane>,
     events: Vec<(EventId, Told)>,
     timing: Timing,
-    /// One event for each stream, for what runs on the first for all.
+    /// One event per stream, for work that runs on the first stream on behalf of all.
     joins: OnceLock<Vec<EventId>>,
 }
 
 impl StepStreams {
-    /// Those of a plan; `None` on a device without streams.
+    /// Creates the streams of a plan; `None` on a device without streams.
     ///
     /// # Errors
-    /// What the device says; what was made goes back.
+    /// The error of the device; streams and events created before are destroyed.
     pub fn new(plan: &Plan) -> Result<Option<Arc<StepStreams>>, KernelError> {
         if plan.streams == 0 {
             return Ok(None);
@@ -106,17 +109,17 @@ impl StepStreams {
         Ok(made)
     }
 
-    /// One of the streams.
+    /// The stream at this position.
     pub fn stream(&self, at: u32) -> StreamId {
         self.lanes[at as usize].stream
     }
 
-    /// Begins a step: nothing runs.
+    /// Starts a step. No node may be running.
     pub fn begin(&self) {
         self.events.iter().for_each(|(_, told)| told.forget());
     }
 
-    /// Makes a stream wait for an event of this step, which is recorded.
+    /// Makes a stream wait for an event that was recorded in this step.
     fn wait(&self, stream: u32, event: u32) -> Result<(), KernelError> {
         let (event, told) = &self.events[event as usize];
         told.tell_once(stream, || self.device.wait_event(self.stream(stream), *event))
@@ -126,10 +129,11 @@ impl StepStreams {
         self.device.record_event(self.events[event as usize].0, self.stream(stream))
     }
 
-    /// Waits until nothing that was enqueued runs any more or will.
+    /// Waits until no enqueued work runs any more.
     ///
     /// # Errors
-    /// The streams' first errors. One stream that waits for another fails with it: all of them are said.
+    /// The first error of each stream. A stream that waits for another fails with it, so all
+    /// messages are joined.
     pub fn synchronise(&self) -> Result<(), KernelError> {
         let mut failed: Option<KernelError> = None;
         for lane in &self.lanes {
@@ -144,21 +148,23 @@ impl StepStreams {
         failed.map_or(Ok(()), Err)
     }
 
-    /// Notes when a stream has come to what is enqueued next.
+    /// Marks the time when a stream reaches the work enqueued next.
     fn mark_begin(&self, stream: u32) {
         let lane = &self.lanes[stream as usize];
         if let Some(timers) = self.device.timers() {
-            // What the device does not take is not measured; if it is lost, the step says so.
+            // If the device refuses, the work is not measured; if the device is lost, the step
+            // reports it.
             let _ = self.timing.begin(&*self.device, timers, lane.stream);
             return;
         }
         let began = Arc::clone(&lane.began);
         let mark = move |_| began.store(monotonic_ns(), std::sync::atomic::Ordering::Relaxed);
-        // A device that takes no notification is lost, or will say so when the step ends.
+        // If the device refuses the callback, it is lost or will report an error at the end of the
+        // step.
         let _ = self.device.on_done(lane.stream, mark);
     }
 
-    /// Reports what was enqueued since [`StepStreams::mark_begin`], when it is done.
+    /// Reports the work enqueued since [`StepStreams::mark_begin`] once it is done.
     fn mark_end(&self, stream: u32, trace: &Arc<dyn TraceSink>, node: String) {
         let lane = &self.lanes[stream as usize];
         if let Some(timers) = self.device.timers() {
@@ -178,28 +184,29 @@ impl StepStreams {
 
 impl Drop for StepStreams {
     fn drop(&mut self) {
-        // Of a step that failed something may still run; its error has been reported.
+        // Work of a failed step may still run; its error was already reported.
         let _ = self.synchronise();
         self.destroy_joins();
         for (event, _) in self.events.drain(..) {
-            // SAFETY: no stream waits for it any more, and its name goes.
+            // SAFETY: all streams are done, so none waits for the event; its id is dropped here.
             unsafe { self.device.destroy_event(event) };
         }
         for lane in self.lanes.drain(..) {
-            // SAFETY: nothing is enqueued, and who knew the stream is gone: states go before their streams.
+            // SAFETY: nothing is enqueued, and the states that know the stream were dropped before.
             unsafe { self.device.destroy_stream(lane.stream) };
         }
     }
 }
 
 impl<P: Propagate> PartitionState<P> {
-    /// The stream that a node enqueues on.
+    /// The stream on which a node enqueues.
     pub(super) fn stream_of(&self, index: u32) -> Option<StreamId> {
         let streams = self.streams.as_ref()?;
         Some(streams.stream(self.node(index).stream.stream))
     }
 
-    /// Before a node enqueues: its stream waits for those of others. Without success the node has failed.
+    /// Makes a node's stream wait for others before the node enqueues. Returns false if that failed
+    /// the node.
     pub(super) fn wait_for_streams(&self, index: u32) -> bool {
         let Some(streams) = &self.streams else { return true };
         let own = &self.node(index).stream;
@@ -212,8 +219,8 @@ impl<P: Propagate> PartitionState<P> {
         true
     }
 
-    /// After a node has enqueued, and before others are told: records its event. Without success the node has
-    /// failed.
+    /// Records a node's event after the node has enqueued, before its successors are notified.
+    /// Returns false if that failed the node.
     pub(super) fn record_event(&self, index: u32) -> bool {
         let own = &self.node(index).stream;
         let (Some(streams), Some(event)) = (&self.streams, own.event) else { return true };
@@ -221,7 +228,7 @@ impl<P: Propagate> PartitionState<P> {
         recorded.inspect_err(|error| self.fail_node(index, error)).is_ok()
     }
 
-    /// Before a node enqueues, where a trace is asked for.
+    /// Marks the start of a node's work on its stream, if there is a trace.
     pub(super) fn stream_begins(&self, index: u32) {
         if let Some(streams) = &self.streams
             && self.frame(index).env().trace.is_some()
@@ -231,7 +238,7 @@ impl<P: Propagate> PartitionState<P> {
         }
     }
 
-    /// After a node has enqueued, where a trace is asked for.
+    /// Reports the end of a node's work on its stream, if there is a trace.
     pub(super) fn stream_ends(&self, index: u32) {
         if let Some(streams) = &self.streams
             && let Some(trace) = &self.frame(index).env().trace
@@ -242,7 +249,7 @@ impl<P: Propagate> PartitionState<P> {
         }
     }
 
-    /// Whether a node has something to show on its stream.
+    /// Whether a node has work to show on its stream.
     fn enqueues(&self, index: u32) -> bool {
         let node = self.node(index);
         let own = |instance: &Arc<tenon_host::instance::KernelInstance>| {

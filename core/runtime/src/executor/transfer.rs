@@ -1,10 +1,11 @@
-//! `_Send` and `_Recv`: values on their way from one place to another.
+//! `_Send` and `_Recv`: transfers of values between partitions.
 //!
-//! A value in host memory travels as it is, in memory that a device has pinned too. One in a device's memory is copied
-//! to host memory on the stream of its device, to pinned memory where the device has some left, or travels as it is
-//! where the receiver's device copies from there itself; either way it is sent once the stream has come that far. The
-//! receiver copies it into its own memory on its own stream, where it wants it there, and records an event behind it
-//! where other streams wait. Nobody waits: copies are enqueued, notifications and the rendezvous call back.
+//! A value in host memory is sent as it is, even if a device pinned the memory. A value in device
+//! memory is copied to host memory on the stream of its device, preferably to pinned memory; if the
+//! receiver's device can copy it directly, it is sent as it is. In both cases it is sent once the
+//! stream has reached this point. The receiver, if it reads the value in device memory, copies it
+//! on its own stream, and records an event if other streams wait. No thread waits: copies are
+//! enqueued, and the rest happens in callbacks.
 
 use super::{partition::PartitionState, propagate::Propagate};
 use crate::{
@@ -24,7 +25,7 @@ use tenon_host::{
     call::{CopySpan, Value, monotonic_ns},
 };
 
-/// Where a tensor lies: in memory of one of these devices, or, for a copy, in the host's.
+/// The location of a tensor: memory of one of these devices, or host memory.
 fn location<'d>(
     tensor: &Tensor,
     devices: impl IntoIterator<Item = &'d dyn LocalDevice>,
@@ -32,41 +33,41 @@ fn location<'d>(
     let (data, owner) = (tensor.buffer().data(), tensor.buffer().memory().device());
     match devices.into_iter().find(|device| device.number() == owner) {
         Some(device) => Location { data, memory: tensor.buffer().kind(), device: Some(device) },
-        // Pinned memory of a third device is host memory to these.
+        // Pinned memory of a third device counts as host memory for these.
         None => Location { data, memory: MemoryKind::HOST, device: None },
     }
 }
 
-/// Makes the bools of a copy that is there what the host takes for bools: a device writes any bytes.
+/// Normalises the bools in a finished copy, since a device may write bytes other than 0 and 1.
 fn settle(parcel: &Parcel) {
     if let Some(copy) = parcel.tensor.as_ref().filter(|copy| copy.buffer().is_unique()) {
-        // SAFETY: the device is done with the copy, and nobody else has it.
+        // SAFETY: the device is done with the copy, and nothing else refers to it.
         unsafe { bools::settle_tensor(copy) };
     }
 }
 
-/// A pointer to a state whose step waits for what was raised.
+/// A pointer to a state whose step waits for outstanding work.
 struct Waiting<P: Propagate>(*const PartitionState<P>);
 
-// SAFETY: the state may be shared between threads, and lives until what was raised is lowered.
+// SAFETY: the state is `Sync`, and stays alive until the count of outstanding work is lowered.
 unsafe impl<P: Propagate> Send for Waiting<P> {}
 
 impl<P: Propagate> Waiting<P> {
     fn state(&self) -> &PartitionState<P> {
-        // SAFETY: see the type.
+        // SAFETY: the step waits for this work, so the state is alive until `P::lower`.
         unsafe { &*self.0 }
     }
 }
 
 impl<P: Propagate> PartitionState<P> {
-    /// Tells the rendezvous that the input of a `_Send` is dead.
+    /// Sends a dead value for a `_Send` with a dead input.
     pub(super) fn send_dead(&self, index: u32, transfer: &Transfer) {
         if let Err(error) = self.post(transfer, Parcel { tensor: None, is_dead: true }) {
             self.fail_node(index, &error);
         }
     }
 
-    /// Gives the input of a `_Send` to the rendezvous.
+    /// Sends the input of a `_Send` to the rendezvous.
     pub(super) fn send(&self, index: u32, transfer: &Transfer, ready: &mut Vec<u32>) {
         if let Err(error) = self.try_send(index, transfer) {
             return self.fail_node(index, &error);
@@ -78,10 +79,10 @@ impl<P: Propagate> PartitionState<P> {
         let Some(&input) = self.node(index).inputs.first() else {
             return self.post(transfer, Parcel { tensor: None, is_dead: false });
         };
-        // SAFETY: the node that wrote the input is done.
+        // SAFETY: the node that wrote the input is done, so no thread writes the slot.
         let tensor = Value::tensor(unsafe { self.slot_mut(input) })
             .ok_or_else(|| KernelError::internal("a value that is sent has no buffer"))?;
-        // Pinned memory of another device, such as a feed: nothing of this device's streams writes it.
+        // Pinned memory of another device, such as a feed, is not written by this device's streams.
         let is_foreign = tensor.buffer().memory().device() != self.plan.device.number();
         if tensor.is_on_host() && is_foreign {
             return self.post(transfer, Parcel { tensor: Some(tensor), is_dead: false });
@@ -112,7 +113,7 @@ impl<P: Propagate> PartitionState<P> {
         asked
     }
 
-    /// The error of commands that did not come to their end.
+    /// The error of work on a stream that did not finish.
     fn stream_error(&self, code: Code) -> KernelError {
         let what = "work on the device's stream failed";
         match self.plan.device.lost() {
@@ -124,7 +125,8 @@ impl<P: Propagate> PartitionState<P> {
         }
     }
 
-    /// What travels for a value in the device's memory: itself, or a copy in host memory that is enqueued.
+    /// The tensor to send for a value in device memory: the value itself, or a copy in host memory
+    /// that is enqueued here.
     fn outgoing(
         &self,
         index: u32,
@@ -149,17 +151,19 @@ impl<P: Propagate> PartitionState<P> {
         let copy = self.host_copy(index, &tensor, source)?;
         let target = location(&copy, [device]);
         let bytes = tensor.byte_len() as u64;
-        // SAFETY: both buffers live until the stream is done: the source in this step's state, the copy in the
-        // parcel; nobody uses the copy before.
+        // SAFETY: both buffers live until the stream is done: the source in `keep_alive`, the copy
+        // in the parcel. No thread uses the copy before.
         unsafe { self.copy(index, source, target, bytes)? };
         self.keep_alive.lock().push(tensor);
         Ok(copy)
     }
 
-    /// Copies on the node's stream, and tells a trace of it.
+    /// Copies on the node's stream, and reports it to a trace.
     ///
     /// # Safety
-    /// As for [`LocalDevice::copy`]: both places hold so many bytes until the stream is done.
+    /// The conditions of [`LocalDevice::copy`], until the stream is done:
+    /// - `source` must be valid for reads of `bytes` bytes, and nothing may write it;
+    /// - `target` must be valid for writes of `bytes` bytes, and nothing else may use it.
     unsafe fn copy(
         &self,
         index: u32,
@@ -175,8 +179,8 @@ impl<P: Propagate> PartitionState<P> {
             trace.enters(node);
             monotonic_ns()
         });
-        // SAFETY: both places are valid for `bytes` bytes until the stream is done, and until then nobody writes the
-        // source or uses the target, as the caller guarantees.
+        // SAFETY: the caller guarantees the conditions of `LocalDevice::copy` until the stream is
+        // done.
         let copied = unsafe { device.copy(source, target, bytes, self.stream_of(index)) };
         if let Some((trace, begin_ns)) = trace.zip(began) {
             let (end_ns, leaves) = (monotonic_ns(), target.device.is_none());
@@ -190,8 +194,8 @@ impl<P: Propagate> PartitionState<P> {
         copied
     }
 
-    /// A place in host memory for a value of the device: pinned, so that the device writes it by itself, as long as it
-    /// has such memory to give.
+    /// Allocates host memory for a copy of a device's value: pinned memory, which the device writes
+    /// directly, as long as the device has some.
     fn host_copy(
         &self,
         index: u32,
@@ -214,7 +218,7 @@ impl<P: Propagate> PartitionState<P> {
             .map_err(|error| KernelError::new(error.code, error.message.to_string()))
     }
 
-    /// Asks the rendezvous for the output of a `_Recv`.
+    /// Requests the output of a `_Recv` from the rendezvous.
     pub(super) fn recv(&self, index: u32, transfer: &Transfer) {
         P::raise(self);
         let waiting = Waiting(self);
@@ -244,7 +248,7 @@ impl<P: Propagate> PartitionState<P> {
         P::lower(self, ready);
     }
 
-    /// Puts what was received into the output's slot, in the memory where it is wanted.
+    /// Stores a received value in the output's slot, in the memory where it is read.
     fn accept(&self, index: u32, parcel: Parcel) -> Result<(), KernelError> {
         let node = self.node(index);
         let Some(spec) = node.info.outputs.first() else { return Ok(()) };
@@ -261,7 +265,7 @@ impl<P: Propagate> PartitionState<P> {
             let device: &dyn LocalDevice = &*self.plan.device;
             let copy = self.arrival(output, wanted, &tensor)?;
             let Action::Recv(transfer) = &node.action else { return Ok(()) };
-            // A device copies from its own type's memory, and from the host's.
+            // A device copies from memory of devices of its own type, and from host memory.
             let is_known = |owner: &&dyn LocalDevice| owner.device_type() == device.device_type();
             let sender = transfer.peer.as_deref();
             let known = [device].into_iter().chain(sender).filter(is_known);
@@ -275,13 +279,14 @@ impl<P: Propagate> PartitionState<P> {
                 )));
             }
             let bytes = tensor.byte_len() as u64;
-            // SAFETY: the source is kept alive until the stream is done; the copy is this output's alone, and
-            // is used by what is enqueued behind it: on its stream, or behind its event.
+            // SAFETY: `keep_alive` keeps the source until the stream is done. The copy belongs to
+            // this output, and is used only by work that comes after it: on the same stream, or
+            // after its event.
             unsafe { self.copy(index, source, location(&copy, [device]), bytes)? };
             self.keep_alive.lock().push(tensor);
             copy
         };
-        // SAFETY: this thread owns the output of the node that it completes.
+        // SAFETY: this thread completes the node, and owns its output.
         let (value, slot) = unsafe { (self.value_mut(output), self.slot_mut(output)) };
         match wanted.kind() {
             MemoryKind::HOST => value.hold_on_host(slot, &tensor),
@@ -290,7 +295,7 @@ impl<P: Propagate> PartitionState<P> {
         Ok(())
     }
 
-    /// What comes from elsewhere has to be what the plan was made for: kernels behind it count on that.
+    /// Checks that a received value fits the plan, since the kernels rely on its type and shape.
     fn check_received(&self, output: u32, tensor: &Tensor) -> Result<(), KernelError> {
         let expected = &self.plan.outputs[output as usize];
         if tensor.dtype() == expected.dtype && expected.shape.accepts(tensor.shape()) {
@@ -305,7 +310,7 @@ impl<P: Propagate> PartitionState<P> {
         )))
     }
 
-    /// Where a value that arrives goes: its own buffer, the same in every step where steps are recorded.
+    /// Allocates the buffer for a received value; recorded steps reuse the same one.
     fn arrival(
         &self,
         output: u32,

@@ -10,7 +10,7 @@ use tenon_host::instance::{KernelInstance, PackCache};
 
 /// The kernel objects that live as long as the session: those of stateful nodes.
 pub(crate) struct KernelCache {
-    /// By node, device and kernel: which of several kernels runs may depend on shapes.
+    /// By node, device and kernel, since the choice between several kernels may depend on shapes.
     stateful: Mutex<HashMap<(String, String, usize), Arc<KernelInstance>>>,
     pub packed: PackCache,
 }
@@ -25,14 +25,14 @@ impl Default for KernelCache {
 }
 
 impl KernelCache {
-    /// Forgets them; plans that use them keep theirs.
+    /// Removes all objects; plans that use them keep theirs.
     pub fn clear(&self) {
         let gone = std::mem::take(&mut *self.stateful.lock());
-        // Without the lock: their ends are the plugins'.
+        // Dropping may run plugin code, so the lock is not held.
         drop(gone);
     }
 
-    /// The object of a stateful node for this kernel, made by `make` when there is none.
+    /// The object of a stateful node for this kernel, created by `make` if there is none.
     pub fn stateful(
         &self,
         node: &str,
@@ -44,9 +44,9 @@ impl KernelCache {
         if let Some(instance) = self.stateful.lock().get(&key) {
             return Ok(Arc::clone(instance));
         }
-        // The object keeps its kernel, whose address no other has meanwhile.
+        // The object keeps its kernel alive, so no other kernel can have the address in the key.
         let made = make()?;
-        // Where two were made the first is kept; the other ends without the lock.
+        // If two threads created one, the first is kept; the other is dropped without the lock.
         let kept = Arc::clone(self.stateful.lock().entry(key).or_insert_with(|| Arc::clone(&made)));
         drop(made);
         Ok(kept)

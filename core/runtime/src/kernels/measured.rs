@@ -1,7 +1,7 @@
-//! Policy `measured` for a node: which call it is, and how long each of its kernels takes for it.
+//! Policy `measured` for a node: the name of its call, and the times of its kernels.
 
 use super::{Site, Tuned};
-use crate::tuning::{Call, Job, JobInput, Wish, bucket};
+use crate::tuning::{Call, Job, JobInput, TuningOptions, bucket};
 use std::{fmt::Write, sync::Arc};
 use tenon_framework::{
     DType, PartialShape, Shape,
@@ -12,10 +12,12 @@ use tenon_framework::{
 };
 use tenon_graph::PartOp;
 
-/// Elements of a constant of integers that is part of a call's name: sizes and axes, which decide what is computed.
-const NAMED_ELEMENTS: usize = 16;
+/// The maximum number of elements of an integer constant that becomes part of a call's name: sizes
+/// and axes determine the computation.
+const MAX_NAMED_ELEMENTS: usize = 16;
 
-/// Whether a call of the node can be made up: no state, and elements that are numbers.
+/// Whether the node can be called with generated values: it has no state, and its elements are
+/// numbers.
 pub(crate) fn can_be_measured(op: &PartOp, signature: &Signature) -> bool {
     let mut types = signature.inputs.iter().chain(&signature.outputs);
     !op.def.stateful && types.all(|dtype| !dtype.needs_drop() && !dtype.is_ref())
@@ -26,7 +28,7 @@ pub(crate) fn times(
     site: &Arc<Site>,
     kernels: &[Arc<KernelDef>],
     shapes: &[Shape],
-    wish: Wish,
+    tuning_options: TuningOptions,
     may_measure: bool,
 ) -> Option<Vec<Timed>> {
     let tuned = site.tuned()?;
@@ -40,14 +42,14 @@ pub(crate) fn times(
     if !may_measure {
         return tuner.known(site.knobs(), &call);
     }
-    tuner.times(site.knobs(), &call, wish.budget, || job(site, tuned, kernels, shapes))
+    tuner.times(site.knobs(), &call, tuning_options.budget, || job(site, tuned, kernels, shapes))
 }
 
 fn job(site: &Arc<Site>, tuned: &Tuned, kernels: &[Arc<KernelDef>], shapes: &[Shape]) -> Job {
     let types = &site.signature().inputs;
     let input = |at: usize| match site.constant(at) {
         Some(constant) => JobInput::Constant(constant.clone()),
-        None => JobInput::MadeUp(types[at].base(), shapes[at]),
+        None => JobInput::Generated(types[at].base(), shapes[at]),
     };
     let inputs = (0..types.len()).map(input).collect();
     let (maker, kernels) = (Arc::clone(site), kernels.to_vec());
@@ -57,7 +59,7 @@ fn job(site: &Arc<Site>, tuned: &Tuned, kernels: &[Arc<KernelDef>], shapes: &[Sh
     Job { kernels: count, make, inputs, pool: Arc::clone(&tuned.pool) }
 }
 
-/// Machine, threads and device: times of other ones say nothing here.
+/// The machine, threads and device; times from others do not apply.
 fn place(site: &Site, tuned: &Tuned) -> String {
     let device = site.device();
     format!(
@@ -70,7 +72,7 @@ fn place(site: &Site, tuned: &Tuned) -> String {
     )
 }
 
-/// The model of this machine's processor; its architecture where the system does not tell.
+/// The model of this machine's processor; the architecture if the system does not report one.
 fn processor() -> &'static str {
     use std::sync::OnceLock;
     static NAME: OnceLock<String> = OnceLock::new();
@@ -83,7 +85,8 @@ fn processor() -> &'static str {
     })
 }
 
-/// Op, types, shapes rounded up, and a digest of attributes and of the constants that decide what is computed.
+/// The op, types, shapes rounded up, and a digest of the attributes and of the constants that
+/// determine the computation.
 fn call_name(site: &Site, shapes: &[Shape]) -> String {
     let op = site.op();
     let mut name = op.def.name.clone();
@@ -95,13 +98,13 @@ fn call_name(site: &Site, shapes: &[Shape]) -> String {
         let _ = write!(name, " {mark}{dtype}[{}]", dims.join(","));
         if let Some(constant) = constant
             && matches!(dtype.base(), DType::INT32 | DType::INT64)
-            && constant.elements() <= NAMED_ELEMENTS
+            && constant.elements() <= MAX_NAMED_ELEMENTS
         {
             let _ = write!(rest, "{at}: {:?};", constant.as_bytes());
         }
     }
     for (attr, value) in op.attrs.attrs() {
-        // Marks of graphs and passes are no part of what is computed.
+        // Annotations by graphs and passes do not affect the computation.
         if !attr.starts_with('_') && !matches!(value, AttrValue::Func(_)) {
             let _ = write!(rest, "{attr} = {value:?};");
         }

@@ -1,11 +1,12 @@
-//! A node on its device as its kernels see it: whether they take it, and the objects that are made for it.
+//! A node on its device, as its kernels see it: queries for support, and creation of kernel
+//! objects.
 
 use super::{KernelCache, can_be_measured, times};
 use crate::{
     error::RuntimeError,
     plan::{Choice, MakeKernel, PerShape},
     runtime::Runtime,
-    tuning::{Tuner, Wish},
+    tuning::{Tuner, TuningOptions},
 };
 use std::{fmt::Write, sync::Arc};
 use tenon_framework::{
@@ -23,30 +24,35 @@ use tenon_host::{
     pool::ThreadPool,
 };
 
-/// What the nodes of a step's graph have in common.
+/// The properties that the nodes of a step's graph share.
 pub(crate) struct Scope {
-    /// The values that kernels see as they are made.
+    /// The knob values for new kernels.
     pub knobs: Arc<Knobs>,
-    /// Objects that outlive a plan.
+    /// The objects that outlive a plan.
     pub cache: Arc<KernelCache>,
-    /// Under policy `measured`: what times are kept by.
+    /// The data for measurement, under policy `measured`.
     pub tuned: Option<Tuned>,
 }
 
-/// What measurements need. It does not hold the runtime, which waits for them as it ends.
+/// The data for measurement. It does not hold the runtime, which waits for measurements when it is
+/// dropped.
 pub(crate) struct Tuned {
-    pub wish: Wish,
+    pub tuning_options: TuningOptions,
     pub tuner: Arc<Tuner>,
     pub pool: Arc<ThreadPool>,
-    /// Features of this CPU.
+    /// The features of this CPU.
     pub features: String,
     registry: Arc<Registry>,
 }
 
 impl Tuned {
-    pub fn new(runtime: &Runtime, registry: &Arc<Registry>, wish: Wish) -> Tuned {
+    pub fn new(
+        runtime: &Runtime,
+        registry: &Arc<Registry>,
+        tuning_options: TuningOptions,
+    ) -> Tuned {
         Tuned {
-            wish,
+            tuning_options,
             tuner: Arc::clone(runtime.tuner()),
             pool: Arc::clone(runtime.pool()),
             features: runtime.features().iter().collect::<Vec<_>>().join(" "),
@@ -54,7 +60,7 @@ impl Tuned {
         }
     }
 
-    /// A kernel with the build of its plugin: another build is another kernel.
+    /// The name of a kernel, with the build of its plugin: another build counts as another kernel.
     pub fn kernel_name(&self, kernel: &KernelDef) -> String {
         let info = self.registry.plugins().find(|info| info.id == kernel.plugin);
         let build = info.map_or_else(String::new, |info| match info.digest.get(..16) {
@@ -65,7 +71,7 @@ impl Tuned {
     }
 }
 
-/// A node on its device.
+/// A node with its device.
 pub(crate) struct Site {
     name: String,
     op: PartOp,
@@ -75,7 +81,7 @@ pub(crate) struct Site {
 }
 
 impl Site {
-    /// A node of this name, on this device.
+    /// Creates the site of a node with this name on this device.
     pub fn new(
         name: &str,
         op: PartOp,
@@ -92,32 +98,32 @@ impl Site {
         }
     }
 
-    /// Gives what the node has of its own.
+    /// Returns the partition op.
     pub fn into_op(self) -> PartOp {
         self.op
     }
 
-    /// Name of the node.
+    /// The name of the node.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// What the node has of its own.
+    /// The partition op of the node.
     pub fn op(&self) -> &PartOp {
         &self.op
     }
 
-    /// Types of its inputs and outputs.
+    /// The types of the inputs and outputs.
     pub fn signature(&self) -> &Signature {
         &self.signature
     }
 
-    /// What is known of the inputs' shapes before a step.
+    /// The shapes of the inputs, as far as they are known before a step.
     pub fn shapes(&self) -> &[PartialShape] {
         &self.op.input_shapes
     }
 
-    /// Under policy `measured`: what times are kept by.
+    /// The data for measurement, under policy `measured`.
     pub fn tuned(&self) -> Option<&Tuned> {
         self.scope.tuned.as_ref()
     }
@@ -136,19 +142,20 @@ impl Site {
         }
     }
 
-    /// Whether a kernel takes the node with these shapes. Where all are known, it has to say.
+    /// Whether a kernel supports the node with these shapes. If all shapes are known, the kernel
+    /// must answer yes or no.
     pub fn supports(&self, def: &Arc<KernelDef>, shapes: &[PartialShape]) -> SupportAnswer {
         let known = shapes.iter().all(|shape| shape.full().is_some());
         match self.spec(def, shapes).supports() {
             Ok(SupportAnswer::DependsOnShapes) if known => {
-                SupportAnswer::No("it depends on shapes, and was asked with all of them".to_owned())
+                SupportAnswer::No("its answer depends on shapes, although all are known".to_owned())
             }
             Ok(answer) => answer,
             Err(error) => SupportAnswer::No(error.message),
         }
     }
 
-    /// The object of a kernel; one for all plans, and for all shapes, where the op is stateful.
+    /// The object of a kernel. For a stateful op it is shared by all plans and shapes.
     fn create(
         &self,
         def: &Arc<KernelDef>,
@@ -177,14 +184,14 @@ impl Site {
         self.op.constants.get(input)?.as_ref()
     }
 
-    /// Makes an object of a kernel.
+    /// Creates an object of a kernel.
     pub fn make(
         &self,
         def: &Arc<KernelDef>,
         shapes: &[PartialShape],
     ) -> Result<Arc<KernelInstance>, KernelError> {
         let mut made = KernelInstance::create(&self.spec(def, shapes))?;
-        // Forms of constants are shared by the plans of the session.
+        // The plans of the session share packed forms of constants.
         let device = self.device.full_name();
         let named = self.op.constants.iter().zip(&self.op.keys);
         for ((constant, key), at) in named.zip(0..) {
@@ -194,12 +201,12 @@ impl Site {
         Ok(Arc::new(made))
     }
 
-    /// The kernel object that was chosen; or the table from which each shape gets its own.
+    /// The object of the chosen kernel, or the table that creates one per shape.
     pub fn choice(self, chosen: &KernelChoice) -> Result<Choice, RuntimeError> {
         if !chosen.per_shape.is_empty() {
             let info = self.spec(&chosen.kernel, self.shapes()).node_info();
             let kernels = chosen.per_shape.clone();
-            let measured = self.tuned().map(|tuned| tuned.wish);
+            let measured = self.tuned().map(|tuned| tuned.tuning_options);
             let measured = measured.filter(|_| can_be_measured(&self.op, &self.signature));
             let maker = Box::new(Open { site: Arc::new(self), kernels, measured });
             return Ok(Choice::PerShape(PerShape::new(info, &chosen.per_shape, maker)));
@@ -218,7 +225,7 @@ impl Site {
         Ok(Choice::PerShape(PerShape::checked(made, maker)))
     }
 
-    /// Runs the shape function with shapes that a step found, and what is known of values.
+    /// Runs the shape function with the actual shapes and the constant values.
     fn check(&self, shapes: &[PartialShape]) -> Result<(), KernelError> {
         let mut symbols = Symbols::default();
         let known = shapes.iter().zip(&self.op.constants).map(|(shape, constant)| match constant {
@@ -230,8 +237,8 @@ impl Site {
         infer(&self.op.def, &self.op.attrs, &inputs, &mut symbols).map(drop)
     }
 
-    /// Whether the host runs the shape function as steps run: its kernel does not check, and before a step not all
-    /// shapes are known.
+    /// Whether the host runs the shape function at run time, because the kernel does not check
+    /// shapes and not all of them are known before a step.
     fn host_checks(&self, def: &KernelDef) -> bool {
         let op = &self.op.def;
         let has_function = op.shape.run.is_some() || op.remote.is_some();
@@ -241,7 +248,7 @@ impl Site {
     }
 }
 
-/// A kernel that leaves the check of its shapes to the host.
+/// A kernel that leaves the shape check to the host.
 struct Checked {
     site: Site,
     made: Arc<KernelInstance>,
@@ -257,10 +264,10 @@ impl MakeKernel for Checked {
 /// A choice that is open until the shapes are known.
 struct Open {
     site: Arc<Site>,
-    /// In the order in which they are asked.
+    /// The candidates, in the order in which they are asked.
     kernels: Vec<Arc<KernelDef>>,
-    /// Under policy `measured`: among those that take the shapes, the fastest runs.
-    measured: Option<Wish>,
+    /// Under policy `measured`: the fastest of the kernels that support the shapes is chosen.
+    measured: Option<TuningOptions>,
 }
 
 impl Open {
@@ -272,7 +279,7 @@ impl Open {
         let named = |error: KernelError| {
             KernelError::new(
                 error.code,
-                format!("{def} takes these shapes, and: {}", error.message),
+                format!("{def} supports these shapes, but: {}", error.message),
             )
         };
         self.site.create(def, shapes).map_err(named)
@@ -280,17 +287,17 @@ impl Open {
 }
 
 impl Open {
-    /// The fastest of the kernels that take the shapes, if there are several and their times are known within the
-    /// budget.
+    /// The fastest kernel that supports the shapes, if there are several and their times are known
+    /// within the budget.
     fn fastest(&self, shapes: &[PartialShape]) -> Option<Arc<KernelDef>> {
-        let wish = self.measured?;
+        let tuning_options = self.measured?;
         let known: Vec<Shape> = shapes.iter().map(PartialShape::full).collect::<Option<_>>()?;
         let takes = |def: &&Arc<KernelDef>| self.site.supports(def, shapes) == SupportAnswer::Yes;
         let rivals: Vec<Arc<KernelDef>> = self.kernels.iter().filter(takes).cloned().collect();
         if rivals.len() < 2 {
             return None;
         }
-        let times = times(&self.site, &rivals, &known, wish, true)?;
+        let times = times(&self.site, &rivals, &known, tuning_options, true)?;
         rivals.get(fastest(&times)?).cloned()
     }
 }
@@ -308,9 +315,9 @@ impl MakeKernel for Open {
             let reason = match self.site.supports(def, shapes) {
                 SupportAnswer::Yes => return self.create(def, shapes),
                 SupportAnswer::No(reason) => reason,
-                // Of an input that is a reference no shape is ever known.
+                // The shape of a reference input is never known.
                 SupportAnswer::DependsOnShapes => {
-                    "it depends on shapes that no step knows".to_owned()
+                    "its answer depends on shapes that are never known".to_owned()
                 }
             };
             let _ = write!(refused, "\n  {def}: supports says no: {reason}");

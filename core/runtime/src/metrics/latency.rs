@@ -1,10 +1,11 @@
 //! How long steps take: a histogram of fixed size.
 //!
-//! Buckets are an eighth of a power of two and less wide, so that a percentile is right to 6 %. Two readings of the clock
-//! take some 80 ns in a virtual machine, more than half of the time of a step of one small node. Steps are therefore
-//! sampled: where the last measured step was shorter than `LONG_NS`, one step of 64 is measured, and counts as 64;
-//! where it was longer, every step is, and counts as one. A step that is not measured costs two loads and a
-//! multiplication. The weights keep percentiles right where short and long steps take turns.
+//! Each power of two is divided into 16 buckets, so a percentile is accurate to 6 %. Two readings
+//! of the clock take some 80 ns in a virtual machine, more than half the time of a step with one
+//! small node. Steps are therefore sampled: if the last measured step was shorter than `LONG_NS`,
+//! one step in 64 is measured and counts as 64; otherwise every step is measured and counts as one.
+//! A step that is not measured costs two loads and a multiplication. The weights keep percentiles
+//! correct when short and long steps alternate.
 
 use serde::{Deserialize, Serialize};
 use std::{
@@ -13,23 +14,23 @@ use std::{
     time::Instant,
 };
 
-/// One of this number of short steps is measured, as a power of two.
+/// One in this number of short steps is measured, as a power of two.
 const EVERY_LOG2: u32 = 6;
-/// From this time on, the clock takes less than 1 % of a step.
+/// From this duration on, reading the clock takes less than 1 % of a step.
 const LONG_NS: u64 = 10_000;
-/// Buckets of each power of two, as a power of two.
+/// The number of buckets for each power of two, as a power of two.
 const PARTS_LOG2: u32 = 4;
 const PARTS: usize = 1 << PARTS_LOG2;
-/// The longest time that has a bucket of its own is 2 to this many nanoseconds, some 18 minutes.
+/// The longest time with a bucket of its own is 2 to this power in nanoseconds, some 18 minutes.
 const LONGEST_LOG2: u32 = 40;
 const BUCKETS: usize = (LONGEST_LOG2 - PARTS_LOG2 + 1) as usize * PARTS;
 
-/// Steps whose times lie in one bucket. A counter.
+/// The number of steps with times in one bucket. A counter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LatencyBucket {
-    /// The longest time in it, in nanoseconds; the last one has the longer ones too.
+    /// The longest time in the bucket, in nanoseconds. The last bucket has all longer times too.
     pub up_to_ns: u64,
-    /// Steps that took this long and ended well, estimated from those that were measured.
+    /// The number of successful steps with such a time, estimated from the measured ones.
     pub steps: u64,
 }
 
@@ -37,7 +38,7 @@ pub struct LatencyBucket {
 #[derive(Debug)]
 pub(crate) struct Histogram {
     buckets: [AtomicU64; BUCKETS],
-    /// One step of 2 to this power is measured now.
+    /// One step in 2 to this power is measured now.
     every_log2: AtomicU32,
 }
 
@@ -45,7 +46,7 @@ pub(crate) struct Histogram {
 #[derive(Debug)]
 pub(crate) struct Measured {
     began: Instant,
-    /// How many steps it stands for.
+    /// The number of steps that it represents.
     weight: u64,
 }
 
@@ -57,14 +58,14 @@ impl Default for Histogram {
 }
 
 impl Histogram {
-    /// Begins a step, the one after `done` others: `None` where it is not measured.
+    /// Starts a step after `done` others; returns `None` if it is not measured.
     #[inline]
     pub fn begin(&self, done: u64) -> Option<Measured> {
         let every_log2 = self.every_log2.load(Ordering::Relaxed);
         wants(done, every_log2).then(|| Measured { began: Instant::now(), weight: 1 << every_log2 })
     }
 
-    /// Adds a step that ended well.
+    /// Adds a successful step.
     #[cold]
     pub fn end(&self, step: &Measured) {
         let ns = u64::try_from(step.began.elapsed().as_nanos()).unwrap_or(u64::MAX);
@@ -86,8 +87,8 @@ impl Histogram {
     }
 }
 
-/// Whether the step after `done` others is measured. Multiples of the golden ratio reach every remainder equally often, so
-/// that two graphs that take turns are both measured.
+/// Whether the step after `done` others is measured. Multiples of the golden ratio reach every
+/// remainder equally often, so that two graphs that alternate are both measured.
 #[inline]
 fn wants(done: u64, every_log2: u32) -> bool {
     u64::from((done as u32).wrapping_mul(0x9E37_79B1)) >> (u32::BITS - every_log2) == 0
@@ -107,8 +108,9 @@ fn longest(place: usize) -> u64 {
     (((PARTS + part + 1) as u64) << power) - 1
 }
 
-/// The time in nanoseconds that this share of the steps did not exceed since `before`; `None` where none was measured.
-/// Counters that went back are another runtime's, and count from nothing.
+/// The time in nanoseconds that this share of the steps since `before` did not exceed; `None` if
+/// none was measured. If counters decreased, they belong to a new runtime and are counted from
+/// zero.
 pub fn percentile_ns(now: &[LatencyBucket], before: &[LatencyBucket], share: f64) -> Option<u64> {
     let known = |bucket: &LatencyBucket| {
         let earlier = before.iter().find(|earlier| earlier.up_to_ns == bucket.up_to_ns);
@@ -182,7 +184,8 @@ mod tests {
         let (mut done, ago) = (0, |ns| Instant::now().checked_sub(Duration::from_nanos(ns)));
         let mut step = |ns: u64| {
             if let Some(measured) = histogram.begin(done) {
-                // Half a second apart from the long ones: a thread that waits for a core does not blur the two.
+                // The values are half a second apart, so that a thread that waits for a core does
+                // not blur the two.
                 let began =
                     if ns == 0 { Instant::now() } else { ago(ns).unwrap_or(measured.began) };
                 histogram.end(&Measured { began, ..measured });

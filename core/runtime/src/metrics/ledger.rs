@@ -1,9 +1,10 @@
-//! What kernels have done: calls, and the time that they took.
+//! Counts the calls of kernels and estimates their time.
 //!
-//! A plan without control flow runs every node once a step, so that its calls are its steps. Where control flow steers,
-//! the executor counts the calls of each node. Time is the calls since somebody last looked times what a call cost
-//! meanwhile, by the mean of those that the executor measured: looking is what costs, not running, and a sum never
-//! falls. Calls of a node without a sample wait until it has one.
+//! A plan without control flow runs every node once per step, so its calls are its steps. Under
+//! control flow, the executor counts the calls of each node. The time is estimated at each reading:
+//! the calls since the last reading, multiplied by the mean cost of those that the executor
+//! measured meanwhile. The cost is thus paid by reading, not by running, and a sum never decreases.
+//! The calls of a node without a sample wait until it has one.
 
 use super::KernelMetrics;
 use crate::plan::{Action, Plan, PlanNode};
@@ -16,19 +17,19 @@ use std::{
 };
 use tenon_framework::sync::Mutex;
 
-/// The label of nodes whose kernels are chosen as their shapes become known.
+/// The label of nodes whose kernels are chosen once their shapes are known.
 const PER_SHAPE: &str = "(per shape)";
 
-/// What a compiled step's kernels do.
+/// The statistics of a compiled step's kernels.
 #[derive(Default)]
 pub(crate) struct Account {
     plans: Vec<Arc<Plan>>,
-    /// Steps that ended well.
+    /// The number of successful steps.
     pub steps: AtomicU64,
 }
 
 impl Account {
-    /// Every kernel's node, with the type of its device and its calls so far.
+    /// Every node with a kernel, with its device type and its calls so far.
     fn nodes(&self) -> impl Iterator<Item = (&PlanNode, &str, u64)> {
         let steps = self.steps.load(Ordering::Relaxed);
         let plans = self.plans.iter().flat_map(|plan| std::iter::once(plan).chain(plan.inner()));
@@ -43,7 +44,7 @@ impl Account {
     }
 }
 
-/// Calls that were measured, and the nanoseconds that they took together.
+/// The number of measured calls, and their total nanoseconds.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 struct Samples {
     count: u64,
@@ -60,8 +61,8 @@ impl Samples {
         self.ns as f64 / self.count as f64
     }
 
-    /// What a call cost on the mean since `before`, of which all samples so far count as one more: few samples, or
-    /// none, leave the mean near what it was.
+    /// The mean cost of a call since `before`. The mean of all samples counts as one more sample,
+    /// so with few or no new samples the result stays near it.
     fn mean_since(self, before: Samples) -> f64 {
         let count = self.count.saturating_sub(before.count);
         let ns = self.ns.saturating_sub(before.ns);
@@ -69,17 +70,17 @@ impl Samples {
     }
 }
 
-/// What was reckoned of a node.
+/// The estimate for a node so far.
 #[derive(Debug, Clone, Copy, Default)]
-struct Reckoned {
-    /// Calls whose time is in the sum.
+struct Estimate {
+    /// The number of calls whose time is in the sum.
     calls: u64,
     samples: Samples,
     seconds: f64,
 }
 
-impl Reckoned {
-    fn go_on(&mut self, calls: u64, samples: Samples) {
+impl Estimate {
+    fn update(&mut self, calls: u64, samples: Samples) {
         if samples.count > 0 {
             let more = calls.saturating_sub(self.calls) as f64;
             self.seconds += more * samples.mean_since(self.samples) * 1e-9;
@@ -88,7 +89,7 @@ impl Reckoned {
     }
 }
 
-/// What sums are kept by: op, device type, plugin, label.
+/// The key of the sums: op, device type, plugin and label.
 type Key = (String, String, String, String);
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -100,20 +101,20 @@ struct Sum {
 
 type Sums = BTreeMap<Key, Sum>;
 
-/// An account, and what was reckoned of each of its nodes.
-struct Entry(Arc<Account>, Vec<Reckoned>);
+/// An account, with the estimate for each of its nodes.
+struct Entry(Arc<Account>, Vec<Estimate>);
 
 impl Entry {
-    /// Adds what its nodes did to the sums.
+    /// Adds the nodes' statistics to the sums.
     fn add_to(&mut self, sums: &mut Sums) {
-        let Entry(account, reckoned) = self;
-        reckoned.resize(account.nodes().count(), Reckoned::default());
-        for ((node, device, calls), reckoned) in account.nodes().zip(reckoned) {
-            reckoned.go_on(calls, Samples::of(node));
+        let Entry(account, estimates) = self;
+        estimates.resize(account.nodes().count(), Estimate::default());
+        for ((node, device, calls), estimate) in account.nodes().zip(estimates) {
+            estimate.update(calls, Samples::of(node));
             let sum = sums.entry(key(node, device)).or_default();
             sum.nodes += 1;
             sum.calls += calls;
-            sum.seconds += reckoned.seconds;
+            sum.seconds += estimate.seconds;
         }
     }
 }
@@ -130,7 +131,7 @@ fn key(node: &PlanNode, device: &str) -> Key {
 #[derive(Default)]
 struct State {
     open: Vec<Entry>,
-    /// Of accounts that are closed.
+    /// The sums of closed accounts.
     closed: Sums,
 }
 
@@ -146,7 +147,7 @@ impl Ledger {
         account
     }
 
-    /// Closes an account, whose sums stay.
+    /// Closes an account; its sums are kept.
     pub fn close(&self, account: &Arc<Account>) {
         let mut state = self.0.lock();
         let Some(at) = state.open.iter().position(|entry| Arc::ptr_eq(&entry.0, account)) else {
@@ -156,11 +157,11 @@ impl Ledger {
         entry.add_to(&mut state.closed);
         state.closed.values_mut().for_each(|sum| sum.nodes = 0);
         drop(state);
-        // Not under the lock: a plan's kernels may take locks of their own as they go.
+        // A plan's kernels may take locks when they are dropped, so this lock is not held.
         drop(entry);
     }
 
-    /// What every kernel has done so far, the one that took the most time first.
+    /// The statistics of every kernel so far, ordered by time, longest first.
     pub fn kernels(&self) -> Vec<KernelMetrics> {
         let mut state = self.0.lock();
         let mut sums = state.closed.clone();
@@ -182,15 +183,15 @@ mod tests {
 
     #[test]
     fn a_sum_of_time_grows_by_what_calls_cost_meanwhile_and_never_falls() {
-        let mut node = Reckoned::default();
-        node.go_on(10, Samples::default());
+        let mut node = Estimate::default();
+        node.update(10, Samples::default());
         assert_eq!((node.calls, node.seconds), (0, 0.0), "calls wait for a sample");
         let (dear, cheap) = (1_000_000, 1000);
-        node.go_on(1000, Samples { count: 10, ns: 10 * dear });
+        node.update(1000, Samples { count: 10, ns: 10 * dear });
         assert_eq!((node.calls, node.seconds), (1000, 1.0));
-        node.go_on(2000, Samples { count: 10, ns: 10 * dear });
+        node.update(2000, Samples { count: 10, ns: 10 * dear });
         assert_eq!(node.seconds, 2.0, "without a sample calls cost what they did");
-        node.go_on(3000, Samples { count: 1000, ns: 10 * dear + 990 * cheap });
+        node.update(3000, Samples { count: 1000, ns: 10 * dear + 990 * cheap });
         assert!((2.001..2.003).contains(&node.seconds), "{}", node.seconds);
     }
 }

@@ -1,10 +1,10 @@
-//! From a partition to a plan.
+//! Compiles a partition to a plan.
 
 use super::{
     Action, Choice, Compute, HotNode, Plan, PlanNode, PlanOutput, Reference, Span, Successor,
     frames,
     source::{Member, NodeKernel, Places, PlanSource, Sites},
-    streams::{self, Kind, NodeStream, Placed},
+    streams::{self, Kind, NodeStream, StreamNode},
 };
 use crate::error::RuntimeError;
 use std::{
@@ -43,7 +43,7 @@ pub(crate) fn build(
     Ok((plan, sites))
 }
 
-/// Runs where no kernel does; never called.
+/// The entry point of nodes without kernels; it is never called.
 unsafe extern "C" fn no_kernel(_state: *mut KernelState, _call: *const Call) -> Code {
     Code::INTERNAL
 }
@@ -53,23 +53,23 @@ pub(super) struct Builder<'p> {
     device: &'p Arc<dyn LocalDevice>,
     source: &'p dyn PlanSource,
     device_memory: Arc<dyn TensorMemory>,
-    /// Nodes of the partition that the plan has; all but where there are frames.
+    /// The nodes of the partition that are in the plan; with frames, only some of them.
     members: Vec<Member>,
     places: Places,
-    /// By member.
+    /// The kernels, by member.
     kernels: Vec<Option<NodeKernel>>,
     hot: Vec<HotNode>,
     nodes: Vec<PlanNode>,
-    /// What each node does to streams.
+    /// How each node uses streams.
     kinds: Vec<Kind>,
     outputs: Vec<PlanOutput>,
     successors: Vec<Successor>,
     counted: Vec<u32>,
     planned: Vec<u32>,
     sites: Sites,
-    /// Nodes whose kernels are chosen per shape.
+    /// The number of nodes whose kernels are chosen per shape.
     open: u32,
-    /// Streams and events, on a device with streams.
+    /// The number of streams and events, on a device with streams.
     streams: u32,
     events: u32,
 }
@@ -114,7 +114,7 @@ impl<'p> Builder<'p> {
         }
     }
 
-    /// One [`PlanOutput`] for every output, and the kernels.
+    /// Creates a [`PlanOutput`] for every output, and the kernels.
     pub(super) fn outputs(&mut self) -> Result<(), RuntimeError> {
         for index in 0..self.members.len() {
             let member = self.members[index];
@@ -141,7 +141,7 @@ impl<'p> Builder<'p> {
         Ok(())
     }
 
-    /// The value of a node's only output, when it never changes, in the memory where it is wanted.
+    /// The value of a constant node's output, in the memory where it is read.
     fn constant(&self, node: &PartNode, op: &PartOp) -> Result<Option<Tensor>, RuntimeError> {
         let Some(value) = op.value() else { return Ok(None) };
         let on_device = node.output_memory.first() == Some(&Memory::Device);
@@ -270,8 +270,8 @@ impl<'p> Builder<'p> {
         })
     }
 
-    /// Slots of a node's inputs. A kernel that takes the plain value of a reference gets a slot of its own for
-    /// it, which is filled before each call.
+    /// The slots of a node's inputs. If a kernel takes the value of a reference, the value gets a
+    /// slot of its own, which is filled before each call.
     fn inputs(
         &mut self,
         node: &PartNode,
@@ -331,12 +331,13 @@ impl<'p> Builder<'p> {
         })
     }
 
-    /// Whether readers of an output are counted: its buffer goes back when the last is done.
+    /// Whether the readers of an output are counted, so that its buffer is released after the last
+    /// one.
     fn is_counted(&self, output: u32) -> bool {
         self.outputs[output as usize].is_counted()
     }
 
-    /// Edges between nodes that run, and the streams that follow from them.
+    /// Creates the edges between nodes that run, and assigns streams.
     fn edges(&mut self) {
         let mut after: Vec<BTreeSet<u32>> = vec![BTreeSet::new(); self.nodes.len()];
         let mut placed = Vec::with_capacity(self.nodes.len());
@@ -351,7 +352,7 @@ impl<'p> Builder<'p> {
             for &source in &before {
                 after[source as usize].insert(number);
             }
-            placed.push(Placed { kind: self.kinds[number as usize], before });
+            placed.push(StreamNode { kind: self.kinds[number as usize], before });
         }
         if self.device.info().streams {
             let found = streams::assign(&placed, self.source.streams(&**self.device));
@@ -362,7 +363,7 @@ impl<'p> Builder<'p> {
         self.hot_nodes(&after);
     }
 
-    /// One [`HotNode`] for every node that runs, with those that wait for it.
+    /// Creates a [`HotNode`] for every node that runs, with its successors.
     pub(super) fn hot_nodes(&mut self, after: &[BTreeSet<u32>]) {
         for (number, next) in after.iter().enumerate() {
             let node = self.hot_node(number, next);
@@ -373,14 +374,14 @@ impl<'p> Builder<'p> {
     fn hot_node(&mut self, number: usize, next: &BTreeSet<u32>) -> HotNode {
         let node = &self.nodes[number];
         let start = self.successors.len() as u32;
-        // The last pushed runs first: the order of numbers is kept by pushing the highest first.
+        // The last pushed node runs first, so the highest number is pushed first.
         for &successor in next.iter().rev() {
             let only = self.nodes[successor as usize].pending == 1;
             self.successors.push(Successor::new(successor, only));
         }
         let successors = Span { start, end: self.successors.len() as u32 };
         let start = self.counted.len() as u32;
-        // A `Merge` reads one of its inputs, which the executor sees as it runs.
+        // A `Merge` reads one of its inputs, which the executor determines at run time.
         let reads = !node.merges;
         let inputs = node.inputs.iter().copied();
         let counted_inputs: Vec<u32> =
@@ -388,7 +389,7 @@ impl<'p> Builder<'p> {
         self.counted.extend(counted_inputs);
         let first = node.first_output;
         let outputs = first..first + node.info.outputs.len() as u32;
-        // What nobody reads, its own node is the last to have.
+        // An output without readers is released by its own node.
         let unread = |&at: &u32| self.is_counted(at) && self.outputs[at as usize].unused;
         let unread: Vec<u32> = outputs.clone().filter(unread).collect();
         self.counted.extend(unread);
@@ -417,7 +418,7 @@ impl<'p> Builder<'p> {
         }
     }
 
-    /// Number of nodes that run.
+    /// The number of nodes that run.
     pub(super) fn len(&self) -> usize {
         self.nodes.len()
     }
@@ -430,8 +431,8 @@ impl<'p> Builder<'p> {
         }
         for at in 0..self.outputs.len() as u32 {
             if self.is_counted(at) {
-                // On a stream, what is enqueued may still use the buffer when the last reader has returned:
-                // one reader too many keeps it until the streams are done.
+                // Work enqueued on a stream may use the buffer after the last reader has returned:
+                // an additional reader keeps it until the streams are done.
                 let output = &self.outputs[at as usize];
                 readers.push((at, output.readers + u32::from(output.unused) + keep));
             }

@@ -1,9 +1,10 @@
-//! What the plan of a partition with control flow needs beyond the flat arrays.
+//! Additional plan data for a partition with control flow.
 //!
-//! Such a partition has one [`super::Plan`] for each of its frames: the nodes that run in the frame, and the outputs
-//! that belong to it. An `Enter` runs in the frame around and writes an output of the inner frame's plan, an
-//! `Exit` the other way round; a `NextIteration` writes an output of its own frame's plan, in the next
-//! iteration. Edges of such nodes lead to nodes of the plan in which their output lies.
+//! Such a partition has one [`super::Plan`] for each of its frames, with the nodes that run in the
+//! frame and the outputs that belong to it. An `Enter` runs in the parent frame and writes an
+//! output of the inner frame's plan; an `Exit` does the opposite. A `NextIteration` writes an
+//! output of its own frame's plan, in the next iteration. The edges of such a node lead to nodes of
+//! the plan that has its output.
 
 mod build;
 pub(crate) mod counts;
@@ -14,45 +15,45 @@ use super::Span;
 use std::sync::Arc;
 use tenon_framework::Tensor;
 
-/// What a node does when it is done, or dead.
+/// The action when a node is done or dead.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Role {
-    /// Tells its successors.
+    /// Notifies the successors.
     Plain,
-    /// Runs even if all that it waits for is dead.
+    /// Runs even if everything that it waits for is dead.
     Trigger,
-    /// Passes its first input on to the output that its second names.
+    /// Forwards its first input to the output that its second input selects.
     Switch,
-    /// Passes on the input that came first.
+    /// Forwards the input that arrived first.
     Merge,
-    /// Passes its input on.
+    /// Forwards its input.
     LoopCond,
-    /// Brings its input into a frame.
+    /// Forwards its input into a frame.
     Enter {
-        /// Position of the frame in [`super::Plan::inner`], from 1; 0 stands for the step itself.
+        /// The position of the frame in [`super::Plan::inner`], from 1; 0 is the root frame.
         frame: u32,
-        /// Whether into every iteration.
+        /// Whether the value enters every iteration.
         constant: bool,
     },
-    /// Brings its input into the frame around.
+    /// Forwards its input to the parent frame.
     Exit,
-    /// Brings its input into the next iteration.
+    /// Forwards its input to the next iteration.
     NextIteration,
 }
 
 /// An edge to a node that runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct FrameEdge {
-    /// Position among the outputs of the source; [`FrameEdge::CONTROL`] for a control edge.
+    /// The position among the outputs of the source; [`FrameEdge::CONTROL`] for a control edge.
     pub output: u32,
     /// The node, in the plan of the frame to which the source's outputs belong.
     pub node: u32,
-    /// Position among its inputs.
+    /// The position among the inputs of the node.
     pub input: u32,
 }
 
 impl FrameEdge {
-    /// Stands for an output.
+    /// The output number of a control edge.
     pub const CONTROL: u32 = u32::MAX;
 
     pub fn is_control(&self) -> bool {
@@ -60,40 +61,41 @@ impl FrameEdge {
     }
 }
 
-/// A node.
+/// The additional data of a node.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct FrameNode {
     pub role: Role,
-    /// Positions in [`FramePlan::edges`].
+    /// The outgoing edges: positions in [`FramePlan::edges`].
     pub edges: Span,
-    /// Data inputs.
+    /// The number of data inputs.
     pub inputs: u32,
-    /// First output, in the plan of the frame to which it belongs.
+    /// The first output, in the plan of the frame to which it belongs.
     pub output: u32,
-    /// Its count before anything has arrived.
+    /// The initial count.
     pub count: u64,
 }
 
-/// What the plan of one frame needs beyond the flat arrays.
+/// The additional plan data of one frame.
 pub(crate) struct FramePlan {
-    /// Name of the frame, for messages; empty for the step itself.
+    /// The name of the frame, for messages; empty for the root frame.
     pub name: String,
-    /// Digest of the name: frames are numbered alike wherever they run.
+    /// A digest of the name: frames have the same number on every worker.
     pub digest: u64,
-    /// How many iterations may run at once.
+    /// The maximum number of iterations that run at once.
     pub parallel: usize,
-    /// Nodes that bring values into it.
+    /// The number of nodes that bring values into the frame.
     pub enters: u32,
     /// What each node does.
     pub nodes: Box<[FrameNode]>,
     pub edges: Box<[FrameEdge]>,
-    /// The node that writes each output; [`FramePlan::NOBODY`] for a feed, and for a constant that does not run.
+    /// The node that writes each output; [`FramePlan::NONE`] for a feed, and for a constant that
+    /// does not run.
     pub writers: Box<[u32]>,
-    /// The numbers that a `Merge` gives with its value.
+    /// The index values that a `Merge` outputs with its value.
     pub numbers: Arc<[Tensor]>,
 }
 
 impl FramePlan {
     /// See [`FramePlan::writers`].
-    pub const NOBODY: u32 = u32::MAX;
+    pub const NONE: u32 = u32::MAX;
 }

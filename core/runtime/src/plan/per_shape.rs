@@ -1,8 +1,9 @@
-//! Kernels that are chosen, or whose shapes are checked, when the shapes are known: as a step runs.
+//! Kernels that are chosen, or whose shapes are checked, once the shapes are known at run time.
 //!
-//! A node whose choice is open, or whose kernel leaves the check of its shapes to the host, has one [`PerShape`] in its plan, shared by all steps: a list of [`Entry`]s, at most
-//! [`SHAPES`], each with the kernel that took its shapes. Who owns what: the list is replaced as a whole under the
-//! lock, and read without one; an entry never changes, and lives as long as the list or a call has it.
+//! A node with an open choice, or with a kernel that leaves the shape check to the host, has one
+//! [`PerShape`] in its plan, shared by all steps: a list of at most [`MAX_SHAPES`] entries ([`Entry`]),
+//! each with the kernel for its shapes. The list is replaced as a whole under the lock, and read
+//! without it. An entry never changes, and lives as long as the list or a call refers to it.
 
 use arc_swap::ArcSwap;
 use std::sync::Arc;
@@ -13,23 +14,24 @@ use tenon_framework::{
 };
 use tenon_host::{call::NodeInfo, instance::KernelInstance};
 
-/// Most shapes that a node keeps a kernel for. One more takes the place of the oldest, whose kernel is made anew when
-/// its shapes come again.
-pub(crate) const SHAPES: usize = 16;
+/// The maximum number of shapes for which a node keeps kernels. A further one replaces the oldest,
+/// whose kernel is created again when its shapes return.
+pub(crate) const MAX_SHAPES: usize = 16;
 
-/// Outside all others: under it kernels are made.
+/// The outermost rank: kernels are created under this lock.
 const FILLING: Rank = Rank(5);
 
-/// The kernel of a node: made with the plan, or per shape.
+/// The kernel of a node: created with the plan, or per shape.
 pub(crate) enum Choice {
-    /// Made.
+    /// The kernel exists.
     Made(Arc<KernelInstance>),
-    /// Open until the shapes are known; or made, and the shapes are checked when they are known.
+    /// The choice is open until the shapes are known; or the kernel exists, and the shapes are
+    /// checked once they are known.
     PerShape(Arc<PerShape>),
 }
 
 impl Choice {
-    /// What the calls share.
+    /// The node information that all calls share.
     pub fn info(&self) -> &Arc<NodeInfo> {
         match self {
             Choice::Made(instance) => instance.node(),
@@ -37,7 +39,8 @@ impl Choice {
         }
     }
 
-    /// Whether outputs may have their buffers before the call: kernels of the host's own return their input's.
+    /// Whether outputs may get their buffers before the call; kernels of the host may return the
+    /// buffer of an input instead.
     pub fn may_plan(&self) -> bool {
         match self {
             Choice::Made(instance) => !is_host_own(instance.def()),
@@ -45,7 +48,7 @@ impl Choice {
         }
     }
 
-    /// Whether it passes buffers on and enqueues nothing, whichever kernel runs.
+    /// Whether every candidate only forwards buffers and enqueues nothing.
     pub fn is_host_own(&self) -> bool {
         match self {
             Choice::Made(instance) => is_host_own(instance.def()),
@@ -54,30 +57,30 @@ impl Choice {
     }
 }
 
-/// Whether a kernel is one of those that the host offers for every device type.
+/// Whether a kernel is one that the host provides for every device type.
 fn is_host_own(kernel: &KernelDef) -> bool {
     kernel.device_type == "DEFAULT"
 }
 
-/// Gives the kernel for shapes that come for the first time.
+/// Creates the kernel for new shapes.
 pub(crate) trait MakeKernel: Send + Sync {
-    /// The kernel; the error of one that takes the shapes and cannot be made, or why none takes them, or why the shape
-    /// function refuses them.
+    /// The kernel for these shapes. Fails if a kernel that supports the shapes cannot be created,
+    /// if no kernel supports them, or if the shape function refuses them.
     fn make(&self, shapes: &[PartialShape]) -> Result<Arc<KernelInstance>, KernelError>;
 }
 
-/// What stands in a key for an input whose shape is not known even now: a reference.
+/// The rank in a key for an input whose shape is unknown even at run time: a reference.
 const NO_SHAPE: i64 = -1;
 
 /// The kernel for the shapes of one call.
 pub(crate) struct Entry {
-    /// Rank and dimensions of each input, one after the other.
+    /// The rank and the dimensions of each input, one after the other.
     key: Box<[i64]>,
     pub instance: Arc<KernelInstance>,
 }
 
 impl Entry {
-    /// Whether it is for these shapes.
+    /// Whether the entry is for these shapes.
     pub fn fits<'s>(&self, shapes: impl Iterator<Item = Option<&'s [i64]>>) -> bool {
         let mut key = &*self.key;
         for shape in shapes {
@@ -101,22 +104,22 @@ fn partial(shape: Option<&[i64]>) -> PartialShape {
     full.map_or(PartialShape::UNKNOWN, PartialShape::from)
 }
 
-/// See the module's docs.
+/// The table of a node; see the module's docs.
 pub(crate) struct PerShape {
     info: Arc<NodeInfo>,
     flags: u32,
     may_plan: bool,
     is_host_own: bool,
-    /// The kernel of all shapes, where only they are open.
+    /// The kernel for all shapes, if only their check is open.
     made: Option<Arc<KernelInstance>>,
     maker: Box<dyn MakeKernel>,
-    /// The oldest first.
+    /// The entries, oldest first.
     entries: ArcSwap<Vec<Arc<Entry>>>,
     filling: Mutex<()>,
 }
 
 impl PerShape {
-    /// A table without entries, over the kernels that may run.
+    /// Creates an empty table over the candidate kernels.
     pub fn new(
         info: NodeInfo,
         kernels: &[Arc<KernelDef>],
@@ -125,7 +128,8 @@ impl PerShape {
         PerShape::with(Arc::new(info), None, kernels, maker)
     }
 
-    /// A table without entries for a kernel that is made; `maker` checks shapes, and gives this kernel.
+    /// Creates an empty table for an existing kernel; `maker` checks shapes and returns this
+    /// kernel.
     pub fn checked(made: Arc<KernelInstance>, maker: Box<dyn MakeKernel>) -> Arc<PerShape> {
         let def = [Arc::clone(made.def())];
         PerShape::with(Arc::clone(made.node()), Some(made), &def, maker)
@@ -149,17 +153,17 @@ impl PerShape {
         })
     }
 
-    /// Flags of any of the kernels that may run.
+    /// The combined flags of all candidates.
     pub fn flags(&self) -> u32 {
         self.flags
     }
 
-    /// The kernel of all shapes, where only they are open.
+    /// The kernel for all shapes, if only their check is open.
     pub fn made(&self) -> Option<&Arc<KernelInstance>> {
         self.made.as_ref()
     }
 
-    /// The entry for these shapes, made when they come for the first time. `None` is a shape that is not known.
+    /// The entry for these shapes, created at their first use. `None` stands for an unknown shape.
     pub fn get<'s, S>(&self, shapes: S) -> Result<Arc<Entry>, KernelError>
     where
         S: Iterator<Item = Option<&'s [i64]>> + Clone,
@@ -184,7 +188,7 @@ impl PerShape {
         S: Iterator<Item = Option<&'s [i64]>> + Clone,
     {
         let _filling = self.filling.lock();
-        // Another step may have seen them meanwhile.
+        // Another step may have added the shapes meanwhile.
         if let Some(entry) = self.find(shapes.clone()) {
             return Ok(entry);
         }
@@ -196,7 +200,7 @@ impl PerShape {
         });
         let entry = Arc::new(Entry { key: key.collect(), instance });
         let old = self.entries.load();
-        let kept = old.iter().skip((old.len() + 1).saturating_sub(SHAPES)).cloned();
+        let kept = old.iter().skip((old.len() + 1).saturating_sub(MAX_SHAPES)).cloned();
         self.entries.store(Arc::new(kept.chain([Arc::clone(&entry)]).collect()));
         Ok(entry)
     }
@@ -215,7 +219,8 @@ mod tests {
         }
     }
 
-    /// A choice between the host's own kernel of `Identity` and one for a device, as many of each as asked for.
+    /// A choice between kernels: this many of the host's own `Identity`, and this many of a
+    /// device's.
     fn choice(own: usize, others: usize) -> Choice {
         let plugins = Plugins::with_settings(Settings::default()).unwrap();
         let host = Arc::clone(&plugins.registry().kernels_of("Identity")[0]);

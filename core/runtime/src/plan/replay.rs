@@ -1,32 +1,34 @@
-//! Which partitions can be recorded on their device and run again as one, and what each node is then.
+//! Decides which partitions can be recorded on their device and replayed, and assigns a role to
+//! each node.
 //!
-//! A step of such a partition is the same commands with the same addresses every time: its kernels' shapes follow from
-//! the shapes that come in, and what they do from attributes and constants. So every node is one that only passes
-//! buffers on, a command in the device's memory, or one end of a transfer; nothing touches state, nothing is chosen
-//! by shapes as the step runs, and no command reads host memory that may change.
+//! Every step of such a partition consists of the same commands with the same addresses: the
+//! kernels' shapes follow from the input shapes, and their behaviour from attributes and constants.
+//! Every node therefore only forwards buffers, is a command in device memory, or is one end of a
+//! transfer. No node accesses state, no kernel is chosen by shape at run time, and no command reads
+//! host memory that may change.
 
 use super::{Action, HotNode, Plan, PlanNode, PlanOutput, Span, node_flags, streams::Kind};
 use tenon_abi::MemoryKind;
 
-/// What a node is to who records.
+/// The role of a node in a recording.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Role {
     /// Runs on the host and enqueues nothing.
     Host,
     /// Enqueues commands of the device.
     Command,
-    /// Takes a value from elsewhere.
+    /// Receives a value from another partition.
     Recv,
-    /// Gives a value to elsewhere.
+    /// Sends a value to another partition.
     Send,
 }
 
-/// Fewer commands than this are not worth a graph.
-const LEAST_COMMANDS: usize = 2;
+/// The minimum number of commands for which a recording is worthwhile.
+const MIN_COMMANDS: usize = 2;
 
 impl Plan {
-    /// By node: whether it comes after this one.
-    pub fn behind(&self, node: u32) -> Vec<bool> {
+    /// Whether each node comes after this one, by node.
+    pub fn reach(&self, node: u32) -> Vec<bool> {
         let mut seen = vec![false; self.hot.len()];
         let mut left = vec![node];
         while let Some(at) = left.pop() {
@@ -41,14 +43,14 @@ impl Plan {
         seen
     }
 
-    /// The roles of its nodes; `None` where it cannot be recorded.
+    /// The roles of the nodes; `None` if the plan cannot be recorded.
     pub(super) fn roles_of(&self, kinds: &[Kind]) -> Option<Box<[Role]>> {
         self.device.replay()?;
         let nodes = self.nodes.iter().zip(&self.hot).zip(kinds);
         let roles: Option<Box<[Role]>> =
             nodes.map(|((node, hot), kind)| role(node, hot, *kind, &self.outputs)).collect();
         let commands = |roles: &[Role]| roles.iter().filter(|role| **role == Role::Command).count();
-        roles.filter(|roles| commands(roles) >= LEAST_COMMANDS)
+        roles.filter(|roles| commands(roles) >= MIN_COMMANDS)
     }
 }
 

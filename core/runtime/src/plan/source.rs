@@ -1,4 +1,4 @@
-//! What building a plan asks, and what it gives beside the plan.
+//! The inputs of building a plan, and its results besides the plan.
 
 use super::{Choice, Transfer};
 use crate::error::RuntimeError;
@@ -9,68 +9,70 @@ use tenon_framework::{
 };
 use tenon_graph::{PartNode, PartOp};
 
-/// A kernel for a node.
+/// The kernel of a node.
 pub(crate) struct NodeKernel {
     pub choice: Choice,
-    /// Name of its plugin.
+    /// The name of its plugin.
     pub plugin: String,
     pub runs: Option<Arc<AtomicU64>>,
-    /// Whether its op has state.
+    /// Whether its op is stateful.
     pub stateful: bool,
-    /// Whether it takes references to variables that have no value yet.
+    /// Whether it accepts references to variables without a value.
     pub allows_uninitialized_input: bool,
 }
 
-/// What building a plan asks of the worker.
+/// The services of the worker that building a plan uses.
 pub(crate) trait PlanSource {
-    /// The kernel of a node on a device, made; `None` for one that only orders others.
+    /// Creates the kernel of a node on a device; `None` for a node that only orders others.
     fn kernel(
         &self,
         node: &PartNode,
         op: &PartOp,
         device: &DeviceName,
     ) -> Result<Option<NodeKernel>, RuntimeError>;
-    /// A transfer from or to the device of this name.
+    /// The transfer from or to the device with this name.
     fn transfer(&self, transfer: &tenon_graph::Transfer, peer: &DeviceName) -> Transfer;
-    /// Host memory.
+    /// The host memory.
     fn host_memory(&self) -> &Arc<dyn Memory>;
-    /// Streams that a step may use on a device with streams.
+    /// The maximum number of streams of a step, on a device with streams.
     fn streams(&self, device: &dyn LocalDevice) -> u32;
-    /// Steps before one is recorded on a device that can; `None` is never.
+    /// The number of steps before one is recorded, on a device that supports it; `None` disables
+    /// recording.
     fn record_after(&self) -> Option<u32>;
 }
 
-/// Where feeds and fetches of one partition are.
+/// The feeds and fetches of one partition.
 #[derive(Default)]
 pub(crate) struct Sites {
-    /// Feed and output.
+    /// Each feed with its output.
     pub feeds: Vec<(usize, u32)>,
-    /// Fetch and output.
+    /// Each fetch with its output.
     pub fetches: Vec<(usize, u32)>,
 }
 
-/// A node of a partition, as one of its plans has it.
+/// A node of a partition, as a member of one plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Member {
-    /// Position in the partition.
+    /// The position in the partition.
     pub at: u32,
-    /// Whether the plan runs it.
+    /// Whether the plan runs the node.
     pub runs: bool,
-    /// Whether its outputs are the plan's.
+    /// Whether the plan has the node's outputs.
     pub gives: bool,
 }
 
-/// Where the nodes of a partition are in its plans: each node runs in one of them, and has its outputs in one.
+/// The places of a partition's nodes in its plans: each node runs in one of them, and has its
+/// outputs in one.
 #[derive(Debug, Default)]
 pub(super) struct Places {
-    /// First output of each node, in the plan that has its outputs.
+    /// The first output of each node, in the plan that has its outputs.
     pub first: Vec<u32>,
-    /// Number of each node that runs, in the plan that runs it.
+    /// The number of each node that runs, in the plan that runs it.
     pub number: Vec<Option<u32>>,
 }
 
 impl Places {
-    /// Of so many nodes, of which none has a place yet.
+    /// Creates the places for this number of nodes, all still unassigned.
     pub fn new(nodes: usize) -> Places {
         Places { first: vec![0; nodes], number: vec![None; nodes] }
     }

@@ -1,24 +1,27 @@
-//! Which stream each node of a partition enqueues on, and where one stream waits for another.
+//! Assigns a stream to each node of a partition, and the events by which streams wait for each
+//! other.
 //!
-//! A stream runs in order, and a node is told to run when those before it have enqueued. So a node is ordered
-//! behind what comes before it on its own stream; for the rest its stream waits on events. The rules:
+//! A stream runs in order, and a node runs once its predecessors have enqueued. On its own stream,
+//! a node is thus ordered after its predecessors; for the others, its stream waits for events. The
+//! rules are:
 //!
-//! - A node goes on where the latest of those before it has enqueued last: a chain stays on one stream. When
-//!   others have gone on there, it does not depend on them, and takes the stream with the least to do, one
-//!   that is not in use yet first. So do nodes with nothing before them.
-//! - A node that enqueues nothing ([`Kind::Passive`]) is transparent: what comes after it waits for what comes
-//!   before it. One with several before it joins their streams, as any other does.
-//! - What touches state ([`Kind::State`]) shares the first stream, which keeps the order in which the step
-//!   came to it.
-//! - A copy that leaves the device ([`Kind::Outgoing`]) and that nothing comes after is placed when all others
-//!   are: it takes the stream from nobody who goes on.
-//! - A wait is left out where another node in between waits already.
+//! - A node continues the stream on which its latest predecessor was the last to enqueue: a chain
+//!   stays on one stream. If other nodes have continued that stream, the node is independent of
+//!   them and takes the stream with the least work, preferring an unused one. The same holds for
+//!   nodes without predecessors.
+//! - A node that enqueues nothing ([`Kind::Passive`]) is transparent: its successors wait for its
+//!   predecessors. With several predecessors, it joins their streams like any other node.
+//! - All nodes that access state ([`Kind::State`]) share the first stream, which keeps them in the
+//!   order of the step.
+//! - A copy from the device ([`Kind::Outgoing`]) without successors is placed after all other
+//!   nodes, so that it does not displace a node that has successors.
+//! - A wait is omitted if an intermediate node already waits.
 //!
-//! Not here: when buffers go back. A step on streams keeps them until all of its streams are done.
+//! Buffers are not released here: a step on streams keeps them until all of its streams are done.
 //!
 //! # Invariants
-//! - Whatever comes before a node, and enqueues, is ordered before it: by stream, by its waits, or by those of
-//!   nodes between the two.
+//! - Every predecessor that enqueues is ordered before the node: by stream, by the node's waits, or
+//!   by those of nodes between the two.
 //! - With one stream there are no events.
 
 use super::NodeKernel;
@@ -26,38 +29,39 @@ use std::collections::BTreeSet;
 use tenon_abi::DType;
 use tenon_graph::{Memory, PartKind, PartNode};
 
-/// Most streams of a partition: the step keeps a bit for each.
+/// The maximum number of streams of a partition: the step keeps a bit for each.
 const MAX_STREAMS: u32 = 32;
 
-/// Of a node with more than these before it nobody asks whether it waits for another's sake.
-const LOOKED_THROUGH: usize = 16;
+/// Skip the check for implied waits at predecessors with more predecessors than this.
+const MAX_PREDECESSORS_CHECKED: usize = 16;
 
-/// What a node does to streams.
+/// How a node uses streams.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// It enqueues nothing.
+    /// The node enqueues nothing.
     Passive,
-    /// It enqueues.
+    /// The node enqueues work.
     Active,
-    /// It enqueues, and reads or writes what outlives the step.
+    /// The node enqueues work and accesses state that outlives the step.
     State,
-    /// It enqueues a copy to elsewhere.
+    /// The node enqueues a copy to another device or to the host.
     Outgoing,
 }
 
-/// Whether a value is a way to what outlives the step.
+/// Whether values of this type refer to state that outlives the step.
 pub(super) fn is_state(dtype: DType) -> bool {
     dtype.is_ref() || dtype == DType::RESOURCE
 }
 
 impl Kind {
-    /// Of a node and its kernel; `has_state` when an input leads to state.
+    /// The kind of a node and its kernel; `has_state` states that an input refers to state.
     pub fn of(node: &PartNode, kernel: Option<&NodeKernel>, has_state: bool) -> Kind {
         let on_device = |memories: &[Memory]| memories.contains(&Memory::Device);
         match (&node.kind, kernel) {
-            // Whoever reads state takes a turn, also a kernel of the host's: an update in place may be under way.
+            // Any node that reads state is ordered, even with a kernel of the host: an update in
+            // place may be pending.
             (_, Some(kernel)) if kernel.stateful || has_state => Kind::State,
-            // The host's own kernels pass buffers on and know no device.
+            // The host's own kernels forward buffers and use no device.
             (_, Some(kernel)) if kernel.choice.is_host_own() => Kind::Passive,
             (_, Some(_)) => Kind::Active,
             (PartKind::Send(_), None) if on_device(&node.input_memory) => Kind::Outgoing,
@@ -67,44 +71,44 @@ impl Kind {
     }
 }
 
-/// A node, as far as streams go.
+/// A node for the assignment of streams.
 #[derive(Debug)]
-pub(super) struct Placed {
+pub(super) struct StreamNode {
     pub kind: Kind,
-    /// Numbers of the nodes that come before it, each lower than its own.
+    /// The numbers of its predecessors, each lower than its own.
     pub before: BTreeSet<u32>,
 }
 
-/// Where a node enqueues, and who waits for whom.
+/// The stream of a node, and its events.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct NodeStream {
-    /// Position among the partition's streams.
+    /// The position among the partition's streams.
     pub stream: u32,
-    /// Events that its stream waits for first.
+    /// The events that its stream waits for first.
     pub waits: Box<[u32]>,
-    /// The event that is recorded behind it, where another stream waits for it.
+    /// The event recorded after the node, if another stream waits for it.
     pub event: Option<u32>,
 }
 
 impl NodeStream {
-    /// Whether events have to be waited for or recorded.
+    /// Whether the node waits for events or records one.
     pub fn has_events(&self) -> bool {
         self.event.is_some() || !self.waits.is_empty()
     }
 }
 
-/// The streams of a partition.
+/// The stream assignment of a partition.
 #[derive(Debug, Default)]
 pub(super) struct Assignment {
     pub nodes: Vec<NodeStream>,
-    /// Streams that are used, at least 1.
+    /// The number of streams in use, at least 1.
     pub streams: u32,
-    /// Events that are used.
+    /// The number of events in use.
     pub events: u32,
 }
 
 /// Assigns nodes to at most `most` streams.
-pub(super) fn assign(nodes: &[Placed], most: u32) -> Assignment {
+pub(super) fn assign(nodes: &[StreamNode], most: u32) -> Assignment {
     if most <= 1 {
         let nodes = vec![NodeStream::default(); nodes.len()];
         return Assignment { nodes, streams: 1, events: 0 };
@@ -115,19 +119,20 @@ pub(super) fn assign(nodes: &[Placed], most: u32) -> Assignment {
 }
 
 struct Assigner<'n> {
-    nodes: &'n [Placed],
+    nodes: &'n [StreamNode],
     most: u32,
-    /// For each stream the node placed last, and how many were.
+    /// The last node placed on each stream, and the number of nodes on it.
     tails: Vec<(Option<u32>, u32)>,
-    /// The node that stands for each on streams: itself, the one before it where it is transparent, or none.
+    /// The node that represents each node on streams: itself, its predecessor if it is transparent,
+    /// or none.
     stands_for: Vec<Option<u32>>,
-    /// What stands for the nodes before each.
+    /// The representatives of each node's predecessors.
     sources: Vec<BTreeSet<u32>>,
     stream: Vec<u32>,
 }
 
 impl<'n> Assigner<'n> {
-    fn new(nodes: &'n [Placed], most: u32) -> Assigner<'n> {
+    fn new(nodes: &'n [StreamNode], most: u32) -> Assigner<'n> {
         Assigner {
             nodes,
             most,
@@ -168,7 +173,7 @@ impl<'n> Assigner<'n> {
         }
     }
 
-    /// Puts a node behind the others of its stream.
+    /// Places a node on a stream after the others there.
     fn take(&mut self, number: usize, has_state: bool) {
         let stream = if has_state { self.first() } else { self.choose(number) };
         let tail = &mut self.tails[stream as usize];
@@ -183,7 +188,7 @@ impl<'n> Assigner<'n> {
         0
     }
 
-    /// The stream for a node: that of a source which nobody has gone on behind, or another.
+    /// The stream for a node: that of a predecessor which is last on its stream, or another.
     fn choose(&mut self, number: usize) -> u32 {
         let is_tail =
             |&&source: &&u32| self.tails[self.stream[source as usize] as usize].0 == Some(source);
@@ -198,13 +203,13 @@ impl<'n> Assigner<'n> {
         loads.min_by_key(|((_, load), at)| (*load, *at)).map_or(0, |(_, at)| at)
     }
 
-    /// What a node's stream has to wait for.
+    /// The nodes that a node's stream has to wait for.
     fn waits(&self, number: usize) -> Vec<u32> {
         let sources = &self.sources[number];
         let mut implied = BTreeSet::new();
         for &source in sources {
             let further = &self.sources[source as usize];
-            if further.len() <= LOOKED_THROUGH {
+            if further.len() <= MAX_PREDECESSORS_CHECKED {
                 implied.extend(further.iter().copied());
             }
         }

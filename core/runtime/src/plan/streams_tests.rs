@@ -1,10 +1,10 @@
 use super::*;
 
-fn node(kind: Kind, before: &[u32]) -> Placed {
-    Placed { kind, before: before.iter().copied().collect() }
+fn node(kind: Kind, before: &[u32]) -> StreamNode {
+    StreamNode { kind, before: before.iter().copied().collect() }
 }
 
-fn active(before: &[u32]) -> Placed {
+fn active(before: &[u32]) -> StreamNode {
     node(Kind::Active, before)
 }
 
@@ -12,7 +12,7 @@ fn streams(assignment: &Assignment) -> Vec<u32> {
     assignment.nodes.iter().map(|node| node.stream).collect()
 }
 
-/// What a node waits for, as nodes.
+/// The nodes that a node waits for.
 fn waits(assignment: &Assignment, number: usize) -> Vec<usize> {
     let source = |event: &u32| {
         let recorded = assignment.nodes.iter().position(|node| node.event == Some(*event));
@@ -39,11 +39,11 @@ fn branches_part_and_the_join_waits_for_the_one_that_it_does_not_follow() {
 
 #[test]
 fn sources_are_spread_over_as_many_streams_as_there_may_be() {
-    let nodes: Vec<Placed> = (0..10).map(|_| active(&[])).collect();
+    let nodes: Vec<StreamNode> = (0..10).map(|_| active(&[])).collect();
     assert_eq!(streams(&assign(&nodes, 4)), [0, 1, 2, 3, 0, 1, 2, 3, 0, 1]);
     let found = assign(&nodes, 100);
     assert_eq!((found.streams, found.events), (10, 0));
-    let nodes: Vec<Placed> = (0..100).map(|_| active(&[])).collect();
+    let nodes: Vec<StreamNode> = (0..100).map(|_| active(&[])).collect();
     assert_eq!(assign(&nodes, 100).streams, MAX_STREAMS);
 }
 
@@ -60,7 +60,8 @@ fn one_stream_has_no_events() {
 #[test]
 fn what_enqueues_nothing_is_transparent_or_joins() {
     let passive = |before| node(Kind::Passive, before);
-    // 2 stands for 0, 3 for nobody, 4 joins 0 and 1; 5 goes on behind 0, which 2 and 3 have not done.
+    // Node 2 is represented by 0, 3 by none, and 4 joins 0 and 1; 5 continues after 0, which 2 and
+    // 3 have not done.
     let nodes =
         [active(&[]), active(&[]), passive(&[0]), passive(&[]), passive(&[1, 2]), active(&[2, 3])];
     let found = assign(&nodes, 4);
@@ -87,7 +88,7 @@ fn a_copy_that_leaves_takes_no_stream_from_what_goes_on() {
 
 #[test]
 fn a_wait_that_another_implies_is_left_out() {
-    // 3 comes after 0, but so does 2, for which 3 waits.
+    // Node 3 comes after 0, but so does 2, and 3 waits for 2.
     let nodes = [active(&[]), active(&[]), active(&[0, 1]), active(&[]), active(&[0, 2, 3])];
     let found = assign(&nodes, 4);
     assert_eq!(streams(&found), [0, 1, 1, 2, 2]);
@@ -102,16 +103,16 @@ fn next(state: &mut u64, below: usize) -> usize {
     (*state % below as u64) as usize
 }
 
-fn random(seed: u64) -> Vec<Placed> {
+fn random(seed: u64) -> Vec<StreamNode> {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     let count = 1 + next(&mut state, 60);
-    let mut nodes: Vec<Placed> = Vec::new();
+    let mut nodes: Vec<StreamNode> = Vec::new();
     for number in 0..count {
         let kinds = [Kind::Active, Kind::Active, Kind::Active, Kind::Passive, Kind::State];
         let kind = kinds[next(&mut state, kinds.len())];
         let many = [0, 1, 1, 2, 2, 3, 20][next(&mut state, 7)].min(number);
         let before = (0..many).map(|_| next(&mut state, number) as u32).collect();
-        nodes.push(Placed { kind, before });
+        nodes.push(StreamNode { kind, before });
     }
     for _ in 0..next(&mut state, 5) {
         nodes.push(node(Kind::Outgoing, &[next(&mut state, count) as u32]));
@@ -119,8 +120,8 @@ fn random(seed: u64) -> Vec<Placed> {
     nodes
 }
 
-/// Everything that comes before each node, in the graph.
-fn ancestors(nodes: &[Placed]) -> Vec<BTreeSet<u32>> {
+/// All ancestors of each node in the graph.
+fn ancestors(nodes: &[StreamNode]) -> Vec<BTreeSet<u32>> {
     let mut all: Vec<BTreeSet<u32>> = Vec::new();
     for node in nodes {
         let further = node.before.iter().flat_map(|&it| all[it as usize].iter().copied());
@@ -130,8 +131,8 @@ fn ancestors(nodes: &[Placed]) -> Vec<BTreeSet<u32>> {
     all
 }
 
-/// Whatever comes before a node and enqueues is behind it on no stream: it is before it on its own, where it
-/// was enqueued earlier, or before something that its stream waits for.
+/// No predecessor that enqueues may run after its node: it is earlier on the node's own stream, or
+/// comes before an event that this stream waits for.
 #[test]
 fn whatever_comes_before_is_ordered_before() {
     for seed in 0..500 {
@@ -161,11 +162,11 @@ fn whatever_comes_before_is_ordered_before() {
 
 #[test]
 fn wide_graphs_are_assigned_in_no_time() {
-    let mut nodes: Vec<Placed> = vec![active(&[])];
+    let mut nodes: Vec<StreamNode> = vec![active(&[])];
     nodes.extend((0..20_000).map(|_| active(&[0])));
-    nodes.push(Placed { kind: Kind::Active, before: (1..=20_000).collect() });
+    nodes.push(StreamNode { kind: Kind::Active, before: (1..=20_000).collect() });
     let found = assign(&nodes, 4);
     assert_eq!(found.streams, 4);
-    // The last of the wide ones is on the join's own stream, as every fourth is.
+    // The last of the wide nodes is on the join's own stream, as is every fourth one.
     assert_eq!(found.nodes[20_001].waits.len(), 15_000);
 }

@@ -1,4 +1,4 @@
-//! What values travel under.
+//! The keys of transfers.
 
 use std::{
     collections::HashMap,
@@ -8,16 +8,16 @@ use std::{
 };
 use tenon_framework::sync::{Mutex, rank};
 
-/// From where to where values travel, and of which tensor.
+/// The name of a transfer: its devices and its tensor.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct EdgeName {
-    /// Full name of the source device.
+    /// The full name of the source device.
     pub source: String,
-    /// Incarnation of the source device: a message for an earlier life is refused.
+    /// The incarnation of the source device: values of an earlier incarnation are refused.
     pub incarnation: u64,
-    /// Full name of the destination device.
+    /// The full name of the destination device.
     pub destination: String,
-    /// Name of the tensor.
+    /// The name of the tensor.
     pub tensor: String,
 }
 
@@ -27,7 +27,7 @@ impl fmt::Display for EdgeName {
     }
 }
 
-/// An edge between partitions, with a number by which it is compared. Made by [`Edges`].
+/// An edge between partitions, which is compared by number. Created by [`Edges`].
 #[derive(Debug)]
 pub struct Edge {
     number: u64,
@@ -35,13 +35,13 @@ pub struct Edge {
 }
 
 impl Edge {
-    /// Its name.
+    /// The name of the edge.
     pub fn name(&self) -> &EdgeName {
         &self.name
     }
 }
 
-/// The edges of a worker: equal names get the same edge as long as it has a holder.
+/// The edges of a worker: equal names get the same edge while it is in use.
 pub struct Edges {
     table: Mutex<Table>,
 }
@@ -49,14 +49,14 @@ pub struct Edges {
 #[derive(Default)]
 struct Table {
     edges: HashMap<Arc<EdgeName>, Weak<Edge>>,
-    /// The number that was given last.
+    /// The highest number in use so far.
     last: u64,
-    /// The size at which edges without holders are removed.
+    /// The size at which unused edges are removed.
     sweep_at: usize,
 }
 
-/// Fewer edges than this are never swept.
-const LEAST_SWEEP: usize = 64;
+/// The minimum number of edges before unused ones are removed.
+const MIN_SWEEP: usize = 64;
 
 impl Default for Edges {
     fn default() -> Edges {
@@ -73,7 +73,7 @@ impl Edges {
         }
         if table.edges.len() >= table.sweep_at {
             table.edges.retain(|_, edge| edge.strong_count() > 0);
-            table.sweep_at = LEAST_SWEEP.max(2 * table.edges.len());
+            table.sweep_at = MIN_SWEEP.max(2 * table.edges.len());
         }
         table.last += 1;
         let name = Arc::new(name);
@@ -83,15 +83,15 @@ impl Edges {
     }
 }
 
-/// What a value travels under: unique in a step. Keys are compared by numbers alone, so that both ends have to take their
-/// edges from the same [`Edges`].
+/// The key of a value, unique in a step. Keys are compared by numbers alone, so both ends must take
+/// their edges from the same [`Edges`].
 #[derive(Debug, Clone)]
 pub struct Key {
     /// The edge.
     pub edge: Arc<Edge>,
-    /// Control-flow frame; 0 outside all loops.
+    /// The number of the frame instance; 0 outside all loops.
     pub frame: u64,
-    /// Iteration within the frame.
+    /// The iteration within the frame.
     pub iteration: u64,
 }
 
@@ -146,10 +146,10 @@ mod tests {
     fn edges_that_nobody_holds_are_swept() {
         let edges = Edges::default();
         let held = edges.intern(name("held:0"));
-        for at in 0..10 * LEAST_SWEEP {
+        for at in 0..10 * MIN_SWEEP {
             edges.intern(name(&format!("x{at}:0")));
         }
-        assert!(edges.table.lock().edges.len() <= 2 * LEAST_SWEEP);
+        assert!(edges.table.lock().edges.len() <= 2 * MIN_SWEEP);
         assert!(Arc::ptr_eq(&held, &edges.intern(name("held:0"))));
     }
 }

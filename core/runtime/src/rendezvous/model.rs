@@ -1,4 +1,5 @@
-//! Models of the rendezvous, run by loom: `RUSTFLAGS="--cfg loom" cargo test -p tenon-runtime --lib model`.
+//! Models of the rendezvous for loom: `RUSTFLAGS="--cfg loom" cargo test -p tenon-runtime --lib
+//! model`.
 
 use super::{EdgeName, Edges, Key, LocalRendezvous, Parcel, Receiver, Rendezvous};
 use crate::error::StepError;
@@ -8,10 +9,10 @@ use loom::{
 };
 use tenon_framework::Code;
 
-/// What a receiver was called with: which parcel, or which error.
+/// The results that the receiver was called with: a parcel or an error.
 type Seen = Arc<Mutex<Vec<Result<bool, Code>>>>;
 
-/// The key of the first edge: every table gives it the same number.
+/// The key of the first edge, which has the same number in every table.
 fn key() -> Key {
     Key::of(Edges::default().intern(EdgeName {
         source: "/device:CPU:0".to_owned(),
@@ -37,7 +38,7 @@ fn seen(seen: &Seen) -> Vec<Result<bool, Code>> {
     seen.lock().unwrap().clone()
 }
 
-/// Runs on another thread.
+/// Runs two functions at once, one of them on another thread.
 fn with<T: 'static>(
     rendezvous: &Arc<LocalRendezvous>,
     run: impl FnOnce(&LocalRendezvous) -> T + 'static,
@@ -62,7 +63,7 @@ fn send_and_recv_meet_in_either_order() {
     });
 }
 
-/// The receiver is called once, with the value or the error, and nobody waits after.
+/// The receiver is called once, with the value or the error, and nothing waits afterwards.
 #[test]
 fn abort_races_with_send_and_recv() {
     loom::model(|| {
@@ -83,7 +84,7 @@ fn abort_races_with_send_and_recv() {
     });
 }
 
-/// Of two errors the first stays, for those that wait as for those that come later.
+/// Of two errors, the first is kept, for current and for later receivers.
 #[test]
 fn the_first_of_two_aborts_stays() {
     loom::model(|| {
@@ -99,8 +100,8 @@ fn the_first_of_two_aborts_stays() {
     });
 }
 
-/// Of two sends under one key the receiver gets the first; the other is refused, or finds the key unused
-/// again when the receiver came between.
+/// After two sends with one key, the receiver gets the first value. The second send is refused, or
+/// succeeds if the receiver came in between.
 #[test]
 fn a_double_send_gives_one_value() {
     loom::model(|| {
@@ -128,7 +129,7 @@ fn a_double_send_gives_one_value() {
     });
 }
 
-/// Receivers are called outside the lock: one may use the rendezvous.
+/// Receivers are called outside the lock, so a receiver may use the rendezvous.
 #[test]
 fn a_receiver_may_abort() {
     loom::model(|| {

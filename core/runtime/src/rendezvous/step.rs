@@ -5,7 +5,7 @@ use crate::error::StepError;
 use arc_swap::ArcSwapOption;
 use std::sync::Arc;
 
-/// A rendezvous of the state's own, or for one step the one that it is given.
+/// The state's own rendezvous; for one step, an external one can take its place.
 #[derive(Default)]
 pub(crate) struct StepRendezvous {
     own: LocalRendezvous,
@@ -13,7 +13,7 @@ pub(crate) struct StepRendezvous {
 }
 
 impl StepRendezvous {
-    /// Has the next step meet elsewhere. Only between steps.
+    /// Sets the external rendezvous for the next step. Only call this between steps.
     pub fn give(&self, rendezvous: Arc<dyn Rendezvous>) {
         self.given.store(Some(Arc::new(rendezvous)));
     }
@@ -39,7 +39,7 @@ impl Rendezvous for StepRendezvous {
         self.with(|at| at.abort(error));
     }
 
-    /// What was given is its owner's to reset.
+    /// The owner of an external rendezvous resets it.
     fn reset(&self) {
         self.given.store(None);
         self.own.reset();

@@ -1,4 +1,4 @@
-//! What a runtime says of itself at one moment.
+//! Collects the metrics of a runtime.
 
 use super::Runtime;
 use crate::metrics::{
@@ -9,7 +9,7 @@ use std::sync::{Arc, atomic::Ordering};
 use tenon_framework::{abi::MemoryKind, device::base::DeviceBase, registry::PluginInfo};
 use tenon_host::{devices::PluginDevice, memory::HostMemory};
 
-/// The figures of a runtime now.
+/// The current metrics of a runtime.
 pub(super) fn figures(runtime: &Runtime) -> Metrics {
     Metrics {
         pid: std::process::id(),

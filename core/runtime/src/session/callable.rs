@@ -1,24 +1,24 @@
-//! A prepared run: feeds and fetches resolved once.
+//! A prepared run: feeds and fetches are resolved once.
 
 use super::{Inner, executable::Executable};
 use crate::{
     error::RuntimeError,
     options::{CallableOptions, NodeReport, RunOptions},
-    patience::{ENDLESS, Patience},
+    run_limits::{RunLimits, UNLIMITED},
     worker::Asked,
 };
 use arc_swap::{ArcSwap, Guard};
 use std::sync::{Arc, atomic::Ordering};
 use tenon_framework::Tensor;
 
-/// What a callable runs, and for which generation of the session.
+/// The compiled step of a callable, with the session's generation that it was compiled for.
 struct Prepared {
     generation: u64,
     executable: Arc<Executable>,
 }
 
-/// A prepared run of a session. It follows the session's `refresh`, and keeps its compiled step, whatever else the
-/// session compiles. May be called from several threads.
+/// A prepared run of a session. It follows the session's `refresh`, and keeps its compiled step
+/// whatever else the session compiles. Several threads may run it at once.
 pub struct Callable {
     session: Arc<Inner>,
     options: CallableOptions,
@@ -31,32 +31,32 @@ impl Callable {
         options: CallableOptions,
     ) -> Result<Callable, RuntimeError> {
         let generation = session.generation.load(Ordering::Acquire);
-        let executable = session.executable(&options, &ENDLESS)?;
+        let executable = session.executable(&options, &UNLIMITED)?;
         let current = ArcSwap::from_pointee(Prepared { generation, executable });
         Ok(Callable { session, options, current })
     }
 
-    fn prepared(&self, patience: &Patience) -> Result<Guard<Arc<Prepared>>, RuntimeError> {
+    fn prepared(&self, run_limits: &RunLimits) -> Result<Guard<Arc<Prepared>>, RuntimeError> {
         let generation = self.session.generation.load(Ordering::Acquire);
         let current = self.current.load();
         if current.generation == generation {
             return Ok(current);
         }
-        let executable = self.session.executable(&self.options, patience)?;
+        let executable = self.session.executable(&self.options, run_limits)?;
         self.current.store(Arc::new(Prepared { generation, executable }));
         Ok(self.current.load())
     }
 
-    /// Runs a step: `feeds` in the order of the options; `fetched` is cleared and filled.
+    /// Runs a step. `feeds` are in the order of the options; `fetched` is cleared and filled.
     ///
     /// # Errors
-    /// Feeds that do not fit, and what the step fails with.
+    /// A feed does not fit, or the step fails.
     pub fn run(&self, feeds: &[Tensor], fetched: &mut Vec<Tensor>) -> Result<(), RuntimeError> {
-        let prepared = self.prepared(&ENDLESS)?;
+        let prepared = self.prepared(&UNLIMITED)?;
         self.session.step(&prepared.executable, feeds, fetched, None)
     }
 
-    /// As [`Callable::run`], with a deadline, a token or a trace.
+    /// Like [`Callable::run`], with a deadline, a token or a trace.
     ///
     /// # Errors
     /// As [`Callable::run`].
@@ -66,25 +66,25 @@ impl Callable {
         fetched: &mut Vec<Tensor>,
         options: &RunOptions,
     ) -> Result<(), RuntimeError> {
-        let patience = Patience::from_now(Some(options));
-        let prepared = self.prepared(&patience)?;
-        let asked = Asked { options, patience: &patience };
+        let run_limits = RunLimits::from_now(Some(options));
+        let prepared = self.prepared(&run_limits)?;
+        let asked = Asked { options, run_limits: &run_limits };
         self.session.step(&prepared.executable, feeds, fetched, Some(asked))
     }
 
-    /// The nodes of the plan: where each runs, and by which kernel.
+    /// The nodes of the plan, with the device and the kernel of each.
     ///
     /// # Errors
-    /// As compiling the plan anew.
+    /// As compiling the plan again.
     pub fn nodes(&self) -> Result<Arc<Vec<NodeReport>>, RuntimeError> {
-        Ok(Arc::clone(&self.prepared(&ENDLESS)?.executable.registered.report))
+        Ok(Arc::clone(&self.prepared(&UNLIMITED)?.executable.registered.report))
     }
 
-    /// Calls of each node since the plan was compiled; empty unless the session counts them.
+    /// The calls of each node since the plan was compiled; empty unless the session counts them.
     ///
     /// # Errors
-    /// As compiling the plan anew.
+    /// As compiling the plan again.
     pub fn calls(&self) -> Result<Vec<(String, u64)>, RuntimeError> {
-        Ok(self.prepared(&ENDLESS)?.executable.registered.calls())
+        Ok(self.prepared(&UNLIMITED)?.executable.registered.calls())
     }
 }

@@ -1,4 +1,5 @@
-//! A step that a session has compiled: what is registered at its worker, and what its feeds have to be.
+//! A compiled step of a session: its registration at the worker, and the specification of its
+//! feeds.
 
 use crate::{step_graph::FeedSpecs, worker::Registered};
 

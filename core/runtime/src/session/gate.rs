@@ -1,12 +1,14 @@
-//! The steps in flight of a session, and its end.
+//! The steps in flight of a session, and its closing.
 //!
 //! # States
-//! *open*, then *closed*, once. A step enters while the gate is open, and is inside until its [`Entered`] is dropped.
-//! [`Gate::close`] returns when no step is inside; a later one is counted only until it is refused.
+//! *open*, then *closed*, once. A step enters while the gate is open, and is inside until its
+//! [`Entered`] is dropped. [`Gate::close`] returns when no step is inside; a later one is counted
+//! only until it is refused.
 //!
 //! # Order
-//! A step can be cancelled before it enters. [`Gate::close`] closes first and cancels then, and both sides write `inside`
-//! in between: either the step finds the gate closed, or the cancellation finds the step. One cancellation is enough.
+//! A step can be cancelled before it enters. [`Gate::close`] first closes and then cancels, and
+//! both sides write `inside` in between: either the step finds the gate closed, or the cancellation
+//! reaches the step. One cancellation is enough.
 
 use tenon_framework::sync::{
     Condvar, Mutex,
@@ -21,7 +23,7 @@ mod model;
 pub(super) struct Gate {
     closed: AtomicBool,
     inside: AtomicUsize,
-    /// Held to wait for `empty`, and to signal it.
+    /// The lock for waiting on `empty` and for signalling it.
     lock: Mutex<()>,
     empty: Condvar,
 }
@@ -44,17 +46,17 @@ impl Default for Gate {
 }
 
 impl Gate {
-    /// Whether no step enters any more.
+    /// Whether the gate is closed to further steps.
     pub fn is_closed(&self) -> bool {
         self.closed.load(Ordering::Acquire)
     }
 
-    /// Steps in flight.
+    /// The number of steps in flight.
     pub fn inside(&self) -> usize {
         self.inside.load(Ordering::Relaxed)
     }
 
-    /// A step that can be cancelled by now enters; `None` where the gate is closed.
+    /// Enters a step, which must already be cancellable; `None` if the gate is closed.
     #[inline(always)]
     pub fn enter(&self) -> Option<Entered<'_>> {
         self.inside.fetch_add(1, Ordering::SeqCst);
@@ -65,7 +67,8 @@ impl Gate {
     /// Closes the gate, cancels the steps inside by `cancel`, and waits until they have left.
     pub fn close(&self, cancel: impl FnOnce()) {
         self.closed.store(true, Ordering::SeqCst);
-        // A step that entered before this is seen by `cancel`, one that enters after it sees the closed gate.
+        // `cancel` reaches any step that entered before this; a step that enters after it finds the
+        // gate closed.
         self.inside.fetch_add(0, Ordering::SeqCst);
         cancel();
         let mut lock = self.lock.lock();

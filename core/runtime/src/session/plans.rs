@@ -1,17 +1,18 @@
 //! The compiled steps of a session.
 //!
-//! A step is kept by its signature, the one that ran longest ago goes when there are too many (knob
-//! `runtime.plan_cache`). One thread compiles a signature, others that want it wait for that, each as long as it has
-//! patience. Steps of all that are alive can be cancelled, those too that are not kept any more: the caller of a step
-//! holds it, and so does a [`Callable`](super::Callable).
+//! Compiled steps are kept by signature; beyond the limit (knob `runtime.plan_cache`) the least
+//! recently used one is removed. One thread compiles a signature, and others that need it wait,
+//! each within its own limits. All living steps can be cancelled, even removed ones: the caller of
+//! a step holds it, and so does a [`Callable`](super::Callable).
 //!
-//! States of a signature: *unknown*; *being compiled*, by the one thread that has a [`Turn`]; *kept*. A turn that ends
-//! leaves it unknown or kept, and wakes all that wait.
+//! States of a signature: *unknown*; *being compiled*, by the one thread that has a [`Turn`];
+//! *kept*. The end of a turn leaves the signature unknown or kept, and wakes all waiting threads.
 //!
-//! Nothing is dropped under the lock: with a compiled step its kernels go, whose ends are the plugins'.
+//! Nothing is dropped under the lock: dropping a compiled step drops its kernels, which runs plugin
+//! code.
 
 use super::executable::Executable;
-use crate::{options::CallableOptions, patience::Patience};
+use crate::{options::CallableOptions, run_limits::RunLimits};
 use std::{
     collections::{HashMap, HashSet},
     sync::{Arc, Weak},
@@ -23,12 +24,12 @@ use tenon_framework::{
 
 register_knob!(
     "plan_cache": INT = "128",
-    "Compiled steps that a session keeps, one for each set of feeds, fetches and targets; -1 keeps all."
+    "Maximum number of compiled steps that a session keeps, one per set of feeds, fetches and targets; -1 keeps all."
 );
 
 struct Kept {
     executable: Arc<Executable>,
-    /// When it was asked for last, by the table's clock.
+    /// The time of the last use, by the table's clock.
     used: u64,
 }
 
@@ -36,7 +37,7 @@ struct Kept {
 struct Table {
     kept: HashMap<CallableOptions, Kept>,
     compiling: HashSet<CallableOptions>,
-    /// All that were made, as far as they may be alive.
+    /// All compiled steps that may be alive.
     made: Vec<Weak<Executable>>,
     clock: u64,
 }
@@ -49,7 +50,7 @@ impl Table {
         Some(Arc::clone(&kept.executable))
     }
 
-    /// Takes out what ran longest ago, until no more than `most` are left.
+    /// Removes the least recently used steps until at most `most` are left, and returns them.
     fn shrink(&mut self, most: usize) -> Vec<Kept> {
         let mut gone = Vec::new();
         while self.kept.len() > most {
@@ -67,12 +68,12 @@ pub(super) struct Plans {
     changed: Condvar,
 }
 
-/// What a signature is.
+/// The state of a signature.
 pub(super) enum Found<'p> {
     Kept(Arc<Executable>),
-    /// Nobody has compiled it: the caller does.
+    /// The signature is unknown, and the caller must compile it.
     Unknown(Turn<'p>),
-    /// Another thread compiled it, or gave up, while the caller waited: look again.
+    /// Another thread compiled it, or gave up, while the caller waited: look it up again.
     Changed,
 }
 
@@ -89,9 +90,9 @@ impl Plans {
         self.table.lock().find(signature)
     }
 
-    /// As [`Plans::find`]; where it is unknown the caller's turn to compile it. Waits a while for another thread whose
-    /// turn it is.
-    pub fn find_or_turn(&self, signature: &CallableOptions, patience: &Patience) -> Found<'_> {
+    /// Like [`Plans::find`]; if the signature is unknown, the caller gets the turn to compile it.
+    /// Waits for a while if another thread has the turn.
+    pub fn find_or_turn(&self, signature: &CallableOptions, run_limits: &RunLimits) -> Found<'_> {
         let mut table = self.table.lock();
         if let Some(executable) = table.find(signature) {
             return Found::Kept(executable);
@@ -99,7 +100,7 @@ impl Plans {
         if table.compiling.insert(signature.clone()) {
             return Found::Unknown(Turn { plans: self, signature: signature.clone() });
         }
-        let waited: MutexGuard<'_, Table> = match patience.slice() {
+        let waited: MutexGuard<'_, Table> = match run_limits.slice() {
             Some(slice) => self.changed.wait_timeout(table, slice),
             None => self.changed.wait(table),
         };
@@ -107,14 +108,14 @@ impl Plans {
         Found::Changed
     }
 
-    /// Cancels the steps that run.
+    /// Cancels all running steps.
     pub fn cancel_running(&self) {
         let made: Vec<Arc<Executable>> =
             self.table.lock().made.iter().filter_map(Weak::upgrade).collect();
         made.iter().for_each(|executable| executable.registered.cancel_running());
     }
 
-    /// Forgets all, after `then` was done in the same moment.
+    /// Removes all compiled steps, and calls `then` under the same lock.
     pub fn clear(&self, then: impl FnOnce()) {
         let mut table = self.table.lock();
         let gone = std::mem::take(&mut table.kept);
@@ -125,15 +126,15 @@ impl Plans {
     }
 }
 
-/// The right to compile a signature; nobody else does meanwhile.
+/// The exclusive right to compile a signature.
 pub(super) struct Turn<'p> {
     plans: &'p Plans,
     signature: CallableOptions,
 }
 
 impl Turn<'_> {
-    /// Puts the compiled step among those that can be cancelled; keeps it, as one of `most`, where `is_current` says
-    /// that it is not out of date.
+    /// Makes the compiled step cancellable, and keeps it as one of at most `most` if `is_current`
+    /// says that it is up to date.
     pub fn finish(
         self,
         executable: Executable,

@@ -1,6 +1,6 @@
-//! Which kernel a node gets.
+//! Chooses the kernel of a node.
 
-use super::{Context, placed::Placed};
+use super::{Context, placed::PlacedStep};
 use crate::{
     error::RuntimeError,
     kernels::{Site, can_be_measured, times},
@@ -50,17 +50,18 @@ impl<'s> Devices<'s> {
         &self.local
     }
 
-    /// Whether a device gives buffers back only when a step ends: what is enqueued on a stream may still use them.
+    /// Whether a device releases buffers only at the end of a step, because work on its streams may
+    /// still use them.
     pub fn holds_all(&self, device: usize) -> bool {
         self.local.get(device).is_some_and(|device| device.info().streams)
     }
 
-    /// Where feeds enter and fetches leave: the first device that computes in host memory.
+    /// The location of feeds and fetches: the first device that computes in host memory.
     pub fn client(&self) -> usize {
         self.entries.iter().position(|entry| entry.host_memory).unwrap_or(0)
     }
 
-    /// The candidates for a node on a device type, asked without its shapes.
+    /// The candidates for a node on a device type, without regard to its shapes.
     pub fn candidates(&self, query: NodeQuery<'_>, device_type: &str) -> Explanation {
         explain(self.context, query.op, query.attrs, device_type, &mut |_| SupportAnswer::Yes)
     }
@@ -83,7 +84,7 @@ impl DeviceView for Devices<'_> {
     }
 
     fn image_format(&self, device: usize) -> Option<&str> {
-        // Kernels of the host take channels first by transposing themselves, each its own images.
+        // Kernels of the host support channels first by transposing their own images.
         let host = self.entries.get(device).is_some_and(|entry| entry.host_memory);
         let format = self.context.version.knobs.text("graph", "host_image_format").filter(|_| host);
         format.filter(|format| !format.is_empty())
@@ -125,15 +126,16 @@ impl DeviceView for Devices<'_> {
     }
 }
 
-/// The labels that a node asks for itself, and that the session or the knob does.
+/// The kernel label that the node requests, and the one that the session or the knob requests.
 fn labels<'a>(context: Context<'a>, attrs: &'a AttrMap) -> (Option<&'a str>, Option<&'a str>) {
     let own = attrs.get("_kernel").and_then(AttrValue::as_text);
     let by_knob = context.kernel_label_by_knob();
     (own, context.options.kernel_label.as_deref().or(by_knob))
 }
 
-/// The winner that [`explain`] finds, and the kernels that are asked for each shape, without the reasons, which cost
-/// most of the time. `None` where there is none, or where a label is asked for that holds for some nodes only.
+/// The winner that [`explain`] finds, and the kernels to be asked per shape, without the reasons,
+/// which take most of the time. `None` if there is no winner, or if a requested label applies to
+/// some nodes only.
 fn selected(
     context: Context<'_>,
     op: &str,
@@ -165,21 +167,22 @@ pub(super) fn explain(
         candidates(&context.version.registry, &query, supports)
     };
     if own.is_none() && forced.is_some() {
-        // A label asked for by the session, or by the knob, holds where such a kernel takes the node.
+        // The label that the session or the knob requests applies if a kernel with it supports the
+        // node.
         let labelled = ask(forced, supports);
         return labelled.or(ask(None, supports));
     }
     ask(own, supports)
 }
 
-/// The candidates for a placed node, asked with what is known of its shapes. Under policy `measured` with what is known
-/// of their times, which are measured only where `may_measure` says so.
-pub(super) fn explain_node(placed: &Placed<'_>, id: NodeId, may_measure: bool) -> Explanation {
+/// The candidates for a placed node, given its known shapes; under policy `measured`, also given
+/// the known times. Missing times are measured only if `may_measure` is set.
+pub(super) fn explain_node(placed: &PlacedStep<'_>, id: NodeId, may_measure: bool) -> Explanation {
     explain_site(placed, id, &placed.site(id), may_measure)
 }
 
 fn explain_site(
-    placed: &Placed<'_>,
+    placed: &PlacedStep<'_>,
     id: NodeId,
     site: &Arc<Site>,
     may_measure: bool,
@@ -200,28 +203,29 @@ fn explain_site(
     explanation
 }
 
-/// Under policy `measured`, has the fastest kernel of a node run, where the shapes are known and the kernels timed, or can
-/// be timed within the budget. `may_measure` is false for who only wants to know.
+/// Under policy `measured`, chooses the fastest kernel of a node if the shapes are known and the
+/// times are known or can be measured within the budget. `may_measure` is false for a caller that
+/// only wants an explanation.
 fn prefer_fastest(
-    placed: &Placed<'_>,
+    placed: &PlacedStep<'_>,
     site: &Arc<Site>,
     explanation: &mut Explanation,
     may_measure: bool,
 ) {
-    let Some(wish) = placed.context.version.wish else { return };
+    let Some(tuning_options) = placed.context.version.tuning_options else { return };
     if !can_be_measured(site.op(), site.signature()) || explanation.label.is_some() {
         return;
     }
-    let rivals = explanation.rivals(&wish.contract);
+    let rivals = explanation.rivals(&tuning_options.contract);
     if rivals.len() < 2 {
         return;
     }
     let shapes: Option<Vec<Shape>> = site.shapes().iter().map(PartialShape::full).collect();
     match shapes {
-        // All of them are asked for each shape.
+        // The kernels are asked for each shape at run time.
         None => explanation.per_shape = rivals,
         Some(shapes) if explanation.per_shape.is_empty() => {
-            if let Some(times) = times(site, &rivals, &shapes, wish, may_measure) {
+            if let Some(times) = times(site, &rivals, &shapes, tuning_options, may_measure) {
                 explanation.prefer(&rivals, &times);
             }
         }
@@ -229,9 +233,9 @@ fn prefer_fastest(
     }
 }
 
-/// The kernel of a placed node; `None` for one that only orders others, or that the executor runs itself.
+/// The kernel of a placed node; `None` if the node only orders others or the executor runs it.
 pub(super) fn choose(
-    placed: &Placed<'_>,
+    placed: &PlacedStep<'_>,
     id: NodeId,
     site: &Arc<Site>,
 ) -> Result<Option<KernelChoice>, RuntimeError> {
@@ -240,7 +244,7 @@ pub(super) fn choose(
         return Ok(None);
     }
     let device = placed.device(id);
-    if device.info().host_memory && placed.context.version.wish.is_none() {
+    if device.info().host_memory && placed.context.version.tuning_options.is_none() {
         let (op, attrs, kind) = (&node.op.name, node.attrs.attrs(), device.device_type());
         let supports = &mut |kernel: &Arc<KernelDef>| site.supports(kernel, site.shapes());
         if let Some(found) = selected(placed.context, op, attrs, kind, supports) {

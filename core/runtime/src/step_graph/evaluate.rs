@@ -1,9 +1,9 @@
-//! Running kernels ahead of a step: for constant folding.
+//! Runs kernels before a step, for constant folding.
 
-use super::{Context, choice, placed::Placed};
+use super::{Context, choice, placed::PlacedStep};
 use crate::{
     executor::deadline_ns,
-    patience::{Patience, Watched},
+    run_limits::{RunLimits, Watched},
 };
 use std::{cell::RefCell, sync::Arc, time::Duration};
 use tenon_framework::{
@@ -19,34 +19,34 @@ use tenon_host::{
     resources::Resources,
 };
 
-/// Runs nodes on the device where feeds enter, by the kernels that a step would take there.
+/// Runs nodes on the client device, with the kernels that a step would use there.
 pub(super) struct Evaluator<'s> {
     context: Context<'s>,
     device: Arc<PluginDevice>,
     env: RefCell<StepEnv>,
-    patience: Patience,
-    /// Lets the run's token cancel kernels that run here.
+    run_limits: RunLimits,
+    /// Connects the run's token to the kernels that run here.
     _watched: Option<Watched>,
 }
 
 impl<'s> Evaluator<'s> {
-    pub fn new(placed: &Placed<'s>) -> Evaluator<'s> {
+    pub fn new(placed: &PlacedStep<'s>) -> Evaluator<'s> {
         let context = placed.context;
         let pool = Arc::clone(context.runtime.pool());
-        // Resources of its own: what is folded has no state.
+        // The evaluation has separate resources, since folded nodes have no state.
         let mut env = StepEnv::new(pool, Arc::new(Resources::new()));
         env.keep_denormals = context.options.keep_denormals;
         let device = Arc::clone(&placed.view.local()[placed.view.client()]);
-        let patience = placed.patience.clone();
-        let _watched = patience.watch(&env.cancellation);
+        let run_limits = placed.run_limits.clone();
+        let _watched = run_limits.watch(&env.cancellation);
         let env = RefCell::new(env);
-        Evaluator { context, device, env, patience, _watched }
+        Evaluator { context, device, env, run_limits, _watched }
     }
 }
 
 impl Evaluate for Evaluator<'_> {
     fn evaluate(&self, node: &Node, inputs: &[Tensor]) -> Result<Vec<Tensor>, KernelError> {
-        self.evaluate_until(node, inputs, self.patience.left())
+        self.evaluate_until(node, inputs, self.run_limits.left())
     }
 
     fn evaluate_within(
@@ -55,13 +55,13 @@ impl Evaluate for Evaluator<'_> {
         inputs: &[Tensor],
         time: Duration,
     ) -> Result<Vec<Tensor>, KernelError> {
-        let left = self.patience.left().map_or(time, |left| left.min(time));
+        let left = self.run_limits.left().map_or(time, |left| left.min(time));
         self.evaluate_until(node, inputs, Some(left))
     }
 }
 
 impl Evaluator<'_> {
-    /// Computes a node by a kernel that is told to end when this time is over.
+    /// Computes a node with a kernel that is told to stop after this time.
     fn evaluate_until(
         &self,
         node: &Node,

@@ -1,27 +1,29 @@
-//! `explain`: why a node runs where and as it does.
+//! `explain`: the reasons for a node's placement and kernel.
 
-use super::{Context, choice::explain_node, optimize::optimized_step, placed::Placed};
-use crate::{error::RuntimeError, options::CallableOptions, patience::ENDLESS};
+use super::{Context, choice::explain_node, optimize::optimized_step, placed::PlacedStep};
+use crate::{error::RuntimeError, options::CallableOptions, run_limits::UNLIMITED};
 use std::collections::HashMap;
 use tenon_framework::{device::base::DeviceBase, registry::Explanation, text::cut};
 use tenon_graph::{Graph, NodeId, Output};
 
-/// Why a node runs where and as it does.
+/// The reasons for a node's placement and kernel.
 #[derive(Debug, Clone)]
 pub struct NodeExplanation {
-    /// Name.
+    /// The name.
     pub node: String,
-    /// Op.
+    /// The op.
     pub op: String,
-    /// Full name of the device.
+    /// The full name of the device.
     pub device: String,
-    /// Why it is placed there.
+    /// The reason for its placement.
     pub placement: String,
-    /// Preferred devices that cannot run it, each with the reason.
+    /// The preferred devices that cannot run it, each with the reason.
     pub passed_over: Vec<String>,
-    /// The candidates, what removed each, and the winner; `None` for what the executor runs itself.
+    /// The candidates with the reason against each, and the winner; `None` if the executor runs the
+    /// node.
     pub kernels: Option<Explanation>,
-    /// Why it cannot run: an op that is not registered, its own or that of a node that it needs. It is on no device then.
+    /// The reason why the node cannot run: an unregistered op of its own or of a node that it
+    /// depends on. Such a node has no device.
     pub blocked: Option<String>,
 }
 
@@ -44,7 +46,7 @@ pub(crate) fn explain(
         .filter(|(_, node)| node.op.facts().placeholder)
         .map(|(id, _)| Output::new(id, 0))
         .collect();
-    let placed = Placed::new(context, &feeds, &[], &running, &ENDLESS)?;
+    let placed = PlacedStep::new(context, &feeds, &[], &running, &UNLIMITED)?;
     let mut told: Vec<(NodeId, NodeExplanation)> =
         running.into_iter().filter_map(|id| Some((id, explained(&placed, id)?))).collect();
     told.extend(stuck.into_iter().map(|id| (id, stays(graph, id, blocked[&id]))));
@@ -52,7 +54,7 @@ pub(crate) fn explain(
     Ok(told.into_iter().map(|(_, node)| node).collect())
 }
 
-/// Explains a node that cannot run, since it needs `missing`.
+/// Explains a node that cannot run because it depends on `missing`.
 fn stays(graph: &Graph, id: NodeId, missing: NodeId) -> NodeExplanation {
     let (node, missing) = (graph.node(id), graph.node(missing));
     let op = format!("op '{}' is not registered", cut(&missing.op.name));
@@ -71,7 +73,7 @@ fn stays(graph: &Graph, id: NodeId, missing: NodeId) -> NodeExplanation {
     }
 }
 
-/// Explains the nodes of a step that its graph does not have: those that the passes make.
+/// Explains the nodes of a step that are not in the session's graph: those that passes create.
 pub(crate) fn explain_made(
     context: Context<'_>,
     step: Option<&CallableOptions>,
@@ -90,7 +92,7 @@ pub(crate) fn explain_made(
     Ok(made.filter_map(|&id| explained(&placed, id)).collect())
 }
 
-fn explained(placed: &Placed<'_>, id: NodeId) -> Option<NodeExplanation> {
+fn explained(placed: &PlacedStep<'_>, id: NodeId) -> Option<NodeExplanation> {
     let node = placed.graph.node(id);
     let at = placed.placement.of(id)?;
     Some(NodeExplanation {

@@ -1,9 +1,9 @@
-//! What feeds have to be.
+//! The specification of feeds.
 
 use crate::error::RuntimeError;
 use tenon_framework::{DType, PartialShape, Tensor};
 
-/// What a feed has to be.
+/// The specification of a feed.
 #[derive(Debug, Clone)]
 pub(crate) struct FeedSpec {
     pub name: String,
@@ -11,7 +11,7 @@ pub(crate) struct FeedSpec {
     pub shape: PartialShape,
 }
 
-/// What the feeds of a step have to be, in their order.
+/// The specifications of a step's feeds, in order.
 #[derive(Debug, Clone)]
 pub(crate) struct FeedSpecs(pub Vec<FeedSpec>);
 
@@ -47,7 +47,7 @@ fn check_feed(spec: &FeedSpec, tensor: &Tensor) -> Result<(), RuntimeError> {
         return Err(RuntimeError::FeedShape { name: name(), expected, found });
     }
     if !tensor.is_on_host() {
-        let message = "it lies in a device's memory: expected host memory, copy it there first";
+        let message = "it is in a device's memory: expected host memory, copy it there first";
         return Err(RuntimeError::FeedValue { name: name(), message: message.to_owned() });
     }
     tensor

@@ -1,10 +1,10 @@
-//! What a signature names in a graph.
+//! The tensors and nodes that a signature names.
 
 use crate::{error::RuntimeError, options::CallableOptions};
 use std::collections::HashSet;
 use tenon_graph::{Graph, GraphError, NodeId, Output};
 
-/// What a signature names.
+/// The tensors and nodes that a signature names.
 pub(super) struct Named {
     pub feeds: Vec<Output>,
     pub fetches: Vec<Output>,
@@ -43,7 +43,7 @@ fn tensors(
     names.iter().map(tensor).collect()
 }
 
-/// The error for a name that the graph has not, with names that are near.
+/// The error for an unknown name, with similar names.
 fn unknown(graph: &Graph, what: &'static str, name: &str) -> RuntimeError {
     let wanted = name.trim_start_matches('^').split(':').next().unwrap_or(name);
     let mut near: Vec<(usize, &str)> = graph

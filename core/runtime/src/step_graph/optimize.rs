@@ -1,10 +1,10 @@
-//! Optimising a step's graph: which passes run, with what, and what becomes of those that fail.
+//! Optimises a step's graph: selects the passes, and reports those that fail.
 
-use super::{Context, evaluate::Evaluator, named::Named, placed::Placed};
+use super::{Context, evaluate::Evaluator, named::Named, placed::PlacedStep};
 use crate::{
     error::RuntimeError,
     options::CallableOptions,
-    patience::{ENDLESS, Patience},
+    run_limits::{RunLimits, UNLIMITED},
 };
 use std::sync::Arc;
 use tenon_abi::Range;
@@ -16,16 +16,16 @@ use tenon_graph::{
 };
 use tenon_host::call::KEEP_BYTES;
 
-/// What the passes make of a placed step; with the report.
-pub(super) fn optimized(placed: Placed<'_>) -> Result<(Placed<'_>, Report), RuntimeError> {
+/// Runs the passes on a placed step; returns the result with the report.
+pub(super) fn optimized(placed: PlacedStep<'_>) -> Result<(PlacedStep<'_>, Report), RuntimeError> {
     optimized_by(placed, &|_| None)
 }
 
-/// As [`optimized`], without the passes that `skip` has a reason against.
+/// Like [`optimized`], without the passes for which `skip` returns a reason.
 fn optimized_by<'s>(
-    placed: Placed<'s>,
+    placed: PlacedStep<'s>,
     skip: &dyn Fn(&dyn Pass) -> Option<String>,
-) -> Result<(Placed<'s>, Report), RuntimeError> {
+) -> Result<(PlacedStep<'s>, Report), RuntimeError> {
     let settings = Arc::clone(&placed.context.version.knobs);
     if !knobs::is_on(&settings) {
         let nodes = placed.sub.order.len();
@@ -37,9 +37,9 @@ fn optimized_by<'s>(
         placed.context.version.registry.passes().cloned().map(LibraryPass::new).collect();
     let of_plugins = brought.iter().map(|pass| pass as &dyn Pass);
     let passes: Vec<&dyn Pass> = own.iter().map(|pass| &**pass).chain(of_plugins).collect();
-    let Placed { context, graph, sub, shapes, placement, view, scope, patience, .. } = placed;
+    let PlacedStep { context, graph, sub, shapes, placement, view, scope, run_limits, .. } = placed;
     let step = Step { graph: &graph, sub: &sub, shapes, placement };
-    let is_given_up = || patience.ended().is_some();
+    let is_given_up = || run_limits.ended().is_some();
     let options = Options {
         registry: &context.version.registry,
         view: &view,
@@ -54,55 +54,56 @@ fn optimized_by<'s>(
         limits: knobs::limits(&settings, &is_given_up),
     };
     let done =
-        optimize::optimize(step, &passes, &options).map_err(|error| patience.reason(error))?;
+        optimize::optimize(step, &passes, &options).map_err(|error| run_limits.reason(error))?;
     for limit in &done.report.limits {
-        tracing::warn!("a limit of graph optimisation was met: {limit}");
+        tracing::warn!("a limit of graph optimisation was reached: {limit}");
     }
     for (pass, error) in done.report.failures() {
-        tracing::warn!(pass, error, "a graph pass failed: the graph is as it was before it");
+        tracing::warn!(pass, error, "a graph pass failed: its changes were undone");
     }
     let own_graph = context.next_graph();
     let graph: Arc<Graph> = Arc::new(done.graph);
     let (sub, shapes, placement) = (done.sub, done.shapes, done.placement);
     let placed =
-        Placed { context, graph, own_graph, sub, shapes, placement, view, scope, patience };
+        PlacedStep { context, graph, own_graph, sub, shapes, placement, view, scope, run_limits };
     Ok((placed, done.report))
 }
 
-/// Whether two passes are the one of this name that this plugin brings.
+/// Whether two passes are the same one, by name and plugin.
 fn is_same(a: &dyn Pass, b: &dyn Pass) -> bool {
     a.name() == b.name() && a.plugin() == b.plugin()
 }
 
-/// Why no pass makes fused ops: whoever asks for kernels of a label asks for those of the ops that are there.
+/// The reason for skipping fusions: a request for kernels with a label means the kernels of the
+/// existing ops.
 fn labelled(context: Context<'_>, pass: &str) -> Option<String> {
     let label = context.options.kernel_label.as_deref().or(context.kernel_label_by_knob())?;
     let fuses = matches!(pass, "layout" | "remapping" | "elementwise_fusion");
-    fuses.then(|| format!("kernels of label '{label}' are asked for"))
+    fuses.then(|| format!("kernels with label '{label}' are requested"))
 }
 
-/// A step as the passes leave it; without a step, that of all nodes.
+/// The step after the passes; `None` means the step of all nodes.
 pub(super) fn optimized_step<'s>(
     context: Context<'s>,
     step: Option<&CallableOptions>,
-) -> Result<(Placed<'s>, Report), RuntimeError> {
+) -> Result<(PlacedStep<'s>, Report), RuntimeError> {
     let named = match step {
         Some(step) => Named::find(&context.version.graph, step)?,
         None => whole(&context.version.graph, &context.version.registry)?,
     };
     let Named { feeds, fetches, targets } = named;
-    let patience = Patience::default();
-    optimized(Placed::new(context, &feeds, &fetches, &targets, &patience)?)
+    let run_limits = RunLimits::default();
+    optimized(PlacedStep::new(context, &feeds, &fetches, &targets, &run_limits)?)
 }
 
-/// What the passes do to the graph of a step.
+/// The report of the passes on a step's graph.
 pub(crate) fn explain(
     context: Context<'_>,
     step: Option<&CallableOptions>,
 ) -> Result<Report, RuntimeError> {
     let (placed, mut report) = optimized_step(context, step)?;
     let in_place = |id| in_place(&placed, id);
-    let Placed { graph, sub, shapes, placement, view, .. } = &placed;
+    let PlacedStep { graph, sub, shapes, placement, view, .. } = &placed;
     let rules = BufferRules {
         in_place: &in_place,
         kept_bytes: KEEP_BYTES as u64,
@@ -112,8 +113,8 @@ pub(crate) fn explain(
     Ok(report)
 }
 
-/// Shows what the passes make of the step that gives these tensors from all placeholders, but those passes that make
-/// few large nodes of many; without tensors, of the step that gives what no node uses.
+/// Passes the optimised step that computes these tensors from all placeholders to a function,
+/// without late passes. An empty list means all unused outputs.
 pub(crate) fn simplified<R>(
     context: Context<'_>,
     fetches: &[String],
@@ -127,33 +128,33 @@ pub(crate) fn simplified<R>(
         fetches = unused;
         fetches.retain(|fetch| !context.version.graph.node(fetch.node).op.is_constant());
     }
-    let placed = Placed::new(context, &feeds, &fetches, &[], &ENDLESS)?;
-    let late = "the single nodes are asked for";
+    let placed = PlacedStep::new(context, &feeds, &fetches, &[], &UNLIMITED)?;
+    let late = "single nodes are requested";
     let (placed, _) = optimized_by(placed, &|pass| pass.is_late().then(|| late.to_owned()))?;
     let evaluate = Evaluator::new(&placed);
-    let Placed { graph, sub, shapes, .. } = &placed;
+    let PlacedStep { graph, sub, shapes, .. } = &placed;
     let registry = &context.version.registry;
     Ok(show(Simplified { graph, sub, shapes, registry, evaluate: &evaluate }))
 }
 
-/// What [`Session::simplified`](crate::Session::simplified) shows: a step's graph after the passes, before any makes
-/// fused ops.
+/// The argument of [`Session::simplified`](crate::Session::simplified): a step's graph after the
+/// passes, before any fusion.
 #[derive(Clone, Copy)]
 pub struct Simplified<'a> {
     /// The graph.
     pub graph: &'a Graph,
-    /// The nodes of it that run.
+    /// The part of it that runs.
     pub sub: &'a Subgraph,
-    /// Its shapes and constants.
+    /// The inferred shapes and constants.
     pub shapes: &'a Shapes,
-    /// All registrations.
+    /// The registry.
     pub registry: &'a Registry,
-    /// Computes a node ahead of any step.
+    /// Computes a node before any step.
     pub evaluate: &'a dyn Evaluate,
 }
 
-/// The inputs whose buffers the kernel of a node can take over, and for which outputs.
-fn in_place(placed: &Placed<'_>, id: NodeId) -> Vec<(usize, usize)> {
+/// The inputs whose buffers a node's kernel can take over, with the outputs concerned.
+fn in_place(placed: &PlacedStep<'_>, id: NodeId) -> Vec<(usize, usize)> {
     let Ok(Some(chosen)) = placed.choose(id) else { return Vec::new() };
     let signature = &placed.graph.node(id).signature;
     let range = |ranges: &[Range], at: u32| ranges.get(at as usize).copied();
@@ -169,10 +170,11 @@ fn in_place(placed: &Placed<'_>, id: NodeId) -> Vec<(usize, usize)> {
     pairs
 }
 
-/// The step that feeds every placeholder and fetches what no node uses, of the nodes that can run.
+/// The step that feeds every placeholder and fetches all unused outputs, restricted to nodes that
+/// can run.
 ///
 /// # Errors
-/// No node can run, since ops are not registered.
+/// No node can run because ops are unregistered.
 fn whole(graph: &Graph, registry: &Registry) -> Result<Named, RuntimeError> {
     let blocked = graph.blocked();
     let runs = |(id, _): &(NodeId, _)| !blocked.contains_key(id);

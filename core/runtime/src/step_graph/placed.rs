@@ -1,10 +1,10 @@
-//! A step's graph, placed.
+//! A placed step's graph.
 
 use super::{Context, choice, placement};
 use crate::{
     error::RuntimeError,
     kernels::{Scope, Site},
-    patience::Patience,
+    run_limits::RunLimits,
 };
 use std::sync::Arc;
 use tenon_framework::registry::KernelChoice;
@@ -15,45 +15,56 @@ use tenon_graph::{
 };
 use tenon_host::devices::PluginDevice;
 
-/// A step's graph, placed.
-pub(crate) struct Placed<'s> {
+/// A placed step's graph.
+pub(crate) struct PlacedStep<'s> {
     pub context: Context<'s>,
-    /// The session's graph, or what optimisation made of it.
+    /// The session's graph, or the result of its optimisation.
     pub graph: Arc<Graph>,
-    /// Number of the graph among those that were made for steps of the session; 0 for the session's own.
+    /// The number of the graph among those created for the session's steps; 0 for the session's
+    /// own.
     pub own_graph: u64,
     pub sub: Subgraph,
     pub shapes: Shapes,
     pub placement: Placement,
     pub view: choice::Devices<'s>,
     pub scope: Arc<Scope>,
-    /// Of the caller that waits for the step.
-    pub patience: Patience,
+    /// The limits of the caller that waits for the step.
+    pub run_limits: RunLimits,
 }
 
-impl<'s> Placed<'s> {
-    /// Prunes, infers shapes, places.
+impl<'s> PlacedStep<'s> {
+    /// Prunes the graph, infers shapes and places the nodes.
     pub fn new(
         context: Context<'s>,
         feeds: &[Output],
         fetches: &[Output],
         targets: &[NodeId],
-        patience: &Patience,
-    ) -> Result<Placed<'s>, RuntimeError> {
+        run_limits: &RunLimits,
+    ) -> Result<PlacedStep<'s>, RuntimeError> {
         let version = context.version;
         let sub = prune(&version.graph, feeds, fetches, targets)?;
         version.graph.check_ops(&sub, &version.registry)?;
-        patience.check()?;
+        run_limits.check()?;
         let shapes = infer_shapes(&version.graph, &sub, &[])?;
-        patience.check()?;
+        run_limits.check()?;
         let view = choice::Devices::new(context);
         let placement = placement::placed(context, &sub, &view)?;
         let (graph, scope) = (Arc::clone(&version.graph), context.scope());
-        let patience = patience.clone();
-        Ok(Placed { context, graph, own_graph: 0, sub, shapes, placement, view, scope, patience })
+        let run_limits = run_limits.clone();
+        Ok(PlacedStep {
+            context,
+            graph,
+            own_graph: 0,
+            sub,
+            shapes,
+            placement,
+            view,
+            scope,
+            run_limits,
+        })
     }
 
-    /// Location of a node that runs.
+    /// The location of a node that runs.
     fn location(&self, node: NodeId) -> usize {
         self.placement.device(node).unwrap_or(self.view.client())
     }
@@ -63,14 +74,14 @@ impl<'s> Placed<'s> {
         &self.view.local()[self.location(node)]
     }
 
-    /// What a partition has of a node; without its kernel.
+    /// The partition op of a node, without a kernel.
     fn op(&self, id: NodeId) -> PartOp {
         let original = (&*self.context.version.graph, self.own_graph);
         let made_from: MadeFrom<'_> = (self.own_graph != 0).then_some(original);
         PartOp::new(&self.graph, &self.sub, &self.shapes, id, made_from)
     }
 
-    /// A node on its device.
+    /// The site of a node.
     pub fn site(&self, id: NodeId) -> Arc<Site> {
         self.site_of(id, self.op(id))
     }
@@ -80,12 +91,12 @@ impl<'s> Placed<'s> {
         Arc::new(Site::new(&node.name, op, &node.signature, self.device(id), &self.scope))
     }
 
-    /// The kernels of a node; `None` for one that only orders others.
+    /// The kernels of a node; `None` for a node that only orders others.
     pub fn choose(&self, id: NodeId) -> Result<Option<KernelChoice>, RuntimeError> {
         choice::choose(self, id, &self.site(id))
     }
 
-    /// What a partition has of a node, with its kernel where it has one.
+    /// The partition op of a node, with its kernel if it has one.
     fn op_with_kernel(&self, id: NodeId) -> Result<PartOp, RuntimeError> {
         let op = self.op(id);
         if op.value().is_some() || op.def.is_built_in() {
@@ -93,7 +104,7 @@ impl<'s> Placed<'s> {
         }
         let site = self.site_of(id, op);
         let kernel = choice::choose(self, id, &site)?;
-        // Measurements may hold the site for as long as they run.
+        // A running measurement may still hold the site.
         let op = Arc::try_unwrap(site).map_or_else(|site| site.op().clone(), Site::into_op);
         Ok(PartOp { kernel, ..op })
     }
@@ -114,7 +125,7 @@ impl<'s> Placed<'s> {
     ) -> Result<Partitioned, RuntimeError> {
         let mut ops = Vec::with_capacity(self.sub.order.len());
         for &id in &self.sub.order {
-            self.patience.check()?;
+            self.run_limits.check()?;
             ops.push(self.op_with_kernel(id)?);
         }
         let op = |id: NodeId| &ops[self.sub.position(id).unwrap_or_default()];
@@ -122,7 +133,7 @@ impl<'s> Placed<'s> {
             devices: self.view.devices(),
             location: &|node| self.location(node),
             client: self.view.client(),
-            host_memory: &|id, side| lies_in_host_memory(self.graph.node(id), op(id), side),
+            host_memory: &|id, side| is_in_host_memory(self.graph.node(id), op(id), side),
             op: &|id| op(id).clone(),
             shapes: &self.shapes,
         };
@@ -130,8 +141,8 @@ impl<'s> Placed<'s> {
     }
 }
 
-/// Whether an argument of a node on a device with memory of its own lies in host memory.
-fn lies_in_host_memory(node: &Node, op: &PartOp, side: ArgSide) -> bool {
+/// Whether an input or output of a node is in host memory, on a device with memory of its own.
+fn is_in_host_memory(node: &Node, op: &PartOp, side: ArgSide) -> bool {
     let signature = &node.signature;
     let dtype = match side {
         ArgSide::Input(at) => signature.inputs[at],
@@ -150,7 +161,8 @@ fn lies_in_host_memory(node: &Node, op: &PartOp, side: ArgSide) -> bool {
     name.is_some_and(|name| chosen.kernel.host_memory.iter().any(|host| host == name))
 }
 
-/// Whether the executor itself reads or writes an argument: predicates, and the number that a `Merge` gives.
+/// Whether the executor itself reads or writes an argument: a predicate, or the index output of a
+/// `Merge`.
 fn steers_from_host_memory(role: ControlFlow, side: ArgSide) -> bool {
     match (role, side) {
         (ControlFlow::LoopCond, _) => true,

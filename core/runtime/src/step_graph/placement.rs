@@ -1,4 +1,4 @@
-//! Placing a step's nodes as the session's options say, with errors that name what there is.
+//! Places a step's nodes according to the session's options, with errors that list the devices.
 
 use super::{Context, choice::Devices};
 use crate::error::RuntimeError;
@@ -8,7 +8,8 @@ use tenon_graph::{DeviceView, GraphError, Placement, PlacerOptions, Subgraph, pl
 /// Places the nodes of a step.
 ///
 /// # Errors
-/// No device is there, or not the one that is asked for, and soft placement is not allowed; as [`place`].
+/// There is no device, or the requested one does not exist and soft placement is not allowed; or an
+/// error of [`place`].
 pub(super) fn placed(
     context: Context<'_>,
     sub: &Subgraph,
@@ -34,7 +35,7 @@ fn default_device(
     let device =
         DeviceName::parse(name).map_err(|error| RuntimeError::Device(error.to_string()))?;
     let devices = view.devices();
-    // Where there are none, the first node says so.
+    // If there are no devices at all, the first node reports it.
     if soft || devices.is_empty() || devices.iter().any(|there| device.matches(&there.name)) {
         return Ok(device);
     }
@@ -42,7 +43,7 @@ fn default_device(
     Err(RuntimeError::NoSuchDevice { name: name.clone(), there, why: why(context, &device) })
 }
 
-/// Why a type of device has none; empty where no plugin says so.
+/// The reason why a device type has no devices; empty if no plugin gives one.
 fn why(context: Context<'_>, device: &DeviceName) -> String {
     let absent = context.runtime.devices().absent();
     let asked = device.device_type.as_deref();
@@ -51,7 +52,7 @@ fn why(context: Context<'_>, device: &DeviceName) -> String {
     found.map_or(String::new(), |absent| format!("{}: {}", absent.device_type, absent.reason))
 }
 
-/// An error of placement with what the runtime knows of devices that are not there.
+/// Adds the runtime's knowledge about missing devices to a placement error.
 fn explained(context: Context<'_>, error: GraphError) -> RuntimeError {
     match error {
         GraphError::NoDevice { node, op, candidates, .. } if candidates.is_empty() => {

@@ -1,4 +1,4 @@
-//! Timing the kernels of one call.
+//! Times the kernels of one call.
 
 use std::{
     sync::Arc,
@@ -12,14 +12,14 @@ use tenon_host::{
     resources::Resources,
 };
 
-/// Rounds in which the kernels take turns.
+/// The number of rounds in which the kernels alternate.
 const ROUNDS: usize = 7;
-/// How long a kernel's turn is.
+/// The duration of a kernel's turn.
 const TURN: Duration = Duration::from_micros(300);
-/// Most calls of a turn.
+/// The maximum number of calls in a turn.
 const CALLS: u64 = 20_000;
-/// A kernel that takes so many times as long as the fastest is timed no further.
-const LOSER: f64 = 8.0;
+/// A kernel that is this many times slower than the fastest is not timed any further.
+const MAX_SLOWDOWN: f64 = 8.0;
 
 /// A dimension rounded up to a power of two.
 pub(crate) fn bucket(dim: i64) -> i64 {
@@ -30,20 +30,20 @@ pub(crate) fn bucket(dim: i64) -> i64 {
     up.unwrap_or(dim)
 }
 
-/// Makes a kernel of the call; asked once for each.
+/// Creates a kernel of the call; called once for each.
 pub(crate) type Make = Box<dyn Fn(usize) -> Result<Arc<KernelInstance>, KernelError> + Send>;
 
 /// An input of the call.
 pub(crate) enum JobInput {
-    /// One that is the same in every step.
+    /// An input that is the same in every step.
     Constant(Tensor),
-    /// One whose elements are made up.
-    MadeUp(DType, Shape),
+    /// An input with generated elements.
+    Generated(DType, Shape),
 }
 
 /// A measurement.
 pub(crate) struct Job {
-    /// Number of kernels.
+    /// The number of kernels.
     pub kernels: usize,
     pub make: Make,
     pub inputs: Vec<JobInput>,
@@ -58,7 +58,7 @@ impl Job {
             .iter()
             .map(|input| match input {
                 JobInput::Constant(tensor) => Ok(tensor.clone()),
-                JobInput::MadeUp(dtype, shape) => made_up(*dtype, shape),
+                JobInput::Generated(dtype, shape) => generated(*dtype, shape),
             })
             .collect();
         let inputs = match inputs {
@@ -83,7 +83,7 @@ fn guarded<T>(body: impl FnOnce() -> Result<T, KernelError>) -> Result<T, Kernel
     guard(body).unwrap_or_else(|panic| Err(KernelError::internal(format!("it panicked: {panic}"))))
 }
 
-/// A kernel that is timed.
+/// A kernel that is being timed.
 struct Rival<'a> {
     call: Result<PreparedCall<'a>, KernelError>,
     best: Option<f64>,
@@ -91,7 +91,7 @@ struct Rival<'a> {
 }
 
 impl<'a> Rival<'a> {
-    /// Calls it once, for what only a first call does, and once more for a first figure.
+    /// Calls the kernel once to warm it up, and once more for a first estimate.
     fn new(
         made: &'a Result<Arc<KernelInstance>, KernelError>,
         inputs: &[Tensor],
@@ -116,7 +116,7 @@ impl<'a> Rival<'a> {
 
     fn turn(&mut self, best: f64) {
         let (Ok(call), Some(own)) = (&mut self.call, self.best) else { return };
-        if own > best * LOSER {
+        if own > best * MAX_SLOWDOWN {
             return;
         }
         let begin = Instant::now();
@@ -137,9 +137,9 @@ impl<'a> Rival<'a> {
     }
 }
 
-/// A tensor of elements that no kernel refuses for their values: numbers between -1 and 1 for floats, zeros for the
-/// others, which may be indices.
-fn made_up(dtype: DType, shape: &Shape) -> Result<Tensor, KernelError> {
+/// A tensor of elements that no kernel refuses: numbers between -1 and 1 for floats, zeros for the
+/// other types, which may be indices.
+fn generated(dtype: DType, shape: &Shape) -> Result<Tensor, KernelError> {
     let wrong = |error: tenon_framework::tensor::TensorError| {
         KernelError::new(error.code(), error.to_string())
     };
@@ -160,7 +160,7 @@ fn made_up(dtype: DType, shape: &Shape) -> Result<Tensor, KernelError> {
         _ => {
             let bytes = dtype.size().and_then(|size| size.checked_mul(count));
             let bytes = bytes.ok_or_else(|| {
-                KernelError::unimplemented(format!("no tensor of {dtype} can be made up"))
+                KernelError::unimplemented(format!("no tensor of {dtype} can be generated"))
             })?;
             Tensor::from_bytes(dtype, shape.dims(), &vec![0; bytes]).map_err(wrong)
         }
@@ -183,14 +183,14 @@ mod tests {
     #[test]
     fn made_up_elements_are_of_their_type_and_within_bounds() {
         let shape = Shape::new(&[1000]).unwrap();
-        let floats = made_up(DType::FLOAT, &shape).unwrap();
+        let floats = generated(DType::FLOAT, &shape).unwrap();
         let values = floats.as_slice::<f32>().unwrap();
         assert!(values.iter().all(|value| (-1.0..=1.0).contains(value)));
         assert!(
             values.iter().any(|value| *value > 0.5) && values.iter().any(|value| *value < -0.5)
         );
-        let indices = made_up(DType::INT64, &shape).unwrap();
+        let indices = generated(DType::INT64, &shape).unwrap();
         assert!(indices.as_slice::<i64>().unwrap().iter().all(|&index| index == 0));
-        assert!(made_up(DType::RESOURCE, &shape).is_err() || DType::RESOURCE.size().is_some());
+        assert!(generated(DType::RESOURCE, &shape).is_err() || DType::RESOURCE.size().is_some());
     }
 }

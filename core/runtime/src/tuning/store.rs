@@ -1,10 +1,11 @@
-//! Times of kernels on disk.
+//! Stores the times of kernels on disk.
 //!
-//! One file for each machine, thread count and device, in lines: a checksum, and a record as JSON. A record is added
-//! by one write at the end of the file, under the file's lock, so that processes may do so at once; nothing is ever
-//! changed in place. What cannot be read is passed over: a line that was cut short, one whose checksum does not fit,
-//! one of a later version. Of several records of one call and kernel the last one holds. A file that has grown beyond
-//! [`COMPACT_BYTES`] is written anew, without what does not hold any more, and put in its place by renaming.
+//! There is one file for each machine, thread count and device. Each line has a checksum and a
+//! record as JSON. A record is appended by one write under the file's lock, so that processes may
+//! do so at once; nothing is changed in place. Unreadable lines are skipped: truncated ones, ones
+//! with a wrong checksum, and ones of a later version. Of several records for one call and kernel,
+//! the last one counts. A file larger than [`COMPACT_BYTES`] is rewritten without outdated records,
+//! and replaced by renaming.
 
 use serde::{Deserialize, Serialize};
 use std::{
@@ -16,11 +17,11 @@ use std::{
 use tenon_framework::registry::Timed;
 use tenon_host::{cache, digest::short_digest};
 
-/// Version of a record.
+/// The version of a record.
 const VERSION: u32 = 1;
-/// Size from which a file is written anew.
+/// The size above which a file is rewritten.
 const COMPACT_BYTES: u64 = 8 << 20;
-/// Size from which a file is not read: it is no longer a file of ours.
+/// The size above which a file is not read, since it cannot be one of ours.
 const MAX_BYTES: u64 = 64 << 20;
 
 /// The time of a kernel for one call.
@@ -31,9 +32,9 @@ pub(crate) struct Record {
     pub call: String,
     /// The kernel, with its plugin's digest.
     pub kernel: String,
-    /// Nanoseconds; none where it failed.
+    /// The time in nanoseconds; `None` if the kernel failed.
     pub ns: Option<f64>,
-    /// Why it failed.
+    /// The reason why it failed.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub failed: String,
 }
@@ -71,23 +72,24 @@ impl Record {
     }
 }
 
-/// Times by call and kernel.
+/// The times by call and kernel.
 type Times = HashMap<(String, String), Timed>;
 
-/// The times of one machine and device: a file, and what was read of it or measured here.
+/// The times of one machine and device: a file, and its content together with the times measured
+/// here.
 pub(crate) struct Store {
-    /// `None`: only in memory.
+    /// The file; `None` keeps the times in memory only.
     path: Option<PathBuf>,
     times: Times,
-    /// How far the file was read, and which file it was.
+    /// The length that was read so far; `file` identifies the file.
     read: u64,
     file: u64,
-    /// Lines that could not be read.
+    /// The number of unreadable lines.
     pub passed_over: u64,
 }
 
 impl Store {
-    /// A store over a file, which need not be there; `None` keeps everything in memory.
+    /// Creates a store over a file, which need not exist; `None` keeps everything in memory.
     pub fn new(path: Option<PathBuf>) -> Store {
         let mut store = Store { path, times: Times::new(), read: 0, file: 0, passed_over: 0 };
         store.refresh();
@@ -99,7 +101,7 @@ impl Store {
         self.times.get(&(call.to_owned(), kernel.to_owned()))
     }
 
-    /// Reads what others have added.
+    /// Reads the times that other processes have added.
     pub fn refresh(&mut self) {
         let Some(path) = self.path.clone() else { return };
         match self.read_new(&path) {
@@ -123,7 +125,7 @@ impl Store {
         file.seek(SeekFrom::Start(self.read))?;
         let mut bytes = Vec::new();
         file.read_to_end(&mut bytes)?;
-        // A line without an end is being written, or was cut short: it is read when it has one.
+        // A line without an end is being written, or was truncated; it is read once it has one.
         let whole = bytes.iter().rposition(|&byte| byte == b'\n').map_or(0, |at| at + 1);
         self.read += whole as u64;
         for line in bytes[..whole].split(|&byte| byte == b'\n').filter(|line| !line.is_empty()) {
@@ -137,7 +139,7 @@ impl Store {
         Ok(())
     }
 
-    /// Adds times, here and in the file.
+    /// Adds times to the store and to the file.
     ///
     /// # Errors
     /// The file cannot be written; the times are kept in memory.
@@ -157,7 +159,7 @@ impl Store {
         Ok(())
     }
 
-    /// Writes the file anew, with what holds.
+    /// Rewrites the file with the current records only.
     fn compact(&self, path: &Path) -> io::Result<()> {
         let file = open_locked(path)?;
         let lines: String = self
@@ -176,13 +178,14 @@ fn identity(meta: &fs::Metadata) -> u64 {
     std::os::unix::fs::MetadataExt::ino(meta)
 }
 
-/// Without inodes, a file that was put in another's place is told by its length.
+/// Without inodes, a replaced file is detected by its length.
 #[cfg(not(unix))]
 fn identity(_meta: &fs::Metadata) -> u64 {
     1
 }
 
-/// Opens a file for adding, and locks it: the one that has the name once the lock is had.
+/// Opens a file for appending and locks it. The file is the one with this name once the lock is
+/// held.
 fn open_locked(path: &Path) -> io::Result<File> {
     loop {
         let mut options = OpenOptions::new();
@@ -195,18 +198,18 @@ fn open_locked(path: &Path) -> io::Result<File> {
         {
             return Ok(file);
         }
-        // Another process has put a new file in its place meanwhile.
+        // Another process has replaced the file meanwhile.
     }
 }
 
-/// Adds lines by one write; the file's length.
+/// Appends lines by one write; returns the file's length.
 fn append(path: &Path, lines: &str) -> io::Result<u64> {
     if let Some(folder) = path.parent() {
         cache::make_folder(folder)?;
     }
     let mut file = open_locked(path)?;
     let length = file.metadata()?.len();
-    // What a process that ended in the middle left behind ends here.
+    // A line that an interrupted process left incomplete is ended here.
     let torn = length > 0 && {
         let mut last = [0];
         file.seek(SeekFrom::Start(length - 1))?;
@@ -278,7 +281,7 @@ mod tests {
             store.add(&[Record::new("Mul", "k", &Timed::Ns(5.0))]).unwrap();
             let next = Store::new(Some(path.clone()));
             assert_eq!(next.get("Mul", "k"), Some(&Timed::Ns(5.0)), "{length} bytes");
-            // A line that lacks nothing but its end gets that.
+            // If only the line end is missing, it is added.
             let torn = length % line != 0 && !(length + 1).is_multiple_of(line);
             assert_eq!(next.times.len(), (length + 1) / line + 1);
             assert_eq!(next.passed_over, u64::from(torn), "{length} bytes");

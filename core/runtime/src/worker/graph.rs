@@ -1,12 +1,12 @@
-//! A graph that a worker runs as it was cut elsewhere.
+//! A registered graph that was cut elsewhere.
 
 use super::{Asked, Registered, StepCall, Worker, register};
 use crate::{
     error::RuntimeError,
     kernels::KernelCache,
     options::{RunOptions, SessionOptions},
-    patience::Patience,
     rendezvous::Rendezvous,
+    run_limits::RunLimits,
     step_graph::{Context, FeedSpecs, GraphVersion, take},
 };
 use std::sync::{Arc, atomic::AtomicU64};
@@ -15,8 +15,8 @@ use tenon_graph::Graph;
 use tenon_host::fpu::FpGuard;
 use tenon_proto::GraphDef;
 
-/// A graph that a worker runs as it was cut elsewhere; it is forgotten when this is dropped. Steps may run at the same
-/// time.
+/// A registered graph that was cut elsewhere; dropping it unregisters the graph. Several steps may
+/// run at the same time.
 pub struct WorkerGraph {
     worker: Worker,
     registered: Registered,
@@ -26,14 +26,15 @@ pub struct WorkerGraph {
     _kernels: Arc<KernelCache>,
 }
 
-/// How one step of a [`WorkerGraph`] runs.
+/// Options of one step of a [`WorkerGraph`].
 #[derive(Clone, Default)]
 pub struct StepOptions {
-    /// Its number, which is told to kernels and traces; 0 is the runtime's next one.
+    /// The step number, which kernels and traces see; 0 means the runtime's next one.
     pub id: u64,
-    /// Where it meets the values that come from elsewhere; `None` where nothing does. Its owner resets it.
+    /// The rendezvous for transfers with other workers; `None` if there are none. Its owner resets
+    /// it.
     pub rendezvous: Option<Arc<dyn Rendezvous>>,
-    /// Deadline, token and trace.
+    /// The deadline, token and trace.
     pub run: RunOptions,
 }
 
@@ -48,7 +49,7 @@ impl WorkerGraph {
         let graph = Arc::new(Graph::import(def, &registry)?);
         let knobs = runtime.plugins().session_knobs(&registry, &options.knobs);
         let version = GraphVersion::new(graph, registry, knobs.map_err(RuntimeError::Setting)?)?;
-        let (kernels, patience) = (Arc::<KernelCache>::default(), Patience::default());
+        let (kernels, run_limits) = (Arc::<KernelCache>::default(), RunLimits::default());
         let context = Context {
             runtime,
             options: &options,
@@ -56,8 +57,8 @@ impl WorkerGraph {
             cache: &kernels,
             graphs: &AtomicU64::new(0),
         };
-        let graph = take(context, &patience)?;
-        let registered = register(worker, &graph, options.count_calls, &patience)?;
+        let graph = take(context, &run_limits)?;
+        let registered = register(worker, &graph, options.count_calls, &run_limits)?;
         Ok(WorkerGraph {
             worker: worker.clone(),
             registered,
@@ -67,11 +68,11 @@ impl WorkerGraph {
         })
     }
 
-    /// Runs a step: `feeds` by the indices of the `_Arg` nodes; `fetched` is cleared, and filled by those of the
-    /// `_Retval` nodes.
+    /// Runs a step. `feeds` are in the order of the `_Arg` indices; `fetched` is cleared and filled
+    /// in the order of the `_Retval` indices.
     ///
     /// # Errors
-    /// Feeds that do not fit, and what the step fails with.
+    /// A feed does not fit, or the step fails.
     pub fn run(
         &self,
         step: &StepOptions,
@@ -81,16 +82,16 @@ impl WorkerGraph {
         self.feeds.check(feeds)?;
         fetched.clear();
         let _denormals = FpGuard::for_kernels(self.keep_denormals);
-        let patience = Patience::from_now(Some(&step.run));
+        let run_limits = RunLimits::from_now(Some(&step.run));
         let call = StepCall {
             id: if step.id == 0 { self.worker.runtime().next_step() } else { step.id },
             rendezvous: step.rendezvous.as_ref(),
-            asked: Some(Asked { options: &step.run, patience: &patience }),
+            asked: Some(Asked { options: &step.run, run_limits: &run_limits }),
         };
         self.registered.run(&self.worker, call, feeds, fetched, || Some(()))
     }
 
-    /// Cancels the steps that run.
+    /// Cancels all running steps.
     pub fn cancel(&self) {
         self.registered.cancel_running();
     }

@@ -1,4 +1,4 @@
-//! From a step graph to what runs: a plan for each partition, and the kernel objects in them.
+//! Compiles a step graph: a plan for each partition, with its kernel objects.
 
 use super::{Registered, Worker};
 use crate::{
@@ -6,9 +6,9 @@ use crate::{
     executor::StepWiring,
     kernels::{Scope, Site},
     options::NodeReport,
-    patience::Patience,
     plan::{self, NodeKernel, Plan, PlanSource, Transfer},
     rendezvous::{EdgeName, Key},
+    run_limits::RunLimits,
     step_graph::StepGraph,
 };
 use std::{
@@ -26,22 +26,22 @@ use tenon_framework::{
 use tenon_graph::{PartNode, PartOp, Partitioned};
 use tenon_host::devices::PluginDevice;
 
-/// Compiles the partitions of a step graph; calls are counted per node where `count_calls` says so.
+/// Compiles the partitions of a step graph; with `count_calls`, calls are counted per node.
 ///
 /// # Errors
-/// A device that is not this worker's; a kernel that cannot be made; the patience ended.
+/// A device is not this worker's, a kernel cannot be created, or the limits of the run ended it.
 pub(crate) fn register(
     worker: &Worker,
     graph: &StepGraph,
     count_calls: bool,
-    patience: &Patience,
+    run_limits: &RunLimits,
 ) -> Result<Registered, RuntimeError> {
     let devices = worker.runtime.devices().devices();
     let planner = Planner {
         worker,
         scope: &graph.scope,
         count_calls,
-        patience,
+        run_limits,
         devices,
         report: RefCell::default(),
     };
@@ -60,17 +60,17 @@ pub(crate) fn register(
         }
         plans.push(plan);
     }
-    record_where_nobody_waits(graph, &mut plans);
+    drop_circular_recordings(graph, &mut plans);
     let plans = plans.into_iter().map(Arc::new).collect();
     let Report { nodes, counters } = planner.report.into_inner();
     Ok(Registered::new(plans, wiring, nodes, counters, worker.runtime.ledger()))
 }
 
-/// A partition that is recorded waits for all that comes from elsewhere, and sends nothing before: it is not recorded
-/// where what comes waits for that.
-fn record_where_nobody_waits(graph: &Partitioned, plans: &mut [Plan]) {
-    let wish: Vec<bool> = plans.iter().map(|plan| plan.roles.is_some()).collect();
-    for (plan, gathers) in plans.iter_mut().zip(graph.gatherers(&wish)) {
+/// Drops recording for a partition if one of its inputs depends on one of its own outputs: it would
+/// wait for itself.
+fn drop_circular_recordings(graph: &Partitioned, plans: &mut [Plan]) {
+    let candidates: Vec<bool> = plans.iter().map(|plan| plan.roles.is_some()).collect();
+    for (plan, gathers) in plans.iter_mut().zip(graph.gatherers(&candidates)) {
         plan.roles.take_if(|_| !gathers);
     }
 }
@@ -81,24 +81,24 @@ struct Report {
     counters: Vec<(String, Arc<AtomicU64>)>,
 }
 
-/// Answers what building the plans asks.
+/// The services for building plans.
 struct Planner<'p> {
     worker: &'p Worker,
     scope: &'p Arc<Scope>,
     count_calls: bool,
-    /// Of the caller that waits for the plans.
-    patience: &'p Patience,
+    /// The limits of the caller that waits for the plans.
+    run_limits: &'p RunLimits,
     devices: Vec<Arc<PluginDevice>>,
     report: RefCell<Report>,
 }
 
 impl Planner<'_> {
-    /// The device of this name, where it is this worker's.
+    /// The device with this name, if it is one of the worker's.
     fn find(&self, name: &DeviceName) -> Option<&Arc<PluginDevice>> {
         self.devices.iter().find(|device| device.name() == name)
     }
 
-    /// The device of this name.
+    /// The device with this name.
     fn device(&self, name: &DeviceName) -> Result<&Arc<PluginDevice>, RuntimeError> {
         self.find(name).ok_or_else(|| RuntimeError::ForeignDevice {
             what: "a partition of device",
@@ -125,7 +125,7 @@ impl Planner<'_> {
     }
 }
 
-/// Name of the kernel's plugin; where the choice is open, of all that may run.
+/// The name of the kernel's plugin; if the choice is open, the names of all candidates' plugins.
 fn plugins_of(chosen: &KernelChoice) -> String {
     let mut names = vec![&*chosen.kernel.plugin_name];
     for kernel in &chosen.per_shape {
@@ -143,7 +143,7 @@ impl PlanSource for Planner<'_> {
         op: &PartOp,
         device: &DeviceName,
     ) -> Result<Option<NodeKernel>, RuntimeError> {
-        self.patience.check()?;
+        self.run_limits.check()?;
         let Some(chosen) = &op.kernel else { return Ok(None) };
         let device = self.device(device)?;
         let site = Site::new(&node.name, op.clone(), &node.signature, device, self.scope);

@@ -1,4 +1,4 @@
-//! A step graph that is registered: plans, where feeds enter and fetches leave, and the pool of states.
+//! A registered step graph: its plans, the places of feeds and fetches, and the pool of states.
 
 use super::Worker;
 use crate::{
@@ -6,9 +6,9 @@ use crate::{
     executor::{Failed, StepShared, StepState, StepWiring, deadline_error},
     metrics::{Account, Ledger},
     options::{NodeReport, RunOptions},
-    patience::Patience,
     plan::Plan,
     rendezvous::Rendezvous,
+    run_limits::RunLimits,
 };
 use crossbeam::atomic::AtomicCell;
 use std::sync::{
@@ -20,48 +20,48 @@ use tenon_framework::{
     sync::{Mutex, rank},
 };
 
-/// A step graph that is registered.
+/// A registered step graph.
 pub(crate) struct Registered {
     plans: Vec<Arc<Plan>>,
     wiring: StepWiring,
     pub report: Arc<Vec<NodeReport>>,
-    /// Calls of each node of the report, where they are counted.
+    /// The call counter of each node in the report, if calls are counted.
     counters: Vec<(String, Arc<AtomicU64>)>,
-    /// What its kernels do, in the ledger until this is gone.
+    /// The statistics of its kernels, which stay in the ledger until this is dropped.
     account: (Arc<Ledger>, Arc<Account>),
-    /// One state, taken and given back by a single atomic exchange; further ones are in `states`.
+    /// One state, taken and put back by a single atomic exchange; further ones are in `states`.
     spare: AtomicCell<Option<Box<StepState>>>,
     states: Mutex<BoxedStates>,
-    /// States of steps that ended while calls still ran.
+    /// The states of steps that ended while calls still ran.
     orphans: Mutex<BoxedStates>,
-    /// The shared parts of all states, to cancel the steps that run.
+    /// The shared parts of all states, to cancel running steps.
     steps: Mutex<Vec<Weak<StepShared>>>,
 }
 
-/// States change hands as a whole, and are large.
+/// A state is large, and is moved as a pointer.
 #[allow(clippy::vec_box, reason = "a state moves as a pointer, not as its many fields")]
 type BoxedStates = Vec<Box<StepState>>;
 
-/// Most states that are kept for the next steps.
-const KEPT_STATES: usize = 16;
+/// The maximum number of states kept for later steps.
+const MAX_KEPT_STATES: usize = 16;
 
-/// A step that is asked for.
+/// The parameters of a step.
 pub(crate) struct StepCall<'s> {
-    /// Its number, which is not 0.
+    /// The step number, which is not 0.
     pub id: u64,
-    /// What meets the values that come from elsewhere; `None` is a rendezvous of the step's own.
+    /// The rendezvous for transfers with other workers; `None` uses the step's own.
     pub rendezvous: Option<&'s Arc<dyn Rendezvous>>,
-    /// What its caller asked for, where there is something.
+    /// The caller's options, if there are any.
     pub asked: Option<Asked<'s>>,
 }
 
-/// What the caller of a step asked for.
+/// The options of a step's caller.
 #[derive(Clone, Copy)]
 pub(crate) struct Asked<'s> {
-    /// Its token and trace.
+    /// The token and the trace.
     pub options: &'s RunOptions,
-    /// Its token, and the deadline since the caller asked.
-    pub patience: &'s Patience,
+    /// The token, and the deadline counted from the start of the run.
+    pub run_limits: &'s RunLimits,
 }
 
 impl Registered {
@@ -79,15 +79,17 @@ impl Registered {
             report: Arc::new(report),
             counters,
             spare: AtomicCell::new(None),
-            states: Mutex::ranked(rank::STEP, Vec::with_capacity(KEPT_STATES)),
+            states: Mutex::ranked(rank::STEP, Vec::with_capacity(MAX_KEPT_STATES)),
             orphans: Mutex::ranked(rank::STEP, Vec::new()),
             steps: Mutex::ranked(rank::STEP, Vec::new()),
         }
     }
 
-    /// Runs one step on this thread: `feeds` in the order of registration, whose types and shapes fit; `fetched` is
-    /// empty, and filled. Where `enter` gives nothing, the step is refused before it begins.
-    // Inlined: the call with its arguments takes 2 % of the instructions of a step of one node.
+    /// Runs one step on this thread. `feeds` are in the order of registration, with matching types
+    /// and shapes; `fetched` is empty, and filled. If `enter` returns `None`, the step is refused
+    /// before it starts.
+    // Inlined, because the call and its arguments take 2 % of the instructions of a step with one
+    // node.
     #[inline(always)]
     pub fn run<E>(
         &self,
@@ -98,13 +100,13 @@ impl Registered {
         enter: impl FnOnce() -> Option<E>,
     ) -> Result<(), RuntimeError> {
         let mut state = self.take_state(worker)?;
-        let deadline = call.asked.and_then(|asked| asked.patience.left());
+        let deadline = call.asked.and_then(|asked| asked.run_limits.left());
         let trace = call.asked.and_then(|asked| asked.options.trace.clone());
         state.arm(call.id, deadline, trace);
         if let Some(rendezvous) = call.rendezvous {
-            state.meet_at(Arc::clone(rendezvous));
+            state.use_rendezvous(Arc::clone(rendezvous));
         }
-        // From here on the step can be cancelled.
+        // From here on, the step can be cancelled.
         let Some(_entered) = enter() else { return Err(RuntimeError::Closed) };
         let token = call.asked.and_then(|asked| asked.options.cancel.as_ref());
         if let Some(token) = token {
@@ -115,7 +117,7 @@ impl Registered {
         if let Some(token) = token {
             token.detach(state.shared());
         }
-        if result.is_ok() && call.asked.is_some_and(|asked| asked.patience.is_late()) {
+        if result.is_ok() && call.asked.is_some_and(|asked| asked.run_limits.is_late()) {
             result = Err(deadline_error().into());
         }
         match result.and_then(|()| Ok(state.fetch(&self.wiring, fetched)?)) {
@@ -129,7 +131,7 @@ impl Registered {
         }
     }
 
-    /// A state for one step.
+    /// Takes a state for one step from the pool, or creates one.
     fn take_state(&self, worker: &Worker) -> Result<Box<StepState>, StepError> {
         if let Some(state) = self.spare.take() {
             return Ok(state);
@@ -148,7 +150,7 @@ impl Registered {
         Ok(state)
     }
 
-    /// Cancels the steps that run.
+    /// Cancels all running steps.
     pub fn cancel_running(&self) {
         let steps: Vec<_> = self.steps.lock().iter().filter_map(Weak::upgrade).collect();
         for step in steps {
@@ -156,7 +158,7 @@ impl Registered {
         }
     }
 
-    /// Takes the state of a step that failed; its error.
+    /// Handles a failed step: keeps its state if calls still run, and returns the error.
     #[cold]
     fn give_up(&self, state: Box<StepState>, failed: Failed) -> RuntimeError {
         if failed.abandoned {
@@ -165,18 +167,20 @@ impl Registered {
         failed.error.into()
     }
 
-    /// Keeps a state for the next step.
+    /// Keeps a state for a later step.
     fn keep(&self, state: Box<StepState>) {
         let Some(state) = self.spare.swap(Some(state)) else { return };
         let mut states = self.states.lock();
-        if states.len() < KEPT_STATES {
+        if states.len() < MAX_KEPT_STATES {
             states.push(state);
         }
     }
 
-    /// Drops the states of abandoned steps whose calls are done; the number that still run.
+    /// Drops the states of abandoned steps whose calls are done; returns the number of those still
+    /// running.
     fn collect_orphans(&self) -> usize {
-        // Outside the lock: looking at a state takes its own, and dropping one may take any.
+        // The lock is not held, since checking a state takes its lock, and dropping one may take
+        // any.
         let mut orphans = std::mem::take(&mut *self.orphans.lock());
         orphans.retain_mut(|state| !state.is_quiet());
         let mut kept = self.orphans.lock();
@@ -184,7 +188,7 @@ impl Registered {
         kept.len()
     }
 
-    /// Calls of each node so far, where they are counted.
+    /// The calls of each node so far, if they are counted.
     pub fn calls(&self) -> Vec<(String, u64)> {
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         self.counters.iter().map(|(name, counter)| (name.clone(), read(counter))).collect()
@@ -192,8 +196,8 @@ impl Registered {
 }
 
 impl Drop for Registered {
-    /// Calls of abandoned steps may still run, and their kernels may complete them at any time: the states
-    /// stay until they have, on a thread that waits for it.
+    /// Calls of abandoned steps may still run, and their kernels may complete them at any time. A
+    /// thread waits for them and then drops the states.
     fn drop(&mut self) {
         let (ledger, account) = &self.account;
         ledger.close(account);
@@ -204,13 +208,13 @@ impl Drop for Registered {
         let waiter = std::thread::Builder::new().name("tenon-abandoned".to_owned());
         if waiter.spawn(move || orphans.wait()).is_err() {
             tracing::error!(
-                "no thread for steps whose calls still run: their memory is not given back"
+                "cannot start a thread for steps with running calls: their memory is leaked"
             );
         }
     }
 }
 
-/// Abandoned states; dropped only where their calls are done.
+/// Abandoned states. Only those whose calls are done are dropped; the others are leaked.
 struct Orphans(BoxedStates);
 
 impl Orphans {

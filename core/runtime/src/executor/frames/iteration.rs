@@ -1,4 +1,4 @@
-//! What happens when a node of an iteration is done, or dead.
+//! Propagation after a node of an iteration is done or dead.
 
 use super::{
     FrameState, Iteration,
@@ -25,22 +25,23 @@ use std::{
 };
 use tenon_framework::{KernelError, tensor::Buffer};
 
-/// The form with control flow: what an iteration has beyond slots and calls.
+/// The form with control flow: the additional state of an iteration.
 pub(crate) struct Framed {
     owner: *const FrameState,
-    /// Number in the structure's table.
+    /// The number in the structure's table.
     pub(super) id: u32,
     plan: Arc<FramePlan>,
-    /// What each node waits for, see [`counts`].
+    /// The arrivals that each node waits for, see [`counts`].
     counts: Box<[AtomicU64]>,
-    /// Number of the frame's instance, and of the iteration in it; they stay while the iteration has tokens.
+    /// The numbers of the frame instance and of the iteration; they do not change while the
+    /// iteration has tokens.
     frame: AtomicU64,
     iteration: AtomicU64,
 }
 
-// SAFETY: the owner may be used from any thread, and outlives its iterations.
+// SAFETY: the owner is `Send` and `Sync`, and outlives its iterations.
 unsafe impl Send for Framed {}
-// SAFETY: as above.
+// SAFETY: as for `Send`.
 unsafe impl Sync for Framed {}
 
 impl Framed {
@@ -56,7 +57,7 @@ impl Framed {
     }
 
     fn owner(&self) -> &FrameState {
-        // SAFETY: see the type.
+        // SAFETY: the owner outlives its iterations.
         unsafe { &*self.owner }
     }
 
@@ -82,11 +83,11 @@ impl Framed {
 }
 
 thread_local! {
-    /// Room for nodes that are dead and have not told so yet.
+    /// Scratch space for dead nodes that have not notified their successors yet.
     static DEAD: Cell<Vec<u32>> = const { Cell::new(Vec::new()) };
 }
 
-/// What becomes ready or dead.
+/// The nodes that become ready or dead.
 struct Wave<'r> {
     ready: &'r mut Vec<u32>,
     dead: Vec<u32>,
@@ -97,7 +98,7 @@ impl<'r> Wave<'r> {
         Wave { ready, dead: DEAD.take() }
     }
 
-    /// Deadness runs on until nothing more is dead by it.
+    /// Propagates deadness until no further node becomes dead.
     fn run(mut self, state: &Iteration) {
         while let Some(node) = self.dead.pop() {
             state.dead(node, &mut self);
@@ -117,7 +118,7 @@ impl Propagate for Framed {
         state.node(index).calls.fetch_add(1, Ordering::Relaxed);
         let mut wave = Wave::new(ready);
         match state.live(index, &mut wave) {
-            Ok(()) => state.give_back_inputs(node),
+            Ok(()) => state.release_inputs(node),
             Err(error) => state.fail_node(index, &error),
         }
         wave.run(state);
@@ -145,7 +146,8 @@ impl Propagate for Framed {
         structure.give_token(owner, state.form.id);
         let woken = structure.has_woken();
         drop(structure);
-        // What was woken is in the structure's list; the entry of the inbox only says so.
+        // The woken nodes are in the structure's list; the inbox entry only signals that there are
+        // some.
         owner.shared.lower(woken.then_some(Ready { partition: owner.index, node: 0 }));
     }
 
@@ -159,7 +161,7 @@ impl Propagate for Framed {
 }
 
 impl PartitionState<Framed> {
-    /// Puts a woken node onto `ready`, or runs on with its deadness; without a node, the plan's roots.
+    /// Puts a woken node on `ready`, or propagates its deadness; `None` means the plan's roots.
     pub(super) fn wake(&self, node: Option<u32>, dead: bool, ready: &mut Vec<u32>) {
         let Some(node) = node else {
             return ready.extend_from_slice(&self.plan.roots);
@@ -173,23 +175,25 @@ impl PartitionState<Framed> {
         wave.run(self);
     }
 
-    /// Prepares the state for iteration `iteration` of the instance `frame`. It has no tokens.
+    /// Prepares the state for iteration `iteration` of the instance `frame`. It must have no
+    /// tokens.
     pub(super) fn start(&self, frame: u64, iteration: u64) {
         self.form.frame.store(frame, Ordering::Relaxed);
         self.form.iteration.store(iteration, Ordering::Relaxed);
-        // The roots of the step itself are woken through the list, like all else.
+        // The roots of the root frame are woken through the list, like all nodes.
         self.reset();
         for record in &self.frames {
-            // SAFETY: the iteration has no tokens, so that nobody uses its calls.
+            // SAFETY: the iteration has no tokens, so no thread uses its calls.
             unsafe { record.set_iteration(frame, iteration) };
         }
     }
 
-    /// Ends the iteration: what it held goes back, or, where work on a stream may still use it, to `retired`.
+    /// Ends the iteration: releases its buffers, or moves those that work on a stream may still use
+    /// to `retired`.
     pub(super) fn finish(&self, retired: &mut Vec<Buffer>) {
         let has_stream = self.streams.is_some();
         for &(output, _) in &self.plan.readers {
-            // SAFETY: the iteration has no tokens.
+            // SAFETY: the iteration has no tokens, so no thread uses its outputs.
             unsafe {
                 if has_stream {
                     retired.extend(self.value_mut(output).owner.take());
@@ -204,7 +208,7 @@ impl PartitionState<Framed> {
         self.end();
     }
 
-    /// A node has run: what it passes on, and whom it tells.
+    /// Handles a node that has run: forwards its value and notifies its successors.
     fn live(&self, index: u32, wave: &mut Wave<'_>) -> Result<(), KernelError> {
         let node = *self.form.node(index);
         match node.role {
@@ -232,13 +236,13 @@ impl PartitionState<Framed> {
         Ok(())
     }
 
-    /// A node does not run, since something that it waited for is dead.
+    /// Handles a node that does not run because something that it waited for is dead.
     fn dead(&self, index: u32, wave: &mut Wave<'_>) {
         if matches!(self.node(index).action, Action::Recv(_)) {
-            // Its `Send` is dead and says so.
+            // Its `Send` is dead, and sends a dead value.
             return wave.ready.push(index);
         }
-        self.give_back_inputs(self.hot(index));
+        self.release_inputs(self.hot(index));
         if let Action::Send(transfer) = &self.node(index).action {
             self.send_dead(index, transfer);
         }
@@ -252,7 +256,7 @@ impl PartitionState<Framed> {
         }
     }
 
-    /// Tells the nodes of this iteration that wait for `index`.
+    /// Notifies the nodes of this iteration that wait for `index`.
     fn tell(&self, index: u32, is_dead: impl Fn(u32) -> bool, all: bool, wave: &mut Wave<'_>) {
         for edge in self.form.node(index).edges.of(&self.form.plan.edges) {
             let dead = if edge.is_control() { all } else { is_dead(edge.output) };
@@ -266,7 +270,8 @@ impl PartitionState<Framed> {
         }
     }
 
-    /// An edge arrives: whether its node is dead, when it waits for nothing more.
+    /// Counts the arrival of an edge. If its node waits for nothing more, returns whether it is
+    /// dead.
     pub(super) fn arrive(&self, edge: &FrameEdge, dead: bool, by_enter: bool) -> Option<bool> {
         let node = self.form.node(edge.node);
         let count = &self.form.counts[edge.node as usize];
@@ -288,14 +293,14 @@ impl PartitionState<Framed> {
     }
 
     fn passed(&self, from: u32) -> Result<Passed, KernelError> {
-        // SAFETY: the node that wrote the value is done.
+        // SAFETY: the node that wrote the value is done, so no thread writes the slot.
         Passed::of(unsafe { self.slot_mut(from) })
-            .ok_or_else(|| KernelError::internal("a value that is passed on is not set"))
+            .ok_or_else(|| KernelError::internal("a forwarded value is not set"))
     }
 
     fn pass(&self, from: u32, to: u32) -> Result<(), KernelError> {
         let value = self.passed(from)?;
-        // SAFETY: this thread owns the outputs of the node that it runs, and the input is only read.
+        // SAFETY: this thread runs the node and owns its outputs; the input is only read.
         unsafe {
             value.show(self.slot_mut(to), self.value_mut(to));
             self.slot_mut(to).alias = self.slot_mut(from).alias;
@@ -303,23 +308,23 @@ impl PartitionState<Framed> {
         Ok(())
     }
 
-    /// Passes the input of a `Merge` on, and its number.
+    /// Forwards the input of a `Merge`, and its number.
     fn merge(&self, from: u32, input: u32, node: &FrameNode) -> Result<(), KernelError> {
         self.pass(from, node.output)?;
         let number = node.output + 1;
         if !self.plan.outputs[number as usize].unused {
             let value = &self.form.plan.numbers[input as usize];
-            // SAFETY: this thread owns the outputs of the node that it runs.
+            // SAFETY: this thread runs the node and owns its outputs.
             unsafe { self.value_mut(number).hold(self.slot_mut(number), value) };
         }
         if self.plan.outputs[from as usize].is_counted() {
-            self.give_back_input(from);
+            self.release_input(from);
         }
         Ok(())
     }
 
     fn predicate(&self, at: u32) -> Result<bool, KernelError> {
-        // SAFETY: the node that wrote the predicate is done.
+        // SAFETY: the node that wrote the predicate is done, so no thread writes the slot.
         let slot = unsafe { self.slot_mut(at) };
         if slot.data.is_null() || slot.elements != 1 || slot.rank != 0 {
             return Err(KernelError::invalid_argument(format!(
@@ -327,7 +332,7 @@ impl PartitionState<Framed> {
                 slot.rank, slot.elements
             )));
         }
-        // SAFETY: a bool in host memory, one byte.
+        // SAFETY: the slot holds one bool in host memory.
         Ok(unsafe { *slot.data.cast::<u8>() } != 0)
     }
 }

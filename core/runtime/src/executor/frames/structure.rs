@@ -1,27 +1,27 @@
-//! Instances of frames and their iterations.
+//! Frame instances and their iterations.
 //!
-//! Everything here changes under the lock of [`FrameState`]. Iterations stand in a table and are named by their
-//! number in it; one that is done goes onto the free list of its plan, so that a loop in steady state makes no
-//! new ones. Instances likewise.
+//! All of this changes only under the lock of [`FrameState`]. Iterations are numbered by their
+//! position in a table. A finished iteration goes to the free list of its plan, so that a loop in
+//! steady state creates no new ones. Instances are handled the same way.
 
 use super::{FrameState, Iteration, RETIRED_BUFFERS, value::Passed};
 use crate::plan::frames::{FramePlan, Role, counts::digest};
 use std::{collections::VecDeque, ptr::NonNull};
 use tenon_framework::tensor::Buffer;
 
-/// The step itself: number of its iteration, and of its instance.
+/// The number of the root iteration, and of the root instance.
 pub(super) const ROOT: u32 = 0;
 
-/// A node to go on with; it is a token of its iteration.
+/// A node to run next; it is a token of its iteration.
 pub(super) struct Woken {
     pub state: NonNull<Iteration>,
     pub iteration: u32,
-    /// `None` for the roots of the step itself.
+    /// The node; `None` for the roots of the root frame.
     pub node: Option<u32>,
     pub dead: bool,
 }
 
-// SAFETY: an iteration's state may be used from any thread that has a token of it.
+// SAFETY: a thread with a token of an iteration may use its state.
 unsafe impl Send for Woken {}
 
 struct Record {
@@ -29,41 +29,43 @@ struct Record {
     plan: u32,
     instance: u32,
     tokens: u32,
-    /// Plans and instances of the frames that were entered from here and are open.
+    /// The plans and instances of the open frames that were entered from here.
     children: Vec<(u32, u32)>,
 }
 
-// SAFETY: as for `Woken`.
+// SAFETY: as for `Woken`; the record itself is only used under the lock.
 unsafe impl Send for Record {}
 
 #[derive(Default)]
 struct Instance {
     plan: u32,
-    /// The iteration from which it was entered.
+    /// The iteration from which the frame was entered.
     parent: u32,
-    /// Number for keys and kernels.
+    /// The number for keys and kernels.
     number: u64,
-    /// Iterations that are not done, in order, and the number of the first.
+    /// The unfinished iterations, in order; `first` is the number of the first one.
     iterations: VecDeque<u32>,
     first: u64,
-    /// `Enter` nodes that have not run.
+    /// The number of `Enter` nodes that have not run.
     missing: u32,
-    /// Values for every iteration, by the `Enter` that brought them; `None` is dead.
+    /// The values for every iteration, with the `Enter` node that brought each; `None` is a dead
+    /// value.
     constants: Vec<(u32, Option<Passed>)>,
-    /// Values for the next iteration, which may not run yet, by the `NextIteration` that brought them.
+    /// The values for the next iteration, which may not start yet, with the `NextIteration` node
+    /// that brought each.
     waiting: Vec<(u32, Passed)>,
-    /// `Exit` nodes that were dead in the last iteration.
+    /// The `Exit` nodes that were dead in the last iteration.
     dead_exits: Vec<u32>,
 }
 
-/// Instances of frames, their iterations, and what was woken in them.
+/// The frame instances, their iterations, and the woken nodes.
 pub(super) struct Structure {
     iterations: Vec<Record>,
     free_iterations: Vec<Vec<u32>>,
     instances: Vec<Instance>,
     free_instances: Vec<u32>,
     woken: VecDeque<Woken>,
-    /// Buffers that work on the stream may still use.
+    /// The buffers that work on the stream may still use.
     retired: Vec<Buffer>,
 }
 
@@ -79,7 +81,7 @@ impl Structure {
         }
     }
 
-    /// Makes the step's own iteration.
+    /// Creates the root iteration.
     pub fn make_root(&mut self, owner: &FrameState) {
         if self.iterations.is_empty() {
             self.make(owner, 0);
@@ -87,7 +89,7 @@ impl Structure {
         }
     }
 
-    /// The states that were made.
+    /// The states created so far.
     pub fn states(&self) -> impl Iterator<Item = NonNull<Iteration>> {
         self.iterations.iter().map(|record| record.state)
     }
@@ -100,21 +102,21 @@ impl Structure {
         &mut self.iterations[id as usize]
     }
 
-    /// Begins a step.
+    /// Starts a step.
     pub fn begin(&mut self) {
         let state = self.state(ROOT);
-        // SAFETY: no node runs.
+        // SAFETY: no node runs, so the state is not in use.
         unsafe { state.as_ref() }.start(0, 0);
         self.push(ROOT, None, false);
     }
 
-    /// Ends a step: nothing runs, no frame is open.
+    /// Ends a step. No node runs, and no frame is open.
     pub fn end(&mut self) {
         self.record(ROOT).tokens = 0;
         self.retired.clear();
     }
 
-    /// The plan of a frame that is open.
+    /// The plan of an open frame, if there is one.
     pub fn open_frame(&self) -> Option<u32> {
         self.iterations[ROOT as usize].children.first().map(|&(plan, _)| plan)
     }
@@ -127,7 +129,7 @@ impl Structure {
         self.record(id).tokens += 1;
     }
 
-    /// Gives a token back: the iteration may be done by that.
+    /// Releases a token; the iteration may then be done.
     pub fn give_token(&mut self, owner: &FrameState, id: u32) {
         let record = self.record(id);
         record.tokens -= 1;
@@ -137,8 +139,8 @@ impl Structure {
         }
     }
 
-    /// Gives back the token of what was done, and takes what was woken next; and buffers to be dropped, when
-    /// there are too many.
+    /// Releases the token of the finished node and returns the next woken one. Also returns the
+    /// retired buffers if there are too many.
     pub fn next(&mut self, owner: &FrameState, done: Option<u32>) -> (Option<Woken>, Vec<Buffer>) {
         if let Some(done) = done {
             self.give_token(owner, done);
@@ -160,12 +162,13 @@ impl Structure {
         self.woken.push_back(woken);
     }
 
-    /// A node is ready, or dead.
+    /// Records that a node is ready, or dead.
     pub fn wake(&mut self, id: u32, node: u32, dead: bool) {
         self.push(id, Some(node), dead);
     }
 
-    /// A node that leads from one iteration to another is done, with its value, or dead.
+    /// Handles a finished node that leads from one iteration to another; `None` means that its
+    /// value is dead.
     pub fn cross(&mut self, owner: &FrameState, id: u32, index: u32, value: Option<Passed>) {
         let plan = owner.frame(self.iterations[id as usize].plan);
         match (plan.nodes[index as usize].role, value) {
@@ -178,19 +181,20 @@ impl Structure {
                 self.deliver(parent, plan, index, Some(&value), false);
             }
             (Role::Exit, None) => {
-                // A loop that goes on after this iteration forgets it again.
+                // If the loop continues after this iteration, the entry is removed again.
                 let instance = self.iterations[id as usize].instance;
                 let instance = &mut self.instances[instance as usize];
                 if instance.iterations.back() == Some(&id) {
                     instance.dead_exits.push(index);
                 }
             }
-            // A loop ends where its next iteration is dead.
+            // A loop ends when its `NextIteration` is dead.
             _ => {}
         }
     }
 
-    /// Shows a value in another iteration and tells who waits for it there; `None` is dead.
+    /// Stores a value in another iteration and notifies the nodes that wait for it; `None` is a
+    /// dead value.
     fn deliver(
         &mut self,
         target: u32,
@@ -201,10 +205,11 @@ impl Structure {
     ) {
         let node = &plan.nodes[index as usize];
         let state = self.state(target);
-        // SAFETY: states live as long as their owner, which calls.
+        // SAFETY: the states live as long as `FrameState`, whose lock is held.
         let state = unsafe { state.as_ref() };
         if let Some(value) = value {
-            // SAFETY: the output belongs to the node that crosses, which nobody has been told of yet.
+            // SAFETY: the output belongs to the crossing node, whose successors have not been
+            // notified yet.
             unsafe { value.show(state.slot_mut(node.output), state.value_mut(node.output)) };
         }
         for edge in node.edges.of(&plan.edges) {
@@ -244,14 +249,14 @@ impl Structure {
         }
     }
 
-    /// A new instance of a frame, with its first iteration.
+    /// Opens a new instance of a frame, with its first iteration.
     fn open(&mut self, owner: &FrameState, parent: u32, plan: u32) -> u32 {
         let at = self.free_instances.pop().unwrap_or(self.instances.len() as u32);
         if at as usize == self.instances.len() {
             self.instances.push(Instance::default());
         }
         let state = self.state(parent);
-        // SAFETY: states live as long as their owner.
+        // SAFETY: the states live as long as `FrameState`, whose lock is held.
         let form = unsafe { &state.as_ref().form };
         let number = number_of(form.frame(), form.iteration(), owner.frame(plan).digest);
         let instance = &mut self.instances[at as usize];
@@ -287,7 +292,7 @@ impl Structure {
         let (number, parent) = (instance.number, instance.parent);
         let constants = std::mem::take(&mut instance.constants);
         let state = self.state(id);
-        // SAFETY: states live as long as their owner; this one has no tokens.
+        // SAFETY: the states live as long as `FrameState`, and this one has no tokens.
         unsafe { state.as_ref() }.start(number, iteration);
         let outer = owner.frame(self.iterations[parent as usize].plan);
         for (index, value) in &constants {
@@ -312,7 +317,7 @@ impl Structure {
         self.deliver(target, plan, index, Some(&value), false);
     }
 
-    /// Takes away what is done: iterations from the first on, then the instance, then perhaps those around.
+    /// Removes finished iterations in order, then the finished instance, then finished parents.
     fn retire(&mut self, owner: &FrameState, mut at: u32) {
         while at != ROOT {
             self.retire_iterations(owner, at);
@@ -337,18 +342,18 @@ impl Structure {
                 return;
             }
             let (state, plan) = (record.state, record.plan);
-            // SAFETY: the iteration has no tokens.
+            // SAFETY: the iteration has no tokens, so no thread uses its state.
             unsafe { state.as_ref() }.finish(&mut self.retired);
             let instance = &mut self.instances[at as usize];
             instance.iterations.pop_front();
             instance.first += 1;
             self.free_iterations[plan as usize].push(id);
-            self.go_on(owner, at);
+            self.start_waiting(owner, at);
         }
     }
 
-    /// Starts the iteration for which values wait, now that one may run.
-    fn go_on(&mut self, owner: &FrameState, at: u32) {
+    /// Starts the iteration that values wait for, now that one more may run.
+    fn start_waiting(&mut self, owner: &FrameState, at: u32) {
         let mut waiting = std::mem::take(&mut self.instances[at as usize].waiting);
         if !waiting.is_empty() {
             self.start(owner, at);
@@ -363,7 +368,7 @@ impl Structure {
         self.instances[at as usize].waiting = waiting;
     }
 
-    /// Ends an instance: what did not come out of it is dead in the frame around.
+    /// Closes an instance: `Exit` values that did not leave it are dead in the parent frame.
     fn close(&mut self, owner: &FrameState, at: u32) {
         let instance = &mut self.instances[at as usize];
         instance.constants.clear();
@@ -378,8 +383,8 @@ impl Structure {
     }
 }
 
-/// The number of an instance, from that of the frame around, the iteration there and the name: the same in
-/// every partition and process.
+/// The number of an instance, derived from the parent's number, the iteration there and the name.
+/// It is the same in every partition and process.
 fn number_of(frame: u64, iteration: u64, name: u64) -> u64 {
     let parts = [frame, iteration, name];
     digest(parts.into_iter().flat_map(u64::to_le_bytes)).max(1)

@@ -1,19 +1,19 @@
-//! Values that are passed on: the buffer is shared, never copied.
+//! Values that are forwarded: the buffer is shared, never copied.
 
 use tenon_abi::{Slot, slot_flags};
 use tenon_framework::Tensor;
 use tenon_host::call::Value;
 
-/// A value on its way from one slot to another.
+/// A value to be forwarded from one slot to another.
 pub(super) enum Passed {
-    /// A further reference to a buffer.
+    /// An additional reference to a buffer.
     Tensor(Tensor),
     /// A reference to a variable.
     Reference(Slot),
 }
 
 impl Passed {
-    /// What a slot shows; `None` when it is not set.
+    /// The value of a slot; `None` if the slot is not set.
     pub fn of(slot: &Slot) -> Option<Passed> {
         if slot.flags & slot_flags::REF != 0 {
             return Some(Passed::Reference(*slot));
@@ -21,7 +21,7 @@ impl Passed {
         Value::tensor(slot).map(Passed::Tensor)
     }
 
-    /// Shows it in another slot.
+    /// Stores the value in another slot.
     pub fn show(&self, slot: &mut Slot, value: &mut Value) {
         match self {
             Passed::Tensor(tensor) => value.hold(slot, tensor),
@@ -34,7 +34,7 @@ impl Passed {
     }
 }
 
-/// Makes a slot show nothing.
+/// Clears a slot.
 pub(super) fn clear(slot: &mut Slot) {
     slot.data = std::ptr::null_mut();
     slot.buffer = std::ptr::null_mut();

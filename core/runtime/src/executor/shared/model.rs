@@ -1,5 +1,5 @@
-//! Models of a step's shared state, run by loom: `RUSTFLAGS="--cfg loom" cargo test -p tenon-runtime --lib
-//! model`. A driver that is not woken is a deadlock, which loom reports.
+//! Models of a step's shared state for loom: `RUSTFLAGS="--cfg loom" cargo test -p tenon-runtime
+//! --lib model`. A driver that is never woken is a deadlock, which loom reports.
 
 use super::{Ready, StepShared, Wait};
 use crate::error::StepError;
@@ -28,7 +28,8 @@ fn error(code: Code) -> StepError {
     StepError::step(code, "as asked for")
 }
 
-/// Waits as the driver does, without a deadline, until nothing is outstanding; the nodes that came.
+/// Waits like the driver, without a deadline, until nothing is outstanding; returns the nodes that
+/// became ready.
 fn drive(shared: &StepShared) -> Vec<u32> {
     let mut ready = Vec::new();
     while shared.wait(&mut ready, None) != Wait::Idle {}
@@ -55,7 +56,8 @@ fn the_driver_gets_what_was_outstanding() {
     });
 }
 
-/// Work that hands over more raises before it lowers: the driver never takes the gap for the end.
+/// Work that hands over more work raises the count before it lowers it, so the driver never takes
+/// the gap for the end.
 #[test]
 fn the_step_goes_on_while_work_hands_over_more() {
     loom::model(|| {
@@ -73,7 +75,7 @@ fn the_step_goes_on_while_work_hands_over_more() {
     });
 }
 
-/// Errors of two calls: the driver ends after both, and sees one of them, which stays.
+/// Two calls fail: the driver ends after both and sees one of the errors, which stays.
 #[test]
 fn the_first_error_stays_and_the_driver_ends() {
     loom::model(|| {
@@ -98,8 +100,8 @@ fn the_first_error_stays_and_the_driver_ends() {
     });
 }
 
-/// Something is outstanding that only the driver ends, as a receiver without a sender: a stop from
-/// elsewhere has to reach a driver that waits.
+/// Outstanding work that only the driver ends, such as a receiver without a sender: a stop from
+/// another thread must reach the waiting driver.
 fn stopped_from_elsewhere(stop: fn(&Arc<StepShared>)) {
     loom::model(move || {
         let shared = shared();
@@ -126,8 +128,8 @@ fn cancelling_reaches_a_waiting_driver() {
     stopped_from_elsewhere(|shared| shared.cancel_running());
 }
 
-/// A step is cancelled while it ends: it ends, and after a reset nothing of it is left, unless the canceller
-/// comes late, which stops the state's next step and no more.
+/// A step is cancelled while it ends: it ends, and after a reset no trace of it is left. A late
+/// cancellation may stop the next step over the state, but no more.
 #[test]
 fn cancelling_races_with_the_end() {
     loom::model(|| {
@@ -147,8 +149,8 @@ fn cancelling_races_with_the_end() {
     });
 }
 
-/// A call is completed a second time while its step ends: either the step fails, or who came late is told so,
-/// and the next step over the state is not touched.
+/// A call completes a second time while its step ends: either the step fails, or the second
+/// completion is refused; the next step over the state is not affected.
 #[test]
 fn a_late_failure_is_of_its_step_or_of_none() {
     loom::model(|| {

@@ -1,4 +1,4 @@
-//! Streams of a step before and behind something that runs on the first of them for all.
+//! Orders all streams of a step before and after work on the first stream.
 
 use super::StepStreams;
 use std::sync::atomic::Ordering;
@@ -8,12 +8,12 @@ use tenon_framework::{
 };
 
 impl StepStreams {
-    /// The stream on which it runs.
+    /// The first stream.
     pub fn first(&self) -> StreamId {
         self.lanes[0].stream
     }
 
-    /// One event for each stream, made when they are first asked for.
+    /// One event per stream, created at the first use.
     fn joins(&self) -> Result<&[EventId], KernelError> {
         if let Some(joins) = self.joins.get() {
             return Ok(joins);
@@ -28,11 +28,11 @@ impl StepStreams {
                 }
             }
         }
-        // A step has one driver, which alone asks.
+        // Only the driver of the step calls this, so there is no race.
         Ok(self.joins.get_or_init(|| joins))
     }
 
-    /// What the first stream does from here on comes behind what all others did.
+    /// Orders later work on the first stream after all work so far on the others.
     pub fn gather(&self) -> Result<(), KernelError> {
         let joins = self.joins()?;
         for (lane, &event) in self.lanes.iter().zip(joins).skip(1) {
@@ -42,7 +42,7 @@ impl StepStreams {
         Ok(())
     }
 
-    /// What all others do from here on comes behind what the first stream did.
+    /// Orders later work on the other streams after all work so far on the first.
     pub fn scatter(&self) -> Result<(), KernelError> {
         let joins = self.joins()?;
         if self.lanes.len() > 1 {
@@ -54,12 +54,12 @@ impl StepStreams {
         Ok(())
     }
 
-    /// No stream need be told of this event any more in this step: it comes behind it already.
+    /// Marks an event as told to all streams, since they are already ordered after it.
     pub fn told(&self, event: u32) {
         self.events[event as usize].1.0.store(u32::MAX, Ordering::Release);
     }
 
-    /// As [`StepStreams::told`], of every event.
+    /// Like [`StepStreams::told`], for every event.
     pub fn told_all(&self) {
         (0..self.events.len() as u32).for_each(|event| self.told(event));
     }
@@ -73,7 +73,7 @@ impl StepStreams {
 
 fn destroy(streams: &StepStreams, events: &[EventId]) {
     for &event in events {
-        // SAFETY: no stream waits for it any more, and its name goes.
+        // SAFETY: no stream waits for the event any more, and its id is dropped here.
         unsafe { streams.device.destroy_event(event) };
     }
 }

@@ -1,12 +1,12 @@
-//! A model of who tells a stream to wait, run by loom: see [`super::super::shared`]'s.
+//! A model for loom of telling a stream to wait; see the one of [`super::super::shared`].
 
 use super::Told;
 use loom::thread;
 use std::sync::Arc;
 use tenon_framework::sync::Mutex;
 
-/// Two nodes on one stream that wait for the same event come at once: each finds the wait before what it
-/// enqueues itself.
+/// Two nodes on one stream wait for the same event at once: for each, the wait comes before its own
+/// work.
 #[test]
 fn whatever_is_enqueued_is_behind_the_wait() {
     loom::model(|| {

@@ -9,13 +9,13 @@ use tenon_framework::{
     tensor::Memory,
 };
 
-/// A device that writes down what it is asked for. Streams and events are numbers from 1 on.
+/// A device that logs its calls. Streams and events are numbers from 1.
 struct Scribe {
     name: DeviceName,
     info: DeviceInfo,
     log: Mutex<Vec<String>>,
     made: Mutex<usize>,
-    /// What is asked for so often fails.
+    /// The call that fails.
     refused: Option<&'static str>,
 }
 
@@ -93,7 +93,7 @@ impl LocalDevice for Scribe {
     }
 
     fn create_stream(&self) -> Result<StreamId, KernelError> {
-        // SAFETY: a name that is never followed.
+        // SAFETY: the number is never dereferenced.
         Ok(unsafe { StreamId::new(1, self.make("stream")?) })
     }
 
@@ -115,7 +115,7 @@ impl LocalDevice for Scribe {
     }
 
     fn create_event(&self) -> Result<EventId, KernelError> {
-        // SAFETY: as for streams.
+        // SAFETY: the number is never dereferenced.
         Ok(unsafe { EventId::new(1, self.make("event")?) })
     }
 
@@ -188,7 +188,7 @@ fn what_was_made_goes_back_when_more_cannot_be_made() {
     assert_eq!(gone, ["event 3", "stream 1", "stream 2"]);
 }
 
-/// A stream that was not told may not count as told.
+/// A stream whose wait failed must not count as told.
 #[test]
 fn a_wait_that_is_refused_is_asked_for_again() {
     let device = Scribe::new(Some("2 waits for 3"));

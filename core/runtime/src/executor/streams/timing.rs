@@ -1,9 +1,10 @@
-//! When commands ran, by the device's own timers.
+//! Measures when commands run, with the device's own timers.
 //!
-//! A traced step begins with one timer whose time on the host's clock is known, because the host waits for it; all
-//! others are measured from that one. Around what a node enqueues two are recorded; when the step's streams are
-//! done their times are asked for, reported, and the timers go. The host's clock and the device's may drift apart
-//! by what one step lasts, and the first one is late by the way of a notice to the host: tens of microseconds.
+//! A traced step starts with one timer whose host time is known, because the host waits for it; all
+//! others are measured relative to it. Two timers are recorded around a node's work. When the
+//! step's streams are done, their times are read and reported, and the timers are destroyed. The
+//! error is the drift between the clocks of host and device during one step, and the delay of the
+//! first notification to the host: tens of microseconds.
 
 use std::sync::Arc;
 use tenon_framework::{
@@ -26,9 +27,9 @@ struct Span {
 
 #[derive(Default)]
 struct Taken {
-    /// The first timer, and when it was on the host's clock.
+    /// The first timer, with its time on the host's clock.
     base: Option<(EventId, u64)>,
-    /// The timer before what each stream runs now.
+    /// The timer before the current work on each stream.
     open: Vec<(StreamId, EventId)>,
     spans: Vec<Span>,
 }
@@ -42,7 +43,7 @@ impl Timing {
         self.0.lock()
     }
 
-    /// Before a node enqueues.
+    /// Records a timer before a node enqueues.
     pub fn begin(
         &self,
         device: &dyn LocalDevice,
@@ -61,7 +62,7 @@ impl Timing {
         Ok(())
     }
 
-    /// Behind what it enqueued.
+    /// Records a timer after the node's work.
     pub fn end(
         &self,
         device: &dyn LocalDevice,
@@ -81,8 +82,8 @@ impl Timing {
         Ok(())
     }
 
-    /// When the streams are done: reports what was measured, and gives the timers back. After a failure the times
-    /// are not there, and nothing is reported.
+    /// Reports the measured times once the streams are done, and destroys the timers. After a
+    /// failure there are no times, and nothing is reported.
     pub fn report(&self, device: &dyn LocalDevice) {
         let taken = std::mem::take(&mut *self.taken());
         let Some((base, began)) = taken.base else { return };
@@ -97,7 +98,7 @@ impl Timing {
         let spans = taken.spans.iter().flat_map(|span| [span.first, span.last]);
         let all = spans.chain(taken.open.iter().map(|(_, event)| *event)).chain([base]);
         for event in all {
-            // SAFETY: no stream waits for it, and its name goes.
+            // SAFETY: no stream waits for the event, and its id is dropped here.
             unsafe { device.destroy_event(event) };
         }
     }
@@ -110,7 +111,7 @@ fn recorded(
 ) -> Result<EventId, KernelError> {
     let event = timers.create_timer()?;
     device.record_event(event, stream).inspect_err(|_| {
-        // SAFETY: nobody knows of it.
+        // SAFETY: the event was just created, and its id is not used anywhere else.
         unsafe { device.destroy_event(event) };
     })?;
     Ok(event)

@@ -1,4 +1,4 @@
-//! From a partition with control flow to the plans of its frames.
+//! Compiles a partition with control flow to the plans of its frames.
 
 use super::{FrameEdge, FrameNode, FramePlan, Role, counts};
 use crate::{
@@ -13,7 +13,8 @@ use std::{collections::BTreeSet, sync::Arc};
 use tenon_framework::{Tensor, attr::AttrValue, device::base::LocalDevice, op::OpRole};
 use tenon_graph::{ControlFlow, FrameId, Frames, PartKind, PartNode, Partition};
 
-/// Compiles a partition with control flow: gives the plan of the step itself, with the others in it.
+/// Compiles a partition with control flow; returns the plan of the root frame, which contains the
+/// others.
 pub(crate) fn build(
     partition: &Partition,
     frames: &Frames,
@@ -48,13 +49,13 @@ pub(crate) fn build(
         plan.roots = roots.into();
         plan.frame = Some(Arc::new(described));
     }
-    // The step itself is always there, and first.
+    // The root frame always exists, and is the first.
     let mut root = plans.remove(0);
     root.inner = plans.into_iter().map(Arc::new).collect();
     Ok((root, sites))
 }
 
-/// Scalars that a `Merge` gives as its second output.
+/// The scalars that a `Merge` gives as its second output.
 fn numbers(partition: &Partition) -> Result<Arc<[Tensor]>, RuntimeError> {
     let merges = partition.nodes.iter().filter(|node| role_of(node) == ControlFlow::Merge);
     let most = merges.map(|node| node.inputs.len()).max().unwrap_or(0);
@@ -66,20 +67,20 @@ fn role_of(node: &PartNode) -> ControlFlow {
     node.control_flow()
 }
 
-/// Whether a node runs even if all that it waits for is dead.
+/// Whether a node runs even if everything that it waits for is dead.
 fn is_trigger(node: &PartNode) -> bool {
     matches!(&node.kind, PartKind::Op(op) if op.def.facts().role == OpRole::Trigger)
 }
 
-/// Where each node of the partition is in the plans of the frames.
+/// The places of the partition's nodes in the plans of the frames.
 struct Wiring<'p> {
     partition: &'p Partition,
-    /// The frames of this partition, in order, the step itself first.
+    /// The frames of this partition in order; the root frame is the first.
     present: Vec<FrameId>,
     /// The nodes of each of these frames.
     members: Vec<Vec<Member>>,
     places: Places,
-    /// Nodes that bring values into each frame.
+    /// The number of nodes that bring values into each frame.
     enters: Vec<u32>,
 }
 
@@ -100,7 +101,7 @@ impl<'p> Wiring<'p> {
         wiring
     }
 
-    /// Puts each node with the frame in which it runs, and with that to which its outputs belong.
+    /// Adds each node to the frame in which it runs, and to the frame to which its outputs belong.
     fn group(&mut self) {
         for (node, at) in self.partition.nodes.iter().zip(0u32..) {
             let (inside, outside) = (self.position(node.frame), self.position(node.gives_to));
@@ -141,7 +142,7 @@ impl<'p> Wiring<'p> {
         }
     }
 
-    /// The edges that lead from each node that runs to others that run.
+    /// The edges from each node that runs to others that run.
     fn edges(&self) -> Vec<Vec<FrameEdge>> {
         let mut edges = vec![Vec::new(); self.partition.nodes.len()];
         for (at, node) in self.partition.nodes.iter().enumerate() {
@@ -162,7 +163,7 @@ impl<'p> Wiring<'p> {
         edges
     }
 
-    /// The count of a node before anything has arrived: sources that do not run are there already.
+    /// The initial count of a node; sources that do not run have already arrived.
     fn count(&self, node: &PartNode) -> u64 {
         let runs = |source: u32| self.places.number[source as usize].is_some();
         let controls = node.control_inputs.iter().filter(|&&source| runs(source)).count();
@@ -174,7 +175,7 @@ impl<'p> Wiring<'p> {
         counts::merge(controls as u32, known.map(|input| input as u32))
     }
 
-    /// What the plan of the frame at this position needs beyond the flat arrays.
+    /// The additional plan data of the frame at this position.
     fn frame_plan(
         &self,
         position: usize,
@@ -184,7 +185,7 @@ impl<'p> Wiring<'p> {
         numbers: &Arc<[Tensor]>,
     ) -> FramePlan {
         let (mut nodes, mut edges) = (Vec::new(), Vec::new());
-        let mut writers = vec![FramePlan::NOBODY; plan.outputs.len()];
+        let mut writers = vec![FramePlan::NONE; plan.outputs.len()];
         for member in self.members[position].iter().filter(|member| member.runs) {
             let at = member.at as usize;
             let (Some(number), node) = (self.places.number[at], &self.partition.nodes[at]) else {

@@ -1,4 +1,5 @@
-//! Each plan is built from the nodes of its own frame: all plans together look at each node once or twice.
+//! Each plan is built from the nodes of its own frame: all plans together visit each node once or
+//! twice.
 
 use super::{Member, Wiring};
 use std::sync::Arc;
@@ -10,7 +11,7 @@ use tenon_framework::{
 };
 use tenon_graph::{Edge, FrameId, PartKind, PartNode, PartOp, Partition};
 
-/// What a node of this role runs.
+/// The partition kind of a node with this role.
 fn kind(role: OpRole) -> PartKind {
     let attrs = ["T: type", "frame_name: string", "is_constant: bool", "parallel_iterations: int"];
     let mut def = OpDef::from_spec("Some", &["x: T"], &["y: T"], &attrs).unwrap();
@@ -42,7 +43,8 @@ fn node(role: OpRole, at: u32, frame: FrameId, gives_to: FrameId) -> PartNode {
     }
 }
 
-/// So many frames, one in the other or one after the other: each is entered, has a node inside, and is left.
+/// A partition with `count` frames, nested or in sequence; each has an entry, a node inside and an
+/// exit.
 fn frames(count: u32, nested: bool) -> Partition {
     let around = |frame: u32| FrameId(if nested { frame - 1 } else { 0 });
     let mut steps: Vec<(OpRole, FrameId, FrameId)> = Vec::new();
@@ -69,7 +71,7 @@ fn many_frames_are_built_from_their_own_nodes() {
         let wiring = Wiring::new(&partition);
         assert_eq!(wiring.members.len(), 201);
         let members: Vec<&Member> = wiring.members.iter().flatten().collect();
-        // What enters or leaves a frame is in two.
+        // A node that enters or leaves a frame is in two plans.
         assert_eq!(members.len(), 200 * 5, "nested: {nested}");
         for at in 0..partition.nodes.len() as u32 {
             let own = || members.iter().filter(|member| member.at == at);

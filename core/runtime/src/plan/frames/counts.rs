@@ -1,18 +1,18 @@
-//! What a node waits for, in one word.
+//! The arrivals that a node waits for, in one word.
 //!
-//! A node that is no `Merge` waits for every edge; it is dead when anything that arrived was dead:
+//! A node other than a `Merge` waits for every edge; it is dead if any arrival was dead:
 //!
 //! ```text
-//! bits 0..32: edges that have not arrived      bit 63: something dead arrived
+//! bits 0..32: edges that have not arrived      bit 63: a dead edge arrived
 //! ```
 //!
-//! A `Merge` waits for its control edges, and for the first value or as many dead ones as it has inputs. A
-//! loop's `Merge` has one input from an `Enter` and one from a `NextIteration`, of which only one arrives in
-//! an iteration; a dead `Enter` alone makes it dead:
+//! A `Merge` waits for its control edges, and for the first value or for a dead value on every
+//! input. The `Merge` of a loop has one input from an `Enter` and one from a `NextIteration`, of
+//! which only one arrives in an iteration; a dead `Enter` alone makes it dead:
 //!
 //! ```text
 //! bits 0..32: control edges that have not arrived
-//! bits 32..61: dead inputs, or, where the value has arrived, the number of its input
+//! bits 32..61: the number of dead inputs, or, once the value has arrived, the number of its input
 //! bit 62: a value has arrived      bit 63: it is dead
 //! ```
 
@@ -24,7 +24,7 @@ const INPUT: u64 = 0x1fff_ffff << INPUT_SHIFT;
 const LIVE: u64 = 1 << 62;
 const DEAD: u64 = 1 << 63;
 
-/// What arrives at a `Merge`.
+/// An arrival at a `Merge`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Arrival {
     /// A control edge; whether it is dead does not matter.
@@ -37,7 +37,7 @@ pub(crate) enum Arrival {
     DeadEnter,
 }
 
-/// The count of a `Merge` that waits for control edges, and perhaps has its value already.
+/// The count of a `Merge` that waits for control edges, and may have its value already.
 pub(crate) fn merge(controls: u32, known: Option<u32>) -> u64 {
     u64::from(controls) | known.map_or(0, |input| LIVE | u64::from(input) << INPUT_SHIFT)
 }
@@ -47,22 +47,23 @@ pub(crate) fn is_complete(is_merge: bool, count: u64) -> bool {
     count & WAITING == 0 && (!is_merge || count & (LIVE | DEAD) != 0)
 }
 
-/// Whether something dead has arrived.
+/// Whether the node is dead.
 pub(crate) fn is_dead(count: u64) -> bool {
     count & DEAD != 0
 }
 
-/// The count of a node to which something dead came.
+/// Marks a node as dead.
 pub(crate) fn mark_dead(count: &AtomicU64) {
     count.fetch_or(DEAD, Ordering::Relaxed);
 }
 
-/// The input of a `Merge` that came first.
+/// The input of a `Merge` that arrived first.
 pub(crate) fn first_input(count: u64) -> u32 {
     ((count & INPUT) >> INPUT_SHIFT) as u32
 }
 
-/// An edge arrives at a node that is no `Merge`: when it was the last, whether the node is dead.
+/// Counts an edge that arrives at a node other than a `Merge`. If it was the last one, returns
+/// whether the node is dead.
 pub(crate) fn arrive(count: &AtomicU64, dead: bool) -> Option<bool> {
     if dead {
         count.fetch_or(DEAD, Ordering::Relaxed);
@@ -89,17 +90,18 @@ fn after(old: u64, inputs: u32, arrival: Arrival) -> u64 {
     }
 }
 
-/// An edge arrives at a `Merge` of so many inputs: when it runs by that, whether it is dead.
+/// Counts an edge that arrives at a `Merge` with this number of inputs. If the `Merge` runs now,
+/// returns whether it is dead.
 pub(crate) fn arrive_merge(count: &AtomicU64, inputs: u32, arrival: Arrival) -> Option<bool> {
     let update = |old| Some(after(old, inputs, arrival));
-    // The closure always gives a count.
+    // The closure always returns a count.
     let old = count.fetch_update(Ordering::AcqRel, Ordering::Acquire, update).unwrap_or(0);
     let new = after(old, inputs, arrival);
     let runs = !is_complete(true, old) && is_complete(true, new);
     runs.then_some(new & DEAD != 0)
 }
 
-/// A digest of a name, FNV-1a with 64 bits (offset basis and prime as in RFC 9923).
+/// The digest of a name: FNV-1a with 64 bits (offset basis and prime as in RFC 9923).
 pub(crate) fn digest(bytes: impl IntoIterator<Item = u8>) -> u64 {
     bytes.into_iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)

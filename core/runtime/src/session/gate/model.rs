@@ -1,5 +1,6 @@
-//! Models of a session's end, run by loom: `RUSTFLAGS="--cfg loom" cargo test -p tenon-runtime --lib model`. A step that no
-//! cancellation reaches, and a `close` that nobody signals, are deadlocks, which loom reports.
+//! Models of a session's closing for loom: `RUSTFLAGS="--cfg loom" cargo test -p tenon-runtime
+//! --lib model`. A step that no cancellation reaches, or a `close` that is never signalled, is a
+//! deadlock, which loom reports.
 
 use super::Gate;
 use loom::thread;
@@ -9,7 +10,7 @@ use tenon_framework::sync::{
     atomic::{AtomicBool, AtomicUsize, Ordering},
 };
 
-/// A step as the session's end sees it.
+/// A step, as closing sees it.
 #[derive(Default)]
 struct Step {
     armed: AtomicBool,
@@ -18,7 +19,7 @@ struct Step {
 }
 
 impl Step {
-    /// As `StepShared::cancel_running`: a step that has not begun is not cancelled.
+    /// Like `StepShared::cancel_running`: a step that has not started is not cancelled.
     fn cancel(&self) {
         if self.armed.load(Ordering::Relaxed) {
             *self.cancelled.lock() = true;
@@ -49,7 +50,7 @@ fn a_step_is_refused_or_cancelled() {
         };
         gate.close(|| step.cancel());
         assert!(gate.enter().is_none());
-        // A step that comes now is counted until it sees that the gate is closed.
+        // A step that arrives now is counted until it finds the gate closed.
         running.join().unwrap();
         assert_eq!(gate.inside(), 0);
     });

@@ -1,7 +1,7 @@
-//! How long the caller of a step waits for it.
+//! The deadline and the cancellation token of a run.
 //!
-//! Deadline and token hold from the moment when the run is asked for: while its plan is compiled, while another thread
-//! compiles it, and while the step runs.
+//! Both apply from the start of the run: while its plan is compiled, while another thread compiles
+//! it, and while the step runs.
 
 use crate::{
     error::{RuntimeError, StepError},
@@ -15,33 +15,33 @@ use std::{
 use tenon_graph::GraphError;
 use tenon_host::call::Cancellation;
 
-/// When a run ends, whether it is done or not. By default never.
+/// The limits after which a run must end, finished or not. The default has none.
 #[derive(Clone, Default)]
-pub(crate) struct Patience {
+pub(crate) struct RunLimits {
     until: Option<Instant>,
     token: Option<CancelToken>,
 }
 
-/// Of a run that may take any time.
-pub(crate) static ENDLESS: Patience = Patience { until: None, token: None };
+/// No limits.
+pub(crate) static UNLIMITED: RunLimits = RunLimits { until: None, token: None };
 
-/// How often a token is looked at by a thread that waits for another.
+/// The interval at which a thread that waits for another checks the token.
 const POLL: Duration = Duration::from_millis(2);
 
-impl Patience {
-    /// Of a run that is asked for now.
-    pub fn from_now(options: Option<&RunOptions>) -> Patience {
-        let Some(options) = options else { return Patience::default() };
+impl RunLimits {
+    /// The limits of a run that starts now.
+    pub fn from_now(options: Option<&RunOptions>) -> RunLimits {
+        let Some(options) = options else { return RunLimits::default() };
         let until = options.deadline.and_then(|limit| Instant::now().checked_add(limit));
-        Patience { until, token: options.cancel.clone() }
+        RunLimits { until, token: options.cancel.clone() }
     }
 
-    /// The time that is left, where there is a deadline.
+    /// The remaining time, if there is a deadline.
     pub fn left(&self) -> Option<Duration> {
         self.until.map(|until| until.saturating_duration_since(Instant::now()))
     }
 
-    /// Why the run ends now, if it does.
+    /// The reason why the run must end now, if it must.
     pub fn ended(&self) -> Option<StepError> {
         if self.token.as_ref().is_some_and(CancelToken::is_cancelled) {
             return Some(cancelled_error());
@@ -54,13 +54,15 @@ impl Patience {
         self.until.is_some_and(|until| Instant::now() >= until)
     }
 
+    /// Checks that the run may go on.
+    ///
     /// # Errors
-    /// The run ends now.
+    /// The run must end now.
     pub fn check(&self) -> Result<(), RuntimeError> {
         self.ended().map_or(Ok(()), |error| Err(error.into()))
     }
 
-    /// The error of a graph that was given up, or that was found wrong.
+    /// The error for a failed graph: that of the run if it must end now, otherwise the graph's own.
     pub fn reason(&self, error: GraphError) -> RuntimeError {
         match (error, self.ended()) {
             (GraphError::Cancelled, Some(ended)) => ended.into(),
@@ -68,7 +70,8 @@ impl Patience {
         }
     }
 
-    /// How long to wait for another thread before looking again; `None` is until it is done.
+    /// The time to wait for another thread before checking the limits; `None` if there are no
+    /// limits.
     pub fn slice(&self) -> Option<Duration> {
         let poll = self.token.as_ref().map(|_| POLL);
         match (self.left(), poll) {
@@ -77,7 +80,7 @@ impl Patience {
         }
     }
 
-    /// Lets the token, if there is one, cancel what runs under `cancellation`, until the result is dropped.
+    /// Connects the token, if there is one, to `cancellation` until the result is dropped.
     pub fn watch(&self, cancellation: &Arc<Cancellation>) -> Option<Watched> {
         let token = self.token.clone()?;
         let shared = Arc::new(StepShared::new(Arc::clone(cancellation)));
@@ -86,7 +89,7 @@ impl Patience {
     }
 }
 
-/// Kernels that a token cancels outside of a step.
+/// A cancellation, outside a step, that a token controls.
 pub(crate) struct Watched {
     token: CancelToken,
     shared: Arc<StepShared>,

@@ -247,8 +247,9 @@ fn weights_that_are_not_finite_keep_their_product_in_float() {
             let options = QuantizeOptions { dynamic, ..fetching(&["b"], Method::MinMax) };
             let (graph, samples) = spoilt(&runtime, 0.5, spoiler);
             let made = quantize(&runtime, &graph, &samples, &options).unwrap();
-            let reason =
-                format!("its weights 'v:0' hold {spoiler} at index 4, which no integer stands for");
+            let reason = format!(
+                "its weights 'v:0' hold {spoiler} at index 4, which no integer can represent"
+            );
             assert_eq!(made.left, [("b".to_owned(), reason.clone())]);
             assert_eq!((count(&made.graph, "MatMul"), made.nodes.len()), (1, 1));
             let noise = made.outputs[0].noise.unwrap();

@@ -1,28 +1,28 @@
-//! Why figures cannot be served.
+//! Errors of serving metrics.
 
 use std::net::SocketAddr;
 use tenon_framework::{Code, text::cut_text};
 use thiserror::Error;
 
-/// Why figures cannot be served where they were to be.
+/// The reason why metrics cannot be served.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum MonitorError {
-    /// The address is not of this machine alone.
+    /// The address is not a loopback address.
     #[error(
         "runtime.monitor: '{found}': expected a port, or a loopback address with a port",
         found = cut_text(.found)
     )]
     Address {
-        /// What was given.
+        /// The setting as given.
         found: String,
     },
-    /// The address cannot be listened at.
+    /// The server cannot listen at the address.
     #[error("runtime.monitor: {address}: {detail}")]
     Listen {
         /// The address.
         address: SocketAddr,
-        /// What the system says.
+        /// The error of the system.
         detail: String,
     },
 }

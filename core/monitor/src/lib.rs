@@ -1,18 +1,19 @@
-//! A runtime's figures over HTTP, for Prometheus and for `tenon top`.
+//! Serves a runtime's metrics over HTTP, for Prometheus and for `tenon top`.
 //!
-//! What it is: [`serve`] starts a server on a loopback address. It answers `/metrics` in Prometheus's text format and
-//! `/metrics.json`, each with what [`Runtime::metrics`] gives at that moment. [`serve_as_set`] does so where the knob
-//! `runtime.monitor` asks for it. The server runs until its [`Server`] is dropped; [`Runtime::attach`] keeps it for as
-//! long as the runtime.
+//! [`serve`] starts a server on a loopback address. It answers `/metrics` in Prometheus's text
+//! format and `/metrics.json`, both with the current values of [`Runtime::metrics`].
+//! [`serve_as_set`] does the same if the knob `runtime.monitor` is set. The server runs until its
+//! [`Server`] is dropped; [`Runtime::attach`] keeps it for the lifetime of the runtime.
 //!
-//! What it is not: the counting. The runtime counts steps and calls whether or not a server runs, and
-//! [`tenon_runtime::metrics`] has the figures for a program itself.
+//! This crate does not count anything. The runtime counts steps and calls whether or not a server
+//! runs, and a program can read the metrics itself with [`tenon_runtime::metrics`].
 //!
 //! # Invariants
-//! - The server listens on loopback alone, and refuses a request that names another host.
-//! - A server does not keep its runtime alive: it answers 503 once the runtime is gone.
-//! - No client delays another: a connection has two seconds, and where 64 are open the oldest gives way.
-//! - Without a call of this crate there is no thread and no socket.
+//! - The server listens on loopback only, and refuses a request that names another host.
+//! - A server does not keep its runtime alive: it answers 503 once the runtime is dropped.
+//! - No client delays another: a connection may take two seconds, and with 64 open connections a
+//!   new one replaces the oldest.
+//! - This crate creates threads and sockets only in these calls.
 //!
 //! ```
 //! use std::{
@@ -45,27 +46,27 @@ use tenon_framework::{
 };
 use tenon_runtime::Runtime;
 
-/// The crate under whose name users know the knob.
+/// The crate that owns the knob's name.
 const OWNER: &str = "tenon-runtime";
 
-// `register_knob!` would call it `monitor.monitor`. It is registered here and not by the runtime, so that a program
-// that does not read it refuses it as an unknown knob.
+// `register_knob!` would name the knob `monitor.monitor`. It is registered here and not in the
+// runtime, so that a program without this crate refuses it as an unknown knob.
 tenon_framework::__submit!(
     Knob,
     KnobReg::new(
         "monitor",
         KnobKind::STRING,
         "",
-        "Port of the loopback address on which the runtime tells its figures over HTTP, 0 for any free one; empty is off.",
+        "Port on the loopback address at which the runtime serves its metrics over HTTP, 0 for any free one; empty is off.",
         Site { krate: OWNER, file: file!(), line: line!() }
     )
 );
 
-/// Serves the figures of a runtime until the server is dropped. `at` is a port, 0 for any free one, or a loopback
-/// address with a port.
+/// Serves the metrics of a runtime until the server is dropped. `at` is a port, 0 for any free one,
+/// or a loopback address with a port.
 ///
 /// # Errors
-/// An address that is not of this machine alone; one that cannot be listened at.
+/// The address is not a loopback address, or the server cannot listen there.
 pub fn serve(runtime: &Runtime, at: &str) -> Result<Server, MonitorError> {
     let address = server::address(at)?;
     let runtime = runtime.downgrade();
@@ -76,7 +77,8 @@ pub fn serve(runtime: &Runtime, at: &str) -> Result<Server, MonitorError> {
     Ok(server)
 }
 
-/// Serves the figures of a runtime where its knob `runtime.monitor` is set; `None` where it is empty.
+/// Serves the metrics of a runtime if its knob `runtime.monitor` is set; returns `None` if it is
+/// empty.
 ///
 /// # Errors
 /// As [`serve`].

@@ -4,10 +4,10 @@
 use std::fmt::Write;
 use tenon_runtime::metrics::{KernelMetrics, MemoryMetrics, Metrics, percentile_ns};
 
-/// Name and help of a family, and its figure of one sample.
+/// The name and help text of a metric, and the function that reads its value from a sample.
 type Figure<T, N> = (&'static str, &'static str, fn(&T) -> N);
 
-/// A family of samples: its help and type, then a line for each set of labels.
+/// A metric family: its help text and type, then a line for each set of labels.
 struct Family<'t> {
     text: &'t mut String,
     name: &'static str,
@@ -47,7 +47,7 @@ pub(crate) fn text(metrics: &Metrics) -> String {
     let mut steps = family(all, "tenon_steps_total", "counter", "Steps that ended.");
     steps.sample(&[("result", "ok")], metrics.steps.done as f64);
     steps.sample(&[("result", "failed")], metrics.steps.failed as f64);
-    let help = "Times of steps that ended well, since the start, by samples.";
+    let help = "Times of successful steps since the start, sampled.";
     let mut latency = family(all, "tenon_step_seconds", "summary", help);
     for (name, share) in [("0.5", 0.5), ("0.9", 0.9), ("0.99", 0.99)] {
         let ns = percentile_ns(&metrics.latency, &[], share);
@@ -79,13 +79,13 @@ fn plugins(all: &mut String, metrics: &Metrics) {
     let help = "Processes of isolated plugins that ended by a fault.";
     let mut faults = family(all, "tenon_isolated_faults_total", "counter", help);
     isolated().for_each(|(name, of)| faults.sample(&[("plugin", name)], of.faults as f64));
-    let help = "Calls of isolated plugins that computed.";
+    let help = "Kernel calls of isolated plugins.";
     let mut calls = family(all, "tenon_isolated_calls_total", "counter", help);
     isolated().for_each(|(name, of)| calls.sample(&[("plugin", name)], of.calls as f64));
 }
 
 fn memory(all: &mut String, metrics: &Metrics) {
-    let mut up = family(all, "tenon_device_up", "gauge", "Whether a device is there.");
+    let mut up = family(all, "tenon_device_up", "gauge", "Whether a device is available.");
     for device in &metrics.devices {
         let value = if device.lost.is_none() { 1.0 } else { 0.0 };
         up.sample(&[("device", &device.name)], value);

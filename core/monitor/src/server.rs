@@ -1,10 +1,11 @@
-//! The server of metrics: one thread, several connections at a time, on loopback alone.
+//! The metrics server: one thread serves several connections at a time, on loopback only.
 //!
-//! States of a connection: *asking* (its request's head is read) → *answered* (its answer is written) → closed. A head
-//! is at most 8 KiB. A connection has [`PATIENCE`] for all of it; what is over by then is told so where it was still
-//! asking, and closed. Where [`MOST`] connections are open, the oldest gives way to a new one, so that clients which
-//! say nothing do not keep others out. A request that names another host than this machine is refused: a page from
-//! elsewhere could have a browser ask under a name that it lets point here.
+//! States of a connection: *asking* (its request head is read) → *answered* (its answer is written)
+//! → closed. A head has at most 8 KiB. A connection has [`TIMEOUT`] in total; if that passes while
+//! it is still asking, it gets an error, and it is closed in any case. With [`MAX_CONNECTIONS`]
+//! open connections, a new one replaces the oldest, so that silent clients do not block others. A
+//! request that names a host other than this machine is refused: otherwise a web page could make a
+//! browser send requests under a name that it resolves to this machine.
 
 use crate::{error::MonitorError, prometheus};
 use mio::{
@@ -24,19 +25,19 @@ use std::{
 };
 use tenon_runtime::metrics::Metrics;
 
-/// Bytes of a request's head.
-const HEAD: usize = 8 << 10;
-/// How long a client may take to ask and to take the answer.
-const PATIENCE: Duration = Duration::from_secs(2);
-/// Connections at one time.
-const MOST: usize = 64;
+/// The maximum size of a request head in bytes.
+const MAX_HEAD: usize = 8 << 10;
+/// The time that a client has to send its request and to receive the answer.
+const TIMEOUT: Duration = Duration::from_secs(2);
+/// The maximum number of connections at one time.
+const MAX_CONNECTIONS: usize = 64;
 
 const LISTENER: Token = Token(0);
 const WAKER: Token = Token(1);
 /// The first token of a connection.
 const FIRST: usize = 2;
 
-/// A server of a runtime's figures: a thread, which ends when this is dropped.
+/// A server of a runtime's metrics. Its thread ends when it is dropped.
 #[derive(Debug)]
 pub struct Server {
     address: SocketAddr,
@@ -45,7 +46,7 @@ pub struct Server {
     thread: Option<JoinHandle<()>>,
 }
 
-/// The address that a setting means: a port, or a loopback address with one.
+/// Parses a setting: a port, or a loopback address with a port.
 pub(crate) fn address(setting: &str) -> Result<SocketAddr, MonitorError> {
     let expected = || MonitorError::Address { found: setting.to_owned() };
     let parsed = match setting.parse::<u16>() {
@@ -56,7 +57,8 @@ pub(crate) fn address(setting: &str) -> Result<SocketAddr, MonitorError> {
 }
 
 impl Server {
-    /// Listens at an address; `metrics` gives the figures, or none once there is nothing to tell of.
+    /// Listens at an address; `metrics` returns the current metrics, or `None` once the runtime is
+    /// gone.
     pub(crate) fn start(
         address: SocketAddr,
         metrics: impl Fn() -> Option<Metrics> + Send + 'static,
@@ -70,10 +72,10 @@ impl Server {
         let ended = Arc::clone(&over);
         let mut clients = Clients { poll, listener, open: VecDeque::new(), next: FIRST };
         let serve = move || {
-            let mut events = Events::with_capacity(2 * MOST);
+            let mut events = Events::with_capacity(2 * MAX_CONNECTIONS);
             while !ended.load(Ordering::Acquire) {
                 if let Err(error) = clients.attend(&mut events, &metrics) {
-                    tracing::warn!("figures are no longer told at {address}: {error}");
+                    tracing::warn!("the metrics server at {address} has stopped: {error}");
                     return;
                 }
             }
@@ -82,7 +84,8 @@ impl Server {
         Ok(Server { address, over, waker, thread: Some(thread) })
     }
 
-    /// Where it listens: a loopback address, and the port that was found where any was asked for.
+    /// The loopback address and the port of the server; a setting of port 0 has been replaced by a
+    /// free port.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
@@ -91,7 +94,8 @@ impl Server {
 impl Drop for Server {
     fn drop(&mut self) {
         self.over.store(true, Ordering::Release);
-        // Where it cannot be woken, it looks again when its next connection begins or ends.
+        // If the thread cannot be woken, it checks the flag when its next connection starts or
+        // ends.
         let _ = self.waker.wake();
         if let Some(thread) = self.thread.take()
             && thread.thread().id() != thread::current().id()
@@ -101,7 +105,7 @@ impl Drop for Server {
     }
 }
 
-/// The connections, in the order in which they began.
+/// The connections, in the order in which they were accepted.
 struct Clients {
     poll: Poll,
     listener: TcpListener,
@@ -110,7 +114,7 @@ struct Clients {
 }
 
 impl Clients {
-    /// Waits for something to do, and does it. What a client does wrong ends its connection alone.
+    /// Waits for events and handles them. An error of a client only closes its own connection.
     fn attend(
         &mut self,
         events: &mut Events,
@@ -131,7 +135,7 @@ impl Clients {
         }
         let now = Instant::now();
         while self.open.front().is_some_and(|oldest| oldest.until <= now) {
-            self.open.pop_front().into_iter().for_each(Client::give_up);
+            self.open.pop_front().into_iter().for_each(Client::time_out);
         }
         Ok(())
     }
@@ -140,13 +144,14 @@ impl Clients {
         loop {
             match self.listener.accept() {
                 Ok((stream, _)) => {
-                    if self.open.len() == MOST {
+                    if self.open.len() == MAX_CONNECTIONS {
                         self.open.pop_front();
                     }
                     self.add(stream);
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                // Nobody else, or a process without descriptors to spare: a later one is told of again.
+                // There is no further client, or the process has no free descriptors: a later
+                // client causes a new event.
                 Err(_) => return,
             }
         }
@@ -160,7 +165,7 @@ impl Clients {
             self.open.push_back(Client {
                 token,
                 stream,
-                until: Instant::now() + PATIENCE,
+                until: Instant::now() + TIMEOUT,
                 head: Vec::new(),
                 answer: None,
             });
@@ -175,12 +180,12 @@ impl Clients {
     }
 }
 
-/// Where a connection is.
+/// The progress of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Progress {
-    /// It goes on when the client sends or takes something.
+    /// The connection continues when the client sends or receives something.
     Waiting,
-    /// Everything is said.
+    /// The connection is complete.
     Over,
 }
 
@@ -190,12 +195,13 @@ struct Client {
     stream: TcpStream,
     until: Instant,
     head: Vec<u8>,
-    /// The answer, and how much of it is written; none while the client asks.
+    /// The answer and the number of bytes written; `None` while the client asks.
     answer: Option<(Vec<u8>, usize)>,
 }
 
 impl Client {
-    /// Reads and writes what can be without waiting; none where the connection failed.
+    /// Reads and writes as much as possible without waiting; returns `None` if the connection
+    /// failed.
     fn attend(&mut self, metrics: &impl Fn() -> Option<Metrics>) -> Option<Progress> {
         if self.answer.is_none() {
             let asked = self.ask()?;
@@ -212,7 +218,7 @@ impl Client {
         let mut block = [0; 1024];
         loop {
             match parse(&self.head) {
-                Asked::Nothing if self.head.len() >= HEAD => {
+                Asked::Nothing if self.head.len() >= MAX_HEAD => {
                     return Some(Asked::Wrong("431 Request Header Fields Too Large"));
                 }
                 Asked::Nothing => {}
@@ -246,8 +252,8 @@ impl Client {
         Some(Progress::Over)
     }
 
-    /// Ends a connection whose time is up.
-    fn give_up(mut self) {
+    /// Ends a connection that has timed out.
+    fn time_out(mut self) {
         if self.answer.is_none() {
             self.answer = Some((refusal("408 Request Timeout"), 0));
             self.write();
@@ -255,13 +261,13 @@ impl Client {
     }
 }
 
-/// What a client has asked for so far.
+/// The state of a client's request.
 enum Asked {
-    /// Its request is not whole.
+    /// The request is incomplete.
     Nothing,
-    /// A page.
+    /// The request is for this path.
     Path(String),
-    /// Something that is refused with this status.
+    /// The request is refused with this status.
     Wrong(&'static str),
 }
 
@@ -297,7 +303,7 @@ fn text((status, kind, body): Page) -> Vec<u8> {
     [head, body].concat().into_bytes()
 }
 
-/// Whether a request's hosts, if it names any, are this machine.
+/// Whether all hosts that a request names are this machine.
 fn is_here(request: &httparse::Request<'_, '_>) -> bool {
     let hosts = request.headers.iter().filter(|header| header.name.eq_ignore_ascii_case("host"));
     hosts.map(|header| std::str::from_utf8(header.value).unwrap_or("?").trim()).all(|host| {
@@ -333,7 +339,7 @@ mod tests {
 
     fn ask(server: &Server, request: &[u8]) -> String {
         let mut stream = TcpStream::connect(server.address()).unwrap();
-        // A server that has heard enough may close before it has read all.
+        // The server may close the connection before it has read everything.
         let _ = stream.write_all(request);
         let mut text = String::new();
         let _ = stream.read_to_string(&mut text);
@@ -350,8 +356,12 @@ mod tests {
         let status = |request: &[u8]| ask(&server, request).lines().next().unwrap_or("").to_owned();
         assert_eq!(status(b"POST /metrics HTTP/1.1\r\n\r\n"), "HTTP/1.1 405 Method Not Allowed");
         assert_eq!(status(b"\x00\x01\x02\x03\r\n\r\n"), "HTTP/1.1 400 Bad Request");
-        let long = [b"GET /metrics HTTP/1.1\r\nx: ".as_slice(), &[b'a'; HEAD]].concat();
-        assert!(status(&long[..HEAD]).starts_with("HTTP/1.1 431"), "{}", status(&long[..HEAD]));
+        let long = [b"GET /metrics HTTP/1.1\r\nx: ".as_slice(), &[b'a'; MAX_HEAD]].concat();
+        assert!(
+            status(&long[..MAX_HEAD]).starts_with("HTTP/1.1 431"),
+            "{}",
+            status(&long[..MAX_HEAD])
+        );
         assert_eq!(status(b"GET /metr"), "HTTP/1.1 408 Request Timeout");
         let gone = "HTTP/1.1 503 Service Unavailable";
         for here in ["127.0.0.1:9100", "localhost", "[::1]:80", "LOCALHOST:1"] {
@@ -378,12 +388,13 @@ mod tests {
     #[test]
     fn clients_that_say_nothing_keep_nobody_out() {
         let server = server();
-        let silent: Vec<TcpStream> =
-            (0..3 * MOST).map(|_| TcpStream::connect(server.address()).unwrap()).collect();
+        let silent: Vec<TcpStream> = (0..3 * MAX_CONNECTIONS)
+            .map(|_| TcpStream::connect(server.address()).unwrap())
+            .collect();
         let begin = Instant::now();
         let answer = ask(&server, b"GET /metrics HTTP/1.1\r\n\r\n");
         assert!(answer.starts_with("HTTP/1.1 503"), "{answer}");
-        assert!(begin.elapsed() < PATIENCE, "it was answered while the others were open");
+        assert!(begin.elapsed() < TIMEOUT, "it was answered while the others were open");
         drop(silent);
     }
 
@@ -393,9 +404,9 @@ mod tests {
         let mut stream = TcpStream::connect(server.address()).unwrap();
         let begin = Instant::now();
         let mut dripped = 0;
-        while stream.write_all(b"a").is_ok() && begin.elapsed() < 4 * PATIENCE {
+        while stream.write_all(b"a").is_ok() && begin.elapsed() < 4 * TIMEOUT {
             dripped += 1;
-            thread::sleep(PATIENCE / 20);
+            thread::sleep(TIMEOUT / 20);
         }
         assert!((10..60).contains(&dripped), "{dripped} of them");
     }
@@ -411,7 +422,7 @@ mod tests {
             stream: mio::net::TcpStream::from_std(stream),
             until: Instant::now(),
             head: Vec::new(),
-            // More than the system's buffers take.
+            // This is more than the buffers of the system hold.
             answer: Some((vec![b'x'; 64 << 20], 0)),
         };
         assert_eq!(slow.write(), Some(Progress::Waiting));
@@ -426,6 +437,6 @@ mod tests {
         let address = server.address();
         drop(server);
         drop(stream);
-        assert!(TcpStream::connect_timeout(&address, PATIENCE).is_err());
+        assert!(TcpStream::connect_timeout(&address, TIMEOUT).is_err());
     }
 }

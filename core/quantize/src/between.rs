@@ -1,4 +1,5 @@
-//! What stands between layers and is computed on 8 bits, so that no tensor becomes float only to be quantised again.
+//! Nodes between layers that are computed on 8 bits, so that no tensor becomes float only to be
+//! quantised again.
 
 use super::{
     layers::{activation, only_user},
@@ -6,16 +7,16 @@ use super::{
 };
 use tenon_graph::{NodeId, Output};
 
-/// What a node between layers becomes.
+/// The 8-bit form of a node between layers.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Between {
-    /// The same op on the values as they are, under the input's scale.
+    /// The same op on the bytes, with the scale of the input.
     Moved,
-    /// As [`Between::Moved`], of several inputs that share one scale: so many.
+    /// Like [`Between::Moved`], with this number of inputs that share one scale.
     Joined(usize),
-    /// `PadV2` with the zero point, for a `Pad` with 0.
+    /// `PadV2` with the zero point, in place of a `Pad` with 0.
     Padded,
-    /// `QuantizedMaxPool`, under the input's scale.
+    /// `QuantizedMaxPool`, with the scale of the input.
     MaxPool,
     /// `_QuantizedFusedAvgPool`, with a scale of its own.
     AvgPool,
@@ -27,7 +28,7 @@ pub(super) enum Between {
     Lookup,
 }
 
-/// Ops that move elements, and for which there are kernels on 8 bits.
+/// Ops that move elements and have kernels on 8 bits.
 const MOVES: &[&str] = &[
     "EnsureShape",
     "ExpandDims",
@@ -41,7 +42,7 @@ const MOVES: &[&str] = &[
     "StridedSlice",
 ];
 
-/// Functions of one number that are finite where it is.
+/// Functions of one number that are finite for finite arguments.
 const FUNCTIONS: &[&str] = &[
     "Abs",
     "Elu",
@@ -58,14 +59,14 @@ const FUNCTIONS: &[&str] = &[
     "Tanh",
 ];
 
-/// A node that may be computed on 8 bits.
+/// A node that can be computed on 8 bits.
 #[derive(Debug, Clone)]
 pub(super) struct Candidate {
     pub what: Between,
     pub id: NodeId,
-    /// The tensors that it reads as values.
+    /// The tensors that the node reads as values.
     pub inputs: Vec<Output>,
-    /// What it gives, activation included.
+    /// The output of the node, or of its activation.
     pub output: Output,
 }
 
@@ -76,7 +77,7 @@ impl Candidate {
     }
 }
 
-/// What a node would be on 8 bits; none where there is no such way.
+/// The 8-bit form of a node; `None` if there is none.
 pub(super) fn find(
     step: Step<'_>,
     uses: &Uses,
@@ -123,7 +124,7 @@ fn what(step: Step<'_>, id: NodeId) -> Option<Between> {
     }
 }
 
-/// Whether a pooling is one of channels-last images, with padding that is computed.
+/// Whether a pooling reads channels-last images, with padding that is computed.
 fn pools(step: Step<'_>, id: NodeId) -> bool {
     step.is_channels_last(id) && matches!(step.text(id, "padding"), Some("SAME" | "VALID"))
 }

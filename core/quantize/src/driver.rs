@@ -1,8 +1,8 @@
-//! Quantising a graph: calibration, rewriting, and what it costs in precision.
+//! Quantises a graph: calibration, rewriting, and comparison of the precision.
 //!
-//! What is quantised, and how, a [`Plan`] decides; here graphs are run for it. The float graph runs on the calibration
-//! data and shows its tensors; the quantised graph then runs on the same data, and each of its layers is compared with
-//! the float one.
+//! A [`Plan`] decides what is quantised, and how; this module runs graphs for it. The float graph
+//! runs on the calibration data to observe its tensors. The quantised graph then runs on the same
+//! data, and each of its layers is compared with the float one.
 
 use crate::{
     Method, Noise, Observer, Plan, PlanOptions, QuantizeError, QuantizedNode, Range, Rewritten,
@@ -14,17 +14,17 @@ use tenon_graph::{Graph, GraphError, Node, NodeId, Output, strip_default_attrs};
 use tenon_proto::GraphDef;
 use tenon_runtime::{Callable, CallableOptions, Runtime, Session, SessionOptions};
 
-/// How a graph is quantised.
+/// Options of quantisation.
 #[derive(Debug, Clone)]
 pub struct QuantizeOptions {
-    /// What the quantised graph gives; without any, what no node of the graph uses.
+    /// The tensors to fetch from the quantised graph; if empty, all unused outputs.
     pub fetches: Vec<String>,
-    /// Nodes that stay in float.
+    /// The nodes that stay in float.
     pub keep: Vec<String>,
-    /// Whether activations are quantised as the graph runs, each by the range that it has then; else by what is seen of
-    /// them in the calibration data.
+    /// Whether activations are quantised at run time, each by its range in that step; otherwise by
+    /// the ranges observed in the calibration data.
     pub dynamic: bool,
-    /// How ranges follow from what is seen.
+    /// The method for choosing ranges from observed values.
     pub method: Method,
 }
 
@@ -39,48 +39,48 @@ impl Default for QuantizeOptions {
     }
 }
 
-/// Tensors to feed together, by the names of the inputs.
+/// The tensors to feed together, with the names of the inputs.
 pub type Sample = Vec<(String, Tensor)>;
 
 /// An input of a graph.
 #[derive(Debug, Clone)]
 pub struct Input {
-    /// Its name, without `:0`.
+    /// The name, without `:0`.
     pub name: String,
-    /// Its element type.
+    /// The element type.
     pub dtype: DType,
-    /// The shape that it declares.
+    /// The declared shape.
     pub shape: PartialShape,
 }
 
-/// What a tensor loses.
+/// The loss of precision of a tensor.
 #[derive(Debug, Clone)]
 pub struct Loss {
-    /// The node, or the tensor that is fetched.
+    /// The name of the node, or of the fetched tensor.
     pub name: String,
-    /// What is compared; none where there was no data.
+    /// The comparison with the float tensor; `None` without data.
     pub noise: Option<Noise>,
 }
 
-/// A graph that was quantised, and what became of its nodes.
+/// A quantised graph, with a report of its nodes.
 #[derive(Debug)]
 pub struct Quantized {
     /// The quantised graph.
     pub graph: GraphDef,
-    /// Nodes that compute on 8 bits, each with what it loses.
+    /// The nodes that compute on 8 bits, with the loss of each.
     pub nodes: Vec<(QuantizedNode, Loss)>,
-    /// What the fetched tensors of type float lose.
+    /// The losses of the fetched float tensors.
     pub outputs: Vec<Loss>,
-    /// Products that stay in float, each with the reason.
+    /// The products that stay in float, each with the reason.
     pub left: Vec<(String, String)>,
-    /// Samples that were run.
+    /// The number of samples that were run.
     pub samples: usize,
 }
 
 /// The inputs of a graph, in the order of their nodes.
 ///
 /// # Errors
-/// The graph is not valid.
+/// The graph is invalid.
 pub fn inputs(runtime: &Runtime, graph: &GraphDef) -> Result<Vec<Input>, QuantizeError> {
     let graph = Graph::import(graph, &runtime.registry())?;
     let placeholders = graph.nodes().filter(|(_, node)| node.op.facts().placeholder);
@@ -95,7 +95,7 @@ pub fn inputs(runtime: &Runtime, graph: &GraphDef) -> Result<Vec<Input>, Quantiz
     Ok(placeholders.map(input).collect())
 }
 
-/// What the plan says of the float graph, taken out of what it borrows.
+/// The parts of the plan that outlive the simplified graph.
 struct Prepared {
     float: GraphDef,
     inputs: Vec<String>,
@@ -103,11 +103,12 @@ struct Prepared {
     observed: Vec<(Output, String)>,
 }
 
-/// Quantises a graph. A graph that is quantised statically needs samples; one that is quantised dynamically is compared on
-/// them, where there are any.
+/// Quantises a graph. Static quantisation requires samples; dynamic quantisation uses them, if
+/// there are any, for the comparison only.
 ///
 /// # Errors
-/// The graph is not valid or has nothing to quantise, names that it has not, samples that do not fit, a step that fails.
+/// The graph is invalid or has nothing to quantise, a name is unknown, a sample does not fit, or a
+/// step fails.
 pub fn quantize(
     runtime: &Runtime,
     graph: &GraphDef,
@@ -129,7 +130,7 @@ pub fn quantize(
     let samples = named(samples, &prepared.inputs)?;
     let float = Run::new(runtime, &prepared.float)?;
     let ranges = calibrate(&float, &prepared, &samples, options.method)?;
-    // Passes give the same graph from the same graph, so that numbers of nodes are those of the first plan.
+    // The passes are deterministic, so the node numbers are those of the first plan.
     let rewritten = session.simplified(&options.fetches, |simple| {
         Plan::new(simple.into(), &plan_options)?.rewrite(&ranges, simple.evaluate)
     })??;
@@ -141,7 +142,7 @@ pub fn quantize(
     Ok(report(graph, nodes, left, noise, &prepared, samples.len()))
 }
 
-/// A session on the host's device, where images have their channels last.
+/// Creates a session on the host device, where images have their channels last.
 fn simplifying(runtime: &Runtime, graph: &GraphDef) -> Result<Session, QuantizeError> {
     let device = Some("/device:CPU:0".to_owned());
     let session = Session::new(runtime, SessionOptions { device, ..SessionOptions::default() })?;
@@ -149,7 +150,7 @@ fn simplifying(runtime: &Runtime, graph: &GraphDef) -> Result<Session, QuantizeE
     Ok(session)
 }
 
-/// A node that stays in float, by a name of the graph as it was given.
+/// Checks that a node to be kept in float is in the graph.
 fn kept(session: &Session, name: &str) -> Result<String, GraphError> {
     session.graph().target(name).map(|_| name.to_owned())
 }
@@ -195,7 +196,7 @@ fn named(samples: &[Sample], inputs: &[String]) -> Result<Vec<Vec<Tensor>>, Quan
     samples.iter().map(feeds).collect()
 }
 
-/// A graph that is run.
+/// A graph with a session to run it.
 struct Run {
     session: Session,
 }
@@ -240,7 +241,7 @@ fn calibrate(
     prepared.observed.iter().zip(&observers).map(range).collect()
 }
 
-/// What nodes and outputs lose, in this order.
+/// Compares the nodes, then the outputs.
 fn compare(
     float: &Run,
     quantized: &Run,

@@ -1,17 +1,17 @@
-//! The range that loses least by relative entropy, as TensorRT chooses it (S. Migacz, "8-bit inference with TensorRT",
-//! 2017): of all ranges from 0 on, the one whose histogram is least changed by being brought to few levels, with what
-//! is cut off counted at its end.
+//! The range with the least relative entropy, as TensorRT chooses it (S. Migacz, "8-bit inference
+//! with TensorRT", 2017). Of all ranges that start at 0, it is the one whose histogram changes
+//! least when it is reduced to few levels, with the values beyond its end counted in the last bin.
 
 use super::histogram::{BINS, Histogram};
 
-/// Bins from one range that is tried to the next.
+/// The number of bins from one candidate range to the next.
 const STEP: usize = 16;
 
-/// What a bin that levels leave empty counts for.
-const NEXT_TO_NOTHING: f64 = 1e-9;
+/// The weight of a bin that the levels leave empty.
+const EMPTY_BIN_WEIGHT: f64 = 1e-9;
 
-/// The end of the best range for a histogram of absolute values. Of numbers of both signs, half the levels are left for
-/// each.
+/// The end of the best range for a histogram of absolute values. If there are values of both signs,
+/// each sign has half the levels.
 pub(super) fn threshold(histogram: &Histogram, signed: bool) -> f64 {
     let levels = if signed { 128 } else { 256 };
     let mut best = (f64::INFINITY, BINS);
@@ -24,7 +24,8 @@ pub(super) fn threshold(histogram: &Histogram, signed: bool) -> f64 {
     histogram.start + best.1 as f64 * histogram.width
 }
 
-/// The relative entropy of the first `end` bins, which take what lies beyond, against the same at so many levels.
+/// The relative entropy of the first `end` bins, with the values beyond in the last one, against
+/// the same bins at `levels` levels.
 fn divergence(counts: &[u64], end: usize, levels: usize) -> f64 {
     let (inside, beyond) = counts.split_at(end);
     let beyond = beyond.iter().sum::<u64>() as f64;
@@ -40,7 +41,7 @@ fn divergence(counts: &[u64], end: usize, levels: usize) -> f64 {
         for at in bins {
             let cut = if at + 1 == end { beyond } else { 0.0 };
             let p = (inside[at] as f64 + cut) / total;
-            let q = if inside[at] > 0 { mean / kept } else { NEXT_TO_NOTHING };
+            let q = if inside[at] > 0 { mean / kept } else { EMPTY_BIN_WEIGHT };
             if p > 0.0 {
                 sum += p * (p / q).ln();
             }

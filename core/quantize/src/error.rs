@@ -1,4 +1,4 @@
-//! Why a graph cannot be quantised.
+//! Errors of quantisation.
 
 use tenon_framework::text::{cut, cut_text};
 use tenon_framework::{Code, KernelError, tensor::TensorError};
@@ -7,26 +7,26 @@ use tenon_graph::GraphError;
 use tenon_runtime::RuntimeError;
 use thiserror::Error;
 
-/// What is wrong with a graph, or with what it is calibrated with.
+/// The reason why a graph cannot be quantised.
 #[derive(Debug, Clone, Error)]
 #[non_exhaustive]
 pub enum QuantizeError {
-    /// Nothing that quantisation changes.
+    /// The graph has nothing that quantisation changes.
     #[error(
         "expected a Conv2D, DepthwiseConv2dNative or MatMul of floats with constant weights to quantise, found \
          {found}: freeze the graph's variables, correct weights that are not finite, or keep fewer nodes in float",
         found = cut_text(.found)
     )]
     NothingToQuantize {
-        /// What there is.
+        /// What the graph has instead.
         found: String,
     },
-    /// Calibration without data.
+    /// Static quantisation without calibration data.
     #[error(
         "expected calibration data of at least one sample, found none: give some, or quantise without data (--dynamic)"
     )]
     NoSamples,
-    /// An input that the data does not name.
+    /// An input without calibration data.
     #[error(
         "expected calibration data for the input '{input}', found {found}: name each array after the input that it is for",
         input = cut(.input), found = cut_text(.found)
@@ -34,32 +34,32 @@ pub enum QuantizeError {
     MissingInput {
         /// The input.
         input: String,
-        /// What there is, in words.
+        /// The names in the data, as text.
         found: String,
     },
-    /// Data for what is no input.
+    /// Calibration data for an unknown input.
     #[error(
         "calibration data '{found}': expected one of the inputs {inputs}: rename the array, or leave it out",
         found = cut_text(.found), inputs = cut_text(.inputs)
     )]
     UnknownInput {
-        /// Its name.
+        /// The name in the data.
         found: String,
-        /// The inputs, in words.
+        /// The names of the inputs, as text.
         inputs: String,
     },
-    /// A tensor that was never seen.
+    /// A tensor without observed values.
     #[error(
-        "'{tensor}': expected values of it in the calibration data, found none: give data of at least one sample",
+        "'{tensor}': expected its values in the calibration data, found none: give data of at least one sample",
         tensor = cut(.tensor)
     )]
     NotObserved {
         /// The tensor.
         tensor: String,
     },
-    /// A value that no integer stands for.
+    /// A value that cannot be quantised.
     #[error(
-        "'{tensor}': expected finite numbers, found {found} in sample {sample}: correct the data, or keep what makes \
+        "'{tensor}': expected finite numbers, found {found} in sample {sample}: correct the data, or keep the node of \
          the tensor in float (--keep)",
         tensor = cut(.tensor)
     )]
@@ -68,32 +68,32 @@ pub enum QuantizeError {
         tensor: String,
         /// The value.
         found: f32,
-        /// Number of the sample, from 0.
+        /// The number of the sample, from 0.
         sample: usize,
     },
-    /// A tensor of another type than the plan says.
+    /// A tensor whose type differs from the plan.
     #[error("'{tensor}': expected float, found {found}", tensor = cut(.tensor))]
     Type {
         /// The tensor.
         tensor: String,
-        /// Its type.
+        /// The type found.
         found: tenon_framework::DType,
     },
-    /// A percentile that is none.
+    /// An invalid percentile.
     #[error("expected a percentile above 50 and at most 100, found {found}")]
     Percentile {
-        /// What was given.
+        /// The percentile as given.
         found: f64,
     },
-    /// Scale and zero point of a tensor.
+    /// An invalid scale or zero point of a tensor.
     #[error("'{tensor}': {source}", tensor = cut(.tensor))]
     Scale {
         /// The tensor.
         tensor: String,
-        /// What is wrong.
+        /// The error.
         source: FixedPointError,
     },
-    /// A function of one number that is to become a table.
+    /// A function whose table cannot be computed.
     #[error(
         "node '{node}': its values for a table of 256 cannot be computed: {reason}",
         node = cut(.node), reason = cut_text(.reason)
@@ -101,21 +101,21 @@ pub enum QuantizeError {
     Table {
         /// The node.
         node: String,
-        /// Why not.
+        /// The reason.
         reason: String,
     },
-    /// A constant cannot be read or made.
+    /// A constant cannot be read or created.
     #[error("node '{node}': {source}", node = cut(.node))]
     Tensor {
         /// The node.
         node: String,
-        /// Why not.
+        /// The error.
         source: TensorError,
     },
-    /// The graph, or the quantised one, is not valid.
+    /// The given graph or the quantised one is invalid.
     #[error(transparent)]
     Graph(#[from] GraphError),
-    /// A session or a step.
+    /// An error of a session or a step.
     #[error(transparent)]
     Runtime(Box<RuntimeError>),
 }

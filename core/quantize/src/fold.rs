@@ -1,4 +1,5 @@
-//! What follows a product channel by channel, as one factor and one shift of each: `factor * x + shift`.
+//! Combines the ops after a product into one factor and one shift per channel: `factor * x +
+//! shift`.
 
 use super::step::Step;
 use tenon_framework::attr::AttrValue;
@@ -8,12 +9,12 @@ use tenon_graph::{NodeId, Output};
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Fold {
     pub factors: Vec<f64>,
-    /// Shifts, where anything shifts at all.
+    /// The shifts; `None` if no op shifts.
     pub shifts: Option<Vec<f64>>,
 }
 
 impl Fold {
-    /// Of nothing.
+    /// The identity: factors of 1, without shifts.
     pub fn new(channels: usize) -> Fold {
         Fold { factors: vec![1.0; channels], shifts: None }
     }
@@ -22,7 +23,7 @@ impl Fold {
         self.factors.len()
     }
 
-    /// Takes a node that reads `tensor` in; whether it is one that this can.
+    /// Folds a node that reads `tensor`; returns whether that is possible.
     pub fn take(&mut self, step: Step<'_>, id: NodeId, tensor: Output) -> bool {
         let rank = |tensor| step.dims(tensor).map(|dims| dims.len());
         if !step.is_channels_last(id) || rank(id.into()).is_none_or(|own| rank(tensor) != Some(own))
@@ -55,7 +56,7 @@ impl Fold {
         Some(())
     }
 
-    /// `scale * (x - mean) / sqrt(variance + epsilon) + offset`, with statistics that are constants.
+    /// Folds `scale * (x - mean) / sqrt(variance + epsilon) + offset`, with constant statistics.
     fn take_norm(&mut self, step: Step<'_>, id: NodeId) -> Option<()> {
         let Some(&AttrValue::Float(epsilon)) = step.node(id).attrs.get("epsilon") else {
             return None;
@@ -74,8 +75,8 @@ impl Fold {
         Some(())
     }
 
-    /// Whether weights of these magnitudes are floats after the factors, and the shifts are. Where they are not, what
-    /// follows the product stays apart, as it is.
+    /// Whether the shifts, and weights of these magnitudes times the factors, are finite floats. If
+    /// they are not, the ops after the product stay separate.
     pub fn keeps_finite(&self, greatest: &[f32]) -> bool {
         let is_float = |value: f64| (value as f32).is_finite();
         let factors = self.factors.iter().zip(greatest);
@@ -92,7 +93,8 @@ impl Fold {
         }
     }
 
-    /// A constant with one value for each channel, or one for all; none where one of them is no number.
+    /// The constant with one value per channel, or one for all; `None` if a value is NaN or
+    /// infinite.
     fn vector(&self, step: Step<'_>, tensor: Output) -> Option<Vec<f64>> {
         let (values, dims) = (step.floats(tensor)?, step.dims(tensor)?);
         let (last, before) = dims.split_last().unwrap_or((&1, &[]));
@@ -110,7 +112,7 @@ impl Fold {
     }
 }
 
-/// The other input of a node of two.
+/// The other input of a node with two inputs.
 fn other(step: Step<'_>, id: NodeId, tensor: Output) -> Option<Output> {
     match step.node(id).inputs[..] {
         [a, b] if a == tensor => Some(b),

@@ -1,9 +1,9 @@
-//! Counts of values, from which ranges follow.
+//! Histograms of values, from which ranges are chosen.
 
-/// Bins of a histogram.
+/// The number of bins of a histogram.
 pub(super) const BINS: usize = 2048;
 
-/// The counts of values in bins of one width from `start` on.
+/// The counts of values in bins of equal width, from `start`.
 #[derive(Debug, Clone)]
 pub(super) struct Histogram {
     pub start: f64,
@@ -19,11 +19,11 @@ impl Histogram {
 
     pub fn take(&mut self, value: f32) {
         let at = (f64::from(value) - self.start) / self.width;
-        // A width of 0 makes NaN of the only value there is: bin 0.
+        // If all values are equal, the width is 0 and `at` is NaN, which becomes bin 0.
         self.counts[(at as usize).min(BINS - 1)] += 1;
     }
 
-    /// The edges between which all but `cut` values at each end lie.
+    /// The edges that leave out `cut` values at each end.
     pub fn between(&self, cut: f64) -> [f64; 2] {
         let first = |counts: &mut dyn Iterator<Item = &u64>| {
             let mut sum = 0;

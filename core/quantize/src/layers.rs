@@ -1,4 +1,5 @@
-//! Layers: a product or a convolution with constant weights, and what follows it that one quantised op computes too.
+//! Layers: a product or convolution with constant weights, and the following ops that the quantised
+//! op includes.
 
 use super::{
     fold::Fold,
@@ -7,14 +8,14 @@ use super::{
 use tenon_geometry::fixed_point::Depth;
 use tenon_graph::{NodeId, Output};
 
-/// What is multiplied.
+/// The kind of product.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LayerKind {
-    /// Matrices.
+    /// A product of matrices.
     MatMul,
-    /// Images and a filter.
+    /// A convolution of images and a filter.
     Conv2D,
-    /// Each channel of an image and a filter of its own.
+    /// A convolution of each image channel with its own filter.
     Depthwise,
 }
 
@@ -28,7 +29,7 @@ impl LayerKind {
         }
     }
 
-    /// The op that computes it on 8 bits.
+    /// The op that computes the product on 8 bits.
     pub fn quantized_op(self) -> &'static str {
         match self {
             LayerKind::MatMul => "_QuantizedFusedMatMul",
@@ -38,14 +39,14 @@ impl LayerKind {
     }
 }
 
-/// How the weights of a layer lie in memory.
+/// The memory layout of a layer's weights.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Weights {
-    /// Output channels.
+    /// The number of output channels.
     pub channels: usize,
-    /// Products in a sum.
+    /// The number of products per sum.
     pub depth: usize,
-    /// Whether those of one channel are neighbours, else the channels are.
+    /// Whether the weights of one channel are contiguous; otherwise the channels are.
     pub by_channel: bool,
 }
 
@@ -60,32 +61,33 @@ impl Weights {
 #[derive(Debug, Clone)]
 pub(super) struct Layer {
     pub kind: LayerKind,
-    /// The product.
+    /// The node of the product.
     pub anchor: NodeId,
-    /// Its first and its last node, and those between.
+    /// The nodes of the layer, including the product.
     pub nodes: Vec<NodeId>,
-    /// What it reads: that of the product, or of the padding before it.
+    /// The input of the product, or of the padding before it.
     pub input: Output,
-    /// What it gives.
+    /// The output of the layer.
     pub output: Output,
     pub weights: Weights,
-    /// The greatest magnitude of a weight of each channel.
+    /// The greatest magnitude of the weights of each channel.
     pub greatest: Vec<f32>,
-    /// What follows the product, as a factor and a shift of each channel.
+    /// The ops after the product, as a factor and a shift per channel.
     pub fold: Fold,
-    /// `NONE`, `RELU` or `RELU6`, and the op that says so.
+    /// `NONE`, `RELU` or `RELU6`.
     pub activation: &'static str,
-    /// `explicit_paddings` where a padding before the convolution is part of it.
+    /// The `explicit_paddings`, if the layer includes a padding before the convolution.
     pub pads: Option<Vec<i64>>,
 }
 
-/// Why a product stays in float.
+/// The reason why a product stays in float.
 pub(super) type Reason = String;
 
-/// The greatest magnitudes of a value of 8 bits less its zero point: of what is given, and of symmetric weights.
-pub(super) const REACH: [i64; 2] = [255, 128];
+/// The greatest magnitudes of 8-bit values minus their zero points: of activations, and of
+/// symmetric weights.
+pub(super) const MAX_MAGNITUDES: [i64; 2] = [255, 128];
 
-/// The layer that begins with this product, with all that follows it; none where the node is no product of floats.
+/// The layer that starts with this product; `None` if the node is not a product of floats.
 pub(super) fn find(
     step: Step<'_>,
     uses: &Uses,
@@ -109,7 +111,7 @@ fn begin(step: Step<'_>, kind: LayerKind, id: NodeId) -> Result<Layer, Reason> {
     if !step.is_channels_last(id) {
         return Err("its images have their channels first".to_owned());
     }
-    let weights = step.constant(node.inputs[1]).ok_or("its weights are no constant")?;
+    let weights = step.constant(node.inputs[1]).ok_or("its weights are not a constant")?;
     check_finite(step, node.inputs[1])?;
     let weights = match (kind, weights.shape().dims()) {
         (LayerKind::MatMul, &[n, k]) if step.flag(id, "transpose_b") => layout(n, k, true),
@@ -129,7 +131,7 @@ fn begin(step: Step<'_>, kind: LayerKind, id: NodeId) -> Result<Layer, Reason> {
         }
         (_, dims) => return Err(format!("its weights have shape {dims:?}")),
     };
-    let [left, right] = REACH;
+    let [left, right] = MAX_MAGNITUDES;
     Depth { left, right, bias: 0 }.check(weights.depth).map_err(|error| error.to_string())?;
     if weights.channels == 0 || weights.depth == 0 {
         return Err("it has no weights".to_owned());
@@ -153,12 +155,13 @@ fn begin(step: Step<'_>, kind: LayerKind, id: NodeId) -> Result<Layer, Reason> {
     })
 }
 
-/// No integer stands for NaN or an infinity, which in float reach what is computed.
+/// Checks that weights are finite: no integer represents NaN or an infinity, which the float graph
+/// would pass on.
 fn check_finite(step: Step<'_>, weights: Output) -> Result<(), Reason> {
     let values = step.floats(weights).unwrap_or_default();
     let Some(at) = values.iter().position(|value| !value.is_finite()) else { return Ok(()) };
     let (name, found) = (step.graph.output_name(weights), values[at]);
-    Err(format!("its weights '{name}' hold {found} at index {at}, which no integer stands for"))
+    Err(format!("its weights '{name}' hold {found} at index {at}, which no integer can represent"))
 }
 
 fn layout(channels: i64, depth: i64, by_channel: bool) -> Weights {
@@ -166,7 +169,7 @@ fn layout(channels: i64, depth: i64, by_channel: bool) -> Weights {
     Weights { channels: size(channels), depth: size(depth), by_channel }
 }
 
-/// Makes a `Pad` of rows and columns before a convolution without padding part of it.
+/// Includes a `Pad` of rows and columns before a convolution without padding.
 fn take_padding(step: Step<'_>, uses: &Uses, kept: &dyn Fn(NodeId) -> bool, layer: &mut Layer) {
     let pad = layer.input;
     let convolves =
@@ -185,7 +188,7 @@ fn take_padding(step: Step<'_>, uses: &Uses, kept: &dyn Fn(NodeId) -> bool, laye
     }
 }
 
-/// Takes what follows as long as nothing else reads what is between.
+/// Includes the following ops as long as no other node reads the values in between.
 fn follow(step: Step<'_>, uses: &Uses, kept: &dyn Fn(NodeId) -> bool, layer: &mut Layer) {
     while let Some(next) = only_user(step, uses, layer.output).filter(|next| !kept(*next)) {
         if let Some(activation) = activation(step, next) {
@@ -205,7 +208,7 @@ fn follow(step: Step<'_>, uses: &Uses, kept: &dyn Fn(NodeId) -> bool, layer: &mu
     }
 }
 
-/// The activation that a node is, as attribute `activation` names it.
+/// The value of attribute `activation` for a node that is an activation.
 pub(super) fn activation(step: Step<'_>, id: NodeId) -> Option<&'static str> {
     match step.op(id) {
         "Relu" => Some("RELU"),
@@ -214,7 +217,7 @@ pub(super) fn activation(step: Step<'_>, id: NodeId) -> Option<&'static str> {
     }
 }
 
-/// The node that alone reads a tensor which nobody fetches or feeds.
+/// The only reader of a tensor that is neither fetched nor fed.
 pub(super) fn only_user(step: Step<'_>, uses: &Uses, tensor: Output) -> Option<NodeId> {
     let [only] = uses.of_tensor(tensor) else { return None };
     let outputs = step.node(tensor.node).outputs().len() as u32;

@@ -1,25 +1,30 @@
-//! Quantisation of a frozen float graph: products and convolutions on 8 bits, and what stands between them.
+//! Quantisation of a frozen float graph: products, convolutions, and the nodes between them, are
+//! computed on 8 bits.
 //!
-//! What it is: [`quantize`] makes a graph of 8 bits of one of floats, and says what each layer loses. It runs both
-//! graphs in sessions of the caller's [`Runtime`](tenon_runtime::Runtime). The way of a graph, after passes have
-//! simplified it and before any makes fused ops ([`Session::simplified`](tenon_runtime::Session::simplified)):
-//! 1. [`Plan::new`] finds the layers (a product with constant weights, the batch norm, bias and activation that follow
-//!    it) and the nodes between them that can be computed on 8 bits, and from what is fetched in which form each tensor
-//!    is needed.
-//! 2. Calibration runs [`Plan::float_graph`] and shows each of [`Plan::observed`] to an [`Observer`]. A plan that is
-//!    dynamic observes nothing: ranges are found as the graph runs.
-//! 3. [`Plan::rewrite`] writes the quantised graph, and says which tensor of it stands for which of the float graph, so
-//!    that [`Noise`] can compare them.
+//! [`quantize`] converts a float graph to an 8-bit graph and reports the loss of each layer. It
+//! runs both graphs in sessions of the caller's [`Runtime`](tenon_runtime::Runtime). It starts from
+//! the graph that passes have simplified, before fusion
+//! ([`Session::simplified`](tenon_runtime::Session::simplified)), in three stages:
+//! 1. [`Plan::new`] finds the layers (a product with constant weights and the batch norm, bias and
+//!    activation after it) and the nodes between them that can be computed on 8 bits, and derives
+//!    from the fetches in which form each tensor is needed.
+//! 2. Calibration runs [`Plan::float_graph`] and passes the value of each tensor in
+//!    [`Plan::observed`] to an [`Observer`]. A dynamic plan observes nothing: ranges are computed
+//!    at run time.
+//! 3. [`Plan::rewrite`] writes the quantised graph and maps its tensors to those of the float
+//!    graph, so that [`Noise`] can compare them.
 //!
-//! What it is not: the arithmetic of the ops of 8 bits, which is that of plugins/int8/docs/quantization.md, or a pass
-//! that runs while a step is compiled. Why it is done so, core/docs/decisions/quantisation-by-forms.md says.
+//! The arithmetic of the 8-bit ops is in plugins/int8/docs/quantization.md. Quantisation is not a
+//! pass that runs when a step is compiled; core/docs/decisions/quantisation-by-forms.md has the
+//! reasons.
 //!
 //! # Invariants
-//! - The quantised graph has the inputs and the fetches of the float one, under the same names and in floats.
-//! - Ops carry no device, unless they did before.
-//! - The same graph, data and options give the same quantised graph.
+//! - The quantised graph has the inputs and fetches of the float one, with the same names, as
+//!   floats.
+//! - Ops have no device, unless they had one before.
+//! - The same graph, data and options always give the same quantised graph.
 //!
-//! What an observer sees of a tensor:
+//! An observer of a tensor:
 //!
 //! ```
 //! use tenon_framework::Tensor;
@@ -32,7 +37,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! A whole graph, which needs plugins with kernels for floats and for 8 bits:
+//! A complete graph, which requires plugins with kernels for floats and for 8 bits:
 //!
 //! ```no_run
 //! use tenon_quantize::{QuantizeOptions, Sample, quantize};

@@ -1,27 +1,31 @@
-//! Calibration: from the values of tensors to the ranges that 8 bits are to hold.
+//! Calibration: derives the ranges for 8 bits from the values of tensors.
 
 use super::{QuantizeError, entropy, histogram::Histogram, scales::Range};
 use tenon_framework::{DType, Tensor};
 
-/// How a range follows from values.
+/// The method for choosing a range from values.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Method {
-    /// From the least to the greatest value.
+    /// The range from the least to the greatest value.
     MinMax,
-    /// So many percent of the values, as many of the others below as above: 99.99.
+    /// The range of this percentage of the values, with equally many left out below and above; such
+    /// as 99.99.
     Percentile(f64),
-    /// The values that are cut off and the steps between the others together lose least, by relative entropy.
+    /// The range with the least loss, as relative entropy, from cutting off values and from the
+    /// steps between the others.
     Entropy,
 }
 
 impl Method {
-    /// How often the data is gone through: histograms need to know the least and the greatest value first.
+    /// The number of passes over the data: histograms need the least and the greatest value first.
     pub fn passes(self) -> usize {
         if self == Method::MinMax { 1 } else { 2 }
     }
 
+    /// Checks the percentile.
+    ///
     /// # Errors
-    /// A percentile that is none.
+    /// The percentile is out of range.
     pub fn check(self) -> Result<(), QuantizeError> {
         match self {
             Method::Percentile(found) if !(found > 50.0 && found <= 100.0) => {
@@ -32,7 +36,7 @@ impl Method {
     }
 }
 
-/// What was seen of one tensor.
+/// The observed values of one tensor.
 #[derive(Debug, Clone)]
 pub struct Observer {
     name: String,
@@ -42,15 +46,15 @@ pub struct Observer {
 }
 
 impl Observer {
-    /// Of a tensor that is called so in errors.
+    /// Creates an observer; errors refer to the tensor by this name.
     pub fn new(name: String, method: Method) -> Observer {
         Observer { name, method, range: None, histogram: None }
     }
 
-    /// Takes the tensor's value in a sample, in pass 0 or 1.
+    /// Adds the tensor's value in a sample, in pass 0 or 1.
     ///
     /// # Errors
-    /// It is no float tensor on the host, or not finite.
+    /// The value is not a float tensor on the host, or not finite.
     pub fn take(
         &mut self,
         pass: usize,
@@ -92,10 +96,10 @@ impl Observer {
         }
     }
 
-    /// The range.
+    /// The chosen range.
     ///
     /// # Errors
-    /// Nothing was seen.
+    /// No value was observed.
     pub fn range(&self) -> Result<Range, QuantizeError> {
         let none = || QuantizeError::NotObserved { tensor: self.name.clone() };
         let seen = self.range.ok_or_else(none)?;
@@ -117,7 +121,7 @@ impl Observer {
     }
 }
 
-/// What a tensor in 8 bits, or one that follows from such, loses against the float one.
+/// The loss of a tensor that is in 8 bits, or computed from such tensors, against the float one.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Noise {
     /// The sum of squares of the float tensor.
@@ -126,15 +130,16 @@ pub struct Noise {
     pub noise: f64,
     /// The greatest difference.
     pub worst: f64,
-    /// Values compared.
+    /// The number of values compared.
     pub count: u64,
 }
 
 impl Noise {
-    /// Compares tensors of one shape. Where the found one is in 8 bits, `affine` says what it stands for.
+    /// Compares two tensors of the same shape. If `found` is in 8 bits, `affine` has its scale and
+    /// zero point.
     ///
     /// # Errors
-    /// Of other types, or of different shapes.
+    /// The tensors have other types, or different shapes.
     pub fn take(
         &mut self,
         name: &str,
@@ -167,7 +172,8 @@ impl Noise {
         for (&expected, found) in expected.iter().zip(found) {
             let (expected, found) = (f64::from(expected), f64::from(found));
             self.count += 1;
-            // The same infinity, or NaN in both places, is no loss, and has no size that another could be compared with.
+            // The same infinity, or NaN in both places, is not a loss, and has no magnitude to
+            // compare others with.
             if expected == found || (expected.is_nan() && found.is_nan()) {
                 self.signal += if expected.is_finite() { expected * expected } else { 0.0 };
                 continue;
@@ -182,14 +188,14 @@ impl Noise {
         }
     }
 
-    /// Signal over noise in decibels; infinite where nothing differs, minus infinity where a number became NaN or infinite,
-    /// or the other way round.
+    /// The signal-to-noise ratio in decibels. It is infinite if nothing differs, and minus infinity
+    /// if a finite number became NaN or infinite, or the reverse.
     pub fn decibels(&self) -> f64 {
         10.0 * (self.signal / self.noise).log10()
     }
 
-    /// The root of noise over signal: by how much of itself a value is off. 0 where nothing differs, infinite where a
-    /// number became NaN or infinite, or the other way round.
+    /// The square root of noise over signal: the relative error of a value. It is 0 if nothing
+    /// differs, and infinite if a finite number became NaN or infinite, or the reverse.
     pub fn relative(&self) -> f64 {
         if self.noise == 0.0 { 0.0 } else { (self.noise / self.signal).sqrt() }
     }

@@ -1,4 +1,4 @@
-//! Which nodes are quantised, and in which form each tensor is needed.
+//! Decides which nodes are quantised, and in which form each tensor is needed.
 
 use super::{
     QuantizeError,
@@ -9,46 +9,46 @@ use super::{
 use std::collections::{BTreeSet, HashMap, HashSet};
 use tenon_graph::{NodeId, Output};
 
-/// What becomes of a node.
+/// The role of a node in the quantised graph.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Role {
-    /// It stays.
+    /// The node stays in float.
     Float,
-    /// It gives the output of this layer.
+    /// The node gives the output of this layer.
     Layer(usize),
-    /// It gives the output of this node between layers.
+    /// The node gives the output of this 8-bit node between layers.
     Between(usize),
-    /// It is a part of the layer, or of the node between layers, that follows or precedes it.
+    /// The node is an inner part of a layer, or of an 8-bit node between layers.
     Part,
 }
 
-/// Settings of a plan.
+/// Options of a plan.
 #[derive(Debug, Clone, Default)]
 pub struct PlanOptions {
-    /// Nodes that stay in float; a layer with one of them in it stays whole.
+    /// The nodes that stay in float; a layer that contains one stays in float as a whole.
     pub keep: BTreeSet<String>,
-    /// Whether activations are quantised at run time, by the range that each has then.
+    /// Whether activations are quantised at run time, each by its range in that step.
     pub dynamic: bool,
 }
 
-/// What of a graph is quantised.
+/// The decision which parts of a graph are quantised.
 pub struct Plan<'a> {
     pub(super) step: Step<'a>,
     pub(super) layers: Vec<Layer>,
     pub(super) between: Vec<Candidate>,
     pub(super) roles: HashMap<NodeId, Role>,
     pub(super) dynamic: bool,
-    /// Nodes that are needed as they are.
+    /// The nodes that are needed in float.
     pub(super) floats: HashSet<NodeId>,
-    /// Tensors that are needed in 8 bits.
+    /// The tensors that are needed in 8 bits.
     pub(super) bytes: HashSet<Output>,
-    /// Products that stay in float, with the reason.
+    /// The products that stay in float, with the reason.
     pub(super) left: Vec<(NodeId, String)>,
 }
 
 impl<'a> Plan<'a> {
-    /// Decides what is quantised: every product with constant weights that is not kept, and what stands between them
-    /// and can be computed on 8 bits.
+    /// Decides what is quantised: every product with constant weights that is not kept, and the
+    /// nodes between these that can be computed on 8 bits.
     ///
     /// # Errors
     /// There is no product to quantise.
@@ -111,7 +111,7 @@ impl<'a> Plan<'a> {
         self.roles.get(&id).copied().unwrap_or(Role::Float)
     }
 
-    /// The nodes that read nothing but what is there in 8 bits, and that something reads which takes 8 bits.
+    /// Finds the nodes whose inputs are all in 8 bits, and whose output is read in 8 bits.
     fn find_between(&mut self, uses: &Uses, kept: &dyn Fn(NodeId) -> bool) {
         let found = self.reached(uses, kept);
         let wanted = self.wanted(&found);
@@ -122,7 +122,7 @@ impl<'a> Plan<'a> {
         }
     }
 
-    /// The candidates that read nothing but layers, each other, and constants.
+    /// The candidates that read only layers, each other, and constants.
     fn reached(&self, uses: &Uses, kept: &dyn Fn(NodeId) -> bool) -> Vec<Candidate> {
         let mut there: HashSet<Output> = self.layers.iter().map(|layer| layer.output).collect();
         let mut taken: HashSet<NodeId> = HashSet::new();
@@ -143,14 +143,14 @@ impl<'a> Plan<'a> {
         found
     }
 
-    /// Whether an input is a constant that can be quantised ahead.
+    /// Whether an input is a constant that can be quantised in advance.
     fn takes_constant(&self, candidate: &Candidate, input: Output) -> bool {
         let takes = matches!(candidate.what, Between::Add(_) | Between::Joined(_));
         let values = self.step.floats(input).unwrap_or_default();
         takes && !values.is_empty() && values.iter().all(|value| value.is_finite())
     }
 
-    /// The tensors that a layer reads, or what itself is wanted.
+    /// The tensors that are read in 8 bits by a layer, or by a candidate whose output is.
     fn wanted(&self, found: &[Candidate]) -> HashSet<Output> {
         let mut wanted: HashSet<Output> = self.layers.iter().map(|layer| layer.input).collect();
         for candidate in found.iter().rev() {
@@ -161,7 +161,7 @@ impl<'a> Plan<'a> {
         wanted
     }
 
-    /// Goes backwards from what is fetched.
+    /// Walks backwards from the fetches to find the needed forms.
     fn find_needs(&mut self) {
         let step = self.step;
         for fetch in step.sub.fetches.iter().filter(|fetch| !step.is_fed(**fetch)) {
@@ -185,7 +185,8 @@ impl<'a> Plan<'a> {
         if in_bytes {
             self.bytes.insert(tensor);
         }
-        // What is computed on 8 bits gives its bytes without a float in between, and constants are quantised ahead.
+        // Nodes computed on 8 bits need no float in between, and constants are quantised in
+        // advance.
         let is_made = self.role(tensor.node) == Role::Float && self.step.constant(tensor).is_none();
         if is_made || !in_bytes {
             self.floats.insert(tensor.node);
@@ -202,7 +203,7 @@ impl<'a> Plan<'a> {
     fn need_float(&mut self, id: NodeId) {
         self.floats.insert(id);
         let node = self.step.node(id);
-        // Of what only asks for a shape the bytes tell it too.
+        // An op that only reads a shape can read it from the bytes.
         let asks = matches!(node.op.name.as_str(), "Shape" | "Size" | "Rank");
         for &input in &node.inputs {
             let in_bytes = asks && self.role(input.node) != Role::Float && !self.dynamic;
@@ -215,7 +216,8 @@ impl<'a> Plan<'a> {
         }
     }
 
-    /// The tensors whose range decides a scale, in the order in which they are made: those that calibration looks at.
+    /// The tensors whose ranges determine a scale, for calibration, in the order of their
+    /// computation.
     pub fn observed(&self) -> Vec<Output> {
         let mut observed: Vec<Output> = Vec::new();
         let fed = self.step.sub.feeds.iter().copied().filter(|feed| self.bytes.contains(feed));

@@ -1,7 +1,7 @@
-//! The quantised graph, written node by node in the order of the given one.
+//! Writes the quantised graph, node by node, in the order of the given graph.
 //!
-//! A node keeps its name where it gives the float tensor that it gave. The tensor in 8 bits of node `x` is
-//! `x/quantized`, and what belongs to it lies below that name.
+//! A node keeps its name if it still gives the same float tensor. The 8-bit tensor of node `x` is
+//! `x/quantized`, and further nodes for it have names under that one.
 
 use super::{
     QuantizeError,
@@ -17,23 +17,23 @@ use tenon_graph::{Evaluate, Graph, GraphBuilder, GraphError, NodeId, Output};
 mod between;
 mod layer;
 
-/// Scale and zero point as tensors.
+/// The scale and zero point as tensors.
 pub(super) type Parameters = [Output; 2];
 
 /// A node that computes on 8 bits.
 #[derive(Debug, Clone, PartialEq)]
 pub struct QuantizedNode {
-    /// The node whose output it gives.
+    /// The node of the float graph that it replaces.
     pub name: String,
-    /// Its op.
+    /// The op.
     pub op: String,
-    /// The tensor of the float graph that it stands for.
+    /// The tensor of the float graph that it computes.
     pub float: String,
-    /// That tensor in the quantised graph: in 8 bits, where it has a scale, else in float.
+    /// That tensor in the quantised graph: in 8 bits if it has a scale, otherwise in float.
     pub tensor: String,
-    /// Scale and zero point of that tensor, where it has any.
+    /// The scale and zero point of that tensor, if it is in 8 bits.
     pub affine: Option<Affine>,
-    /// Whether it multiplies with weights.
+    /// Whether the node multiplies by weights.
     pub is_layer: bool,
 }
 
@@ -42,18 +42,18 @@ pub struct QuantizedNode {
 pub struct Rewritten {
     /// The graph.
     pub graph: Graph,
-    /// The nodes that compute on 8 bits, in their order.
+    /// The nodes that compute on 8 bits, in order.
     pub nodes: Vec<QuantizedNode>,
-    /// Products that stay in float, each with the reason.
+    /// The products that stay in float, each with the reason.
     pub left: Vec<(String, String)>,
 }
 
 impl Plan<'_> {
-    /// The graph with everything quantised that this plan says. `ranges` are those of what it observes, `evaluate`
-    /// computes the tables of functions.
+    /// Writes the graph quantised according to this plan. `ranges` has the ranges of the observed
+    /// tensors; `evaluate` computes the tables of functions.
     ///
     /// # Errors
-    /// A tensor without a range; a table that cannot be computed.
+    /// A tensor has no range, or a table cannot be computed.
     pub fn rewrite(
         &self,
         ranges: &HashMap<Output, Range>,
@@ -67,10 +67,10 @@ impl Plan<'_> {
         Ok(Rewritten { left: left.collect(), nodes: writer.nodes, graph: writer.builder.finish() })
     }
 
-    /// The graph as it is before it is quantised: what of it runs, with its placeholders.
+    /// The graph before quantisation: the part that runs, with its placeholders.
     ///
     /// # Errors
-    /// A node that no graph takes.
+    /// A node cannot be added to a graph.
     pub fn float_graph(step: Step<'_>) -> Result<Graph, GraphError> {
         let mut copy = Copy { builder: GraphBuilder::new(step.registry), made: HashMap::new() };
         let fed = step.sub.feeds.iter().map(|feed| feed.node);
@@ -81,7 +81,7 @@ impl Plan<'_> {
     }
 }
 
-/// Copies of nodes in another graph.
+/// Copies nodes to another graph.
 struct Copy<'r> {
     builder: GraphBuilder<'r>,
     made: HashMap<NodeId, NodeId>,
@@ -100,7 +100,8 @@ impl Copy<'_> {
     }
 }
 
-/// Adds a node as it is, with other inputs. Of what it waits for counts what was made.
+/// Adds an unchanged node with new inputs. Only those of its control inputs that were copied are
+/// kept.
 fn copied(
     builder: &mut GraphBuilder<'_>,
     step: Step<'_>,
@@ -125,17 +126,17 @@ struct Writer<'w, 'a> {
     scales: &'w Scales,
     evaluate: &'w dyn Evaluate,
     builder: GraphBuilder<'a>,
-    /// Nodes that are as they were.
+    /// The unchanged nodes.
     made: HashMap<NodeId, NodeId>,
-    /// Tensors as floats, where they are not an output of such a node.
+    /// The float tensors that are not outputs of unchanged nodes.
     floats: HashMap<Output, Output>,
-    /// Tensors in 8 bits.
+    /// The 8-bit tensors.
     bytes: HashMap<Output, Output>,
-    /// Scales that were written, by the tensor after which they are called.
+    /// The scales written so far, by the tensor that they are named after.
     parameters: HashMap<Output, Parameters>,
-    /// Tensors that are quantised at run time, with their scale.
+    /// The tensors that are quantised at run time, with their scales.
     dynamic: HashMap<Output, (Output, Parameters)>,
-    /// The scale and zero point of what has none.
+    /// The scale and zero point for tensors without their own.
     neutral: Option<Parameters>,
     nodes: Vec<QuantizedNode>,
 }
@@ -185,7 +186,7 @@ impl<'w, 'a> Writer<'w, 'a> {
         if tensor.output == 0 { name.clone() } else { format!("{name}/{}", tensor.output) }
     }
 
-    /// A name that begins so and is free in both graphs.
+    /// The given name, with a suffix if it is in use in either graph.
     fn free_name(&self, name: String) -> String {
         let is_taken = |name: &str| {
             self.step().graph.find(name).is_some() || self.builder.graph().find(name).is_some()
@@ -208,7 +209,7 @@ impl<'w, 'a> Writer<'w, 'a> {
         Ok(self.builder.constant(&name, value)?)
     }
 
-    /// A node as it was; what of it is needed in 8 bits is quantised.
+    /// Adds an unchanged node, and quantises its outputs that are needed in 8 bits.
     fn copy(&mut self, id: NodeId) -> Result<(), QuantizeError> {
         let step = self.step();
         if self.plan.floats.contains(&id) && !self.made.contains_key(&id) {
@@ -229,7 +230,7 @@ impl<'w, 'a> Writer<'w, 'a> {
         Ok(())
     }
 
-    /// A tensor as it was, or in the form in which it is there.
+    /// The float form of a tensor, or else its 8-bit form.
     fn any_form(&self, tensor: Output) -> Output {
         self.float(tensor).or_else(|| self.bytes.get(&tensor).copied()).unwrap_or(tensor)
     }
@@ -239,7 +240,7 @@ impl<'w, 'a> Writer<'w, 'a> {
         self.floats.get(&tensor).copied().or_else(made)
     }
 
-    /// Scale and zero point of a tensor in 8 bits.
+    /// The scale and zero point of an 8-bit tensor.
     fn parameters(&mut self, tensor: Output) -> Result<(Affine, Parameters), QuantizeError> {
         let (first, affine) = self.scales.of(self.plan, tensor)?;
         if let Some(&known) = self.parameters.get(&first) {
@@ -264,7 +265,7 @@ impl<'w, 'a> Writer<'w, 'a> {
         Ok([scale, zero])
     }
 
-    /// Brings a float tensor to 8 bits: a constant now, any other as the graph runs.
+    /// Quantises a float tensor: a constant immediately, any other at run time.
     fn quantize(&mut self, tensor: Output) -> Result<(), QuantizeError> {
         let (affine, [scale, zero]) = self.parameters(tensor)?;
         let name = self.free_name(format!("{}/quantized", self.name(tensor)));
@@ -284,7 +285,8 @@ impl<'w, 'a> Writer<'w, 'a> {
         Ok(())
     }
 
-    /// Takes what gives a tensor in 8 bits; gives the float under the tensor's name where it is needed too.
+    /// Registers the node of an 8-bit tensor, and adds the float form under the tensor's name if it
+    /// is needed too.
     fn give_bytes(
         &mut self,
         tensor: Output,
@@ -315,7 +317,7 @@ impl<'w, 'a> Writer<'w, 'a> {
     }
 }
 
-/// The byte that stands for a number, as `_AffineQuantize` gives it.
+/// The byte that represents a number, as `_AffineQuantize` computes it.
 pub(super) fn as_byte(Affine { scale, zero_point }: Affine, x: f32) -> u8 {
     ((x / scale).round_ties_even() as i32).saturating_add(zero_point).clamp(0, 255) as u8
 }

@@ -1,7 +1,8 @@
-//! Scales of the tensors in 8 bits, and which tensors share one.
+//! The scales of 8-bit tensors, and the sharing of scales.
 //!
-//! A tensor that is computed has the scale of its own range. What only moves values passes the scale of its input on,
-//! and what joins several tensors makes them share one, whose range holds all of theirs.
+//! A computed tensor has the scale of its own range. An op that only moves values keeps the scale
+//! of its input, and an op that joins several tensors makes them share one scale, whose range
+//! covers all of theirs.
 
 use super::{
     QuantizeError,
@@ -16,38 +17,38 @@ use tenon_graph::Output;
 /// The type of activations.
 pub(super) const BYTES: DType = DType::QUINT8;
 
-/// The least and the greatest number that a tensor is to hold.
+/// The least and the greatest number that a tensor must represent.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Range {
-    /// The least one.
+    /// The least number.
     pub min: f32,
-    /// The greatest one.
+    /// The greatest number.
     pub max: f32,
 }
 
 impl Range {
-    /// The range that holds both.
+    /// The range that covers both.
     #[must_use]
     pub fn hull(self, other: Range) -> Range {
         Range { min: self.min.min(other.min), max: self.max.max(other.max) }
     }
 }
 
-/// The scale of each tensor in 8 bits.
+/// The scale of each 8-bit tensor.
 pub(super) struct Scales {
-    /// Number of the group, which leads to another one where two were joined.
+    /// The parent of each group; joined groups lead to the same root.
     parents: Vec<usize>,
     ranges: Vec<Range>,
-    /// The tensor after which a group is called.
+    /// The tensor that each group is named after.
     first: Vec<Output>,
     groups: HashMap<Output, usize>,
 }
 
 impl Scales {
-    /// The scales of a plan, given the ranges of what it observes.
+    /// Determines the scales of a plan from the ranges of its observed tensors.
     ///
     /// # Errors
-    /// A tensor without a range, or with one that is none.
+    /// A tensor has no range, or an invalid one.
     pub fn new(plan: &Plan<'_>, ranges: &HashMap<Output, Range>) -> Result<Scales, QuantizeError> {
         let mut scales = Scales {
             parents: Vec::new(),
@@ -93,7 +94,7 @@ impl Scales {
         Ok(())
     }
 
-    /// A tensor with a range of its own.
+    /// Adds a tensor with its own range.
     fn add(
         &mut self,
         plan: &Plan<'_>,
@@ -112,7 +113,7 @@ impl Scales {
         Ok(())
     }
 
-    /// The group of a tensor, which stands before those that read it.
+    /// The group of a tensor; it was added before the readers' groups.
     fn group(&self, tensor: Output) -> usize {
         self.root(self.groups.get(&tensor).copied().unwrap_or_default())
     }
@@ -133,10 +134,10 @@ impl Scales {
         }
     }
 
-    /// The scale of a tensor in 8 bits, and the tensor after which it is called.
+    /// The scale of an 8-bit tensor, and the tensor that it is named after.
     ///
     /// # Errors
-    /// Its range is none.
+    /// The range is invalid.
     pub fn of(&self, plan: &Plan<'_>, tensor: Output) -> Result<(Output, Affine), QuantizeError> {
         let group = self.group(tensor);
         let (first, Range { min, max }) = (self.first[group], self.ranges[group]);

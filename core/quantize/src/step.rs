@@ -1,31 +1,31 @@
-//! The graph that is quantised, with what its tensors are used for.
+//! The graph to be quantised, with the readers of its tensors.
 
 use std::collections::HashMap;
 use tenon_framework::{DType, Tensor, attr::AttrValue, registry::Registry};
 use tenon_graph::{Graph, Node, NodeId, Output, Shapes, Subgraph};
 use tenon_runtime::Simplified;
 
-/// A step's graph as passes have simplified it, before any makes fused ops.
+/// A step's graph that passes have simplified, before fusion.
 #[derive(Clone, Copy)]
 pub struct Step<'a> {
     /// The graph.
     pub graph: &'a Graph,
-    /// What of it runs.
+    /// The part of it that runs.
     pub sub: &'a Subgraph,
-    /// Its shapes and constants.
+    /// The inferred shapes and constants.
     pub shapes: &'a Shapes,
-    /// All registrations.
+    /// The registry.
     pub registry: &'a Registry,
 }
 
-/// A node that reads a tensor, and as which of its inputs.
+/// A node that reads a tensor, with the input index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Use {
     pub node: NodeId,
     pub input: usize,
 }
 
-/// Who reads each tensor.
+/// The readers of each tensor.
 pub(super) struct Uses {
     by_tensor: HashMap<Output, Vec<Use>>,
 }
@@ -75,12 +75,12 @@ impl<'a> Step<'a> {
         if self.is_fed(tensor) { None } else { self.shapes.constant(tensor) }
     }
 
-    /// The floats of a constant.
+    /// The float elements of a constant.
     pub(super) fn floats(&self, tensor: Output) -> Option<&'a [f32]> {
         self.constant(tensor)?.as_slice().ok()
     }
 
-    /// The integers of a constant.
+    /// The integer elements of a constant.
     pub(super) fn integers(&self, tensor: Output) -> Option<Vec<i64>> {
         let value = self.constant(tensor)?;
         match value.dtype() {
@@ -89,7 +89,7 @@ impl<'a> Step<'a> {
         }
     }
 
-    /// Dimensions as they are seen, -1 where one is unknown; none where not even their number is known.
+    /// The dimensions, with -1 for unknown ones; `None` if the rank is unknown.
     pub(super) fn dims(&self, tensor: Output) -> Option<Vec<i64>> {
         self.shapes.seen(self.sub, tensor).dims().map(<[i64]>::to_vec)
     }
@@ -106,7 +106,7 @@ impl<'a> Step<'a> {
         matches!(self.node(id).attrs.get(attr), Some(AttrValue::Bool(true)))
     }
 
-    /// Whether a node that computes images has their channels last.
+    /// Whether a node that computes images has channels last.
     pub(super) fn is_channels_last(&self, id: NodeId) -> bool {
         matches!(self.text(id, "data_format"), None | Some("NHWC"))
     }

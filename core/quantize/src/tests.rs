@@ -1,4 +1,4 @@
-//! Ranges from values, weights from floats.
+//! Ranges derived from values, and integer weights from floats.
 
 use super::{
     Method, Noise, Observer, QuantizeError, Range,
@@ -19,8 +19,8 @@ fn observed(method: Method, values: &[f32]) -> Range {
     observer.range().unwrap()
 }
 
-/// Ten thousand values from -1 to 1, most of them near 0, and one far away. Of values that are evenly spread no level is
-/// too wide for the relative entropy.
+/// Ten thousand values from -1 to 1, most of them near 0, and one outlier. With evenly spread
+/// values, no level would be too wide for the relative entropy.
 fn with_outlier() -> Vec<f32> {
     let mut values: Vec<f32> = (0..10_000).map(|at| (at as f32 / 5000.0 - 1.0).powi(3)).collect();
     values.push(50.0);
@@ -104,7 +104,7 @@ fn a_number_that_became_nan_or_the_other_way_round_is_a_loss() {
     assert_eq!(compared(&[nan, infinity], &[nan, infinity]).relative(), 0.0);
 }
 
-/// A product whose channels have weights up to `greatest`, and what follows it.
+/// A product whose channels have weights up to `greatest`, with folded factors and shifts.
 fn layer_of(greatest: &[f32], factors: &[f64], shifts: Option<&[f64]>, depth: usize) -> Layer {
     let tensor = Output::new(NodeId(0), 0);
     Layer {
@@ -128,11 +128,11 @@ fn weights_fill_their_bytes_channel_by_channel() {
     let found = Quantized::new(&layer, &[1.0, 5.0, -0.5, 10.0], Some(input), None);
     assert_eq!(found.scales, [2.0f32 / 127.0, 10.0 / 127.0]);
     assert_eq!(found.weights, [127, -64, -64, -127]);
-    // In steps of 0.25 * 2 / 127 and 0.25 * 10 / 127.
+    // The steps are 0.25 * 2 / 127 and 0.25 * 10 / 127.
     assert_eq!(found.bias, Some(vec![127, -152]));
 }
 
-/// Weights of next to nothing beside a bias would make it leave 32 bits: the channel's scale grows.
+/// Tiny weights with a bias would make the bias exceed 32 bits: the channel's scale grows.
 #[test]
 fn a_bias_always_fits() {
     for depth in [1, 60_000] {
@@ -159,7 +159,7 @@ fn a_channel_without_weights_has_a_scale_that_kernels_take() {
     }
 }
 
-/// A 127th of them is no normal float: they have few levels then, but are not 0.
+/// A 127th of these weights is not a normal float: they get few levels, but do not become 0.
 #[test]
 fn the_smallest_weights_are_not_lost() {
     let layer = layer_of(&[8e-38], &[1.0], None, 1);

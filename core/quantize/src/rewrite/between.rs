@@ -1,4 +1,4 @@
-//! What stands between layers in the quantised graph.
+//! Nodes between layers in the quantised graph.
 
 use super::{Parameters, Writer, as_byte};
 use crate::{
@@ -10,7 +10,7 @@ use tenon_framework::Tensor;
 use tenon_geometry::fixed_point::Affine;
 use tenon_graph::{NodeBuilder, NodeId, Output};
 
-/// Values of 8 bits.
+/// The number of 8-bit values.
 const VALUES: i64 = 256;
 
 impl Writer<'_, '_> {
@@ -36,7 +36,7 @@ impl Writer<'_, '_> {
         Ok(())
     }
 
-    /// The inputs of the node, with those in 8 bits that it reads as values.
+    /// The inputs of the node; those that it reads as values are in 8 bits.
     fn inputs(&self, between: &Candidate) -> Vec<Output> {
         let form = |&input: &Output| match between.inputs.contains(&input) {
             true => self.bytes.get(&input).copied().unwrap_or(input),
@@ -45,7 +45,7 @@ impl Writer<'_, '_> {
         self.step().node(between.id).inputs.iter().map(form).collect()
     }
 
-    /// The op on bytes; what types its inputs have, they say themselves.
+    /// Adds the op on bytes; its type attributes follow from its inputs.
     fn moved(&mut self, between: &Candidate, name: &str) -> Result<NodeId, QuantizeError> {
         let (inputs, node) = (self.inputs(between), self.step().node(between.id));
         let mut moved = self.builder.op(&node.op.name).name(name).inputs(inputs);
@@ -67,7 +67,7 @@ impl Writer<'_, '_> {
         Ok(self.builder.op("PadV2").name(name).inputs(inputs).input(zero).build()?)
     }
 
-    /// TensorFlow's op on ranges, which passes by what its input stands for.
+    /// Adds TensorFlow's op with ranges, which it passes through.
     fn max_pool(
         &mut self,
         between: &Candidate,
@@ -84,7 +84,7 @@ impl Writer<'_, '_> {
         Ok(node.input(min).input(max).build()?)
     }
 
-    /// An op with parameters of its input and its output.
+    /// Adds an op with the parameters of its inputs and its output.
     fn rescaled(
         &mut self,
         between: &Candidate,
@@ -114,7 +114,7 @@ impl Writer<'_, '_> {
         Ok(node.build()?)
     }
 
-    /// A function as the table of its values at all numbers that 8 bits stand for.
+    /// Adds a function as a table of its values for all 8-bit numbers.
     fn lookup(
         &mut self,
         between: &Candidate,
@@ -136,16 +136,16 @@ impl Writer<'_, '_> {
         let reals = Tensor::from_slice(&[VALUES], &reals).map_err(|error| error.to_string())?;
         let values = self.evaluate.evaluate(self.step().node(id), &[reals]);
         let values = values.map_err(|error| error.message)?;
-        let values = values.first().ok_or("its kernel gave nothing")?;
+        let values = values.first().ok_or("its kernel returned nothing")?;
         let values = values.as_slice::<f32>().map_err(|error| error.to_string())?;
         if values.len() != VALUES as usize {
-            return Err(format!("its kernel gave {} values", values.len()));
+            return Err(format!("its kernel returned {} values", values.len()));
         }
         Ok(values.iter().map(|&value| as_byte(output, value)).collect())
     }
 }
 
-/// Sets those of these attributes that a node of the float graph has.
+/// Sets those of these attributes that the node of the float graph has.
 fn with_attrs<'b, 'r>(
     mut node: NodeBuilder<'b, 'r>,
     step: crate::Step<'_>,

@@ -10,7 +10,7 @@ use crate::{
 use tenon_framework::{DType, Tensor, attr::AttrValue};
 use tenon_graph::{NodeId, Output};
 
-/// What a product is brought to.
+/// The result type and parameters of a product.
 struct Product {
     name: String,
     input: Output,
@@ -28,7 +28,7 @@ impl Writer<'_, '_> {
         let (input, input_parameters) = self.parameters(layer.input)?;
         let tensor = layer.output;
         let x = self.bytes.get(&layer.input).copied().unwrap_or(layer.input);
-        // Where nobody takes bytes, the sums become floats without being rounded to 8 bits.
+        // If the output is not read in 8 bits, the sums become floats without rounding to 8 bits.
         let output = match self.plan.bytes.contains(&tensor) {
             true => Some(self.parameters(tensor)?),
             false => None,
@@ -57,7 +57,8 @@ impl Writer<'_, '_> {
         Ok(())
     }
 
-    /// The product of what is quantised at run time, as floats; bias and activation follow it as such.
+    /// Adds the product of inputs quantised at run time, as floats; bias and activation follow in
+    /// float.
     fn dynamic_layer(&mut self, layer: &Layer) -> Result<(), QuantizeError> {
         let (input, input_parameters) = self.at_run_time(layer.input)?;
         let weights = Quantized::new(layer, self.weights(layer), None, None);
@@ -89,7 +90,7 @@ impl Writer<'_, '_> {
         Ok(())
     }
 
-    /// A float tensor in 8 bits by the range that it has in each step.
+    /// Quantises a float tensor by its range in each step.
     fn at_run_time(&mut self, tensor: Output) -> Result<(Output, Parameters), QuantizeError> {
         if let Some(&known) = self.dynamic.get(&tensor) {
             return Ok(known);

@@ -1,5 +1,5 @@
-//! Attributes of convolutions, poolings and batch normalisation as kernels have them: read once, and put together with
-//! the shapes of each call.
+//! Attributes of convolutions, poolings and batch normalisation for kernels: read once, and
+//! combined with the shapes of each call.
 
 use crate::{
     channel::ChannelSplit,
@@ -13,7 +13,7 @@ use tenon_framework::{
     author::{CreateContext, FromAttr},
 };
 
-/// An attribute that not every op has.
+/// Reads an attribute that some ops do not have.
 fn optional<'a, T: FromAttr<'a>>(
     c: &CreateContext<'a>,
     name: &str,
@@ -39,26 +39,26 @@ impl fmt::Display for ConvAttributes {
 }
 
 impl ConvAttributes {
-    /// Reads them.
+    /// Reads the attributes.
     ///
     /// # Errors
-    /// One is missing, or says what there is not.
+    /// An attribute is missing or has an invalid value.
     pub fn new(c: &CreateContext<'_>) -> Result<ConvAttributes, KernelError> {
         Ok(ConvAttributes {
             strides: c.attr("strides")?,
             dilations: c.attr("dilations")?,
             padding: Padding::parse(c.attr("padding")?)?,
-            // Convolutions over three dimensions have none.
+            // Convolutions over three dimensions have no explicit paddings.
             explicit_paddings: optional(c, "explicit_paddings")?.unwrap_or_default(),
             format: DataFormat::parse(c.attr("data_format")?)?,
         })
     }
 
-    /// As [`ConvAttributes::new`], of a depthwise convolution: there TensorFlow calls strides over other dimensions
-    /// invalid, and not unimplemented.
+    /// Like [`ConvAttributes::new`], for a depthwise convolution: TensorFlow then reports strides
+    /// over batch or depth as invalid, not as unimplemented.
     ///
     /// # Errors
-    /// As said.
+    /// As [`ConvAttributes::new`]; strides over batch or depth.
     pub fn depthwise(c: &CreateContext<'_>) -> Result<ConvAttributes, KernelError> {
         let attributes = ConvAttributes::new(c)?;
         attributes.check_depthwise()?;
@@ -77,17 +77,17 @@ impl ConvAttributes {
         }
     }
 
-    /// Whether windows are a pixel apart, and their taps too.
+    /// Whether all strides and dilations are 1.
     pub fn is_dense(&self) -> bool {
         self.strides.iter().chain(&self.dilations).all(|step| *step == 1)
     }
 
-    /// Attribute `data_format`.
+    /// The attribute `data_format`.
     pub fn format(&self) -> DataFormat {
         self.format
     }
 
-    /// With the shapes of a call.
+    /// Combines the attributes with the shapes of a call.
     pub fn params<'a>(&'a self, input: &'a [i64], filter: &'a [i64]) -> Conv2dParams<'a> {
         Conv2dParams {
             input,
@@ -112,10 +112,10 @@ pub struct PoolAttributes {
 }
 
 impl PoolAttributes {
-    /// Reads those that there are: `MaxPoolV2` has windows and strides as inputs.
+    /// Reads the attributes; `MaxPoolV2` has windows and strides as inputs instead.
     ///
     /// # Errors
-    /// One is missing, or says what there is not.
+    /// An attribute is missing or has an invalid value.
     pub fn new(c: &CreateContext<'_>) -> Result<PoolAttributes, KernelError> {
         Ok(PoolAttributes {
             ksize: optional(c, "ksize")?.unwrap_or_default(),
@@ -129,12 +129,12 @@ impl PoolAttributes {
         })
     }
 
-    /// Attribute `data_format`.
+    /// The attribute `data_format`.
     pub fn format(&self) -> DataFormat {
         self.format
     }
 
-    /// With the shape of a call.
+    /// Combines the attributes with the shape of a call.
     pub fn params<'a>(&'a self, input: &'a [i64]) -> Pool2dParams<'a> {
         Pool2dParams {
             input,
@@ -150,9 +150,9 @@ impl PoolAttributes {
 /// Attributes of `FusedBatchNorm` and its later versions.
 #[derive(Debug, Clone, PartialEq)]
 pub struct BatchNormAttributes {
-    /// Added to the variance.
+    /// The number added to the variance.
     pub epsilon: f32,
-    /// `exponential_avg_factor`: share of this batch in the running statistics.
+    /// `exponential_avg_factor`: the share of this batch in the running statistics.
     pub factor: f32,
     /// Whether to normalise by the statistics of the batch.
     pub is_training: bool,
@@ -161,10 +161,10 @@ pub struct BatchNormAttributes {
 }
 
 impl BatchNormAttributes {
-    /// Reads them.
+    /// Reads the attributes.
     ///
     /// # Errors
-    /// One is missing, or says what there is not.
+    /// An attribute is missing or has an invalid value.
     pub fn new(c: &CreateContext<'_>) -> Result<BatchNormAttributes, KernelError> {
         let format: &str = c.attr("data_format")?;
         Ok(BatchNormAttributes {
@@ -172,7 +172,7 @@ impl BatchNormAttributes {
             factor: c.attr("exponential_avg_factor")?,
             is_training: c.attr("is_training")?,
             format: DataFormat::parse(format)?,
-            // A letter each.
+            // The name has one letter per dimension.
             rank: format.len(),
         })
     }
@@ -182,12 +182,12 @@ impl BatchNormAttributes {
         !self.is_training || self.factor != 1.0
     }
 
-    /// Splits `x` at its channels, and checks the lists of a call, given by their dimensions in the order of the
-    /// inputs (`x`, `scale`, `offset`, `mean`, `variance`): a value per channel, and where `mean` and `variance` are
-    /// not read, any vector.
+    /// Splits `x` at its channels, and checks the vectors of a call. The dimensions are in the
+    /// order of the inputs (`x`, `scale`, `offset`, `mean`, `variance`): each vector has one value
+    /// per channel; `mean` and `variance` may be of any length if they are not read.
     ///
     /// # Errors
-    /// `INVALID_ARGUMENT` for another.
+    /// `INVALID_ARGUMENT` for other shapes.
     pub fn split(&self, dims: [&[i64]; 5]) -> Result<ChannelSplit, KernelError> {
         let [x, scale, offset, mean, variance] = dims;
         if x.len() != self.rank {
@@ -234,7 +234,7 @@ mod tests {
         assert_eq!(last.to_string(), "strides [1, 2, 3, 1], dilations [1, 1, 1, 1], Nhwc");
         let error = of(&[1, 2, 3, 1], DataFormat::Nchw).check_depthwise().unwrap_err();
         assert!(error.message.contains("found [1, 2, 3, 1]"), "{}", error.message);
-        // Too few are refused with the shapes of a call.
+        // Lists that are too short are refused together with the shapes of a call.
         assert!(of(&[2], DataFormat::Nhwc).check_depthwise().is_ok());
         assert!(of(&[1; 4], DataFormat::Nhwc).is_dense());
     }

@@ -1,8 +1,9 @@
 //! Broadcasting, with NumPy's rule: shapes are aligned at their last dimension, missing dimensions count as
 //! 1, and in each dimension the sizes are equal or all but one size are 1; the output has the other size.
 //!
-//! A [`BroadcastPlan`] prepares the visit: dimensions of size 1 are dropped, and neighbours merge where every
-//! operand either runs through both or repeats over both. `[8, 3, 5] + [3, 5]` becomes `[8, 15] + [15]`.
+//! A [`BroadcastPlan`] prepares the visit: dimensions of size 1 are dropped, and neighbours merge
+//! if each operand either runs through both or repeats over both. `[8, 3, 5] + [3, 5]` becomes `[8,
+//! 15] + [15]`.
 
 use crate::error::{GeometryError, Result};
 use crate::size::{Dims, element_count, index, validate_dims, validate_partial_dims};
@@ -10,8 +11,8 @@ use std::ops::Range;
 
 /// The shape that two shapes broadcast to; -1 is an unknown dimension.
 ///
-/// As TensorFlow's shape inference does: an unknown dimension against one above 1 gives the latter (the
-/// kernel checks later), against 1 gives unknown, against 0 or unknown gives unknown.
+/// As in TensorFlow's shape inference, an unknown dimension with one above 1 gives the latter (the
+/// kernel checks later), with 1 it gives unknown, and with 0 or unknown it gives unknown.
 pub fn broadcast_shape(a: &[i64], b: &[i64]) -> Result<Dims> {
     validate_partial_dims(a)?;
     validate_partial_dims(b)?;
@@ -36,7 +37,7 @@ pub fn broadcast_shape(a: &[i64], b: &[i64]) -> Result<Dims> {
     Ok(output)
 }
 
-/// The shape that any number of shapes broadcast to; a scalar's when there are none.
+/// The shape that any number of shapes broadcast to; a scalar for an empty list.
 pub fn broadcast_shapes(shapes: &[&[i64]]) -> Result<Dims> {
     shapes.iter().try_fold(Dims::EMPTY, |output, shape| broadcast_shape(&output, shape))
 }
@@ -46,7 +47,7 @@ fn aligned(dims: &[i64], rank: usize, i: usize) -> i64 {
     (i + dims.len()).checked_sub(rank).map_or(1, |own| dims[own])
 }
 
-/// The shapes of two operands for which kernels have loops of their own.
+/// The shapes of two operands for which kernels have special loops.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BroadcastKind {
     /// Both operands have every element of the output.
@@ -83,11 +84,11 @@ pub enum BroadcastKind {
         /// Columns of the output.
         cols: usize,
     },
-    /// Anything else: visit [`BroadcastPlan::runs`].
+    /// Any other shapes: visit [`BroadcastPlan::runs`].
     General,
 }
 
-/// How `N` operands of known shape broadcast to one output.
+/// The broadcast of `N` operands of known shape to one output.
 #[derive(Debug, Clone)]
 pub struct BroadcastPlan<const N: usize> {
     output: Dims,
@@ -97,7 +98,7 @@ pub struct BroadcastPlan<const N: usize> {
 }
 
 impl<const N: usize> BroadcastPlan<N> {
-    /// Plans the broadcast of operands with these dimensions. Fails when they are not valid, do not
+    /// Plans the broadcast of operands with these dimensions. Fails if they are invalid, do not
     /// broadcast, or give too many elements.
     pub fn new(operands: [&[i64]; N]) -> Result<BroadcastPlan<N>> {
         for dims in operands {
@@ -111,7 +112,7 @@ impl<const N: usize> BroadcastPlan<N> {
         Ok(plan)
     }
 
-    /// Merges dimensions from the innermost out, then turns the lists around.
+    /// Merges dimensions from the innermost outwards, then reverses the lists.
     fn collapse(&mut self, operands: [&[i64]; N]) -> Result<()> {
         let rank = self.output.len();
         let mut next_stride = [1i64; N];
@@ -184,7 +185,7 @@ impl<const N: usize> BroadcastPlan<N> {
         if self.is_empty() { 0 } else { index(self.extents[self.extents.len() - 1]) }
     }
 
-    /// Number of runs; 0 when the output is empty.
+    /// Number of runs; 0 if the output is empty.
     pub fn run_count(&self) -> usize {
         self.len.checked_div(self.run_len()).unwrap_or(0)
     }
@@ -194,7 +195,8 @@ impl<const N: usize> BroadcastPlan<N> {
         self.runs_in(0..self.run_count())
     }
 
-    /// The runs with these numbers, for splitting the work; numbers beyond the last run are left out.
+    /// The runs with these numbers, for splitting the work; numbers beyond the last run are
+    /// ignored.
     pub fn runs_in(&self, range: Range<usize>) -> Runs<'_, N> {
         let end = range.end.min(self.run_count());
         let start = range.start.min(end);
@@ -205,7 +207,7 @@ impl<const N: usize> BroadcastPlan<N> {
 }
 
 impl BroadcastPlan<2> {
-    /// Which special case this is.
+    /// The special case of this plan.
     pub fn kind(&self) -> BroadcastKind {
         if self.is_empty() {
             return BroadcastKind::Same;
@@ -240,7 +242,7 @@ pub struct Run<const N: usize> {
     pub len: usize,
     /// First element of each operand.
     pub offsets: [usize; N],
-    /// 1 where the operand is contiguous, 0 where its one element repeats.
+    /// The stride of each operand: 1 if it is contiguous, 0 if its one element repeats.
     pub strides: [usize; N],
 }
 
@@ -256,7 +258,7 @@ pub struct Runs<'a, const N: usize> {
 }
 
 impl<const N: usize> Runs<'_, N> {
-    /// Sets position and offsets for a run number.
+    /// Sets position and offsets for this run number.
     fn seek(&mut self, run: usize) {
         self.index = self.plan.extents;
         self.index.fill(0);
@@ -271,7 +273,7 @@ impl<const N: usize> Runs<'_, N> {
         }
     }
 
-    /// Moves position and offsets one run on.
+    /// Moves position and offsets to the next run.
     fn advance(&mut self) {
         for d in (0..self.plan.extents.len() - 1).rev() {
             self.index[d] += 1;

@@ -67,7 +67,7 @@ fn runs_of_an_outer_product() {
     assert_eq!(empty.runs().count(), 0);
 }
 
-/// Offset of an output index in an operand, straight from the rule.
+/// The offset of an output index in an operand, directly by the rule.
 fn rule(dims: &[i64], output: &[i64], mut element: i64) -> usize {
     let (mut offset, mut stride) = (0, 1);
     for d in (0..output.len()).rev() {
@@ -93,7 +93,7 @@ fn operands() -> impl Strategy<Value = (Vec<i64>, Vec<i64>)> {
     })
 }
 
-/// Leading dimensions of size 1, which may be left out without changing the result.
+/// Leading dimensions of size 1, which do not change the result.
 fn ones(dims: &[i64]) -> usize {
     dims.iter().take_while(|&&d| d == 1).count()
 }

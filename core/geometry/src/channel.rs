@@ -1,4 +1,4 @@
-//! A tensor seen as (outer, channels, inner): what an op per channel needs to know.
+//! A tensor seen as (outer, channels, inner), for ops that work per channel.
 //!
 //! Channels last: outer is the product of all dimensions but the last, inner is 1. Channels first: outer is
 //! the batch, inner the product of the spatial dimensions. Element `(o, c, i)` has offset
@@ -20,7 +20,8 @@ pub struct ChannelSplit {
 }
 
 impl ChannelSplit {
-    /// Splits the dimensions of a tensor with at least 2 dimensions, which in both formats are batch and channels.
+    /// Splits the dimensions of a tensor. It must have at least 2, since both formats have batch
+    /// and channels.
     pub fn new(dims: &[i64], format: DataFormat) -> Result<ChannelSplit> {
         validate_dims(dims)?;
         if dims.len() < 2 {
@@ -38,7 +39,8 @@ impl ChannelSplit {
         })
     }
 
-    /// As [`ChannelSplit::new`], and checks that a vector of one value per channel has these dimensions.
+    /// Like [`ChannelSplit::new`], and checks that a vector with one value per channel has these
+    /// dimensions.
     pub fn with_vector(
         dims: &[i64],
         format: DataFormat,
@@ -62,7 +64,8 @@ impl ChannelSplit {
     }
 }
 
-/// Product of some of the dimensions; saturates where others hold a 0 and nothing is visited.
+/// The product of some of the dimensions; it saturates if others contain a 0, so that nothing is
+/// visited.
 fn part(dims: &[i64]) -> usize {
     element_count(dims).unwrap_or(usize::MAX)
 }

@@ -1,25 +1,27 @@
 //! Joining tensors: `ConcatV2` along an axis they have, `Pack` along a new one.
 //!
-//! Seen as (outer, axis, inner), each input is `outer` pieces of `axis * inner` neighbouring elements; the
-//! output is, `outer` times over, one piece of each input in turn. `Pack` is the same with pieces of `inner`.
+//! Seen as (outer, axis, inner), each input is `outer` pieces of `axis * inner` neighbouring
+//! elements; the output consists, `outer` times, of one piece of each input in turn. `Pack` is the
+//! same with pieces of `inner`.
 
 use crate::error::{GeometryError, Result};
 use crate::reduce::normalize_axis;
 use crate::size::{Dims, element_count, index, validate_dims, validate_partial_dims};
 
-/// Axis of a concatenation, in `[-rank, rank)`, counted from the front.
+/// The axis of a concatenation, in `[-rank, rank)`, as counted from the front.
 pub fn concat_axis(axis: i64, rank: usize) -> Result<usize> {
     normalize_axis("axis", axis, rank)
 }
 
-/// Axis of a `Pack` of tensors with `rank` dimensions, in `[-(rank + 1), rank + 1)`, counted from the front.
+/// The axis of a `Pack` of tensors with `rank` dimensions, in `[-(rank + 1), rank + 1)`, as counted
+/// from the front.
 pub fn pack_axis(axis: i64, rank: usize) -> Result<usize> {
     normalize_axis("axis", axis, rank + 1)
 }
 
 /// Shape of a concatenation; -1 is an unknown dimension.
 ///
-/// Inputs have the same rank, at least 1, and the same sizes but along the axis.
+/// The inputs have the same rank, at least 1, and the same sizes except along the axis.
 pub fn concat_dims(inputs: &[&[i64]], axis: i64) -> Result<Dims> {
     let first = inputs.first().ok_or(GeometryError::NoInputs)?;
     let axis = concat_axis(axis, first.len())?;
@@ -57,7 +59,7 @@ pub fn pack_dims(inputs: &[&[i64]], axis: i64) -> Result<Dims> {
     Ok(output)
 }
 
-/// Merges an input's shape into the common one, an unknown dimension taking the other's size.
+/// Merges an input's shape into the common one; an unknown dimension takes the other's size.
 fn merge(common: &mut Dims, input: &[i64], number: usize, axis: Option<usize>) -> Result<()> {
     validate_partial_dims(input)?;
     let mismatch = |common: &Dims| GeometryError::InputShape {
@@ -79,12 +81,12 @@ fn merge(common: &mut Dims, input: &[i64], number: usize, axis: Option<usize>) -
     Ok(())
 }
 
-/// How a concatenation or `Pack` of tensors of known shape copies.
+/// The copies that make a concatenation or `Pack` of tensors of known shape.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ConcatPlan {
     /// Dimensions of the output.
     pub output: Dims,
-    /// How often a piece of every input is copied.
+    /// The number of times that a piece of every input is copied.
     pub outer: usize,
     /// Elements per step along the axis.
     pub inner: usize,

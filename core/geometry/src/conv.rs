@@ -14,7 +14,7 @@ use crate::window::{
     WindowDim, check_explicit_paddings, check_len, check_one, dim_padding, windows,
 };
 
-/// Shapes and attributes of a convolution over two or three dimensions, as the node has them.
+/// Shapes and attributes of a convolution over two or three dimensions.
 #[derive(Debug, Clone, Copy)]
 pub struct Conv2dParams<'a> {
     /// Dimensions of the input, in the order of the format; -1 is unknown.
@@ -66,7 +66,7 @@ pub struct OutputPixel {
 }
 
 impl Conv2dGeometry {
-    /// The output pixel of a number, counted row by row over all images.
+    /// The output pixel with this number, counted row by row over all images.
     #[inline(always)]
     pub fn output_pixel(&self, number: usize) -> OutputPixel {
         let (rows, columns) = (self.height.output as usize, self.width.output as usize);
@@ -88,8 +88,9 @@ impl Conv2dGeometry {
 
     /// Geometry of `Conv2D`.
     ///
-    /// Fails as TensorFlow does: ranks other than 4, strides or dilations over batch or depth, paddings that
-    /// do not fit the attribute, channels that do not divide, a window that does not fit.
+    /// Fails in the same cases as TensorFlow: ranks other than 4, strides or dilations over batch
+    /// or depth, paddings that do not fit the attribute, channels that do not divide, or a window
+    /// that does not fit.
     pub fn new(params: &Conv2dParams<'_>) -> Result<Conv2dGeometry> {
         let sizes = Sizes::new(params)?;
         let (filter_channels, out_channels) = (params.filter[2], params.filter[3]);
@@ -97,10 +98,11 @@ impl Conv2dGeometry {
         sizes.geometry(params.format, out_channels, groups, filter_channels)
     }
 
-    /// Geometry of `DepthwiseConv2dNative`; fails as [`Conv2dGeometry::new`] does, and when the filter's
-    /// channels are not the input's. There may be no channels, and none for each of them.
+    /// Geometry of `DepthwiseConv2dNative`. It fails like [`Conv2dGeometry::new`], and if the
+    /// filter's channels differ from the input's. The number of channels and the multiplier may be
+    /// 0.
     pub fn depthwise(params: &Conv2dParams<'_>) -> Result<Conv2dGeometry> {
-        // TensorFlow calls such strides invalid here, and unimplemented for `Conv2D`.
+        // TensorFlow reports such strides as invalid here, and as unimplemented for `Conv2D`.
         let strides = [
             (0, "strides over the batch"),
             (params.format.channel_dim(4), "strides over the depth"),
@@ -233,7 +235,7 @@ fn rank(what: &'static str, expected: usize, dims: &[i64]) -> Result<()> {
     }
 }
 
-/// At least 1, or unknown.
+/// Checks that a number is at least 1, or unknown.
 pub(crate) fn positive(what: &'static str, found: i64) -> Result<()> {
     if found == 0 { Err(GeometryError::TooSmall { what, least: 1, found }) } else { Ok(()) }
 }

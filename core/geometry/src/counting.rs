@@ -1,8 +1,8 @@
-//! Values that are counted: `Bincount` and `HistogramFixedWidth`.
+//! Ops that count values: `Bincount` and `HistogramFixedWidth`.
 
 use tenon_framework::{KernelError, element::Number};
 
-/// Checks the shapes of `Bincount`: weights are empty or one for each number.
+/// Checks the shapes of `Bincount`: the weights are empty, or there is one for each number.
 ///
 /// # Errors
 /// `INVALID_ARGUMENT` for another shape, and a size below 0.
@@ -18,20 +18,20 @@ pub fn check_bincount(size: i64, arr: &[i64], weights: &[i64]) -> Result<(), Ker
     Ok(())
 }
 
-/// Parts of equal width of a range.
+/// A range that is divided into bins of equal width.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct HistogramRange<T> {
-    /// Where the first begins.
+    /// The start of the first bin.
     pub low: T,
-    /// Width of each, in double precision.
+    /// The width of each bin, in double precision.
     pub step: f64,
 }
 
 impl<T: Number> HistogramRange<T> {
-    /// `parts` parts of the range that two numbers are.
+    /// Divides the range between two numbers into `parts` bins.
     ///
     /// # Errors
-    /// `INVALID_ARGUMENT` unless there are parts, and two numbers that ascend.
+    /// `INVALID_ARGUMENT` if there are no bins, or not two ascending numbers.
     pub fn new(range: &[T], dims: &[i64], parts: i64) -> Result<HistogramRange<T>, KernelError> {
         let (&[low, high], [2]) = (range, dims) else {
             return Err(KernelError::invalid_argument(format!(
@@ -43,7 +43,7 @@ impl<T: Number> HistogramRange<T> {
                 "nbins must be at least 1, got {parts}"
             )));
         }
-        // So that NaN is refused too.
+        // The comparison also refuses NaN.
         if low.partial_cmp(&high) != Some(std::cmp::Ordering::Less) {
             return Err(KernelError::invalid_argument(format!(
                 "value_range must ascend, got [{low:?}, {high:?}]"

@@ -1,17 +1,18 @@
 //! Diagonals of matrices.
 //!
-//! Diagonal `d` of a matrix begins in row `max(-d, 0)` and column `max(d, 0)`. Those from `lower` to `upper` are packed as
-//! rows, the uppermost first, each padded to the length of the longest; one diagonal alone is a vector.
+//! Diagonal `d` of a matrix begins in row `max(-d, 0)` and column `max(d, 0)`. The diagonals from
+//! `lower` to `upper` are packed as rows, the uppermost first, each padded to the length of the
+//! longest; a single diagonal is a vector.
 
 use crate::error::{GeometryError, Result};
 use crate::size::{Dims, element_count, index, validate_dims};
 
-/// Which diagonals of matrices.
+/// A band of diagonals of matrices.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DiagBand {
-    /// The lowest one, 0 for the main diagonal, negative below it.
+    /// The lowest diagonal; 0 is the main diagonal, negative numbers are below it.
     pub lower: i64,
-    /// The uppermost one.
+    /// The uppermost diagonal.
     pub upper: i64,
 }
 
@@ -19,7 +20,7 @@ impl DiagBand {
     /// The main diagonal.
     pub const MAIN: DiagBand = DiagBand { lower: 0, upper: 0 };
 
-    /// From one diagonal, or from the lowest and the uppermost.
+    /// Creates a band from one diagonal, or from the lowest and the uppermost.
     pub fn new(k: &[i64]) -> Result<DiagBand> {
         let (lower, upper) = match *k {
             [only] => (only, only),
@@ -33,12 +34,12 @@ impl DiagBand {
         Ok(DiagBand { lower, upper })
     }
 
-    /// How many diagonals.
+    /// The number of diagonals.
     pub fn count(&self) -> i64 {
         self.upper.saturating_sub(self.lower).saturating_add(1)
     }
 
-    /// That matrices of this size have these diagonals; every matrix has a main one.
+    /// Checks that matrices of this size have these diagonals; every matrix has a main one.
     fn check(&self, rows: i64, cols: i64) -> Result<()> {
         for axis in [self.lower, self.upper] {
             if axis != 0 && !(-rows < axis && axis < cols) {
@@ -48,23 +49,23 @@ impl DiagBand {
         Ok(())
     }
 
-    /// Length of the longest.
+    /// The length of the longest diagonal.
     fn longest(&self, rows: i64, cols: i64) -> i64 {
         (rows + self.upper.min(0)).min(cols - self.lower.max(0)).max(0)
     }
 }
 
-/// At which end diagonals stand that are shorter than the longest.
+/// The alignment of diagonals that are shorter than the longest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DiagAlign {
-    /// Those above the main diagonal begin at the left.
+    /// Whether diagonals above the main one are aligned left.
     pub upper_left: bool,
-    /// Those below it do.
+    /// Whether diagonals below the main one are aligned left.
     pub lower_left: bool,
 }
 
 impl DiagAlign {
-    /// From the attribute: how those above stand, then how those below.
+    /// Reads the attribute: first the alignment above the main diagonal, then the one below.
     pub fn new(name: &str) -> Result<DiagAlign> {
         let (upper_left, lower_left) = match name {
             "LEFT_LEFT" => (true, true),
@@ -84,18 +85,18 @@ impl DiagAlign {
     }
 }
 
-/// Where one diagonal stands, in elements of a matrix and of its packed diagonals.
+/// The place of one diagonal, in elements of a matrix and of its packed diagonals.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Diagonal {
-    /// Its first element in the matrix.
+    /// The position of its first element in the matrix.
     pub matrix: usize,
-    /// Its first element among the packed.
+    /// The position of its first element among the packed ones.
     pub packed: usize,
-    /// How long it is.
+    /// Its length.
     pub len: usize,
 }
 
-/// Some diagonals of each matrix of a batch.
+/// A band of diagonals of each matrix of a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DiagGeometry {
     /// Shape of the matrices.
@@ -104,7 +105,7 @@ pub struct DiagGeometry {
     pub packed: Dims,
     /// Rows of a matrix.
     pub rows: usize,
-    /// Columns of a matrix; an element of a diagonal is one more than that before the next.
+    /// Columns of a matrix; the next element of a diagonal is `cols + 1` elements further.
     pub cols: usize,
     /// Packed elements of a matrix.
     pub packed_len: usize,
@@ -128,7 +129,8 @@ impl DiagGeometry {
         DiagGeometry::new(Dims::from_slice(dims)?, packed, band)
     }
 
-    /// Matrices made of packed diagonals: of this size where it is not -1, else the smallest that hold them.
+    /// Matrices made from packed diagonals: of the given size, or the smallest possible where that
+    /// is -1.
     pub fn of_packed(dims: &[i64], band: DiagBand, [rows, cols]: [i64; 2]) -> Result<DiagGeometry> {
         validate_dims(dims)?;
         let taken = if band.lower < band.upper { 2 } else { 1 };

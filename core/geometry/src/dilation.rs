@@ -6,7 +6,7 @@ use crate::format::Padding;
 use crate::size::validate_partial_dims;
 use crate::window::{WindowDim, check_len, check_one, dim_padding};
 
-/// Shapes and attributes, as the node has them.
+/// Shapes and attributes of a dilation.
 #[derive(Debug, Clone, Copy)]
 pub struct Dilation2dParams<'a> {
     /// Dimensions of the input: batch, rows, columns, channels; -1 is unknown.
@@ -35,8 +35,8 @@ pub struct Dilation2dGeometry {
 }
 
 impl Dilation2dGeometry {
-    /// Fails as TensorFlow does: strides or rates over batch or depth, channels that differ, a window that does
-    /// not fit.
+    /// Fails in the same cases as TensorFlow: strides or rates over batch or depth, different
+    /// numbers of channels, or a window that does not fit.
     pub fn new(params: &Dilation2dParams<'_>) -> Result<Dilation2dGeometry> {
         let ranks = [
             ("the input of a dilation", 4, params.input),

@@ -1,17 +1,19 @@
 //! Sums of products by an equation: `"ij,jk->ik"` is the product of two matrices.
 //!
-//! Each character of a subscript labels a dimension; `...` stands for any number of dimensions, which broadcast.
-//! Labels that the output lacks are summed over. A label that an input has twice takes its diagonal, one that the
+//! Each character of a subscript labels a dimension; `...` stands for any number of dimensions,
+//! which broadcast. Labels that are missing from the output are summed over. A label that occurs
+//! twice in an input takes its diagonal; one that occurs twice in the output writes a diagonal
+//! among zeros.
 //! output has twice writes a diagonal among zeros.
 
 use crate::broadcast::broadcast_shape;
 use crate::error::{GeometryError, Result};
 use crate::size::{Dims, element_count, row_major_strides, validate_dims};
 
-/// What a dimension is called.
+/// The name of a dimension.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EinsumAxis {
-    /// By a label.
+    /// A label.
     Label(char),
     /// A dimension of the ellipsis, counted from its last one.
     Broadcast(usize),
@@ -29,7 +31,7 @@ pub struct EinsumEquation {
 }
 
 impl EinsumEquation {
-    /// Reads it.
+    /// Parses an equation.
     pub fn new(text: &str) -> Result<EinsumEquation> {
         let wrong = |problem: &str| problem_of(text, problem.to_owned());
         let (inputs, output) =
@@ -54,12 +56,12 @@ impl EinsumEquation {
         }
     }
 
-    /// How many inputs it has.
+    /// The number of inputs.
     pub fn inputs(&self) -> usize {
         self.inputs.len()
     }
 
-    /// What the dimensions are called, of inputs of these ranks and of the output.
+    /// The names of the dimensions, for inputs of these ranks and for the output.
     pub fn axes(&self, ranks: &[usize]) -> Result<(Vec<Vec<EinsumAxis>>, Vec<EinsumAxis>)> {
         let wrong = |problem: String| problem_of(&self.text, problem);
         if ranks.len() != self.inputs.len() {
@@ -100,7 +102,7 @@ fn subscript(text: &str) -> Option<Subscript> {
     (!labels.contains(&Some('.'))).then_some(labels)
 }
 
-/// With so many dimensions for the ellipsis.
+/// The dimensions of a subscript, with this number of dimensions for the ellipsis.
 fn expand(labels: &[Option<char>], broadcast: usize) -> Vec<EinsumAxis> {
     let axes = |label: &Option<char>| match label {
         Some(label) => vec![EinsumAxis::Label(*label)],
@@ -109,12 +111,12 @@ fn expand(labels: &[Option<char>], broadcast: usize) -> Vec<EinsumAxis> {
     labels.iter().flat_map(axes).collect()
 }
 
-/// Some dimensions of a tensor, and the steps between their elements.
+/// Some dimensions of a tensor, with their strides.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct EinsumBox {
     /// Sizes.
     pub extents: Dims,
-    /// Elements from one to the next.
+    /// Strides in elements.
     pub strides: Dims,
 }
 
@@ -124,34 +126,35 @@ impl EinsumBox {
         self.strides.push(stride)
     }
 
-    /// Elements.
+    /// The number of elements.
     pub fn count(&self) -> Result<usize> {
         element_count(&self.extents)
     }
 }
 
-/// An input, its dimensions sorted by what happens to them.
+/// An input, with its dimensions sorted by their use.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct EinsumOperand {
-    /// In both inputs and in the output.
+    /// The dimensions in both inputs and in the output.
     pub batch: EinsumBox,
-    /// In this input and in the output.
+    /// The dimensions in this input and in the output.
     pub free: EinsumBox,
-    /// In both inputs alone.
+    /// The dimensions in both inputs only.
     pub contracted: EinsumBox,
-    /// In this input alone.
+    /// The dimensions in this input only.
     pub summed: EinsumBox,
 }
 
-/// How a sum of products of tensors of known shape is computed: products of matrices, one for each index of the
-/// batch, whose rows are the free dimensions of the first operand and whose columns are those of the second.
+/// The computation of a sum of products of tensors of known shape, as matrix products: one for each
+/// index of the batch, with the free dimensions of the first operand as rows and those of the
+/// second as columns.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EinsumPlan {
     /// Shape of the output.
     pub output: Dims,
     /// One or two operands.
     pub operands: Vec<EinsumOperand>,
-    /// Where the products' elements go: the batch, then the free dimensions of each operand.
+    /// The places of the products' elements: the batch, then the free dimensions of each operand.
     pub target: EinsumBox,
 }
 
@@ -159,13 +162,13 @@ pub struct EinsumPlan {
 struct Dimension {
     axis: EinsumAxis,
     size: i64,
-    /// Strides in the operands, where it is one of theirs, and in the output.
+    /// The strides in the operands that have the dimension, and in the output.
     operands: [Option<i64>; 2],
     output: Option<i64>,
 }
 
 impl EinsumPlan {
-    /// Checks and plans.
+    /// Checks the shapes and plans the computation.
     pub fn new(equation: &EinsumEquation, shapes: &[&[i64]]) -> Result<EinsumPlan> {
         shapes.iter().try_for_each(|dims| validate_dims(dims))?;
         let ranks: Vec<usize> = shapes.iter().map(|dims| dims.len()).collect();
@@ -223,7 +226,8 @@ impl EinsumPlan {
     }
 }
 
-/// Adds a dimension of an input. One that broadcasts with size 1 is no dimension of this operand.
+/// Adds a dimension of an input. A dimension of size 1 that broadcasts is left out for this
+/// operand.
 fn enter(
     all: &mut Vec<Dimension>,
     operand: usize,

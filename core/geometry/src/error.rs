@@ -3,40 +3,40 @@
 use tenon_abi::{Code, MAX_RANK};
 use tenon_framework::KernelError;
 
-/// What is wrong with the shapes, axes or attributes of an op.
+/// The error of an op's shapes, axes or attributes.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum GeometryError {
     /// More dimensions than a tensor may have.
     #[error("a tensor has at most {MAX_RANK} dimensions, got {rank}")]
     RankTooLarge {
-        /// Dimensions asked for.
+        /// The number of dimensions requested.
         rank: usize,
     },
-    /// Another number of dimensions than the op wants.
+    /// A number of dimensions other than the op expects.
     #[error("{what} must have {expected} dimensions, got {found}")]
     Rank {
-        /// Which argument.
+        /// The argument.
         what: &'static str,
-        /// Dimensions wanted.
+        /// The expected number of dimensions.
         expected: usize,
-        /// Dimensions found.
+        /// The number of dimensions found.
         found: usize,
     },
-    /// Fewer dimensions than the op wants.
+    /// Fewer dimensions than the op expects.
     #[error("{what} must have at least {expected} dimensions, got {found}")]
     RankTooSmall {
-        /// Which argument.
+        /// The argument.
         what: &'static str,
-        /// Least number of dimensions.
+        /// The least number of dimensions.
         expected: usize,
-        /// Dimensions found.
+        /// The number of dimensions found.
         found: usize,
     },
     /// A dimension below 0 (or below -1 where a dimension may be unknown).
     #[error("dimension {index} must be at least 0, got {value}")]
     NegativeDim {
-        /// Which dimension.
+        /// The index of the dimension.
         index: usize,
         /// Its size.
         value: i64,
@@ -60,37 +60,37 @@ pub enum GeometryError {
     /// Two sizes that must agree.
     #[error("{what} must be {expected}, got {found}")]
     SizeMismatch {
-        /// Which size.
+        /// The name of the size.
         what: &'static str,
-        /// Size wanted.
+        /// The expected size.
         expected: i64,
-        /// Size found.
+        /// The size found.
         found: i64,
     },
-    /// An equation that cannot be read, or does not fit its inputs.
+    /// An equation that cannot be parsed, or does not fit its inputs.
     #[error("equation {equation:?}: {problem}")]
     Equation {
         /// The equation.
         equation: String,
-        /// What is wrong with it.
+        /// The problem.
         problem: String,
     },
-    /// Batches that must be the same.
+    /// Batch dimensions that must be equal.
     #[error("x and y must have equal dimensions before the last two, got {a:?} and {b:?}")]
     Batches {
-        /// Those of the first input.
+        /// The dimensions of the first input.
         a: Vec<i64>,
-        /// Those of the second.
+        /// The dimensions of the second input.
         b: Vec<i64>,
     },
-    /// Matrices that are not square where the op wants that.
+    /// Matrices that must be square.
     #[error("{what} must hold square matrices, got matrices of {rows} rows and {cols} columns")]
     NotSquare {
-        /// Which argument.
+        /// The argument.
         what: &'static str,
-        /// Rows found.
+        /// The number of rows.
         rows: i64,
-        /// Columns found.
+        /// The number of columns.
         cols: i64,
     },
     /// An input whose shape does not fit the first input's.
@@ -98,32 +98,32 @@ pub enum GeometryError {
         "values[{input}] must have the shape of values[0] except along the joined axis: expected {expected:?}, got {found:?}"
     )]
     InputShape {
-        /// Which input.
+        /// The number of the input.
         input: usize,
         /// Shape of input 0.
         expected: Vec<i64>,
         /// Its shape.
         found: Vec<i64>,
     },
-    /// An op over a list of inputs got none.
+    /// An empty list of inputs.
     #[error("values must hold at least one tensor, got none")]
     NoInputs,
     /// An axis that the tensor does not have.
     #[error("{what} must lie in [{low}, {high}), got {axis}")]
     Axis {
-        /// Which argument.
+        /// The argument.
         what: &'static str,
-        /// Least axis.
+        /// The least axis.
         low: i64,
         /// One more than the greatest axis.
         high: i64,
-        /// Axis found.
+        /// The axis found.
         axis: i64,
     },
     /// An axis named twice.
     #[error("{what} holds axis {axis} twice: name each axis once")]
     DuplicateAxis {
-        /// Which argument.
+        /// The argument.
         what: &'static str,
         /// The axis, counted from the front.
         axis: usize,
@@ -131,45 +131,45 @@ pub enum GeometryError {
     /// An attribute or argument list of the wrong length.
     #[error("{what} must hold {expected} values, got {found}")]
     Length {
-        /// Which argument.
+        /// The argument.
         what: &'static str,
-        /// Values wanted.
+        /// The expected number of values.
         expected: usize,
-        /// Values found.
+        /// The number of values found.
         found: usize,
     },
-    /// A value below its least.
+    /// A value below its minimum.
     #[error("{what} must be at least {least}, got {found}")]
     TooSmall {
-        /// Which value.
+        /// The name of the value.
         what: &'static str,
-        /// Least value.
+        /// The minimum.
         least: i64,
-        /// Value found.
+        /// The value found.
         found: i64,
     },
-    /// A value above its greatest.
+    /// A value above its maximum.
     #[error("{what} must be at most {most}, got {found}")]
     TooMuch {
-        /// Which value.
+        /// The name of the value.
         what: &'static str,
-        /// Greatest value.
+        /// The maximum.
         most: i64,
-        /// Value found.
+        /// The value found.
         found: i64,
     },
-    /// A window's attribute below 1, for which TensorFlow has another code than for other values.
+    /// A window attribute below 1, for which TensorFlow uses another code than for other values.
     #[error("{what} must be at least 1, got {found}")]
     NotPositive {
-        /// Which attribute.
+        /// The attribute.
         what: &'static str,
-        /// Value found.
+        /// The value found.
         found: i64,
     },
-    /// A value of 0 where there must be another.
+    /// A value that must not be 0.
     #[error("{what} must not be 0")]
     Zero {
-        /// Which value.
+        /// The name of the value.
         what: &'static str,
     },
     /// A slice that reaches beyond its dimension.
@@ -177,31 +177,31 @@ pub enum GeometryError {
         "a slice must lie in its dimension: dimension {index} has size {dim}, got begin {begin} and size {size}"
     )]
     SliceRange {
-        /// Which dimension.
+        /// The index of the dimension.
         index: usize,
-        /// First index.
+        /// The first index.
         begin: i64,
-        /// Elements.
+        /// The number of elements.
         size: i64,
-        /// Size of the dimension.
+        /// The size of the dimension.
         dim: i64,
     },
-    /// Updates that are not one slice per index.
+    /// Updates with another shape than one slice per index.
     #[error("updates must have shape {expected:?}, got {found:?}")]
     UpdateShape {
-        /// Shape wanted.
+        /// The expected shape.
         expected: Vec<i64>,
-        /// Shape found.
+        /// The shape found.
         found: Vec<i64>,
     },
     /// A padding as large as the window, which would pool over padding only.
     #[error("{what} must be smaller than the window of {window}, got {found}")]
     PaddingTooLarge {
-        /// Which padding.
+        /// The padding.
         what: &'static str,
-        /// Size of the window.
+        /// The size of the window.
         window: i64,
-        /// Padding found.
+        /// The padding found.
         found: i64,
     },
     /// A window larger than the padded input.
@@ -209,23 +209,23 @@ pub enum GeometryError {
         "the window is larger than the input over the {dim}: {input} with a padding of {padding} is less than the dilated window's {window}; make the window smaller, or set padding to SAME"
     )]
     WindowTooLarge {
-        /// Over which dimension.
+        /// The name of the dimension.
         dim: &'static str,
-        /// Size of the input.
+        /// The size of the input.
         input: i64,
-        /// Padding, both sides together.
+        /// The padding on both sides together.
         padding: i64,
-        /// Size of the dilated window.
+        /// The size of the dilated window.
         window: i64,
     },
-    /// Two sizes of which one must divide the other.
+    /// A size that is not a multiple of another.
     #[error("{what} ({value}) must be a multiple of {divisor_name} ({divisor})")]
     NotDivisible {
-        /// What must be a multiple.
+        /// The name of the size.
         what: &'static str,
-        /// Its value.
+        /// The size.
         value: i64,
-        /// Of what.
+        /// The name of the divisor.
         divisor_name: &'static str,
         /// The divisor.
         divisor: i64,
@@ -233,30 +233,31 @@ pub enum GeometryError {
     /// A name that is not one of the allowed ones.
     #[error("{what} must be one of {allowed}, got {found:?}")]
     Name {
-        /// Which attribute.
+        /// The attribute.
         what: &'static str,
-        /// Allowed names.
+        /// The allowed names.
         allowed: &'static str,
-        /// Name found.
+        /// The name found.
         found: String,
     },
-    /// Explicit paddings given with a padding that computes them.
+    /// Explicit paddings with a `padding` that computes them.
     #[error("explicit_paddings must be empty unless padding is EXPLICIT, got {found} values")]
     UnexpectedExplicitPaddings {
-        /// Values found.
+        /// The number of values found.
         found: usize,
     },
-    /// Something TensorFlow allows nowhere on a CPU: strides, dilations or windows over batch or depth.
+    /// Strides, dilations or windows over batch or depth, which TensorFlow does not support on a
+    /// CPU.
     #[error("{what} must be 1 in the {dim} dimension, got {found}")]
     NotSpatial {
-        /// Which attribute.
+        /// The attribute.
         what: &'static str,
         /// `batch` or `depth`.
         dim: &'static str,
-        /// Value found.
+        /// The value found.
         found: i64,
     },
-    /// Pooling over depth together with rows or columns, or with another stride than window.
+    /// Pooling over depth together with rows or columns, or with a stride other than the window.
     #[error(
         "pooling over depth wants a ksize of 1 row and 1 column and strides over depth equal to it, got ksize {rows}x{cols}x{depth} and a stride of {stride} over depth"
     )]
@@ -270,10 +271,10 @@ pub enum GeometryError {
         /// Stride over depth.
         stride: i64,
     },
-    /// More than one value to be found in a list that gives all but one.
+    /// More than one -1 in a list that may have one.
     #[error("{what} may hold one -1, got {dims:?}")]
     ManyUnknown {
-        /// Which argument.
+        /// The argument.
         what: &'static str,
         /// Its values.
         dims: Vec<i64>,
@@ -281,12 +282,12 @@ pub enum GeometryError {
     /// A reshape that changes the number of elements.
     #[error("shape must have as many elements as tensor, which is {elements}, got {dims:?}")]
     Reshape {
-        /// Elements of the input.
+        /// The number of elements of the input.
         elements: i64,
-        /// The shape asked for.
+        /// The requested shape.
         dims: Vec<i64>,
     },
-    /// Small elements whose last dimension does not make up a large one.
+    /// Small elements whose last dimension does not make up one large element.
     #[error("the last dimension of input must be {}, of elements of {from} bytes that join to {to}, got {dims:?}", to / from)]
     Bitcast {
         /// Bytes of an element.
@@ -296,15 +297,15 @@ pub enum GeometryError {
         /// Dimensions of the input.
         dims: Vec<i64>,
     },
-    /// Squeezing a dimension that is not 1.
+    /// Squeezing a dimension other than 1.
     #[error("dimension {index} of input must be 1 to be squeezed, got {found}")]
     Squeeze {
-        /// Which dimension.
+        /// The index of the dimension.
         index: usize,
         /// Its size.
         found: i64,
     },
-    /// A mask of a slice that is no `int32`.
+    /// A mask of a slice that is not an `int32`.
     #[error("attribute {name}: expected a mask of 32 bits, found {found}")]
     WideMask {
         /// The attribute.
@@ -327,7 +328,7 @@ pub enum GeometryError {
     /// A stride of 0.
     #[error("strides[{index}] must not be 0")]
     ZeroStride {
-        /// Which dimension.
+        /// The index of the dimension.
         index: usize,
     },
     /// A single index with a stride below 1.
@@ -335,12 +336,12 @@ pub enum GeometryError {
         "strides[{index}] must be positive for an index that removes its dimension, got {stride}"
     )]
     ShrinkStride {
-        /// Which dimension.
+        /// The index of the dimension.
         index: usize,
         /// The stride.
         stride: i64,
     },
-    /// Two settings of which one at most may be on.
+    /// Two settings that exclude each other.
     #[error("{a} and {b} exclude each other, got both")]
     Exclusive {
         /// One attribute.
@@ -351,7 +352,7 @@ pub enum GeometryError {
     /// A single index outside its dimension.
     #[error("begin must lie in dimension {index} of input, which has size {size}, got {found}")]
     IndexOutOfBounds {
-        /// Which dimension.
+        /// The index of the dimension.
         index: usize,
         /// Its size.
         size: i64,
@@ -372,7 +373,7 @@ impl GeometryError {
         }
     }
 
-    /// The error of an argument, for those that name none.
+    /// The error with the name of the argument, for errors that do not have one.
     pub fn of(&self, argument: &str) -> KernelError {
         KernelError::new(self.code(), format!("{argument}: {self}"))
     }

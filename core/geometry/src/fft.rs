@@ -1,12 +1,12 @@
 //! Fourier transforms of real numbers, over the last dimensions.
 //!
-//! A spectrum of n real numbers is that of `n / 2 + 1` frequencies: the others are their conjugates. The lengths
-//! of the transform are given apart from the input, whose elements beyond them are not looked at.
+//! The spectrum of n real numbers has `n / 2 + 1` frequencies: the others are their conjugates. The
+//! lengths of the transform are given separately; elements of the input beyond them are not read.
 
 use crate::error::{GeometryError, Result};
 use crate::size::{Dims, validate_partial_dims};
 
-/// Which way a transform goes.
+/// The direction of a transform.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FftDirection {
     /// From signal to spectrum.
@@ -28,7 +28,8 @@ pub fn real_fft_dims(input: &[i64], lengths: &[i64], direction: FftDirection) ->
     Ok(output)
 }
 
-/// That the input has the elements that a transform with these lengths reads; one that is empty has none.
+/// Checks that the input has the elements that a transform with these lengths reads; an empty one
+/// reads none.
 pub fn check_fft_input(input: &[i64], lengths: &[i64], direction: FftDirection) -> Result<()> {
     let outer = outer_dims(input, lengths)?;
     for (at, (&size, &length)) in input[outer..].iter().zip(lengths).enumerate() {
@@ -44,7 +45,7 @@ pub fn check_fft_input(input: &[i64], lengths: &[i64], direction: FftDirection) 
     Ok(())
 }
 
-/// How many dimensions stand before those of the transform.
+/// The number of dimensions before those of the transform.
 fn outer_dims(input: &[i64], lengths: &[i64]) -> Result<usize> {
     validate_partial_dims(input)?;
     if let Some(&found) = lengths.iter().find(|&&length| length < -1) {

@@ -1,21 +1,23 @@
-//! Output stages of quantised kernels: what turns a sum of products in 32 bits into a quantised value.
+//! Output stages of quantised kernels: they convert a 32-bit sum of products to a quantised value.
 //!
-//! A quantised value `q` stands for the real number `scale * (q - zero_point)`. A kernel sums products of such
-//! values in `i32`, and brings the sum to the output's scale by a multiplier `m = scale_a * scale_b / scale_out`:
+//! A quantised value `q` represents the real number `scale * (q - zero_point)`. A kernel sums
+//! products of such values in `i32`, and converts the sum to the output's scale by a multiplier `m
+//! = scale_a * scale_b / scale_out`:
 //!
 //! `q_out = clamp(round(m * sum) + zero_point_out, low, high)`
 //!
-//! There are two ways to multiply, each specified to the bit:
+//! There are two ways to multiply, each specified exactly:
 //! - **in fixed point** ([`Multiplier`]), as gemmlowp defines it (`doc/quantization.md`, `fixedpoint/fixedpoint.h`): a
 //!   [`saturating_rounding_doubling_high_mul`] and a [`rounding_divide_by_pot`], which rounds ties away from
 //!   zero. Each of the two rounds;
 //! - **by a float** ([`multiply_by_float`]): the sum as `f32`, times the scale, rounded once, ties to even.
 //!
-//! [`Addition`] is the sum of two values of different scales, [`Affine`] what stands for a range of real numbers.
+//! [`Addition`] is the sum of two values of different scales, [`Affine`] the scale and zero point
+//! for a range of real numbers.
 //!
-//! Nothing here depends on an instruction set: kernels compile these functions for theirs, and those that
-//! compute the same otherwise are tested against them. What can be wrong with a scale, a zero point or the
-//! number of terms is an error here ([`FixedPointError`]), not a wrong result there.
+//! Nothing here depends on an instruction set: kernels compile these functions for theirs, and
+//! other implementations are tested against them. An invalid scale, zero point or number of terms
+//! is an error here ([`FixedPointError`]), so it never gives a wrong result.
 //!
 //! ```
 //! use tenon_geometry::fixed_point::{Multiplier, Scale, ZeroPoint};

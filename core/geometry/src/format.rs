@@ -26,7 +26,7 @@ impl DataFormat {
         }
     }
 
-    /// Which dimension holds the channels, of a tensor with `rank` dimensions (at least 2).
+    /// The position of the channels in a tensor with `rank` dimensions (at least 2).
     pub const fn channel_dim(self, rank: usize) -> usize {
         match self {
             DataFormat::Nhwc => rank.saturating_sub(1),
@@ -34,7 +34,7 @@ impl DataFormat {
         }
     }
 
-    /// Which dimension holds spatial dimension `i` (0 is the outermost: height, of two).
+    /// The position of spatial dimension `i` (0 is the outermost; of two, the height).
     pub const fn spatial_dim(self, i: usize) -> usize {
         match self {
             DataFormat::Nhwc => 1 + i,
@@ -62,11 +62,11 @@ impl DataFormat {
 /// The `padding` attribute.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Padding {
-    /// As many zeros as give `ceil(input / stride)` outputs, the odd one after.
+    /// Zeros for `ceil(input / stride)` outputs; an odd number has one more at the end.
     Same,
-    /// None.
+    /// No padding.
     Valid,
-    /// As the attribute `explicit_paddings` says.
+    /// The padding in the attribute `explicit_paddings`.
     Explicit,
 }
 

@@ -1,7 +1,7 @@
-//! What fused ops have in their attributes: the steps that follow a product ([`Epilogue`]), and the program of
+//! The attributes of fused ops: the steps that follow a product ([`Epilogue`]), and the program of
 //! a chain of elementwise ops ([`Program`]).
 //!
-//! Both are texts in a graph. Here they are read, once for shape functions, passes and kernels alike.
+//! Both are texts in a graph. They are parsed here for shape functions, passes and kernels alike.
 //!
 //! ```
 //! use tenon_geometry::fused::{Epilogue, Program};
@@ -23,44 +23,44 @@ use tenon_abi::Code;
 use tenon_framework::KernelError;
 use thiserror::Error;
 
-/// What is wrong with the attributes of a fused op.
+/// The error of a fused op's attributes.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum FusedError {
-    /// A step that no epilogue has.
+    /// An unknown step of an epilogue.
     #[error("fused_ops: expected {known}, found '{found}' as step {at}")]
     Step {
-        /// Which step.
+        /// The position of the step.
         at: usize,
         /// Its name.
         found: String,
-        /// The names there are.
+        /// The known names.
         known: String,
     },
-    /// Another number of further inputs than the steps take.
+    /// A number of further inputs that does not fit the steps.
     #[error("args: the steps [{steps}] take {expected} further inputs, found {found}")]
     Args {
         /// The steps.
         steps: String,
-        /// Inputs that they take.
+        /// The number of inputs that they take.
         expected: usize,
-        /// Inputs there are.
+        /// The number of inputs found.
         found: usize,
     },
-    /// An instruction that is none.
+    /// An invalid instruction.
     #[error("program: instruction {at} is '{found}': {expected}")]
     Instruction {
-        /// Which instruction.
+        /// The number of the instruction.
         at: usize,
         /// Its text.
         found: String,
-        /// What was expected.
+        /// The expected form.
         expected: String,
     },
-    /// Another number of instructions.
+    /// A number of instructions outside the limits.
     #[error("program: expected 1 to {MAX_INSTRUCTIONS} instructions, found {found}")]
     Length {
-        /// How many there are.
+        /// The number of instructions.
         found: usize,
     },
 }

@@ -1,4 +1,5 @@
-//! Picking slices by their indices: `Gather`, `GatherNd`, and the places where `ScatterNd` puts them.
+//! Ops that pick slices by indices: `Gather`, `GatherNd`, and `ScatterNd`, which puts slices in
+//! such places.
 
 use crate::error::{GeometryError, Result};
 use crate::reduce::normalize_axis;
@@ -22,7 +23,8 @@ pub fn gather_dims(params: &[i64], indices: &[i64], axis: i64, batch_dims: i64) 
     Ok(output)
 }
 
-/// `batch_dims` counted from the front: in `[-rank, rank]` of the indices, and not beyond the axis.
+/// The value of `batch_dims` as counted from the front: in `[-rank, rank]` of the indices, and not
+/// beyond the axis.
 fn batch_of(batch_dims: i64, rank: usize, axis: usize) -> Result<usize> {
     let high = rank as i64;
     let (what, low) = ("batch_dims", -high);
@@ -37,7 +39,7 @@ fn batch_of(batch_dims: i64, rank: usize, axis: usize) -> Result<usize> {
     Ok(batch)
 }
 
-/// One size of two that must agree, -1 being unknown.
+/// The common size of two that must agree; -1 is unknown.
 fn same(what: &'static str, a: i64, b: i64) -> Result<i64> {
     match (a, b) {
         (-1, other) | (other, -1) => Ok(other),
@@ -46,19 +48,19 @@ fn same(what: &'static str, a: i64, b: i64) -> Result<i64> {
     }
 }
 
-/// How a `GatherV2` of tensors of known shape copies: the output is, for each of `batch` batches and each of
-/// `outer` steps, `count` runs of `inner` elements.
+/// The copies of a `GatherV2` of tensors of known shape: for each of `batch` batches and each of
+/// `outer` steps, the output has `count` runs of `inner` elements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct GatherPlan {
     /// Dimensions of the output.
     pub output: Dims,
-    /// Batches, each with indices of its own.
+    /// Batches, each with its own indices.
     pub batch: usize,
     /// Steps over the dimensions between batch and axis.
     pub outer: usize,
-    /// Size of the dimension that is indexed.
+    /// Size of the indexed dimension.
     pub size: usize,
-    /// Elements behind an index.
+    /// Elements per index.
     pub inner: usize,
     /// Indices per batch.
     pub count: usize,
@@ -84,7 +86,7 @@ impl GatherPlan {
     }
 }
 
-/// Length of the index vectors, the last dimension of `indices`; `None` where it is unknown.
+/// Length of the index vectors, the last dimension of `indices`; `None` if it is unknown.
 fn depth_of(indices: &[i64], rank: usize) -> Result<Option<usize>> {
     let what = "indices";
     let Some(&depth) = indices.last() else {
@@ -97,8 +99,9 @@ fn depth_of(indices: &[i64], rank: usize) -> Result<Option<usize>> {
     Ok((depth >= 0).then_some(depth as usize))
 }
 
-/// Shape of a `GatherNd`, which is that of the updates of a `ScatterNd` into `params`:
-/// `indices[..-1] + params[depth..]`. -1 is an unknown dimension; `None`, where not even the rank is known.
+/// Shape of a `GatherNd`, which is also that of the updates of a `ScatterNd` into `params`:
+/// `indices[..-1] + params[depth..]`. -1 is an unknown dimension; `None` means that the rank is
+/// unknown.
 pub fn gather_nd_dims(params: &[i64], indices: &[i64]) -> Result<Option<Dims>> {
     validate_partial_dims(params)?;
     validate_partial_dims(indices)?;
@@ -109,10 +112,11 @@ pub fn gather_nd_dims(params: &[i64], indices: &[i64]) -> Result<Option<Dims>> {
     Ok(Some(output))
 }
 
-/// Which slices of a tensor of known shape the index vectors of `GatherNd` and `ScatterNd` name.
+/// The slices of a tensor of known shape that the index vectors of `GatherNd` and `ScatterNd`
+/// select.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SlicePlan {
-    /// Dimensions of all slices together: of the output of `GatherNd`, of the updates of `ScatterNd`.
+    /// Dimensions of all slices together: the output of `GatherNd`, or the updates of `ScatterNd`.
     pub slices: Dims,
     /// Number of index vectors.
     pub count: usize,
@@ -125,7 +129,7 @@ pub struct SlicePlan {
 }
 
 impl SlicePlan {
-    /// Plans for a tensor and indices of these dimensions.
+    /// Plans the access to a tensor with indices of these dimensions.
     pub fn new(tensor: &[i64], indices: &[i64]) -> Result<SlicePlan> {
         validate_dims(tensor)?;
         validate_dims(indices)?;
@@ -143,8 +147,8 @@ impl SlicePlan {
         })
     }
 
-    /// The number of the slice of an index vector, which has [`SlicePlan::depth`] indices; `None` where one
-    /// lies outside its dimension.
+    /// The number of the slice for an index vector of [`SlicePlan::depth`] indices; `None` if one
+    /// is outside its dimension.
     pub fn slice(&self, index: &[i64]) -> Option<usize> {
         let mut slice = 0i64;
         for ((&at, &size), &stride) in index.iter().zip(&*self.dims).zip(&*self.strides) {

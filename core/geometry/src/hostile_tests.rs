@@ -1,4 +1,4 @@
-//! No argument, however wild, makes a shape function or the construction of a plan panic.
+//! No argument makes a shape function or the constructor of a plan panic.
 
 use super::*;
 use proptest::prelude::*;
@@ -32,7 +32,7 @@ fn padding() -> impl Strategy<Value = (Padding, Vec<i64>)> {
     ]
 }
 
-/// What every shape that comes out fulfils.
+/// The properties of every resulting shape.
 fn check(dims: Result<Dims, GeometryError>) -> Result<(), TestCaseError> {
     match dims {
         Ok(dims) => prop_assert_eq!(validate_partial_dims(&dims), Ok(())),

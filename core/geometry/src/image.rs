@@ -7,7 +7,7 @@ use crate::{
 use tenon_abi::Code;
 use tenon_framework::KernelError;
 
-/// Shape of images of another size; -1 is an unknown dimension. Sizes are at least 1.
+/// Shape of resized images; -1 is an unknown dimension. Sizes are at least 1.
 pub fn resized_dims(images: &[i64], size: &[i64]) -> Result<Dims> {
     validate_partial_dims(images)?;
     if images.len() != 4 {
@@ -32,7 +32,7 @@ pub fn resized_dims(images: &[i64], size: &[i64]) -> Result<Dims> {
     Ok(dims)
 }
 
-/// Checks that pixels have the three parts of a colour; TensorFlow gives another code here than elsewhere.
+/// Checks that pixels have three colour channels; TensorFlow uses another code here than elsewhere.
 pub fn check_colour(found: i64) -> std::result::Result<(), KernelError> {
     if found == 3 {
         return Ok(());
@@ -42,19 +42,19 @@ pub fn check_colour(found: i64) -> std::result::Result<(), KernelError> {
     Err(KernelError::new(Code::FAILED_PRECONDITION, error.to_string()))
 }
 
-/// Where the pixels of a resized image lie in the original, along one axis.
+/// The mapping from pixels of a resized image to the original, along one axis.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PixelGrid {
-    /// The first pixels lie on each other.
+    /// The first pixels coincide.
     Legacy,
-    /// The first and the last pixels lie on each other.
+    /// The first and the last pixels coincide.
     AlignCorners,
-    /// The middles of pixels count, and the borders of the images lie on each other.
+    /// The image borders coincide, and pixels are located by their centres.
     HalfPixelCenters,
 }
 
 impl PixelGrid {
-    /// From the two attributes, which exclude each other.
+    /// Reads the two attributes, which exclude each other.
     pub fn new(align_corners: bool, half_pixel_centers: bool) -> Result<PixelGrid> {
         match (align_corners, half_pixel_centers) {
             (true, true) => {
@@ -66,7 +66,7 @@ impl PixelGrid {
         }
     }
 
-    /// Pixels of the original per pixel of the result, in single precision as TensorFlow has it.
+    /// The number of original pixels per result pixel, in single precision as in TensorFlow.
     pub fn scale(self, original: i64, resized: i64) -> f32 {
         match self {
             PixelGrid::AlignCorners if resized > 1 => (original - 1) as f32 / (resized - 1) as f32,
@@ -74,7 +74,7 @@ impl PixelGrid {
         }
     }
 
-    /// The place in the original of a pixel of the result.
+    /// The position in the original of a result pixel.
     pub fn place(self, pixel: usize, scale: f32) -> f32 {
         match self {
             PixelGrid::HalfPixelCenters => (pixel as f32 + 0.5) * scale - 0.5,
@@ -82,7 +82,7 @@ impl PixelGrid {
         }
     }
 
-    /// The pixel of the original, of so many, that is nearest.
+    /// The nearest of `count` original pixels.
     pub fn nearest(self, pixel: usize, scale: f32, count: i64) -> usize {
         let place = match self {
             PixelGrid::Legacy => (pixel as f32 * scale).floor(),

@@ -1,13 +1,14 @@
 //! Matrix products: `MatMul` and `BatchMatMulV2`.
 //!
 //! `C[m, n] = sum over k of A[m, k] * B[k, n]`. A transposed operand is stored as `[k, m]` (`[n, k]`).
-//! `BatchMatMulV2` does so for every matrix of the last two dimensions; the dimensions before broadcast.
+//! `BatchMatMulV2` multiplies the matrices in the last two dimensions; the dimensions before them
+//! broadcast.
 
 use crate::broadcast::{BroadcastPlan, broadcast_shape};
 use crate::error::{GeometryError, Result};
 use crate::size::{Dims, element_count, index, validate_dims, validate_partial_dims};
 
-/// Sizes of one matrix product, and where the elements of its operands stand.
+/// Sizes of one matrix product, and the strides of its operands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MatMulGeometry {
     /// Rows of the product.
@@ -32,7 +33,7 @@ impl MatMulGeometry {
         Ok(MatMulGeometry::of(a, b, transpose_a, transpose_b))
     }
 
-    /// From the last two dimensions, which fit.
+    /// The geometry from the last two dimensions, which must fit.
     fn of(a: &[i64], b: &[i64], transpose_a: bool, transpose_b: bool) -> MatMulGeometry {
         let (a, b) = (&a[a.len() - 2..], &b[b.len() - 2..]);
         let strides = |dims: &[i64], transposed| {
@@ -68,8 +69,8 @@ pub fn batch_matmul_dims(x: &[i64], y: &[i64], adj_x: bool, adj_y: bool) -> Resu
     product_dims((x, adj_x), (y, adj_y), "the size of y that meets x")
 }
 
-/// Shape of a product of at least matrices, each perhaps transposed; `inner` names the size of the second that
-/// must be one of the first.
+/// Shape of a product of tensors with at least two dimensions, each optionally transposed; `inner`
+/// names the size of the second operand that must equal that of the first.
 fn product_dims(
     (x, adj_x): (&[i64], bool),
     (y, adj_y): (&[i64], bool),
@@ -90,7 +91,8 @@ fn product_dims(
     Ok(output)
 }
 
-/// That the dimensions before the last two are the same, as `BatchMatMul` wants; -1 is an unknown dimension.
+/// Checks that the dimensions before the last two are equal, as `BatchMatMul` requires; -1 is an
+/// unknown dimension.
 pub fn equal_batches(x: &[i64], y: &[i64]) -> Result<()> {
     let batch = |dims: &[i64]| dims[..dims.len().saturating_sub(2)].to_vec();
     let (a, b) = (batch(x), batch(y));
@@ -101,19 +103,19 @@ pub fn equal_batches(x: &[i64], y: &[i64]) -> Result<()> {
     Ok(())
 }
 
-/// Geometry of `BatchMatMulV2` of known shapes.
+/// Geometry of `BatchMatMulV2` for known shapes.
 #[derive(Debug, Clone)]
 pub struct BatchMatMulGeometry {
     /// One product.
     pub matrix: MatMulGeometry,
-    /// How the dimensions before the last two broadcast; elements are whole matrices.
+    /// The broadcast of the dimensions before the last two; its elements are whole matrices.
     pub batch: BroadcastPlan<2>,
     /// Dimensions of the output.
     pub output: Dims,
 }
 
 impl BatchMatMulGeometry {
-    /// Checks and plans.
+    /// Checks the shapes and plans the products.
     pub fn new(x: &[i64], y: &[i64], adj_x: bool, adj_y: bool) -> Result<BatchMatMulGeometry> {
         validate_dims(x)?;
         validate_dims(y)?;
@@ -123,7 +125,7 @@ impl BatchMatMulGeometry {
         Ok(BatchMatMulGeometry { matrix: MatMulGeometry::of(x, y, adj_x, adj_y), batch, output })
     }
 
-    /// For each product in order, which matrix of `x` and which of `y` it takes.
+    /// For each product in order, the numbers of its matrices in `x` and `y`.
     pub fn products(&self) -> impl Iterator<Item = (usize, usize)> + '_ {
         self.batch.runs().flat_map(|run| {
             (0..run.len).map(move |i| {

@@ -1,4 +1,4 @@
-//! Matrices in the last two dimensions: what decompositions want.
+//! Matrices in the last two dimensions, as in decompositions.
 
 use crate::error::{GeometryError, Result};
 use crate::size::validate_partial_dims;

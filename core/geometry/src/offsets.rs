@@ -7,7 +7,8 @@ use crate::size::Dims;
 
 /// Iterator over the element offsets of a strided box.
 ///
-/// The caller guarantees that every offset lies inside its buffer, as plans do; strides may be negative.
+/// The caller must ensure that every offset is inside its buffer, as plans do; strides may be
+/// negative.
 #[derive(Debug, Clone)]
 pub struct Offsets {
     extents: Dims,
@@ -18,7 +19,7 @@ pub struct Offsets {
 }
 
 impl Offsets {
-    /// Offsets of a box with these extents and strides (as many), starting at `base`.
+    /// The offsets of a box with these extents and strides (of equal length), starting at `base`.
     pub fn new(extents: &Dims, strides: &Dims, base: i64) -> Offsets {
         debug_assert_eq!(extents.len(), strides.len());
         let empty = extents.iter().any(|&extent| extent <= 0);

@@ -5,8 +5,8 @@ use crate::offsets::Offsets;
 use crate::size::{Dims, row_major_strides, validate_dims, validate_partial_dims};
 use crate::window::check_len;
 
-/// Shape of a `Pad`. `paddings` holds (before, after) for each dimension, as the `[rank, 2]` tensor does
-/// row by row. -1 is an unknown dimension.
+/// Shape of a `Pad`. `paddings` contains (before, after) for each dimension, like the `[rank, 2]`
+/// tensor row by row. -1 is an unknown dimension.
 pub fn pad_dims(input: &[i64], paddings: &[i64]) -> Result<Dims> {
     validate_partial_dims(input)?;
     check_len("paddings", input.len() * 2, paddings)?;
@@ -27,7 +27,7 @@ pub fn pad_dims(input: &[i64], paddings: &[i64]) -> Result<Dims> {
     Ok(output)
 }
 
-/// Where the elements of an input of known shape stand in the padded output.
+/// The places of the elements of an input of known shape in the padded output.
 #[derive(Debug, Clone, Copy)]
 pub struct PadPlan {
     output: Dims,

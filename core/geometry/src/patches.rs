@@ -5,7 +5,8 @@ use crate::format::Padding;
 use crate::size::{Dims, validate_partial_dims};
 use crate::window::{WindowDim, check_len, check_one, dim_padding};
 
-/// Windows over NHWC images, each laid out as the channels of a pixel: rows, columns, then depth.
+/// Windows over NHWC images. Each window becomes the channels of a pixel, in the order rows,
+/// columns, depth.
 #[derive(Debug, Clone, Copy)]
 pub struct PatchGeometry {
     /// Windows over the rows.
@@ -17,7 +18,8 @@ pub struct PatchGeometry {
 }
 
 impl PatchGeometry {
-    /// For images of these dimensions (-1: unknown) and the attributes `ksizes`, `strides` and `rates`.
+    /// Geometry for images of these dimensions (-1: unknown) and the attributes `ksizes`, `strides`
+    /// and `rates`.
     pub fn new(images: &[i64], lists: [&[i64]; 3], padding: Padding) -> Result<PatchGeometry> {
         validate_partial_dims(images)?;
         let images =

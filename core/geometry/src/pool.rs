@@ -1,7 +1,8 @@
-//! Pooling: `MaxPool` and `AvgPool` here, over three dimensions in [`crate::Pool3dGeometry`]. The spatial formulas are those of [`crate::WindowDim`].
+//! Pooling: `MaxPool` and `AvgPool`; [`crate::Pool3dGeometry`] has those over three dimensions. The
+//! spatial formulas are those of [`crate::WindowDim`].
 //!
-//! TensorFlow's `MaxPool` may also pool over depth: then the window has one row and one column, the depth
-//! stride equals the depth window, and that divides the input's depth.
+//! TensorFlow's `MaxPool` may also pool over depth: the window then has one row and one column, and
+//! the depth stride equals the depth window, which must divide the input's depth.
 
 use crate::error::{GeometryError, Result};
 use crate::format::{DataFormat, Padding};
@@ -10,7 +11,7 @@ use crate::window::{
     DimPadding, WindowDim, check_explicit_paddings, check_len, check_one, dim_padding, windows,
 };
 
-/// Shape and attributes of a pooling over two or three dimensions, as the node has them.
+/// Shape and attributes of a pooling over two or three dimensions.
 #[derive(Debug, Clone, Copy)]
 pub struct Pool2dParams<'a> {
     /// Dimensions of the input, in the order of the format; -1 is unknown.
@@ -47,7 +48,7 @@ pub struct Pool2dGeometry {
 }
 
 impl Pool2dGeometry {
-    /// Geometry of `MaxPool`. Fails as TensorFlow does.
+    /// Geometry of `MaxPool`. Fails in the same cases as TensorFlow.
     pub fn max(params: &Pool2dParams<'_>) -> Result<Pool2dGeometry> {
         let geometry = Pool2dGeometry::new(params)?;
         let window = params.ksize[params.format.channel_dim(4)];
@@ -58,7 +59,8 @@ impl Pool2dGeometry {
         geometry.over_depth(window, stride)
     }
 
-    /// Geometry of `AvgPool`. Fails as TensorFlow does: no pooling over depth, no explicit padding.
+    /// Geometry of `AvgPool`. Fails in the same cases as TensorFlow: no pooling over depth, no
+    /// explicit padding.
     pub fn average(params: &Pool2dParams<'_>) -> Result<Pool2dGeometry> {
         if params.padding == Padding::Explicit {
             return Err(GeometryError::Name {
@@ -74,7 +76,7 @@ impl Pool2dGeometry {
         Ok(geometry)
     }
 
-    /// Checks all but the depth window.
+    /// Checks everything except the depth window.
     fn new(params: &Pool2dParams<'_>) -> Result<Pool2dGeometry> {
         let [height, width] = pool_windows(params)?;
         let format = params.format;
@@ -120,7 +122,7 @@ impl Pool2dGeometry {
         self.format.order(self.batch, self.height.output, self.width.output, self.out_channels)
     }
 
-    /// Whether every size is known, as kernels need.
+    /// Whether every size is known, as kernels require.
     pub fn is_known(&self) -> bool {
         self.batch >= 0
             && self.in_channels >= 0
@@ -129,7 +131,8 @@ impl Pool2dGeometry {
     }
 }
 
-/// Checks what poolings over `N` dimensions have in common: all but the window over depth.
+/// Checks the common properties of poolings over `N` dimensions: everything except the window over
+/// depth.
 pub(crate) fn pool_windows<const N: usize>(params: &Pool2dParams<'_>) -> Result<[WindowDim; N]> {
     if params.input.len() != N + 2 {
         let found = params.input.len();
@@ -152,7 +155,7 @@ pub(crate) fn pool_windows<const N: usize>(params: &Pool2dParams<'_>) -> Result<
     })
 }
 
-/// A pad of a whole window would leave nothing to pool.
+/// Refuses a padding as large as the window, which would pool over padding only.
 fn check_padding(padding: DimPadding, window: i64) -> Result<()> {
     let DimPadding::Explicit { before, after } = padding else {
         return Ok(());

@@ -1,4 +1,4 @@
-//! Rows whose elements are put in order: `TopK` and its kin.
+//! Rows whose elements are ranked, for `TopK` and similar ops.
 
 use crate::size::{Dims, element_count};
 use tenon_framework::KernelError;
@@ -13,7 +13,7 @@ pub struct RankedRows {
 }
 
 impl RankedRows {
-    /// Rows of which the `k` greatest elements are asked for, and the shape of these.
+    /// The rows whose `k` greatest elements are requested, and the shape of these elements.
     ///
     /// # Errors
     /// `INVALID_ARGUMENT` for a scalar, `k` below 0, and rows that are shorter than `k` or too long.
@@ -27,7 +27,7 @@ impl RankedRows {
         Ok((rows, dims))
     }
 
-    /// Rows of which the element at place `n` is asked for, from the least on.
+    /// The rows whose element with rank `n`, from the least, is requested.
     ///
     /// # Errors
     /// As [`RankedRows::greatest`]: `n` must be below the length.
@@ -38,7 +38,7 @@ impl RankedRows {
         RankedRows::new(input, n.saturating_add(1), "n")
     }
 
-    /// Rows of predictions, and a target for each.
+    /// Rows of predictions, with a target for each.
     ///
     /// # Errors
     /// `INVALID_ARGUMENT` for other shapes.
@@ -56,7 +56,7 @@ impl RankedRows {
         Ok(RankedRows { len: classes as usize, count: rows as usize })
     }
 
-    /// `least` is how long rows must be.
+    /// Creates the rows; `least` is their minimum length.
     fn new(dims: &[i64], least: i64, what: &str) -> Result<RankedRows, KernelError> {
         let Some((&last, outer)) = dims.split_last() else {
             let message = "input must have at least 1 dimensions, got 0";

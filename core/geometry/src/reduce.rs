@@ -12,7 +12,7 @@ use crate::size::{
 use tenon_abi::Code;
 use tenon_framework::KernelError;
 
-/// An axis in `[-rank, rank)`, counted from the front.
+/// The axis in `[-rank, rank)`, as counted from the front.
 pub fn normalize_axis(what: &'static str, axis: i64, rank: usize) -> Result<usize> {
     let high = rank as i64;
     if (-high..high).contains(&axis) {
@@ -27,9 +27,9 @@ pub fn normalize_axis(what: &'static str, axis: i64, rank: usize) -> Result<usiz
 pub struct AxisSet(u32);
 
 impl AxisSet {
-    /// The axes of a list, each in `[-rank, rank)`. Fails when one is out of range or named twice.
+    /// The axes of a list, each in `[-rank, rank)`. Fails if one is out of range or occurs twice.
     pub fn new(what: &'static str, axes: &[i64], rank: usize) -> Result<AxisSet> {
-        // Ranks are checked where dimensions are; a larger one must not overflow the set.
+        // Ranks are checked with the dimensions; a larger one must not overflow the set.
         if rank > tenon_abi::MAX_RANK {
             return Err(GeometryError::RankTooLarge { rank });
         }
@@ -61,8 +61,8 @@ pub fn reduce_dims(input: &[i64], axes: &[i64], keep_dims: bool) -> Result<Dims>
     reduced(input, AxisSet::new("reduction_indices", axes, input.len())?, keep_dims)
 }
 
-/// Output shape of a reduction that joins strings: as [`reduce_dims`], but that an axis out of range has the code
-/// `OUT_OF_RANGE`, as TensorFlow's has.
+/// Output shape of a reduction that joins strings: like [`reduce_dims`], except that an axis out of
+/// range has the code `OUT_OF_RANGE`, as in TensorFlow.
 pub fn join_dims(
     input: &[i64],
     axes: &[i64],
@@ -87,7 +87,7 @@ fn reduced(input: &[i64], axes: AxisSet, keep_dims: bool) -> Result<Dims> {
     Ok(output)
 }
 
-/// The forms of a reduction for which kernels have loops of their own.
+/// The forms of a reduction for which kernels have special loops.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReduceKind {
     /// Nothing is reduced: a copy of `len` elements.
@@ -114,9 +114,9 @@ pub enum ReduceKind {
         /// Elements per row.
         inner: usize,
     },
-    /// [`ReduceKind::Columns`], `outer` times over.
+    /// [`ReduceKind::Columns`], repeated `outer` times.
     Middle {
-        /// How often.
+        /// The number of repetitions.
         outer: usize,
         /// Rows.
         reduced: usize,
@@ -127,7 +127,7 @@ pub enum ReduceKind {
     General,
 }
 
-/// How a reduction of a tensor of known shape visits its elements.
+/// The order in which a reduction of a tensor of known shape visits its elements.
 #[derive(Debug, Clone, Copy)]
 pub struct ReducePlan {
     output: Dims,
@@ -199,7 +199,7 @@ impl ReducePlan {
         self.output_len
     }
 
-    /// Input elements per output element; 0 when a reduced dimension is empty.
+    /// Input elements per output element; 0 if a reduced dimension is empty.
     pub fn reduced_len(&self) -> usize {
         self.reduced_len
     }
@@ -214,7 +214,7 @@ impl ReducePlan {
         self.first_reduced == i.is_multiple_of(2)
     }
 
-    /// Which special case this is.
+    /// The special case of this plan.
     pub fn kind(&self) -> ReduceKind {
         let size = |i: usize| index(self.extents[i]);
         match (self.extents.len(), self.first_reduced) {
@@ -251,10 +251,10 @@ pub struct AxisSplit {
 }
 
 impl AxisSplit {
-    /// Splits at an axis in `[-rank, rank)`; `what` names the argument that says which.
+    /// Splits at an axis in `[-rank, rank)`; `what` names the argument with the axis.
     ///
     /// # Errors
-    /// A shape that no tensor has, an axis out of range.
+    /// The shape is invalid, or the axis is out of range.
     pub fn new(what: &'static str, input: &[i64], axis: i64) -> Result<AxisSplit> {
         element_count(input)?;
         let axis = normalize_axis(what, axis, input.len())?;

@@ -1,5 +1,5 @@
-//! Tensors repeated, mirrored and turned: `Tile`, `BroadcastTo`, `MirrorPad`, `OneHot`, `Roll`; and the length
-//! of a `Range`.
+//! Repeated, mirrored and rotated tensors: `Tile`, `BroadcastTo`, `MirrorPad`, `OneHot`, `Roll`;
+//! and the length of a `Range`.
 
 use crate::broadcast::broadcast_shape;
 use crate::error::{GeometryError, Result};
@@ -41,10 +41,10 @@ pub fn check_broadcast_to(input: &[i64], shape: &[i64]) -> Result<()> {
     Err(GeometryError::Incompatible { a: input.to_vec(), b: shape.to_vec() })
 }
 
-/// The dimensions over which the gradients of two broadcast operands are summed, those of size 1 or missing in
-/// one of them, in ascending order; none for equal shapes.
+/// The dimensions over which the gradients of two broadcast operands are summed: those of size 1 or
+/// missing in an operand, in ascending order; none for equal shapes.
 ///
-/// Where both have size 1 both lists have the dimension, unless the shapes are equal.
+/// If both have size 1, both lists contain the dimension, unless the shapes are equal.
 pub fn broadcast_gradient_axes(a: &[i64], b: &[i64]) -> Result<[Dims; 2]> {
     let mut axes = [Dims::EMPTY; 2];
     if a == b {
@@ -64,8 +64,8 @@ pub fn broadcast_gradient_axes(a: &[i64], b: &[i64]) -> Result<[Dims; 2]> {
     Ok(axes)
 }
 
-/// Whether a `MirrorPad` leaves out the elements at the edge, as `mode` says: `REFLECT` does, `SYMMETRIC` does
-/// not.
+/// The offset of a `MirrorPad` by its `mode`: 1 for `REFLECT`, which does not repeat the elements at
+/// the edge, and 0 for `SYMMETRIC`, which does.
 pub fn mirror_offset(mode: &str) -> Result<i64> {
     match mode {
         "REFLECT" => Ok(1),
@@ -78,7 +78,8 @@ pub fn mirror_offset(mode: &str) -> Result<i64> {
     }
 }
 
-/// Shape of a `MirrorPad`: no more is mirrored than there is. -1 is an unknown dimension.
+/// Shape of a `MirrorPad`; the paddings may not exceed the mirrored elements. -1 is an unknown
+/// dimension.
 pub fn mirror_pad_dims(input: &[i64], paddings: &[i64], offset: i64) -> Result<Dims> {
     let output = pad_dims(input, paddings)?;
     for (&size, pair) in input.iter().zip(paddings.chunks_exact(2)) {
@@ -90,7 +91,8 @@ pub fn mirror_pad_dims(input: &[i64], paddings: &[i64], offset: i64) -> Result<D
     Ok(output)
 }
 
-/// Shape of a `MirrorPadGrad`, the tensor that was padded to the input. -1 is an unknown dimension.
+/// Shape of a `MirrorPadGrad`, which is that of the tensor before padding. -1 is an unknown
+/// dimension.
 pub fn mirror_pad_grad_dims(input: &[i64], paddings: &[i64], offset: i64) -> Result<Dims> {
     validate_partial_dims(input)?;
     check_len("paddings", input.len() * 2, paddings)?;
@@ -107,7 +109,7 @@ pub fn mirror_pad_grad_dims(input: &[i64], paddings: &[i64], offset: i64) -> Res
     Ok(output)
 }
 
-/// Shape of a `OneHot`: `depth` inserted at an axis, of which -1 is the last. -1 is an unknown dimension.
+/// Shape of a `OneHot`: `depth` inserted at an axis (-1: the last). -1 is an unknown dimension.
 pub fn one_hot_dims(indices: &[i64], depth: i64, axis: i64) -> Result<Dims> {
     validate_partial_dims(indices)?;
     let rank = indices.len() as i64;
@@ -123,8 +125,8 @@ pub fn one_hot_dims(indices: &[i64], depth: i64, axis: i64) -> Result<Dims> {
     Ok(output)
 }
 
-/// By how many places `Roll` moves the elements of each dimension: the shifts of an axis add up, and wrap
-/// around its size.
+/// The number of places by which `Roll` moves the elements of each dimension: the shifts of an axis
+/// add up, modulo its size.
 pub fn roll_shifts(input: &[i64], shift: &[i64], axis: &[i64]) -> Result<Dims> {
     if input.is_empty() {
         return Err(GeometryError::RankTooSmall { what: "input", expected: 1, found: 0 });
@@ -140,7 +142,7 @@ pub fn roll_shifts(input: &[i64], shift: &[i64], axis: &[i64]) -> Result<Dims> {
     Ok(shifts)
 }
 
-/// How many integers a `Range` holds: `ceil(|limit - start| / |delta|)`.
+/// The number of integers in a `Range`: `ceil(|limit - start| / |delta|)`.
 pub fn range_len(start: i64, limit: i64, delta: i64) -> Result<i64> {
     match delta {
         0 => return Err(GeometryError::Zero { what: "delta" }),
@@ -154,8 +156,8 @@ pub fn range_len(start: i64, limit: i64, delta: i64) -> Result<i64> {
     i64::try_from(len).map_err(|_| GeometryError::TooLarge { dims: vec![start, limit, delta] })
 }
 
-/// How many floats of a type a `Range` holds, each step rounded to the type as TensorFlow does; `None` where
-/// there is no such number, or delta leads away from the limit.
+/// The number of floats of a type in a `Range`, with each step rounded to the type as in
+/// TensorFlow; `None` if there is no such number, or delta leads away from the limit.
 pub fn float_range_len(dtype: DType, start: f64, limit: f64, delta: f64) -> Option<i64> {
     let rounded = |value: f64| match dtype {
         DType::HALF => f16::from_f64(value).to_f64(),

@@ -1,14 +1,15 @@
-//! Shapes of `Reshape`, `Squeeze`, `ExpandDims` and `Bitcast`, which look at no element.
+//! Shapes of `Reshape`, `Squeeze`, `ExpandDims` and `Bitcast`, which do not read elements.
 
 use crate::error::{GeometryError, Result};
 use crate::reduce::{AxisSet, normalize_axis};
 use crate::size::{Dims, element_count, known_element_count, validate_partial_dims};
 use crate::split::at_least;
 
-/// Shape of a `Reshape` of an input (dimensions -1 are unknown) to `shape`, in which one -1 stands for the
-/// size that keeps the number of elements. The result holds -1 only when that cannot be inferred yet.
+/// Shape of a `Reshape` of an input (dimensions -1 are unknown) to `shape`, in which one -1 stands
+/// for the size that keeps the number of elements. The result contains -1 only if that cannot be
+/// inferred yet.
 ///
-/// Where the -1 stands beside a 0, any size keeps the number: as in TensorFlow, it is then the quotient
+/// Next to a 0, any size for the -1 keeps the number. As in TensorFlow, it is then the quotient
 /// (rounded down) of the sizes that are not 0, so `[0, 6]` to `[0, 2, -1]` gives `[0, 2, 3]`.
 pub fn reshape_dims(input: &[i64], shape: &[i64]) -> Result<Dims> {
     let elements = known_element_count(input)?;
@@ -37,8 +38,8 @@ pub fn reshape_dims(input: &[i64], shape: &[i64]) -> Result<Dims> {
     }
 }
 
-/// Shape of a `Squeeze`: without the given dimensions, which must be 1, or, when `axes` is empty, without
-/// every dimension of size 1. `None` when that depends on an unknown dimension (-1).
+/// Shape of a `Squeeze`: without the given dimensions, which must be 1, or, if `axes` is empty,
+/// without every dimension of size 1. `None` if that depends on an unknown dimension (-1).
 pub fn squeeze_dims(input: &[i64], axes: &[i64]) -> Result<Option<Dims>> {
     validate_partial_dims(input)?;
     if axes.is_empty() && input.contains(&-1) {
@@ -62,7 +63,7 @@ pub fn squeeze_dims(input: &[i64], axes: &[i64]) -> Result<Option<Dims>> {
     Ok(Some(output))
 }
 
-/// Shape of an `ExpandDims`: a 1 inserted before dimension `axis`, which lies in `[-(rank + 1), rank + 1)`.
+/// Shape of an `ExpandDims`: a 1 inserted before dimension `axis`, in `[-(rank + 1), rank + 1)`.
 pub fn expand_dims(input: &[i64], axis: i64) -> Result<Dims> {
     validate_partial_dims(input)?;
     let axis = normalize_axis("dim", axis, input.len() + 1)?;
@@ -74,8 +75,9 @@ pub fn expand_dims(input: &[i64], axis: i64) -> Result<Dims> {
     Ok(output)
 }
 
-/// Shape of a `Bitcast` between elements of `from` and `to` bytes: a larger element splits into a new last
-/// dimension, smaller ones join along the last dimension, which must hold just enough of them (-1: unknown).
+/// Shape of a `Bitcast` between elements of `from` and `to` bytes: a larger element splits into a
+/// new last dimension, smaller ones join along the last dimension, which must have exactly the
+/// right number of them (-1: unknown).
 pub fn bitcast_dims(input: &[i64], from: usize, to: usize) -> Result<Dims> {
     validate_partial_dims(input)?;
     let mut output = Dims::from_slice(input)?;

@@ -1,8 +1,9 @@
-//! Local response normalisation, `LRN`: each channel by its neighbours, of images with channels last.
+//! Local response normalisation (`LRN`): each channel by its neighbours, for images with channels
+//! last.
 
 use crate::error::{GeometryError, Result};
 
-/// Attribute `depth_radius`: how many channels on either side count. Below 2^31.
+/// The attribute `depth_radius`: the number of neighbouring channels on either side. Below 2^31.
 pub fn response_radius(depth_radius: i64) -> Result<u32> {
     let high = 1 << 31;
     match u32::try_from(depth_radius) {
@@ -11,7 +12,7 @@ pub fn response_radius(depth_radius: i64) -> Result<u32> {
     }
 }
 
-/// Channels of an input of four dimensions.
+/// The number of channels of an input with four dimensions.
 pub fn response_channels(dims: &[i64]) -> Result<i64> {
     match dims {
         &[_, _, _, channels] => Ok(channels),

@@ -1,9 +1,9 @@
-//! Rows of one segment to one row: what ids, indices and counts of segments may be.
+//! Reduction of rows by segments: checks of the ids, indices and counts of segments.
 
 use crate::size::{Dims, element_count};
 use tenon_framework::KernelError;
 
-/// Which shape a reduction by segments gives.
+/// The shape of a reduction by segments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SegmentPlan {
     /// Shape of the output: segments, then the dimensions of a row.
@@ -13,10 +13,10 @@ pub struct SegmentPlan {
 }
 
 impl SegmentPlan {
-    /// Of sorted ids, one for each row of `data`.
+    /// The plan for sorted ids, one for each row of `data`.
     ///
     /// # Errors
-    /// `INVALID_ARGUMENT` for ids of another number, that decrease, or that are below 0.
+    /// `INVALID_ARGUMENT` if the number of ids is wrong, or ids decrease or are below 0.
     pub fn sorted(data: &[i64], ids: &[i64], values: &[i64]) -> Result<SegmentPlan, KernelError> {
         let &rows = data.first().ok_or_else(data_is_scalar)?;
         if ids != [rows] {
@@ -25,10 +25,10 @@ impl SegmentPlan {
         SegmentPlan::of_sorted(data, values)
     }
 
-    /// Of sorted ids, one for each of `picked` rows of `data`.
+    /// The plan for sorted ids, one for each of the `picked` rows of `data`.
     ///
     /// # Errors
-    /// As [`SegmentPlan::sorted`]; `INVALID_ARGUMENT` for rows that are not there.
+    /// As [`SegmentPlan::sorted`]; `INVALID_ARGUMENT` for rows that do not exist.
     pub fn picked(
         data: &[i64],
         (indices, picked): (&[i64], &[i64]),
@@ -56,10 +56,11 @@ impl SegmentPlan {
         SegmentPlan::new(segments, &data[1..])
     }
 
-    /// Of ids in any order, with whose shape that of `data` begins. The ids themselves are not looked at.
+    /// The plan for ids in any order, whose shape is a prefix of that of `data`. The ids themselves
+    /// are not read.
     ///
     /// # Errors
-    /// `INVALID_ARGUMENT` for another shape, and for fewer segments than none.
+    /// `INVALID_ARGUMENT` for another shape, or a negative number of segments.
     pub fn unsorted(data: &[i64], ids: &[i64], segments: i64) -> Result<SegmentPlan, KernelError> {
         if segments < 0 {
             return Err(KernelError::invalid_argument(format!(

@@ -1,4 +1,4 @@
-//! Dimensions, element counts and strides, all checked.
+//! Dimensions, element counts and strides, with checked arithmetic.
 //!
 //! The number of elements is the product of the dimensions; it and the number of bytes must fit in an `i64`.
 //! As in TensorFlow, the product is checked from the front, so `[2^40, 2^40, 0]` is too large although it is
@@ -17,17 +17,17 @@ pub struct Dims {
 }
 
 impl Dims {
-    /// No dimensions: a scalar's.
+    /// No dimensions: the shape of a scalar.
     pub const EMPTY: Dims = Dims { values: [0; MAX_RANK], len: 0 };
 
-    /// Copies a slice. Fails beyond [`MAX_RANK`] values.
+    /// Copies a slice. Fails for more than [`MAX_RANK`] values.
     pub fn from_slice(values: &[i64]) -> Result<Dims> {
         let mut dims = Dims::filled(values.len(), 0)?;
         dims.copy_from_slice(values);
         Ok(dims)
     }
 
-    /// `len` copies of a value. Fails beyond [`MAX_RANK`].
+    /// Creates `len` copies of a value. Fails for more than [`MAX_RANK`].
     pub fn filled(len: usize, value: i64) -> Result<Dims> {
         if len > MAX_RANK {
             return Err(GeometryError::RankTooLarge { rank: len });
@@ -37,7 +37,7 @@ impl Dims {
         Ok(Dims { values, len })
     }
 
-    /// Appends a value. Fails when there are [`MAX_RANK`] already.
+    /// Appends a value. Fails if there are [`MAX_RANK`] already.
     pub fn push(&mut self, value: i64) -> Result<()> {
         let slot = self
             .values
@@ -102,7 +102,8 @@ pub fn validate_dims(dims: &[i64]) -> Result<()> {
     element_count(dims).map(|_| ())
 }
 
-/// As [`validate_dims`], where -1 is an unknown dimension; the known ones must still fit together.
+/// Like [`validate_dims`], where -1 is an unknown dimension; the known ones must still fit
+/// together.
 pub fn validate_partial_dims(dims: &[i64]) -> Result<()> {
     if dims.len() > MAX_RANK {
         return Err(GeometryError::RankTooLarge { rank: dims.len() });
@@ -134,7 +135,7 @@ pub fn element_count(dims: &[i64]) -> Result<usize> {
     usize::try_from(count).map_err(|_| too_large(dims))
 }
 
-/// Number of elements, or `None` when a dimension is unknown (-1).
+/// Number of elements, or `None` if a dimension is unknown (-1).
 pub fn known_element_count(dims: &[i64]) -> Result<Option<usize>> {
     validate_partial_dims(dims)?;
     if dims.contains(&-1) { Ok(None) } else { element_count(dims).map(Some) }
@@ -148,8 +149,8 @@ pub fn byte_size(dims: &[i64], element_size: usize) -> Result<usize> {
         .ok_or_else(|| too_large(dims))
 }
 
-/// Row-major strides in elements, for dimensions that [`validate_dims`] accepts. The strides of an empty
-/// tensor, which nobody steps by, stop at `i64::MAX`.
+/// Row-major strides in elements, for dimensions that [`validate_dims`] accepts. The strides of an
+/// empty tensor, which are never used, saturate at `i64::MAX`.
 pub fn row_major_strides(dims: &[i64]) -> Result<Dims> {
     let mut strides = Dims::filled(dims.len(), 1)?;
     for i in (1..dims.len()).rev() {

@@ -1,19 +1,22 @@
 //! `StridedSlice` in canonical form.
 //!
-//! The op's arguments are *sparse*: entry `i` of `begin`, `end` and `strides` speaks of no dimension where bit
-//! `i` of `new_axis_mask` is set (a dimension of size 1 is inserted), of all dimensions not spoken of
-//! elsewhere where `ellipsis_mask` is set (at the end, when no bit is), else of the next dimension of the
-//! input. The canonical form is *dense*: one begin, end and stride per input dimension.
+//! The op's arguments are *sparse*: entry `i` of `begin`, `end` and `strides` refers to no
+//! dimension if bit `i` of `new_axis_mask` is set (a dimension of size 1 is inserted), to all
+//! remaining dimensions if its bit of `ellipsis_mask` is set (without any such bit, an ellipsis is
+//! added at the end), and otherwise to the next dimension of the input. The canonical form is
+//! *dense*: one begin, end and stride per input dimension.
 //!
-//! Per dimension of size `n`, with stride `s`: a negative index counts from the end (`n` is added), then
-//! indices are clamped to `[0, n]` for `s > 0` and to `[-1, n - 1]` for `s < 0`. A bit in `begin_mask`
-//! (`end_mask`) stands for the first (the place after the last) index in the direction of `s`. The size is
-//! `ceil((end - begin) / s)`, or 0 when that is negative. A bit in `shrink_axis_mask` takes the one index
-//! `begin`, which must exist, and drops the dimension; masks of begin and end do not matter then. Where
-//! `new_axis_mask` and `shrink_axis_mask` meet, the new axis wins; `ellipsis_mask` wins over both.
+//! Per dimension of size `n`, with stride `s`: a negative index counts from the end (`n` is added),
+//! then indices are clamped to `[0, n]` for `s > 0` and to `[-1, n - 1]` for `s < 0`. A bit in
+//! `begin_mask` (`end_mask`) stands for the first index (the place after the last) in the direction
+//! of `s`. The size is `ceil((end - begin) / s)`, or 0 if that is negative. A bit in
+//! `shrink_axis_mask` takes the one index `begin`, which must exist, and drops the dimension; the
+//! masks of begin and end are then ignored. If both `new_axis_mask` and `shrink_axis_mask` are set,
+//! the new axis takes precedence; `ellipsis_mask` takes precedence over both.
 //!
-//! Two shapes come out: the *processing* shape with one dimension per input dimension, and the *final* one
-//! with axes dropped and inserted; they have the same elements in the same order.
+//! There are two resulting shapes: the *processing* shape with one dimension per input dimension,
+//! and the *final* one with axes dropped and inserted. They have the same elements in the same
+//! order.
 
 use crate::error::{GeometryError, Result};
 use crate::offsets::Offsets;
@@ -26,7 +29,7 @@ pub struct SliceMasks {
     pub begin: u32,
     /// Entries whose end is ignored.
     pub end: u32,
-    /// The entry that stands for all other dimensions.
+    /// The entry that represents all other dimensions.
     pub ellipsis: u32,
     /// Entries that insert a dimension.
     pub new_axis: u32,
@@ -35,10 +38,10 @@ pub struct SliceMasks {
 }
 
 impl SliceMasks {
-    /// The masks of a node, whose attributes `attr` gives. They are values of an `int32`: -1 sets all bits.
+    /// The masks of a node, read by `attr`. They are values of an `int32`: -1 sets all bits.
     ///
     /// # Errors
-    /// What `attr` says; a value of more than 32 bits.
+    /// The error of `attr`, or a value of more than 32 bits.
     pub fn of<E: From<GeometryError>>(
         attr: impl Fn(&str) -> std::result::Result<i64, E>,
     ) -> std::result::Result<SliceMasks, E> {
@@ -62,22 +65,23 @@ impl SliceMasks {
 /// The op's arguments.
 #[derive(Debug, Clone, Copy)]
 pub struct StridedSliceSpec<'a> {
-    /// `None` when shape inference does not know the values.
+    /// `None` if shape inference does not know the values.
     pub begin: Option<&'a [i64]>,
-    /// `None` when shape inference does not know the values.
+    /// `None` if shape inference does not know the values.
     pub end: Option<&'a [i64]>,
-    /// Always known: without them the rank is not.
+    /// The strides, which are always known: otherwise the rank would not be.
     pub strides: &'a [i64],
-    /// Masks.
+    /// The masks.
     pub masks: SliceMasks,
 }
 
 /// Canonical form of a strided slice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StridedSlice {
-    /// First index per input dimension. Meaningful where the processing dimension is known and above 0.
+    /// First index per input dimension. Only valid if the processing dimension is known and above
+    /// 0.
     pub begin: Dims,
-    /// Index behind the last per input dimension, in the direction of the stride.
+    /// Index after the last one per input dimension, in the direction of the stride.
     pub end: Dims,
     /// Stride per input dimension, not 0.
     pub strides: Dims,
@@ -85,19 +89,20 @@ pub struct StridedSlice {
     pub processing: Dims,
     /// Dimensions of the output; -1 is unknown.
     pub output: Dims,
-    /// Whether every element is taken in order: the output is the input under another shape.
+    /// Whether every element is taken in order, so that the output is the input with another shape.
     pub is_identity: bool,
     /// Whether every stride is 1.
     pub is_simple: bool,
-    /// Whether a contiguous block of dimension 0 is taken, and all of the others: the output is a range of
-    /// the input's elements.
+    /// Whether the slice is a contiguous block of dimension 0 with the whole of all others, so that
+    /// the output is a range of the input's elements.
     pub is_dim0: bool,
 }
 
-/// Most entries a mask of 32 bits, with room for an implicit ellipsis, can speak of.
+/// The maximum number of entries that a mask of 32 bits supports, with room for an implicit
+/// ellipsis.
 const MAX_ENTRIES: usize = 31;
 
-/// Where a dimension of the output comes from.
+/// The source of a dimension of the output.
 #[derive(Clone, Copy)]
 enum Gather {
     Input(usize),
@@ -114,7 +119,7 @@ struct Dense {
     end_mask: u32,
     shrink_mask: u32,
     known: bool,
-    /// Input dimensions spoken of so far.
+    /// The number of input dimensions referred to so far.
     used: usize,
     gather: [Gather; 2 * MAX_ENTRIES],
     gathered: usize,
@@ -123,8 +128,8 @@ struct Dense {
 impl StridedSlice {
     /// Canonical form for an input with these dimensions (-1: unknown).
     ///
-    /// Fails on lists of different lengths, more than one ellipsis, more indices than dimensions, a stride of
-    /// 0 and a single index that is out of bounds.
+    /// Fails for lists of different lengths, more than one ellipsis, more indices than dimensions,
+    /// a stride of 0, or a single index that is out of bounds.
     pub fn new(input: &[i64], spec: &StridedSliceSpec<'_>) -> Result<StridedSlice> {
         validate_partial_dims(input)?;
         let dense = Dense::new(input.len(), spec)?;
@@ -214,7 +219,7 @@ fn steps(interval: i64, stride: i64) -> i64 {
     interval / stride + i64::from(interval % stride != 0)
 }
 
-/// A single index, counted from the front.
+/// A single index, as counted from the front.
 fn single_index(found: i64, index: usize, size: i64) -> Result<i64> {
     let place = if found < 0 { found + size } else { found };
     if (0..size).contains(&place) {
@@ -265,7 +270,8 @@ impl Dense {
         for i in 0..entries {
             let bit = 1u32 << i;
             if ellipsis & bit != 0 {
-                // Dimensions that later entries speak of: those that insert none.
+                // The number of dimensions that later entries refer to: entries that do not insert
+                // one.
                 let later = within & !(bit | (bit - 1)) & !masks.new_axis;
                 self.take_rest(rank, later.count_ones() as usize);
             } else if masks.new_axis & bit != 0 {
@@ -280,7 +286,7 @@ impl Dense {
         Ok(())
     }
 
-    /// The ellipsis: whole dimensions, up to the last `later` ones.
+    /// Handles the ellipsis: whole dimensions, up to the last `later` ones.
     fn take_rest(&mut self, rank: usize, later: usize) {
         while self.used + later < rank {
             self.begin_mask |= 1 << self.used;
@@ -290,7 +296,7 @@ impl Dense {
         }
     }
 
-    /// Entry `i` speaks of the next dimension.
+    /// Handles entry `i`, which refers to the next dimension.
     fn take(&mut self, rank: usize, spec: &StridedSliceSpec<'_>, i: usize) -> Result<()> {
         let dim = self.used;
         if dim == rank {
@@ -310,7 +316,7 @@ impl Dense {
         Ok(())
     }
 
-    /// At most an entry per new axis and one per dimension, so the array has room.
+    /// There is at most one entry per new axis and one per dimension, so the array has room.
     fn push(&mut self, gather: Gather) {
         self.gather[self.gathered] = gather;
         self.gathered += 1;

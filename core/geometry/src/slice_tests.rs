@@ -68,7 +68,7 @@ fn unknown_dimensions_and_values() {
     let unknown = StridedSliceSpec { begin: None, end: None, strides: &[2, 1, 1], masks };
     let s = StridedSlice::new(&[5, 6, 7, -1], &unknown).unwrap();
     assert_eq!(s.output, [3, -1, -1]);
-    // The whole of an unknown dimension has its size, which is unknown; half of it too.
+    // A whole slice of an unknown dimension has its unknown size, and so has half of it.
     let s = StridedSlice::new(&[-1, 4], &spec(&[0], &[2], &[1], NONE)).unwrap();
     assert_eq!(s.output, [-1, 4]);
 }
@@ -106,7 +106,7 @@ fn bad_slices_are_refused() {
     assert!(StridedSlice::new(&[4], &spec(&[0; 31], &[0; 31], &[1; 31], all_new)).is_err());
 }
 
-/// The indices that a slice of one dimension takes, by walking.
+/// The indices that a slice of one dimension takes, found by walking.
 fn walk(size: i64, begin: Option<i64>, end: Option<i64>, stride: i64) -> Vec<usize> {
     let wrap = |x: i64| if x < 0 { x + size } else { x };
     let (mut taken, last) = (Vec::new(), size - 1);

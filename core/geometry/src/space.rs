@@ -1,9 +1,9 @@
-//! Moving blocks of space into the batch or into the depth, and back.
+//! Moves blocks of space into the batch or into the depth, and back.
 //!
-//! `SpaceToBatchND` pads the spatial dimensions 1 to M and cuts each into blocks; element `k` of all blocks is
-//! an image of its own. With `k` counted row by row over the block, element `o` of dimension `d` of image
-//! `k * batch + n` is element `o * block[d] + k[d] - before[d]` of image `n`. `BatchToSpaceND` is the inverse,
-//! with crops for paddings.
+//! `SpaceToBatchND` pads the spatial dimensions 1 to M and cuts each into blocks; element `k` of
+//! all blocks makes up an image. With `k` counted row by row over the block, element `o` of
+//! dimension `d` of image `k * batch + n` is element `o * block[d] + k[d] - before[d]` of image
+//! `n`. `BatchToSpaceND` is the inverse, with crops in place of paddings.
 
 use crate::error::{GeometryError, Result};
 use crate::offsets::Offsets;
@@ -13,7 +13,7 @@ use crate::window::check_len;
 
 const PADDED: &str = "a dimension of input with its paddings";
 
-/// Checks block and paddings; returns the elements of a block.
+/// Checks block and paddings; returns the number of elements of a block.
 fn check_block(input: &[i64], block: &[i64], what: &'static str, pairs: &[i64]) -> Result<i64> {
     validate_partial_dims(input)?;
     if input.len() <= block.len() {
@@ -86,7 +86,7 @@ fn divided(
     Ok(value / divisor)
 }
 
-/// Which runs of elements of the tensor in space and of the tensor of blocks are the same.
+/// The corresponding runs of elements in the tensor in space and in the tensor of blocks.
 #[derive(Debug, Clone, Copy)]
 pub struct SpaceBatchPlan {
     /// Dimensions of the tensor in space up to the last spatial one, and of the tensor of blocks.
@@ -102,8 +102,8 @@ pub struct SpaceBatchPlan {
 }
 
 impl SpaceBatchPlan {
-    /// For tensors of these dimensions, of which one is the other's shape by [`space_to_batch_dims`] or
-    /// [`batch_to_space_dims`]; `pairs` are the paddings or crops.
+    /// Plans for tensors of these dimensions; one must be the other's shape by
+    /// [`space_to_batch_dims`] or [`batch_to_space_dims`]. `pairs` are the paddings or crops.
     pub fn new(
         space: &[i64],
         batch: &[i64],
@@ -129,7 +129,7 @@ impl SpaceBatchPlan {
         })
     }
 
-    /// Per element of a block, the first elements of its runs in the tensor in space and in that of blocks.
+    /// For each element of a block, the first elements of its runs in both tensors.
     pub fn runs(&self) -> impl Iterator<Item = (Offsets, Offsets)> + '_ {
         (0..self.blocks).map(|element| self.runs_of(element as i64))
     }
@@ -156,19 +156,19 @@ fn ceil(value: i64, divisor: i64) -> i64 {
     value.div_euclid(divisor) + i64::from(value.rem_euclid(divisor) != 0)
 }
 
-/// Where the channels of an image stand, for `SpaceToDepth` and `DepthToSpace`.
+/// The position of the channels in images, for `SpaceToDepth` and `DepthToSpace`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DepthFormat {
     /// Batch, rows, columns, channels.
     Nhwc,
     /// Batch, channels, rows, columns.
     Nchw,
-    /// As `Nchw`, with channels in groups of four, whose members are the last dimension.
+    /// Like `Nchw`, with channels in groups of four, which are the last dimension.
     NchwVectC,
 }
 
 impl DepthFormat {
-    /// The format of this name.
+    /// Reads the format with this name.
     pub fn parse(name: &str) -> Result<DepthFormat> {
         match name {
             "NHWC" => Ok(DepthFormat::Nhwc),
@@ -182,7 +182,7 @@ impl DepthFormat {
         }
     }
 
-    /// Positions of channels and rows; the columns come behind the rows.
+    /// Positions of channels and rows; the columns follow the rows.
     fn places(self) -> (usize, usize) {
         if self == DepthFormat::Nhwc { (3, 1) } else { (1, 2) }
     }
@@ -238,8 +238,8 @@ impl DepthFormat {
         Ok(output)
     }
 
-    /// A `SpaceToDepth` as the transposition that it is: dimensions in which those of the input are cut, and
-    /// their order in the output.
+    /// A `SpaceToDepth` as a transposition: the dimensions into which those of the input are cut,
+    /// and their order in the output.
     pub fn space_to_depth_parts(self, input: &[i64], block: i64) -> Result<(Dims, Dims)> {
         let out = self.space_to_depth_dims(input, block)?;
         let (parts, perm): (&[i64], &[i64]) = match self {
@@ -256,7 +256,7 @@ impl DepthFormat {
         Ok((Dims::from_slice(parts)?, Dims::from_slice(perm)?))
     }
 
-    /// A `DepthToSpace` as the transposition that it is, as [`DepthFormat::space_to_depth_parts`].
+    /// A `DepthToSpace` as a transposition, like [`DepthFormat::space_to_depth_parts`].
     pub fn depth_to_space_parts(self, input: &[i64], block: i64) -> Result<(Dims, Dims)> {
         let out = self.depth_to_space_dims(input, block)?;
         let (parts, perm): (&[i64], &[i64]) = match self {
@@ -307,7 +307,7 @@ mod tests {
         assert_eq!(plan.run, 5);
         let mut places: Vec<(usize, usize)> =
             plan.runs().flat_map(|(from, to)| from.zip(to)).collect();
-        // Element (0, 0) of the first blocks is padding; the first that is not stands at (1, 1) in space.
+        // Element (0, 0) of the first blocks is padding; the first other one is at (1, 1) in space.
         assert_eq!(places[0].0, 25);
         places.sort();
         assert_eq!(

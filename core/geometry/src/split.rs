@@ -1,4 +1,4 @@
-//! Cutting a tensor along one dimension: `Split`, `SplitV`, `Unpack`; and `Slice`, a box of it.
+//! Cuts a tensor along one dimension: `Split`, `SplitV`, `Unpack`; and takes a box of it: `Slice`.
 
 use crate::error::{GeometryError, Result};
 use crate::reduce::normalize_axis;
@@ -25,8 +25,8 @@ pub fn split_dims(input: &[i64], axis: i64, count: i64) -> Result<Dims> {
     Ok(output)
 }
 
-/// Checks the sizes of pieces of a dimension of `total` elements (-1: unknown), and writes what is left for
-/// the one of them that may be -1.
+/// Checks the sizes of the pieces of a dimension of `total` elements (-1: unknown), and replaces a
+/// single -1 among them by the remaining size.
 pub fn split_sizes(total: i64, sizes: &mut [i64]) -> Result<()> {
     let (mut open, mut sum) = (None, 0i64);
     for (index, &value) in sizes.iter().enumerate() {
@@ -69,8 +69,8 @@ pub fn unpack_dims(input: &[i64], axis: i64, count: i64) -> Result<Dims> {
     Ok(output)
 }
 
-/// Shape of a `Slice`. A size of -1 reaches to the end of its dimension; in the result -1 is unknown, and
-/// so may be a dimension of the input.
+/// Shape of a `Slice`. A size of -1 reaches to the end of its dimension. In the input and in the
+/// result, -1 is an unknown dimension.
 pub fn slice_dims(input: &[i64], begin: &[i64], size: &[i64]) -> Result<Dims> {
     validate_partial_dims(input)?;
     check_len("begin", input.len(), begin)?;

@@ -1,7 +1,7 @@
 //! Transposition: output dimension `i` is input dimension `perm[i]`.
 //!
-//! A [`TransposePlan`] drops dimensions of size 1 and merges output neighbours that are neighbours in the
-//! input too: `[2, 3, 4, 5]` under `[2, 3, 0, 1]` is a transposition of a 6x20 matrix.
+//! A [`TransposePlan`] drops dimensions of size 1 and merges output neighbours that are neighbours
+//! in the input too: `[2, 3, 4, 5]` with `[2, 3, 0, 1]` is a transposition of a 6x20 matrix.
 
 use crate::error::{GeometryError, Result};
 use crate::offsets::Offsets;
@@ -10,8 +10,8 @@ use crate::size::{
     Dims, element_count, index, row_major_strides, validate_dims, validate_partial_dims,
 };
 
-/// The permutation with every entry counted from the front. Fails when it does not hold each dimension of
-/// `rank` once. Entries may be negative, as in TensorFlow.
+/// The permutation with every entry counted from the front. Fails if it does not contain each
+/// dimension of `rank` once. Entries may be negative, as in TensorFlow.
 pub fn validate_permutation(perm: &[i64], rank: usize) -> Result<Dims> {
     if perm.len() != rank {
         let found = perm.len();
@@ -36,7 +36,7 @@ pub fn transpose_dims(input: &[i64], perm: &[i64]) -> Result<Dims> {
     Ok(output)
 }
 
-/// The forms of a transposition for which kernels have loops of their own.
+/// The forms of a transposition for which kernels have special loops.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TransposeKind {
     /// The order of the elements does not change.
@@ -60,7 +60,7 @@ pub enum TransposeKind {
     General,
 }
 
-/// How a transposition of a tensor of known shape visits its input.
+/// The order in which a transposition of a tensor of known shape visits its input.
 #[derive(Debug, Clone, Copy)]
 pub struct TransposePlan {
     output: Dims,
@@ -87,7 +87,8 @@ impl TransposePlan {
         Ok(plan)
     }
 
-    /// Adds an output dimension, merged with the one before where one step of that is a whole run of this.
+    /// Adds an output dimension; merges it with the one before if one step of that is a whole run
+    /// of this.
     fn append(&mut self, extent: i64, stride: i64) -> Result<()> {
         if let (Some(last), Some(last_stride)) = (self.extents.last_mut(), self.strides.last_mut())
             && *last_stride == stride.saturating_mul(extent)
@@ -126,7 +127,7 @@ impl TransposePlan {
         &self.strides
     }
 
-    /// Which special case this is.
+    /// The special case of this plan.
     pub fn kind(&self) -> TransposeKind {
         if self.is_empty() || self.extents.len() <= 1 {
             return TransposeKind::Copy { len: self.len };
@@ -137,7 +138,8 @@ impl TransposePlan {
             cols: index(cols),
             block: index(block),
         };
-        // Every dimension is longer than 1 and no neighbours merge, so strides tell the input's order.
+        // Every dimension is longer than 1 and no neighbours merge, so the strides determine the
+        // input's order.
         match (&*self.extents, &*self.strides) {
             (&[c, r], &[1, _]) => matrix(1, c, r, 1),
             (&[c, r, b], &[s, t, 1]) if s < t => matrix(1, c, r, b),

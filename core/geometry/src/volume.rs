@@ -1,5 +1,5 @@
-//! Windows over three spatial dimensions: `Conv3D`, `MaxPool3D`, `AvgPool3D`. Two dimensions are three of which
-//! the first is 1, so that what need not be fast is written once.
+//! Windows over three spatial dimensions: `Conv3D`, `MaxPool3D`, `AvgPool3D`. Two dimensions are a
+//! case of three whose first is 1, so code that need not be fast is written once.
 
 use crate::conv::{Conv2dGeometry, Conv2dParams, Sizes, groups, positive};
 use crate::error::{GeometryError, Result};
@@ -28,8 +28,8 @@ pub struct Conv3dGeometry {
 }
 
 impl Conv3dGeometry {
-    /// Geometry of `Conv3D`: [`Conv3dGeometry::new`], whose filter must have outputs, as TensorFlow wants of this op
-    /// alone: neither of its gradients nor of `Conv2D`.
+    /// Geometry of `Conv3D`: like [`Conv3dGeometry::new`], but the filter must have outputs.
+    /// TensorFlow requires that for this op only, not for its gradients or for `Conv2D`.
     pub fn forward(params: &Conv2dParams<'_>) -> Result<Conv3dGeometry> {
         let geometry = Conv3dGeometry::new(params)?;
         positive("the output depth of the filter", geometry.out_channels)?;
@@ -37,10 +37,10 @@ impl Conv3dGeometry {
     }
 
     /// Geometry of `Conv3D` and its gradients; the filter is (planes, rows, columns, channels per group, outputs).
-    /// Fails as [`Conv2dGeometry::new`] does.
+    /// Fails like [`Conv2dGeometry::new`].
     pub fn new(params: &Conv2dParams<'_>) -> Result<Conv3dGeometry> {
         let channel = params.format.channel_dim(5);
-        // TensorFlow calls these invalid here, and unimplemented for `Conv2D`.
+        // TensorFlow reports these as invalid here, and as unimplemented for `Conv2D`.
         for (list, batch, depth) in [
             (params.strides, "strides over the batch", "strides over the depth"),
             (params.dilations, "the dilation over the batch", "the dilation over the depth"),
@@ -100,7 +100,8 @@ pub struct Pool3dGeometry {
 }
 
 impl Pool3dGeometry {
-    /// Geometry of `MaxPool3D` and `AvgPool3D`. Fails as TensorFlow does; neither pools over depth.
+    /// Geometry of `MaxPool3D` and `AvgPool3D`. Fails in the same cases as TensorFlow; neither
+    /// pools over depth.
     pub fn new(params: &Pool2dParams<'_>) -> Result<Pool3dGeometry> {
         let windows = pool_windows(params)?;
         let channel = params.format.channel_dim(5);
@@ -119,7 +120,7 @@ impl Pool3dGeometry {
 }
 
 impl From<Pool2dGeometry> for Pool3dGeometry {
-    /// Of a pooling that is not over depth.
+    /// Converts a pooling that is not over depth.
     fn from(g: Pool2dGeometry) -> Pool3dGeometry {
         Pool3dGeometry {
             format: g.format,

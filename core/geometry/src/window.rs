@@ -6,11 +6,12 @@
 //! - `VALID`: `output = (input - span + stride) / stride`, no pads;
 //! - explicit: as `VALID`, with `input + before + after` for `input`.
 //!
-//! Output `o` reads inputs `o * stride - pad_before + k * dilation` for `k` below `kernel`, those that exist.
+//! Output `o` reads inputs `o * stride - pad_before + k * dilation` for `k` below `kernel`, as far
+//! as they exist.
 //!
-//! A window that is too large by less than a stride gives 0 outputs, as in TensorFlow's kernels; larger ones are
-//! errors. Where the sizes are known before a call, TensorFlow's shape functions refuse every window that is too
-//! large, as [`WindowDim::check_fits`] does.
+//! A window that is too large by less than a stride gives 0 outputs, as in TensorFlow's kernels;
+//! larger ones are errors. If the sizes are known before a call, TensorFlow's shape functions
+//! refuse every window that is too large, and so does [`WindowDim::check_fits`].
 
 use crate::error::{GeometryError, Result};
 use crate::format::Padding;
@@ -31,11 +32,11 @@ pub(crate) const fn dim_names<const N: usize>() -> [&'static str; N] {
 /// Padding of one dimension.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DimPadding {
-    /// Computed for `ceil(input / stride)` outputs.
+    /// Padding computed for `ceil(input / stride)` outputs.
     Same,
-    /// None.
+    /// No padding.
     Valid,
-    /// Given.
+    /// Padding as given.
     Explicit {
         /// Zeros before the first input.
         before: i64,
@@ -47,26 +48,26 @@ pub enum DimPadding {
 /// One spatial dimension of a convolution or pooling.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WindowDim {
-    /// What the dimension is called in messages.
+    /// The name of the dimension in messages.
     pub name: &'static str,
-    /// Inputs; -1 when unknown.
+    /// Inputs; -1 if unknown.
     pub input: i64,
-    /// Taps of the window; -1 when unknown.
+    /// Taps of the window; -1 if unknown.
     pub kernel: i64,
     /// Inputs between neighbouring windows.
     pub stride: i64,
     /// Inputs between neighbouring taps.
     pub dilation: i64,
-    /// Padding before the first input; -1 when it depends on something unknown.
+    /// Padding before the first input; -1 if it depends on something unknown.
     pub pad_before: i64,
-    /// Padding after the last input; -1 when it depends on something unknown.
+    /// Padding after the last input; -1 if it depends on something unknown.
     pub pad_after: i64,
-    /// Outputs; -1 when they depend on something unknown.
+    /// Outputs; -1 if they depend on something unknown.
     pub output: i64,
 }
 
 impl WindowDim {
-    /// One input, one tap, one output: a dimension that is not there.
+    /// One input, one tap, one output: in place of a missing dimension.
     pub const ONE: WindowDim = WindowDim {
         name: "planes",
         input: 1,
@@ -80,8 +81,8 @@ impl WindowDim {
 
     /// Computes padding and outputs. `input` and `kernel` may be -1 (unknown).
     ///
-    /// Fails when `kernel`, `stride` or `dilation` is below 1, a pad is negative, the window is too large by a
-    /// stride or more, or a number overflows.
+    /// Fails if `kernel`, `stride` or `dilation` is below 1, a pad is negative, the window is too
+    /// large by a stride or more, or a number overflows.
     pub fn new(
         name: &'static str,
         input: i64,
@@ -108,7 +109,7 @@ impl WindowDim {
         Ok(window)
     }
 
-    /// Refuses a window that is larger than the padded input, where both are known. Pads that are computed, of
+    /// Refuses a window larger than the padded input, if both are known. Computed pads, as for
     /// [`Padding::Same`], always suffice.
     pub fn check_fits(&self, padding: Padding) -> Result<()> {
         if padding == Padding::Same || self.input < 0 || self.kernel < 1 {
@@ -175,25 +176,25 @@ impl WindowDim {
         GeometryError::TooLarge { dims: vec![self.input, self.kernel] }
     }
 
-    /// Input that tap 0 of an output reads; negative when it lies in the padding.
+    /// The input that tap 0 of an output reads; negative if it is in the padding.
     pub fn start(&self, output: usize) -> i64 {
         (output as i64).saturating_mul(self.stride).saturating_sub(self.pad_before)
     }
 
-    /// Input that a tap of an output reads; `None` when it lies in the padding.
+    /// The input that a tap of an output reads; `None` if it is in the padding.
     pub fn input_at(&self, output: usize, tap: usize) -> Option<usize> {
         let position =
             self.start(output).saturating_add((tap as i64).saturating_mul(self.dilation));
         usize::try_from(position).ok().filter(|_| position < self.input)
     }
 
-    /// The taps of an output that read an input and not padding.
+    /// The taps of an output that read inputs instead of padding.
     #[inline]
     pub fn taps(&self, output: usize) -> Range<usize> {
         let start = self.start(output);
         let last = (self.kernel - 1).saturating_mul(self.dilation).saturating_add(start);
         if start >= 0 && last < self.input {
-            // All of them, without a division, for most outputs.
+            // For most outputs these are all taps, without a division.
             return 0..self.kernel as usize;
         }
         let ceil = |x: i64| if x <= 0 { 0 } else { (x - 1) / self.dilation + 1 };
@@ -207,8 +208,8 @@ fn at_least(what: &'static str, least: i64, found: i64) -> Result<()> {
     if found < least { Err(GeometryError::TooSmall { what, least, found }) } else { Ok(()) }
 }
 
-/// Padding of the spatial dimension that stands at `dim` of the format, from both attributes. The list is
-/// checked by [`check_explicit_paddings`] before.
+/// The padding of the spatial dimension at `dim` of the format, from both attributes.
+/// [`check_explicit_paddings`] must have accepted the list.
 pub(crate) fn dim_padding(padding: Padding, explicit: &[i64], dim: usize) -> DimPadding {
     match padding {
         Padding::Same => DimPadding::Same,
@@ -219,8 +220,8 @@ pub(crate) fn dim_padding(padding: Padding, explicit: &[i64], dim: usize) -> Dim
     }
 }
 
-/// Checks `explicit_paddings`: empty unless the padding is explicit, else a pair per dimension of the format,
-/// none negative, those of batch and channels 0.
+/// Checks `explicit_paddings`: empty unless the padding is explicit, otherwise a pair per dimension
+/// of the format, none negative, and 0 for batch and channels.
 pub(crate) fn check_explicit_paddings(
     padding: Padding,
     explicit: &[i64],
@@ -246,7 +247,7 @@ pub(crate) fn check_explicit_paddings(
     Ok(())
 }
 
-/// Window `i` of each spatial dimension `i`, which the function is given with its name.
+/// The window of each spatial dimension, created by the function from its index and name.
 pub(crate) fn windows<const N: usize>(
     window: impl Fn(usize, &'static str) -> Result<WindowDim>,
 ) -> Result<[WindowDim; N]> {
@@ -257,7 +258,7 @@ pub(crate) fn windows<const N: usize>(
     Ok(all)
 }
 
-/// Refuses windows that are larger than the padded input, as [`WindowDim::check_fits`].
+/// Refuses windows larger than the padded input, like [`WindowDim::check_fits`].
 pub fn check_windows(windows: &[WindowDim], padding: Padding) -> Result<()> {
     windows.iter().try_for_each(|window| window.check_fits(padding))
 }
@@ -271,7 +272,7 @@ pub(crate) fn check_len(what: &'static str, expected: usize, list: &[i64]) -> Re
     }
 }
 
-/// Checks that a four-value attribute is 1 for one dimension.
+/// Checks that an attribute with four values is 1 for one dimension.
 pub(crate) fn check_one(what: &'static str, dim: &'static str, found: i64) -> Result<()> {
     if found == 1 { Ok(()) } else { Err(GeometryError::NotSpatial { what, dim, found }) }
 }

@@ -111,7 +111,7 @@ proptest! {
                 (0..kernel as usize).filter(|&k| w.input_at(o, k).is_some()).collect();
             prop_assert_eq!(w.taps(o).collect::<Vec<_>>(), reading);
         }
-        // No window starts behind the padded input.
+        // No window starts after the padded input.
         prop_assert!(w.output == 0 || (w.output - 1) * stride < input + w.pad_before + w.pad_after);
     }
 }

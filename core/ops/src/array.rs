@@ -1,4 +1,4 @@
-//! Tensors as arrays: sources, copies, shapes, joining and cutting.
+//! Ops on tensors as arrays: sources, copies, shapes, joining and cutting.
 
 mod gather;
 mod identity;

@@ -1,4 +1,4 @@
-//! Control flow: branches and loops as the executor runs them.
+//! Control flow: branches and loops, as the executor runs them.
 
 use crate::shape::{input_of_rank, nothing_known, pass_on, passed_on, unchanged};
 use tenon_framework::{
@@ -150,7 +150,7 @@ fn switch(c: &ShapeContext<'_>) -> ShapeResult {
     pass_on(c, 0, 1)
 }
 
-/// The output is one of the inputs: what all have in common is known.
+/// The output is one of the inputs, so only their common properties are known.
 fn merge(c: &ShapeContext<'_>) -> ShapeResult {
     let mut output = c.input(0);
     for at in 1..c.input_count() {
@@ -173,7 +173,7 @@ fn in_common(c: &ShapeContext<'_>, a: ShapeHandle, b: ShapeHandle) -> ShapeHandl
     c.make_shape(&(0..rank).map(dim).collect::<Vec<_>>())
 }
 
-/// In a loop that carries the value, later iterations may have another shape.
+/// In a loop, later iterations may have a value of another shape.
 fn enter(c: &ShapeContext<'_>) -> ShapeResult {
     if c.attr("is_constant")? {
         return pass_on(c, 0, 0);

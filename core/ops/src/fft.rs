@@ -75,7 +75,7 @@ fn real(c: &ShapeContext<'_>, rank: usize, direction: FftDirection) -> ShapeResu
     }
     let Some(sizes) = c.dims(input) else { return c.set_output(0, c.unknown()) };
     let lengths = match c.constant_integers(1) {
-        // -1 would be an unknown length.
+        // A length of -1 would be taken for an unknown one.
         Some(lengths) => match lengths.iter().find(|&&length| length < 0) {
             Some(&found) => {
                 return Err(GeometryError::TooSmall { what: "fft_length", least: 0, found }.into());

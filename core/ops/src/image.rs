@@ -184,7 +184,7 @@ register_op!(
     summary = "An image as a JPEG file.",
 );
 
-/// The two sizes of a constant input; -1 where they are not known. A negative one is an error.
+/// The two sizes in a constant input; -1 if they are not known. A negative size is an error.
 fn sizes(c: &ShapeContext<'_>, input: usize, what: &'static str) -> Result<Vec<i64>, KernelError> {
     let shape = input_of_rank(c, input, what, 1)?;
     if let Some(found) = c.value(c.dim(shape, 0)).filter(|&found| found != 2) {
@@ -259,7 +259,7 @@ fn encoded(c: &ShapeContext<'_>) -> ShapeResult {
     scalar_output(c)
 }
 
-/// As many texts as there are images.
+/// The output has as many texts as there are images.
 fn encoded_many(c: &ShapeContext<'_>) -> ShapeResult {
     let image = input_of_rank_at_least(c, 0, "image", 3)?;
     let Some(rank) = c.rank(image) else { return c.set_output(0, c.unknown()) };

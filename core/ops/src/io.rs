@@ -83,7 +83,7 @@ register_op!(
     summary = "The pattern that the names of all parts of a whole match.",
 );
 
-/// Scalars in, and a scalar out if anything.
+/// All inputs are scalars, and so is the output, if there is one.
 fn scalars(c: &ShapeContext<'_>, names: &[&'static str]) -> ShapeResult {
     (0..c.input_count()).try_for_each(|at| input_of_rank(c, at, names[at], 0).map(|_| ()))?;
     if c.output_count() == 0 { Ok(()) } else { scalar_output(c) }

@@ -1,13 +1,13 @@
-//! Tenon's standard op set: definitions and shape functions, no code that computes.
+//! Tenon's standard op set: definitions and shape functions, without kernels.
 //!
-//! One file or folder per family, each in the order op definitions, shape functions, tests. Names, attributes,
-//! allowed types and defaults are TensorFlow's, so that a graph of TensorFlow is read as it is;
-//! `testdata/standard_ops.json` has them as TensorFlow 2.21.0 gives them, and a test compares. Shape
-//! functions check what TensorFlow's check; the arithmetic is `tenon_geometry`'s, which kernels use
-//! too.
+//! There is one file or folder per family, each with op definitions, shape functions and tests, in
+//! this order. Names, attributes, allowed types and defaults are TensorFlow's, so that its graphs
+//! can be read unchanged; `testdata/standard_ops.json` has them as in TensorFlow 2.21.0, and a test
+//! compares them. Shape functions check what TensorFlow's check; the arithmetic is in
+//! `tenon_geometry`, which kernels use too.
 //!
-//! The definitions register themselves with the library that this crate is linked into. A linked crate that
-//! nobody names contributes nothing: whoever relies on them calls [`link`].
+//! The definitions register themselves with the library that this crate is linked into. The linker
+//! drops a crate that is never referred to, so a user of the definitions must call [`link`].
 //!
 //! ```
 //! tenon_ops::link();
@@ -35,7 +35,7 @@ mod string;
 #[cfg(test)]
 mod testing;
 
-/// Does nothing but name this crate, without which the linker would drop its registrations.
+/// Refers to this crate, so that the linker keeps its registrations; it does nothing else.
 pub fn link() {}
 
 #[cfg(test)]

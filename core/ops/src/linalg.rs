@@ -1,4 +1,4 @@
-//! Linear algebra: products, decompositions and what is solved with them.
+//! Linear algebra: products, decompositions and solvers.
 
 mod decompose;
 mod diag;

@@ -1,4 +1,4 @@
-//! Functions of two and three numbers, sums of many, and conversion.
+//! Functions of two and three numbers, sums of several tensors, and conversion.
 
 mod arithmetic;
 mod bitwise;

@@ -35,12 +35,12 @@ pub(crate) fn padding(c: &ShapeContext<'_>) -> Result<Padding, KernelError> {
     Ok(Padding::parse(c.attr("padding")?)?)
 }
 
-/// Sizes of a shape of known rank, -1 where unknown.
+/// The sizes of a shape of known rank, with -1 for unknown ones.
 pub(crate) fn sizes(c: &ShapeContext<'_>, shape: ShapeHandle) -> Vec<i64> {
     c.dims(shape).unwrap_or_default()
 }
 
-/// A shape of these sizes whose batch is the input's.
+/// A shape with these sizes and the batch dimension of the input.
 pub(crate) fn image(
     c: &ShapeContext<'_>,
     sizes: &[i64],

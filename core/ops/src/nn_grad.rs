@@ -1,4 +1,4 @@
-//! Gradients of neural networks' ops.
+//! Gradients of neural-network ops.
 
 mod activation;
 mod conv;
@@ -12,12 +12,12 @@ use tenon_framework::{
 };
 use tenon_geometry::GeometryError;
 
-/// Two inputs of one shape, which is the output's.
+/// Checks two inputs of equal shape, which is also the output's.
 fn both_alike(c: &ShapeContext<'_>) -> ShapeResult {
     c.set_output(0, alike(c, "the shape of the second input", c.input(0), c.input(1))?)
 }
 
-/// What two shapes say together, which must be one; `what` names the second.
+/// Merges two shapes that must be equal; `what` names the second.
 fn alike(
     c: &ShapeContext<'_>,
     what: &'static str,

@@ -1,7 +1,7 @@
-//! Quantised numbers: conversions of real numbers to codes and back, and ops on codes.
+//! Quantised numbers: conversion of real numbers to codes and back, and ops on codes.
 //!
-//! A code is an integer of a quantised type; which real number it stands for, two floats say that travel beside the
-//! tensor, the ends of a range.
+//! A code is an integer of a quantised type. Two further float tensors hold the ends of the range,
+//! which determine the real number that each code represents.
 
 mod convert;
 mod elements;
@@ -12,7 +12,7 @@ mod windows;
 use crate::shape::input_of_rank;
 use tenon_framework::author::{ShapeContext, ShapeResult};
 
-/// A number at a position of the inputs, by its name.
+/// The position and the name of an input.
 type Named = (usize, &'static str);
 
 /// Checks that these inputs are scalars, as far as their ranks are known.
@@ -20,12 +20,12 @@ fn check_scalars(c: &ShapeContext<'_>, inputs: &[Named]) -> ShapeResult {
     inputs.iter().try_for_each(|&(input, what)| input_of_rank(c, input, what, 0).map(drop))
 }
 
-/// The outputs from number `first` on are scalars: the ends of a range.
+/// Makes the outputs from number `first` on scalars: the ends of a range.
 fn scalar_outputs(c: &ShapeContext<'_>, first: usize) -> ShapeResult {
     (first..c.output_count()).try_for_each(|output| c.set_output(output, c.scalar()))
 }
 
-/// The first output is shaped as the first input, whose range is scalar, and so is the output's.
+/// The first output has the shape of the first input; the ranges of both are scalars.
 fn unchanged_with_range(c: &ShapeContext<'_>, range: &[Named]) -> ShapeResult {
     check_scalars(c, range)?;
     c.set_output(0, c.input(0))?;

@@ -1,5 +1,5 @@
-//! Random numbers. Stateful ops draw from a stream of their own that their seeds begin; stateless ones compute
-//! with what their inputs say.
+//! Random numbers. A stateful op draws from its own stream, which its seeds initialise; a stateless
+//! op computes from its inputs only.
 
 use crate::shape::{
     constant_integer, dims_of, input_of_rank, same_size, scalar_or_vector, scalar_output, unchanged,
@@ -189,7 +189,7 @@ register_op!(
     summary = "The number of the algorithm that the device draws with: 1, Philox.",
 );
 
-/// The output has the shape that the first input holds.
+/// The output has the shape given by the first input.
 fn of_shape(c: &ShapeContext<'_>) -> ShapeResult {
     if let Some(found) = c.rank(c.input(0)).filter(|&rank| rank != 1) {
         return Err(GeometryError::Rank { what: "shape", expected: 1, found }.into());

@@ -1,4 +1,4 @@
-//! Many elements to few: reductions, scans, segments, histograms, ranking.
+//! Ops that reduce many elements to few: reductions, scans, segments, histograms, ranking.
 
 mod axes;
 mod counting;

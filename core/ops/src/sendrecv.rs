@@ -1,4 +1,4 @@
-//! Where tensors enter and leave a part of a graph: arguments, results, transfers.
+//! Ops through which tensors enter and leave a part of a graph: arguments, results, transfers.
 
 use crate::shape::nothing_known;
 use tenon_framework::{
@@ -66,7 +66,8 @@ register_op!(
     summary = "Takes a tensor from the rendezvous.",
 );
 
-/// Whoever makes the node may note the shape in `_output_shapes`, as TensorFlow does.
+/// The shape is taken from `_output_shapes` if the creator of the node has set it, as in
+/// TensorFlow.
 fn noted(c: &ShapeContext<'_>) -> ShapeResult {
     let noted = match c.attr::<Vec<PartialShape>>("_output_shapes") {
         Ok(noted) => noted,

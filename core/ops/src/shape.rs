@@ -1,4 +1,4 @@
-//! What several shape functions share: checks that name the argument, and dimensions that keep their
+//! Helpers of shape functions: checks that name the argument, and dimensions that keep their
 //! identity.
 
 use tenon_framework::{
@@ -7,17 +7,18 @@ use tenon_framework::{
 };
 use tenon_geometry::{GeometryError, broadcast_shape};
 
-/// The output is shaped as the input.
+/// The output has the shape of the input.
 pub(crate) fn unchanged(c: &ShapeContext<'_>) -> ShapeResult {
     c.set_output(0, c.input(0))
 }
 
-/// Every output is the input of the same number, what is known behind resources included.
+/// Every output equals the input with the same number, including known information behind
+/// resources.
 pub(crate) fn passed_on(c: &ShapeContext<'_>) -> ShapeResult {
     (0..c.output_count()).try_for_each(|at| pass_on(c, at, at))
 }
 
-/// Output `to` is input `from`.
+/// Output `to` equals input `from`.
 pub(crate) fn pass_on(c: &ShapeContext<'_>, from: usize, to: usize) -> ShapeResult {
     c.set_output(to, c.input(from))?;
     c.input_handle(from)
@@ -30,12 +31,12 @@ pub(crate) fn scalar_output(c: &ShapeContext<'_>) -> ShapeResult {
     c.set_output(0, c.scalar())
 }
 
-/// No outputs, or none of which anything is known.
+/// The op has no outputs, or nothing is known about them.
 pub(crate) fn nothing_known(_: &ShapeContext<'_>) -> ShapeResult {
     Ok(())
 }
 
-/// The input, which must have this rank; unknown dimensions when its rank is not known.
+/// The input, which must have this rank; it has unknown dimensions if its rank is not known.
 pub(crate) fn input_of_rank(
     c: &ShapeContext<'_>,
     input: usize,
@@ -77,7 +78,7 @@ pub(crate) fn scalar_or_vector(
     }
 }
 
-/// The one integer of a constant input that holds one.
+/// The integer in a constant input with one element.
 pub(crate) fn constant_integer(
     c: &ShapeContext<'_>,
     input: usize,
@@ -92,7 +93,7 @@ pub(crate) fn constant_integer(
     }
 }
 
-/// What two dimensions say together, which must be one size; `what` names that of `found`.
+/// Merges two dimensions that must have one size; `what` names that of `found`.
 pub(crate) fn same_size(
     c: &ShapeContext<'_>,
     what: &'static str,
@@ -112,7 +113,7 @@ pub(crate) fn dims_of(c: &ShapeContext<'_>, shape: ShapeHandle) -> Vec<Dim> {
     (0..c.rank(shape).unwrap_or(0)).map(|at| c.dim(shape, at)).collect()
 }
 
-/// A shape of these sizes. Where a size is unknown (-1), `identity` may name the dimension that it is.
+/// A shape with these sizes. For an unknown size (-1), `identity` may give the dimension to use.
 pub(crate) fn with_identity(
     c: &ShapeContext<'_>,
     sizes: &[i64],
@@ -136,7 +137,7 @@ pub(crate) fn broadcast_dims(
         |dims: &[Dim]| -> Vec<i64> { dims.iter().map(|&dim| c.value(dim).unwrap_or(-1)).collect() };
     let sizes = broadcast_shape(&sizes(x), &sizes(y))?;
     let identity = |at: usize| {
-        // A dimension that is missing counts as 1.
+        // A missing dimension counts as 1.
         let own = |dims: &[Dim]| (at + dims.len()).checked_sub(sizes.len()).map(|own| dims[own]);
         let repeats = |dim: Option<Dim>| dim.is_none_or(|dim| c.value(dim) == Some(1));
         match (own(x), own(y)) {

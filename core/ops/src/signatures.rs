@@ -1,8 +1,8 @@
-//! The registered definitions against TensorFlow's.
+//! Compares the registered definitions with TensorFlow's.
 //!
-//! `testdata/standard_ops.json` holds, per op of the standard set, what TensorFlow 2.21.0 gives: arguments,
-//! attributes in order, types, allowed values, defaults, minima, flags; and beside these the family, and the
-//! types that TensorFlow's CPU kernels take.
+//! For each op of the standard set, `testdata/standard_ops.json` has the definition in TensorFlow
+//! 2.21.0: arguments, attributes in order, types, allowed values, defaults, minima and flags. It
+//! also has the family, and the types that TensorFlow's CPU kernels support.
 
 use serde_json::{Map, Value, json};
 use std::collections::HashMap;
@@ -13,7 +13,7 @@ use tenon_framework::{
 };
 
 const SIGNATURES: &str = include_str!("../testdata/standard_ops.json");
-/// What an entry says besides the signature.
+/// The keys of an entry that are not part of the signature.
 const BESIDES: [&str; 3] = ["family", "tier", "cpu_dtypes"];
 
 fn expected() -> Vec<Value> {
@@ -105,7 +105,7 @@ fn every_definition_is_tensorflow_s() {
     let expected = expected();
     let expected: HashMap<&str, &Value> =
         expected.iter().map(|op| (op["op"].as_str().unwrap(), op)).collect();
-    // Those that fusion makes are no ops of the standard set.
+    // Fused ops are not part of the standard set.
     let is_fused = |op: &OpDef| op.source.file.replace('\\', "/").contains("/fused/");
     for (name, op) in testing::registered_ops().into_iter().filter(|(_, op)| !is_fused(op)) {
         let expected =

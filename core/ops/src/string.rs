@@ -215,7 +215,7 @@ fn substr(c: &ShapeContext<'_>) -> ShapeResult {
     c.set_output(0, broadcast_dims(c, &dims_of(c, c.input(0)), &dims_of(c, place))?)
 }
 
-/// What `pos` and `len` say together.
+/// Merges the shapes of `pos` and `len`.
 fn same_shape(c: &ShapeContext<'_>, a: usize, b: usize) -> Result<ShapeHandle, KernelError> {
     match (c.dims(c.input(a)), c.dims(c.input(b))) {
         (Some(pos), Some(len)) if pos.len() != len.len() => Err(KernelError::invalid_argument(

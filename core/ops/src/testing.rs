@@ -1,8 +1,8 @@
-//! Shape functions driven with shapes written as text.
+//! Runs shape functions with shapes written as text.
 //!
-//! A shape is `[2,?,n]`: `?` is an unknown dimension of its own, a name is an unknown dimension that is the
-//! same wherever it stands; `?` alone is unknown rank. `= 3`, `= [1,2]`, `= [[0,1],[2,3]]` is a constant of
-//! int32. An error is shown as its message after `! `.
+//! A shape is written `[2,?,n]`: `?` is a separate unknown dimension, and a name is an unknown
+//! dimension that is the same wherever it occurs; `?` alone is a shape of unknown rank. `= 3`, `=
+//! [1,2]`, `= [[0,1],[2,3]]` are int32 constants. An error is shown as its message after `! `.
 
 use std::collections::BTreeMap;
 use tenon_framework::{
@@ -15,7 +15,7 @@ use tenon_framework::{
     testing,
 };
 
-/// The ops, and the dimensions that have names.
+/// The ops, and the named dimensions.
 pub(crate) struct Bench {
     ops: BTreeMap<String, OpDef>,
     symbols: Symbols,
@@ -32,7 +32,7 @@ impl Bench {
         }
     }
 
-    /// What a text says of a value.
+    /// The value that a text describes.
     pub(crate) fn value(&mut self, text: &str) -> ValueInfo {
         if let Some(constant) = text.strip_prefix('=') {
             return ValueInfo::of_constant(constant_of(constant));
@@ -97,7 +97,8 @@ fn constant_of(text: &str) -> Tensor {
     Tensor::from_slice(&dims, &all).unwrap()
 }
 
-/// Attributes that a test does not care for: defaults, first allowed types, and as many values as there are.
+/// The attributes that a test does not set: defaults, first allowed types, and as many values as
+/// there are inputs.
 fn complete(op: &OpDef, attrs: &[(&str, AttrValue)], inputs: usize) -> AttrMap {
     let mut map: AttrMap =
         attrs.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect();

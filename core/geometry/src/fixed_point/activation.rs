@@ -3,10 +3,10 @@
 use super::{FixedPointError, Scale, ZeroPoint, integer_range};
 use tenon_abi::DType;
 
-/// What is done to a real result before it is quantised.
+/// The activation of a real result before it is quantised.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Activation {
-    /// Nothing.
+    /// No activation.
     None,
     /// `max(x, 0)`.
     Relu,
@@ -14,9 +14,9 @@ pub enum Activation {
     Relu6,
     /// `min(max(x, low), high)`.
     Clamp {
-        /// Least result.
+        /// The minimum.
         low: f32,
-        /// Greatest result.
+        /// The maximum.
         high: f32,
     },
 }
@@ -25,7 +25,7 @@ impl Activation {
     /// Reads attributes `activation`, `clamp_min` and `clamp_max`.
     ///
     /// # Errors
-    /// No such activation; bounds that are NaN or hold nothing between them.
+    /// The activation is unknown, or a bound is NaN, or the bounds leave no value.
     pub fn parse(name: &str, [low, high]: [f32; 2]) -> Result<Activation, FixedPointError> {
         match name {
             "NONE" => Ok(Activation::None),
@@ -48,23 +48,23 @@ impl Activation {
     }
 }
 
-/// The values that an output takes: those of its type that an activation leaves.
+/// The range of output values: the values of the type that the activation allows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct QuantizedRange {
-    /// The value that stands for 0.
+    /// The value that represents 0.
     pub zero_point: i32,
-    /// Least value.
+    /// The minimum.
     pub low: i32,
-    /// Greatest value.
+    /// The maximum.
     pub high: i32,
 }
 
 impl QuantizedRange {
-    /// Each bound of the activation is quantised as a result would be: divided by the scale in `f64`, rounded to
-    /// nearest with ties to even, moved by the zero point, and cut to what the type holds.
+    /// Each bound of the activation is quantised like a result: divided by the scale in `f64`,
+    /// rounded to nearest with ties to even, moved by the zero point, and clamped to the type.
     ///
     /// # Errors
-    /// The scale, the zero point or the type is none.
+    /// The scale, the zero point or the type is invalid.
     pub fn new(
         activation: Activation,
         dtype: DType,

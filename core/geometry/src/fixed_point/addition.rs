@@ -4,16 +4,17 @@ use super::{FixedPointError, Scale};
 
 /// Multipliers have at most this many bits: with summands of 9 bits, two products and half a step fit in 32 bits.
 const BITS: i32 = 21;
-/// The greatest shift.
-const MOST_SHIFT: i32 = 30;
+/// The maximum shift.
+const MAX_SHIFT: i32 = 30;
 
-/// What brings two summands, each less its zero point, to the steps of the output:
+/// The conversion of two summands, each minus its zero point, to the steps of the output:
 ///
 /// `(a * a_multiplier + b * b_multiplier + 2^(shift - 1)) >> shift`
 ///
-/// that is, their sum rounded once, a tie upwards. With `m` the greater one of `a_scale / out_scale` and
-/// `b_scale / out_scale`, `shift` is the greatest number up to 30 for which `m * 2^shift` rounds to at most 2^21; the
-/// multipliers are both quotients times `2^shift`, rounded to nearest.
+/// This is their sum, rounded once, with ties upwards. With `m` the greater of `a_scale /
+/// out_scale` and `b_scale / out_scale`, `shift` is the greatest number up to 30 for which `m *
+/// 2^shift` rounds to at most 2^21; the multipliers are both quotients times `2^shift`, rounded to
+/// nearest.
 ///
 /// ```
 /// use tenon_geometry::fixed_point::Addition;
@@ -29,17 +30,18 @@ pub struct Addition {
 }
 
 impl Addition {
-    /// Of summands of these scales to an output of that one.
+    /// Creates the addition of summands with these scales to an output with scale `out`.
     ///
     /// # Errors
-    /// A scale is NaN, infinite or not above 0; a summand's is 2^20 times that of the output or more.
+    /// A scale is NaN, infinite or not above 0, or a summand's scale is at least 2^20 times that of
+    /// the output.
     pub fn new(scales: [f32; 2], out: f32) -> Result<Addition, FixedPointError> {
         let out = Scale::new("out_scale", out)?.value;
         let a = Scale::new("a_scale", scales[0])?.value / out;
         let b = Scale::new("b_scale", scales[1])?.value / out;
         let (what, most) = if a < b { ("b_scale", b) } else { ("a_scale", a) };
         let fits = |shift: &i32| (most * 2f64.powi(*shift)).round() <= 2f64.powi(BITS);
-        let Some(shift) = (1..=MOST_SHIFT).rev().find(fits) else {
+        let Some(shift) = (1..=MAX_SHIFT).rev().find(fits) else {
             return Err(FixedPointError::Summand { what, found: most });
         };
         let multiplier = |quotient: f64| (quotient * 2f64.powi(shift)).round() as i32;
@@ -81,7 +83,8 @@ mod tests {
     }
 
     proptest! {
-        /// Multipliers are rounded to 2^-21 of the greater one, so that 510 of them are off by less than 2^-12 of it.
+        /// Multipliers are rounded to 2^-21 of the greater one, so 510 of them deviate by less than
+        /// 2^-12 of it.
         #[test]
         fn the_sum_is_the_exact_one_but_for_its_rounding(
             a in -255i32..=255, b in -255i32..=255, x in -20f32..19.9, y in -20f32..19.9,

@@ -3,22 +3,24 @@
 use super::{FixedPointError, integer_range};
 use tenon_abi::DType;
 
-/// A scale and a zero point: `q` stands for `scale * (q - zero_point)`.
+/// A scale and a zero point: `q` represents `scale * (q - zero_point)`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Affine {
     /// The step between two values.
     pub scale: f32,
-    /// The value that stands for 0.
+    /// The value that represents 0.
     pub zero_point: i32,
 }
 
 impl Affine {
-    /// For the values of a type to stand for the numbers from `min` to `max`, with 0 among them:
+    /// The scale and zero point with which the values of a type represent the numbers from `min` to
+    /// `max`, including 0:
     ///
-    /// - the range is widened to hold 0;
-    /// - `scale` is its width over the number of steps, divided in `f64` and rounded once; 1 where that is no normal
-    ///   float;
-    /// - `zero_point` is `lowest - min / scale`, in `f64`, rounded to nearest with ties to even, cut to the type.
+    /// - the range is widened to include 0;
+    /// - `scale` is its width over the number of steps, divided in `f64` and rounded once; 1 if
+    ///   that is not a normal float;
+    /// - `zero_point` is `lowest - min / scale`, in `f64`, rounded to nearest with ties to even,
+    ///   clamped to the type.
     ///
     /// ```
     /// use tenon_framework::DType;
@@ -30,7 +32,7 @@ impl Affine {
     /// ```
     ///
     /// # Errors
-    /// An end is NaN or infinite, or the type no quantised one.
+    /// An end is NaN or infinite, or the type is not a quantised type.
     pub fn of_range(dtype: DType, min: f32, max: f32) -> Result<Affine, FixedPointError> {
         let [lowest, highest] = integer_range("the output", dtype)?.map(f64::from);
         if !(min.is_finite() && max.is_finite() && min <= max) {
@@ -43,7 +45,7 @@ impl Affine {
         Ok(Affine { scale, zero_point: zero.clamp(lowest, highest) as i32 })
     }
 
-    /// The number that a value stands for, as a kernel gives it.
+    /// The number that a value represents, as kernels compute it.
     #[inline(always)]
     pub fn real(self, value: i32) -> f32 {
         (value - self.zero_point) as f32 * self.scale

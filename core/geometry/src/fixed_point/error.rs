@@ -1,40 +1,40 @@
-//! The error of the output stages.
+//! Errors of the output stages.
 
 use tenon_abi::{Code, DType};
 use tenon_framework::KernelError;
 
-/// What is wrong with the parameters of a quantised op.
+/// The error of a quantised op's parameters.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum FixedPointError {
-    /// A scale that is none.
+    /// An invalid scale.
     #[error(
         "{what} must be finite and above 0, got {found}: give the step between two quantised values"
     )]
     Scale {
-        /// Which one.
+        /// The argument.
         what: &'static str,
-        /// What it is.
+        /// The scale found.
         found: f32,
     },
-    /// Scales whose quotient no multiplier stands for.
+    /// Scales with a quotient that no multiplier can represent.
     #[error(
         "{what}: the scales of the inputs over that of the output must be in [2^-32, 2^30), got {found:e}: check that the \
          output's scale fits the sums"
     )]
     Multiplier {
-        /// Which scale it came with.
+        /// The scale's argument.
         what: &'static str,
         /// The quotient.
         found: f64,
     },
-    /// Scales whose product is none for real numbers.
+    /// Scales with a product that is too small or too large for real results.
     #[error(
         "{what}: the product of the scales of the inputs must be in [2^-126, 2^97), so that sums of 32 bits are finite \
          in float, got {found:e}"
     )]
     Real {
-        /// Which scale it came with.
+        /// The scale's argument.
         what: &'static str,
         /// The product.
         found: f64,
@@ -45,12 +45,12 @@ pub enum FixedPointError {
          output's scale fits the sums"
     )]
     Summand {
-        /// Which scale.
+        /// The scale's argument.
         what: &'static str,
         /// The quotient.
         found: f64,
     },
-    /// A range that no values stand for.
+    /// A range that the values of the type cannot represent.
     #[error(
         "expected a range of finite numbers, its lower end first, found [{min}, {max}]: what is quantised must have no \
          NaN and no infinity"
@@ -61,18 +61,18 @@ pub enum FixedPointError {
         /// The upper end.
         max: f32,
     },
-    /// A zero point that its type does not hold.
+    /// A zero point outside its type.
     #[error("{what} must be a value of {dtype}, in [{low}, {high}], got {found}")]
     ZeroPoint {
-        /// Which one.
+        /// The argument.
         what: &'static str,
         /// The type.
         dtype: DType,
-        /// Its least value.
+        /// The least value of the type.
         low: i32,
-        /// Its greatest value.
+        /// The greatest value of the type.
         high: i32,
-        /// What it is.
+        /// The zero point found.
         found: i32,
     },
     /// A type without a range of 32 bits or less.
@@ -80,40 +80,40 @@ pub enum FixedPointError {
         "{what} must be a quantised type (quint8, qint8, quint16, qint16, qint32), got {found}"
     )]
     Type {
-        /// Which argument.
+        /// The argument.
         what: &'static str,
-        /// What it is.
+        /// The type found.
         found: DType,
     },
-    /// A sum that 32 bits may not hold.
+    /// A sum that may exceed 32 bits.
     #[error(
         "a sum of {depth} products of up to {left} * {right} and a bias of up to {bias} can leave 32 bits: these values \
          allow up to {most} products, split the sum or use less extreme zero points"
     )]
     Depth {
-        /// Products in a sum.
+        /// The number of products in a sum.
         depth: usize,
-        /// Greatest magnitude of a left factor, less its zero point.
+        /// The greatest magnitude of a left factor minus its zero point.
         left: i64,
-        /// Of a right factor.
+        /// The same for a right factor.
         right: i64,
-        /// Of the bias.
+        /// The greatest magnitude of the bias.
         bias: i64,
-        /// Most products that would be safe.
+        /// The maximum number of products.
         most: i64,
     },
-    /// Bounds of a clamp that hold no value.
+    /// Bounds of a clamp that leave no value.
     #[error("clamp_min must be below clamp_max and neither NaN, got {low} and {high}")]
     Clamp {
-        /// The lower.
+        /// The lower bound.
         low: f32,
-        /// The upper.
+        /// The upper bound.
         high: f32,
     },
-    /// An activation that there is not.
+    /// An unknown activation.
     #[error("activation must be one of NONE, RELU, RELU6, CLAMP, got {found:?}")]
     Activation {
-        /// What it is.
+        /// The name found.
         found: String,
     },
 }

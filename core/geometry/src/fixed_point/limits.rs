@@ -1,4 +1,4 @@
-//! What scales, zero points and numbers of terms there may be.
+//! Limits of scales, zero points and numbers of terms.
 
 use super::FixedPointError;
 use tenon_abi::DType;
@@ -6,7 +6,7 @@ use tenon_abi::DType;
 /// The least and the greatest value of a quantised type.
 ///
 /// # Errors
-/// The type of argument `what` is no quantised type.
+/// The type of argument `what` is not a quantised type.
 pub fn integer_range(what: &'static str, dtype: DType) -> Result<[i32; 2], FixedPointError> {
     Ok(match dtype {
         DType::QUINT8 => [0, 255],
@@ -18,7 +18,7 @@ pub fn integer_range(what: &'static str, dtype: DType) -> Result<[i32; 2], Fixed
     })
 }
 
-/// The quantised value that stands for 0: a value of its type.
+/// The quantised value that represents 0: a value of its type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ZeroPoint {
     value: i32,
@@ -26,10 +26,10 @@ pub struct ZeroPoint {
 }
 
 impl ZeroPoint {
-    /// Zero point `value` of argument `what`.
+    /// Creates the zero point `value` of argument `what`.
     ///
     /// # Errors
-    /// The type does not hold it, or is no quantised type.
+    /// The value is outside the type, or the type is not a quantised type.
     pub fn new(what: &'static str, dtype: DType, value: i32) -> Result<ZeroPoint, FixedPointError> {
         let range = integer_range(what, dtype)?;
         let [low, high] = range;
@@ -60,10 +60,10 @@ pub struct Scale {
 }
 
 impl Scale {
-    /// The scale of argument `what`, as it is.
+    /// Creates the scale of argument `what`.
     ///
     /// # Errors
-    /// It is NaN, infinite or not above 0.
+    /// The scale is NaN, infinite or not above 0.
     pub fn new(what: &'static str, value: f32) -> Result<Scale, FixedPointError> {
         if !(value.is_finite() && value > 0.0) {
             return Err(FixedPointError::Scale { what, found: value });
@@ -74,7 +74,7 @@ impl Scale {
     /// `left * right / out`, in `f64`; the first two have these names, the third is `out_scale`.
     ///
     /// # Errors
-    /// One of them is NaN, infinite or not above 0.
+    /// One of the scales is NaN, infinite or not above 0.
     pub fn requantize(
         [left_name, what]: [&'static str; 2],
         left: f32,
@@ -89,7 +89,7 @@ impl Scale {
     /// The number, for sums that are multiplied by a float.
     ///
     /// # Errors
-    /// As [`super::Multiplier::new`]: both ways take the same scales.
+    /// As [`super::Multiplier::new`]: both ways accept the same scales.
     pub fn as_float(self) -> Result<f32, FixedPointError> {
         super::Multiplier::new(self).map(|_| self.value as f32)
     }
@@ -97,7 +97,8 @@ impl Scale {
     /// The number, for sums that become real numbers.
     ///
     /// # Errors
-    /// It is too small for a normal `f32`, or so large that a sum of 32 bits times it would be infinite.
+    /// The scale is too small for a normal `f32`, or so large that a 32-bit sum times the scale
+    /// would be infinite.
     pub fn as_real(self) -> Result<f32, FixedPointError> {
         let value = self.value as f32;
         // A power of two: the product is exact unless it overflows.
@@ -107,11 +108,12 @@ impl Scale {
     }
 }
 
-/// The products that a sum of 32 bits has room for.
+/// The number of products that fit in a 32-bit sum.
 ///
-/// Every value less its zero point is in `[-reach, reach]`, so that a sum of `depth` products has a magnitude of at
-/// most `depth * left * right`, and with its bias of `bias` more. Sums may wrap on the way, as arithmetic modulo 2^32
-/// gives the right result whenever that fits. With nothing known of zero points that is
+/// Every value minus its zero point is in `[-reach, reach]`, so a sum of `depth` products has a
+/// magnitude of at most `depth * left * right`, plus that of its bias. Sums may wrap in between,
+/// since arithmetic modulo 2^32 gives the right result whenever that fits. If the zero points are
+/// not known, the limits are:
 ///
 /// | factors | zero points | greatest product | most products |
 /// |---|---|---|---|
@@ -120,11 +122,11 @@ impl Scale {
 /// | signed, signed | 0 | 128 * 128 | 131,071 |
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Depth {
-    /// [`ZeroPoint::reach`] of the left factors.
+    /// The [`ZeroPoint::reach`] of the left factors.
     pub left: i64,
-    /// Of the right ones.
+    /// The [`ZeroPoint::reach`] of the right factors.
     pub right: i64,
-    /// Greatest magnitude of a bias.
+    /// The greatest magnitude of a bias.
     pub bias: i64,
 }
 
@@ -132,7 +134,7 @@ impl Depth {
     /// Checks a number of products.
     ///
     /// # Errors
-    /// They could leave 32 bits.
+    /// The sum could exceed 32 bits.
     pub fn check(self, depth: usize) -> Result<(), FixedPointError> {
         let Depth { left, right, bias } = self;
         let room = (i64::from(i32::MAX) - bias).max(-1);

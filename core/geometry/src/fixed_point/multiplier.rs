@@ -1,12 +1,13 @@
-//! Multiplying a sum of 32 bits by a real number.
+//! Multiplication of a 32-bit sum by a real number.
 
 use super::{FixedPointError, Scale};
 
-/// `a * b / 2^31`, rounded to nearest, a tie upwards: gemmlowp's `SaturatingRoundingDoublingHighMul`. It saturates
-/// where both are -2^31, the only product that is too large.
+/// `a * b / 2^31`, rounded to nearest, with ties upwards: gemmlowp's
+/// `SaturatingRoundingDoublingHighMul`. It saturates if both are -2^31, the only product that is
+/// too large.
 ///
-/// gemmlowp writes it as a division that truncates, after adding `2^30`, or `1 - 2^30` to a negative product; that
-/// is the floor of `(a * b + 2^30) / 2^31` in either case.
+/// gemmlowp writes it as a truncating division, after adding `2^30`, or `1 - 2^30` to a negative
+/// product; both give the floor of `(a * b + 2^30) / 2^31`.
 #[inline(always)]
 pub const fn saturating_rounding_doubling_high_mul(a: i32, b: i32) -> i32 {
     if a == i32::MIN && b == i32::MIN {
@@ -15,8 +16,8 @@ pub const fn saturating_rounding_doubling_high_mul(a: i32, b: i32) -> i32 {
     ((a as i64 * b as i64 + (1 << 30)) >> 31) as i32
 }
 
-/// `x / 2^exponent`, rounded to nearest, a tie away from zero: gemmlowp's `RoundingDivideByPOT`, for exponents from 0
-/// to 31.
+/// `x / 2^exponent`, rounded to nearest, with ties away from zero: gemmlowp's
+/// `RoundingDivideByPOT`, for exponents from 0 to 31.
 #[inline(always)]
 pub const fn rounding_divide_by_pot(x: i32, exponent: u32) -> i32 {
     debug_assert!(exponent <= 31);
@@ -39,11 +40,11 @@ pub const fn saturating_shift_left(x: i32, exponent: u32) -> i32 {
     }
 }
 
-/// `f32(x) * scale`, rounded once to the nearest integer, ties to even, and clamped to `[low, high]`. The sum as
-/// `f32` is itself rounded where it has more than 24 bits.
+/// `f32(x) * scale`, rounded once to the nearest integer, with ties to even, and clamped to `[low,
+/// high]`. The sum as `f32` is itself rounded if it has more than 24 bits.
 ///
-/// The product of two `f32` is exact in `f64`, so that one rounding is left. A kernel with fused multiply-add
-/// gets the same from it, by adding `1.5 * 2^23`.
+/// The product of two `f32` is exact in `f64`, so only one rounding remains. A kernel with fused
+/// multiply-add gets the same result by adding `1.5 * 2^23`.
 #[inline(always)]
 pub fn multiply_by_float(x: i32, scale: f32, [low, high]: [i32; 2]) -> i32 {
     let product = f64::from(x as f32) * f64::from(scale);
@@ -58,14 +59,14 @@ pub struct Multiplier {
 }
 
 impl Multiplier {
-    /// The multiplier nearest to a scale, a tie upwards.
+    /// The multiplier nearest to a scale, with ties upwards.
     ///
     /// # Errors
-    /// The scale is outside `[2^-32, 2^30)`, where shifts of 32-bit numbers end.
+    /// The scale is outside `[2^-32, 2^30)`, the range of shifts of 32-bit numbers.
     pub fn new(scale: Scale) -> Result<Multiplier, FixedPointError> {
         let Scale { what, value } = scale;
         let outside = || FixedPointError::Multiplier { what, found: value };
-        // Normal doubles only: what is below 2^-32 or above 2^30 is refused.
+        // Only normal doubles remain: values below 2^-32 or above 2^30 are refused.
         if !(2f64.powi(-32)..2f64.powi(30)).contains(&value) {
             return Err(outside());
         }
@@ -78,18 +79,18 @@ impl Multiplier {
         if fits { Ok(Multiplier { mantissa: mantissa as i32, exponent }) } else { Err(outside()) }
     }
 
-    /// In `[2^30, 2^31)`.
+    /// The mantissa, in `[2^30, 2^31)`.
     pub const fn mantissa(self) -> i32 {
         self.mantissa
     }
 
-    /// In `[-31, 30]`.
+    /// The exponent, in `[-31, 30]`.
     pub const fn exponent(self) -> i32 {
         self.exponent
     }
 
-    /// The exponent as a shift to the left before the multiplication and one to the right after it, of which one at
-    /// least is 0.
+    /// The exponent as a left shift before the multiplication and a right shift after it; at least
+    /// one of them is 0.
     pub const fn shifts(self) -> [u32; 2] {
         if self.exponent > 0 {
             [self.exponent as u32, 0]
@@ -98,7 +99,8 @@ impl Multiplier {
         }
     }
 
-    /// `x` times this number: shifted left where it is 1 or more, else shifted right in the end.
+    /// `x` times this number: shifted left first if the exponent is positive, otherwise shifted
+    /// right at the end.
     #[inline(always)]
     pub const fn apply(self, x: i32) -> i32 {
         let [left, right] = self.shifts();

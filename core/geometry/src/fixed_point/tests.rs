@@ -102,7 +102,8 @@ fn zero_points_are_values_of_their_type() {
     assert_eq!((reach(DType::QINT8, 0), reach(DType::QINT8, -128)), (Ok(128), Ok(255)));
 }
 
-/// The table of [`Depth`], by the sums themselves: the deepest that is allowed fits, one product more does not.
+/// Checks the table of [`Depth`] with actual sums: the maximum depth fits, one product more does
+/// not.
 #[test]
 fn the_deepest_sum_fits_and_the_next_does_not() {
     for (left, right, bias, most) in [

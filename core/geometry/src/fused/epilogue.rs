@@ -1,14 +1,15 @@
-//! What is done to a product or a convolution before it is written.
+//! The steps that are applied to a product or convolution before it is written.
 
 use super::FusedError;
 
-/// One step, on every element of the product. Named as the op that it stands for.
+/// One step, applied to every element of the product, with the name of the corresponding op.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EpilogueStep {
     /// Adds a vector of one value per channel (of a matrix: per column).
     BiasAdd,
-    /// Normalises each channel by four vectors (scale, offset, mean, variance) as `FusedBatchNormV3` does when it
-    /// is not training: `(x - mean) * (scale / sqrt(variance + epsilon)) + offset`.
+    /// Normalises each channel by four vectors (scale, offset, mean, variance), like
+    /// `FusedBatchNormV3` outside training: `(x - mean) * (scale / sqrt(variance + epsilon)) +
+    /// offset`.
     FusedBatchNorm,
     /// Adds a tensor of the product's shape.
     Add,
@@ -16,9 +17,9 @@ pub enum EpilogueStep {
     Relu,
     /// `min(max(x, 0), 6)`; NaN stays NaN.
     Relu6,
-    /// `x` where it is above 0, else `exp(x) - 1`.
+    /// `x` if it is above 0, otherwise `exp(x) - 1`.
     Elu,
-    /// `x` where it is above 0, else `leakyrelu_alpha * x`.
+    /// `x` if it is above 0, otherwise `leakyrelu_alpha * x`.
     LeakyRelu,
     /// Hyperbolic tangent.
     Tanh,
@@ -46,7 +47,7 @@ impl EpilogueStep {
         EpilogueStep::GeluExact,
     ];
 
-    /// Its name in `fused_ops`.
+    /// The name in `fused_ops`.
     pub fn name(self) -> &'static str {
         match self {
             EpilogueStep::BiasAdd => "BiasAdd",
@@ -63,7 +64,7 @@ impl EpilogueStep {
         }
     }
 
-    /// Further inputs that it takes.
+    /// The number of further inputs of this step.
     pub fn args(self) -> usize {
         match self {
             EpilogueStep::BiasAdd | EpilogueStep::Add => 1,
@@ -83,7 +84,7 @@ impl Epilogue {
     /// Reads attribute `fused_ops`.
     ///
     /// # Errors
-    /// A name that no step has.
+    /// A name is not that of a step.
     pub fn parse<S: AsRef<str>>(names: &[S]) -> Result<Epilogue, FusedError> {
         let step = |(at, name): (usize, &S)| {
             let found = EpilogueStep::ALL.iter().find(|step| step.name() == name.as_ref());
@@ -115,7 +116,7 @@ impl Epilogue {
         })
     }
 
-    /// Further inputs that all steps take together.
+    /// The number of further inputs of all steps.
     pub fn args(&self) -> usize {
         self.steps.iter().map(|step| step.args()).sum()
     }
@@ -123,7 +124,7 @@ impl Epilogue {
     /// Checks the number of further inputs.
     ///
     /// # Errors
-    /// Another number than [`Epilogue::args`].
+    /// The number differs from [`Epilogue::args`].
     pub fn check_args(&self, found: usize) -> Result<(), FusedError> {
         let expected = self.args();
         if expected == found {

@@ -1,16 +1,17 @@
 //! Programs of elementwise ops.
 //!
-//! A program is a list of instructions, separated by `;`. An instruction is the name of an op and its operands:
-//! `i2` is input 2, `%0` the result of instruction 0, which stands before. The last instruction's result is the
-//! output. Every result is rounded to the element type of the node, as the op by itself does.
+//! A program is a list of instructions, separated by `;`. An instruction is the name of an op and
+//! its operands: `i2` is input 2, `%0` the result of the earlier instruction 0. The result of the
+//! last instruction is the output. Every result is rounded to the element type of the node, as in
+//! the op itself.
 
 use super::FusedError;
 use std::fmt;
 
-/// Longest program.
+/// The maximum length of a program.
 pub const MAX_INSTRUCTIONS: usize = 64;
 
-/// An op of a program: the standard op of the same name, on one element.
+/// An op of a program: the standard op of the same name, for one element.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ProgramOp {
     /// Absolute value.
@@ -21,7 +22,7 @@ pub enum ProgramOp {
     Ceil,
     /// Quotient, as `RealDiv`; of floating-point numbers.
     Div,
-    /// `x` where it is above 0, else `exp(x) - 1`.
+    /// `x` if it is above 0, otherwise `exp(x) - 1`.
     Elu,
     /// Error function.
     Erf,
@@ -31,9 +32,9 @@ pub enum ProgramOp {
     Floor,
     /// Natural logarithm.
     Log,
-    /// The greater one; NaN where either is.
+    /// The greater one; NaN if either is NaN.
     Maximum,
-    /// The lesser one; NaN where either is.
+    /// The lesser one; NaN if either is NaN.
     Minimum,
     /// Product.
     Mul,
@@ -92,7 +93,7 @@ const OPS: &[(ProgramOp, &str, usize)] = &[
 ];
 
 impl ProgramOp {
-    /// The op of this name.
+    /// The op with this name.
     pub fn named(name: &str) -> Option<ProgramOp> {
         OPS.iter().find(|(_, own, _)| *own == name).map(|(op, ..)| *op)
     }
@@ -106,18 +107,18 @@ impl ProgramOp {
         OPS.iter().find(|(op, ..)| *op == self).unwrap_or(&OPS[0])
     }
 
-    /// Its name, which is that of the standard op.
+    /// The name, which is that of the standard op.
     pub fn name(self) -> &'static str {
         self.entry().1
     }
 
-    /// Number of operands, 1 or 2.
+    /// The number of operands, 1 or 2.
     pub fn operands(self) -> usize {
         self.entry().2
     }
 }
 
-/// Where an operand comes from.
+/// The source of an operand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Operand {
     /// An input of the node.
@@ -131,21 +132,21 @@ pub enum Operand {
 pub struct Instruction {
     /// The op.
     pub op: ProgramOp,
-    /// Its operands; the second is the first again where the op takes one.
+    /// The operands; for an op with one, the second equals the first.
     pub operands: [Operand; 2],
 }
 
-/// A program: at least one instruction, each reading inputs there are and results before it.
+/// A program: at least one instruction, each of which reads existing inputs and earlier results.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Program {
     instructions: Vec<Instruction>,
 }
 
 impl Program {
-    /// Reads a program over so many inputs.
+    /// Parses a program with this number of inputs.
     ///
     /// # Errors
-    /// What is wrong with an instruction; more than [`MAX_INSTRUCTIONS`] of them, or none.
+    /// An instruction is invalid, or there are none or more than [`MAX_INSTRUCTIONS`].
     pub fn parse(text: &str, inputs: usize) -> Result<Program, FusedError> {
         let parts: Vec<&str> = text.split(';').map(str::trim).collect();
         let instruction = |(at, part): (usize, &&str)| instruction(at, part, inputs);
@@ -157,7 +158,7 @@ impl Program {
         Ok(Program { instructions })
     }
 
-    /// The program of these instructions.
+    /// Creates a program from these instructions.
     ///
     /// # Errors
     /// As [`Program::parse`].

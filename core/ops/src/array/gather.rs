@@ -1,7 +1,8 @@
-//! Slices picked and written by their indices.
+//! Ops that read and write slices by indices.
 //!
-//! An index outside its dimension is an error that names the index, its place and the bound. Where an op has
-//! the attribute `bad_indices_policy` and it is `IGNORE`, such an index picks zeros and writes nothing.
+//! An index outside its dimension is an error that names the index, its place and the bound. If the
+//! op has the attribute `bad_indices_policy` and it is `IGNORE`, such an index reads zeros and
+//! writes nothing.
 
 use crate::shape::{constant_integer, input_of_rank, input_of_rank_at_least, with_identity};
 use tenon_framework::{
@@ -149,7 +150,7 @@ fn gather_v2(c: &ShapeContext<'_>) -> ShapeResult {
     }
 }
 
-/// The output of a gather of inputs 0 and 1, of these sizes.
+/// The output of a gather of inputs 0 and 1, with these sizes.
 fn gathered(
     c: &ShapeContext<'_>,
     (params, indices): (&[i64], &[i64]),
@@ -177,7 +178,7 @@ fn gather_nd(c: &ShapeContext<'_>) -> ShapeResult {
         return c.set_output(0, c.unknown());
     };
     let outer = places.len() - 1;
-    // What is not of the indices is the end of the parameters.
+    // The dimensions that do not come from the indices are the last ones of the parameters.
     let skipped = sizes.len() + outer - output.len();
     let identity = |at: usize| match at.checked_sub(outer) {
         None => c.dim(indices, at),
@@ -186,7 +187,7 @@ fn gather_nd(c: &ShapeContext<'_>) -> ShapeResult {
     c.set_output(0, with_identity(c, &output, |at| Some(identity(at))))
 }
 
-/// Checks updates against the tensor that they go to, as far as all is known.
+/// Checks updates against the tensor that they are written to, as far as the shapes are known.
 fn check_updates(c: &ShapeContext<'_>, tensor: ShapeHandle, inputs: [usize; 2]) -> ShapeResult {
     let indices = input_of_rank_at_least(c, inputs[0], "indices", 1)?;
     let (Some(tensor), Some(indices), Some(found)) =

@@ -1,4 +1,4 @@
-//! Ops that hand their inputs on.
+//! Ops that forward their inputs.
 
 use super::source::shape_attr;
 use crate::shape::{passed_on, unchanged};

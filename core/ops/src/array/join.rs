@@ -1,4 +1,4 @@
-//! Tensors joined along a dimension.
+//! Ops that join tensors along a dimension.
 
 use super::source::shape_attr;
 use crate::shape::{constant_integer, input_of_rank, with_identity};
@@ -68,7 +68,7 @@ register_op!(
     summary = "Tensors of one shape stacked along a new dimension.",
 );
 
-/// Some of the inputs, with the rank that one of them has; `None` when no rank is known.
+/// Some of the inputs, merged to the rank that one of them has; `None` if no rank is known.
 fn inputs_of_one_rank(
     c: &ShapeContext<'_>,
     inputs: Range<usize>,
@@ -80,7 +80,7 @@ fn inputs_of_one_rank(
         .map(Some)
 }
 
-/// Dimension `at` of all shapes, which must be one size.
+/// Dimension `at` of all shapes, which must have the same size.
 fn common(c: &ShapeContext<'_>, shapes: &[ShapeHandle], at: usize) -> Result<Dim, KernelError> {
     let first = c.dim(shapes[0], at);
     shapes[1..].iter().try_fold(first, |dim, &shape| c.merge_dim(dim, c.dim(shape, at)))
@@ -101,7 +101,7 @@ fn concat_first(c: &ShapeContext<'_>) -> ShapeResult {
     joined(c, constant_integer(c, 0, "concat_dim")?, 1..c.input_count())
 }
 
-/// Inputs joined along an axis, when that is known.
+/// The shape of inputs joined along an axis, if the axis is known.
 pub(crate) fn joined(c: &ShapeContext<'_>, axis: Option<i64>, inputs: Range<usize>) -> ShapeResult {
     let Some(shapes) = inputs_of_one_rank(c, inputs)? else {
         return c.set_output(0, c.unknown());

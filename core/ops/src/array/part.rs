@@ -127,18 +127,18 @@ pub(super) fn slice_masks(c: &ShapeContext<'_>) -> Result<SliceMasks, KernelErro
     SliceMasks::of(|name| c.attr(name))
 }
 
-/// For each dimension of the output, the unknown dimension of the input that it is the whole of.
+/// For each dimension of the output, the unknown dimension of the input that it equals entirely.
 ///
-/// The canonical form does not say which dimension went where, so each is asked for by itself: without
-/// values of begin and end, one known size among unknown ones comes out where its dimension is taken whole,
-/// and nowhere else.
+/// The canonical form does not state where each dimension went, so each is tested separately:
+/// without values of begin and end, and with one known size among unknown ones, that size appears
+/// in the output where its dimension is taken as a whole, and nowhere else.
 fn whole_dims(
     c: &ShapeContext<'_>,
     sizes: &[i64],
     spec: &StridedSliceSpec<'_>,
     rank: usize,
 ) -> Result<Vec<Option<Dim>>, KernelError> {
-    /// No new axis, no dropped one and no stride but 1 and -1 gives this size.
+    /// A size that no inserted or dropped axis, and no stride other than 1 and -1, can give.
     const PROBE: i64 = 1_000_003;
     let masks_only = StridedSliceSpec { begin: None, end: None, ..*spec };
     let mut whole = vec![None; rank];

@@ -1,4 +1,4 @@
-//! Ops that tell shapes.
+//! Ops that return shapes.
 
 use crate::shape::scalar_output;
 use tenon_framework::{

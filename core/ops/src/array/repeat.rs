@@ -1,4 +1,4 @@
-//! Tensors repeated and mirrored.
+//! Ops that repeat and mirror tensors.
 
 use crate::shape::{dims_of, input_of_rank, with_identity};
 use tenon_framework::{
@@ -73,7 +73,7 @@ const SHAPES: &[&str] = &[
     "scalar; s0: [0]; s1: [k] integers(1..4); k in 0..9",
 ];
 
-/// Registers an op with paddings that mirror.
+/// Registers an op with mirrored paddings.
 macro_rules! mirrored {
     ($($name:literal: $shape:ident, $summary:literal, $cases:expr;)*) => {$(
         register_op!(
@@ -152,7 +152,7 @@ fn broadcast_gradient_args(c: &ShapeContext<'_>) -> ShapeResult {
     (0..2).try_for_each(|at| c.set_output(at, c.make_shape(&[c.make_dim(axes[at])])))
 }
 
-/// Input 0 and its sizes, of the rank that the paddings of input 1 tell.
+/// Input 0 and its sizes, with the rank given by the paddings in input 1.
 fn padded_input(c: &ShapeContext<'_>) -> Result<(ShapeHandle, Option<Vec<i64>>), KernelError> {
     let paddings = dims_of(c, input_of_rank(c, 1, "paddings", 2)?);
     if let Some(found) = c.value(paddings[1]).filter(|&columns| columns != 2) {

@@ -1,4 +1,4 @@
-//! The same elements under another shape.
+//! Ops that keep the elements and change the shape.
 
 use crate::shape::{constant_integer, dims_of, scalar_or_vector, with_identity};
 use tenon_framework::{
@@ -41,11 +41,11 @@ register_op!(
     summary = "The tensor with a dimension of size 1 inserted.",
 );
 
-/// The first input under the shape that the second holds.
+/// The shape of the first input after reshaping to the second.
 pub(crate) fn reshape(c: &ShapeContext<'_>) -> ShapeResult {
     scalar_or_vector(c, 1, "shape")?;
     if let (Some(wanted), Some(sizes)) = (c.constant_integers(1), c.dims(c.input(0))) {
-        // All that a kernel would refuse, as soon as it is known.
+        // These checks refuse everything that a kernel would, as soon as it is known.
         if c.rank(c.input(1)) != Some(0) {
             reshape_dims(&sizes, &wanted)?;
         }
@@ -57,11 +57,11 @@ pub(crate) fn reshape(c: &ShapeContext<'_>) -> ShapeResult {
     c.set_output(0, infer_one(c, c.input(0), wanted)?)
 }
 
-/// The wanted shape with the one dimension that follows from the number of elements.
+/// The requested shape, with the one dimension that follows from the number of elements.
 ///
-/// Dimensions of the input that are wanted again cancel out, then products decide: known sizes against known
-/// sizes, or one unknown of the input against the one wanted. As in TensorFlow, an unknown that cancels is
-/// taken not to be 0.
+/// Dimensions of the input that are requested unchanged cancel out. Then products decide: known
+/// sizes against known sizes, or one unknown size of the input against the requested one. As in
+/// TensorFlow, an unknown dimension that cancels is assumed not to be 0.
 fn infer_one(
     c: &ShapeContext<'_>,
     input: ShapeHandle,
@@ -97,7 +97,8 @@ fn infer_one(
     Ok(c.make_shape(&output))
 }
 
-/// Product of the known sizes; `None` when it overflows or is 0, from which nothing follows.
+/// The product of the known sizes; `None` if it overflows or is 0, since nothing then follows from
+/// it.
 fn product(sizes: &[i64]) -> Option<i64> {
     let known = sizes.iter().filter(|&&size| size != -1);
     let product = known.copied().try_fold(1i64, |product, size| product.checked_mul(size));
@@ -199,7 +200,7 @@ mod tests {
         );
     }
 
-    /// `reshape(x, [shape(x)[0], -1])`, as models flatten.
+    /// `reshape(x, [shape(x)[0], -1])`, the usual way to flatten in models.
     #[test]
     fn a_shape_computed_from_a_shape_reaches_the_reshape() {
         let mut bench = Bench::new();

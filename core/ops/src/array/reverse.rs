@@ -1,4 +1,4 @@
-//! Elements in another order along a dimension.
+//! Ops that reorder elements along a dimension.
 
 use crate::shape::{input_of_rank, input_of_rank_at_least, same_size, scalar_or_vector, unchanged};
 use tenon_framework::{

@@ -1,4 +1,4 @@
-//! Tensors that are made: sequences, one-hot rows, zeros and ones.
+//! Ops that create tensors: sequences, one-hot rows, zeros and ones.
 
 use crate::shape::{constant_integer, input_of_rank, unchanged, with_identity};
 use tenon_framework::{
@@ -112,7 +112,7 @@ fn range(c: &ShapeContext<'_>) -> ShapeResult {
     c.set_output(0, c.make_shape(&[c.make_dim(len)]))
 }
 
-/// The length of a range of constant floats. What is wrong with them the kernel says.
+/// The length of a range of constant floats. Invalid values are reported by the kernel.
 fn float_range(c: &ShapeContext<'_>) -> Option<i64> {
     let dtype: DType = c.attr("Tidx").ok()?;
     float_range_len(dtype, c.constant_float(0)?, c.constant_float(1)?, c.constant_float(2)?)

@@ -1,4 +1,4 @@
-//! Boxes of tensors, and strided slices that are written.
+//! Boxes of tensors, and ops that write strided slices.
 
 use super::part::slice_masks;
 use crate::shape::{input_of_rank, pass_on, with_identity};
@@ -27,7 +27,7 @@ register_op!(
     ],
 );
 
-/// The attributes of the ops that are written through a strided slice.
+/// The attributes of the ops that write through a strided slice.
 const WRITTEN: &[&str] = &[
     "T: type",
     "Index: {int32, int64}",

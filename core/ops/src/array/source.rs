@@ -1,4 +1,4 @@
-//! Ops that bring tensors into a graph.
+//! Ops that are sources of tensors.
 
 use crate::shape::{input_of_rank, scalar_or_vector};
 use tenon_framework::{
@@ -72,7 +72,7 @@ fn constant(c: &ShapeContext<'_>) -> ShapeResult {
     c.set_output(0, c.shape_of(value.shape.dims()))
 }
 
-/// The shape that attribute `shape` tells.
+/// The shape in attribute `shape`.
 pub(super) fn shape_attr(c: &ShapeContext<'_>) -> Result<ShapeHandle, KernelError> {
     let shape: PartialShape = c.attr("shape")?;
     Ok(shape.dims().map_or_else(|| c.unknown(), |dims| c.shape_of(dims)))
@@ -84,8 +84,8 @@ fn placeholder(c: &ShapeContext<'_>) -> ShapeResult {
 
 fn placeholder_with_default(c: &ShapeContext<'_>) -> ShapeResult {
     let shape = shape_attr(c)?;
-    // The default must fit; what is fed may have any shape that the attribute allows. The answer of the
-    // merge would hold for `shape` too, so the output is made anew.
+    // The default must fit; a fed value may have any shape that the attribute allows. The merge
+    // would refine `shape` too, so the output is created again.
     c.merge(shape, c.input(0))?;
     c.set_output(0, shape_attr(c)?)
 }

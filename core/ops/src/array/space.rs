@@ -1,4 +1,4 @@
-//! Blocks of space moved into the batch or the depth, and back; windows as rows.
+//! Ops that move blocks of space into the batch or the depth, and back; and windows as rows.
 
 use crate::shape::{dims_of, input_of_rank, input_of_rank_at_least, with_identity};
 use tenon_framework::{
@@ -11,7 +11,7 @@ use tenon_geometry::{
     space_to_batch_dims,
 };
 
-/// Registers an op between space and depth.
+/// Registers an op that moves blocks between space and depth.
 macro_rules! depth {
     ($($name:literal: $shape:ident, $summary:literal, $cases:expr;)*) => {$(
         register_op!(
@@ -136,7 +136,7 @@ register_op!(
     ],
 );
 
-/// The shape of a tensor between space and depth.
+/// The shape of a tensor after blocks move between space and depth.
 fn depth(
     c: &ShapeContext<'_>,
     dims: impl Fn(DepthFormat, &[i64], i64) -> Result<Dims, GeometryError>,
@@ -159,7 +159,8 @@ fn depth_to_space(c: &ShapeContext<'_>) -> ShapeResult {
 
 type BatchDims = fn(&[i64], &[i64], &[i64]) -> Result<Dims, GeometryError>;
 
-/// The shape of a tensor between space and batch, with the pairs of an input and a block, when it is known.
+/// The shape of a tensor after blocks move between space and batch, with the pairs in an input, if
+/// the block is known.
 fn between(
     c: &ShapeContext<'_>,
     block: Option<Vec<i64>>,

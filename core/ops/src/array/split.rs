@@ -1,4 +1,4 @@
-//! Tensors cut into several along a dimension.
+//! Ops that cut tensors along a dimension.
 
 use crate::shape::{constant_integer, dims_of, input_of_rank, with_identity};
 use tenon_framework::{
@@ -56,12 +56,12 @@ register_op!(
     ],
 );
 
-/// Gives all outputs one shape.
+/// Sets the same shape for all outputs.
 fn all_outputs(c: &ShapeContext<'_>, shape: ShapeHandle) -> ShapeResult {
     (0..c.output_count()).try_for_each(|at| c.set_output(at, shape))
 }
 
-/// Unknown dimensions, as many as a shape of known rank has.
+/// A shape of unknown dimensions with the rank of another shape, if that is known.
 fn unknown_like(c: &ShapeContext<'_>, shape: ShapeHandle) -> ShapeHandle {
     c.rank(shape).map_or_else(|| c.unknown(), |rank| c.unknown_of_rank(rank))
 }

@@ -1,4 +1,4 @@
-//! Ops that search: what is not zero, what is there once, what stands where.
+//! Ops that search: nonzero elements, unique elements, and positions.
 
 use crate::shape::{constant_integer, input_of_rank, with_identity};
 use tenon_framework::{
@@ -22,7 +22,7 @@ register_op!(
     summary = "The indices of the elements that are not zero, in order, a row for each.",
 );
 
-/// Registers the ops that find what is there once.
+/// Registers the ops that find unique elements.
 macro_rules! unique {
     ($($name:literal: $inputs:expr, $outputs:expr, $attrs:expr, $summary:literal, $cases:expr;)*) => {$(
         register_op!(
@@ -136,13 +136,13 @@ fn unique(c: &ShapeContext<'_>) -> ShapeResult {
     if c.output_count() > 2 { c.set_output(2, some(c)) } else { Ok(()) }
 }
 
-/// What is to be found once.
+/// The items among which duplicates are removed.
 enum Along {
     /// Elements of a vector.
     Vector,
     /// Slices.
     Axis(i64),
-    /// Not known yet.
+    /// The axis is not known yet.
     Unknown,
 }
 

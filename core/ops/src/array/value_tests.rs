@@ -1,4 +1,4 @@
-//! Integers that are known in part, through the ops that shapes are computed with.
+//! Partly known integers, through the ops that compute shapes.
 
 use crate::testing::Bench;
 use tenon_framework::{
@@ -10,7 +10,7 @@ use tenon_geometry::{SliceMasks, StridedSlice, StridedSliceSpec};
 
 const INT: (&str, AttrValue) = ("T", AttrValue::Type(DType::INT32));
 
-/// The value of the one output, as text: `?` is unknown, `n` a dimension.
+/// The value of the only output, as text: `?` is unknown, `n` a dimension.
 fn value(
     bench: &mut Bench,
     op: &str,
@@ -94,7 +94,7 @@ fn vectors_are_joined_and_cut() {
     assert_eq!(cut(&mut bench, ["[1]", "[1]", "= [1]"], &shrunk), "nothing");
 }
 
-/// The integers that a slice takes of the vector 10, 11, ... are those at the offsets of its canonical form.
+/// A slice of the vector 10, 11, ... takes the integers at the offsets of its canonical form.
 fn takes_what_the_canonical_form_says(bench: &mut Bench, length: i64, spec: &StridedSliceSpec<'_>) {
     let Ok(slice) = StridedSlice::new(&[length], spec) else { return };
     let vector = |values: &[i64]| {

@@ -56,7 +56,7 @@ register_op!(
 
 fn softmax_scale(c: &ShapeContext<'_>) -> ShapeResult {
     at_most_one("mask", c.input_count() - 1)?;
-    // A scalar has a dimension by its mask.
+    // A mask can give a scalar a dimension.
     let logits = with_masks(c, c.input(0), 1)?;
     if c.rank(logits) == Some(0) {
         return Err(GeometryError::RankTooSmall { what: "logits", expected: 1, found: 0 }.into());
@@ -71,7 +71,7 @@ fn at_most_one(what: &'static str, found: usize) -> ShapeResult {
     }
 }
 
-/// Scores, broadcast with the inputs from `first` on.
+/// The scores, broadcast with the inputs from `first` on.
 fn with_masks(
     c: &ShapeContext<'_>,
     scores: ShapeHandle,
@@ -138,7 +138,8 @@ fn heads_inside(c: &ShapeContext<'_>) -> ShapeResult {
     c.set_output(0, c.make_shape(&[batch, c.dim(scores, 2), heads, c.dim(v, 3)]))
 }
 
-/// The scores, which a mask must not have given more dimensions than the second product takes.
+/// Checks the rank of the scores: a mask must not add more dimensions than the second product
+/// accepts.
 fn of_rank_four(c: &ShapeContext<'_>, scores: ShapeHandle) -> Result<ShapeHandle, KernelError> {
     match c.rank(scores) {
         Some(4) => Ok(scores),

@@ -1,4 +1,4 @@
-//! Convolutions and what follows them.
+//! Convolutions with the ops that follow them.
 
 use super::epilogue;
 use crate::shape::{input_of_rank, with_identity};
@@ -93,14 +93,14 @@ fn fused_depthwise(c: &ShapeContext<'_>) -> ShapeResult {
     c.set_output(0, epilogue::after(c, output, 2, channel)?)
 }
 
-/// The output of the convolution of the first two inputs, and its dimension of channels.
+/// The output of the convolution of the first two inputs, and the position of its channels.
 pub(super) fn convolution(c: &ShapeContext<'_>) -> Result<(ShapeHandle, usize), KernelError> {
     let (input, filter) = (input_of_rank(c, 0, "input", 4)?, input_of_rank(c, 1, "filter", 4)?);
     let channels = c.dim(filter, 3);
     output(c, [input, filter], Conv2dGeometry::new, Some(channels))
 }
 
-/// As [`convolution`], of a depthwise one.
+/// Like [`convolution`], for a depthwise convolution.
 pub(super) fn depthwise(c: &ShapeContext<'_>) -> Result<(ShapeHandle, usize), KernelError> {
     let (input, filter) = (input_of_rank(c, 0, "input", 4)?, input_of_rank(c, 1, "filter", 4)?);
     let format = DataFormat::parse(c.attr("data_format")?)?;

@@ -7,8 +7,8 @@ use tenon_framework::{
 };
 use tenon_geometry::fused::{Epilogue, EpilogueStep};
 
-/// The shape of a product after its epilogue. Inputs from `first` on are those of the steps; `channel` is the
-/// dimension of the channels.
+/// The shape of a product after its epilogue. Inputs from `first` on belong to the steps; `channel`
+/// is the position of the channels.
 pub(super) fn after(
     c: &ShapeContext<'_>,
     product: ShapeHandle,
@@ -42,7 +42,7 @@ fn step_shape(
     }
 }
 
-/// The shape, whose channels are as many as each vector has values.
+/// The shape, with as many channels as each vector has values.
 fn with_vectors(
     c: &ShapeContext<'_>,
     shape: ShapeHandle,

@@ -1,4 +1,4 @@
-//! A product of matrices and what follows it.
+//! A matrix product with the ops that follow it.
 
 use super::epilogue;
 use crate::linalg::matmul_shape;

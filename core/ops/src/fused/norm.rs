@@ -1,4 +1,4 @@
-//! Normalisation and activations that graphs spell out in many ops.
+//! Normalisation and activations that graphs express by many ops.
 
 use crate::shape::{dims_of, input_of_rank, input_of_rank_at_least, unchanged};
 use tenon_framework::{

@@ -1,10 +1,11 @@
-//! The fusions of the standard ops, in the notation of `tenon_framework::fusion`. What is fused is fused on, step
-//! by step: a product with its bias, that with its activation.
+//! The fusions of the standard ops, in the notation of `tenon_framework::fusion`. Fused ops are
+//! fused further, step by step: a product with its bias, then both with an activation.
 
 use tenon_framework::register_fusion;
 
-/// The fusions of one product or convolution: `$op` with attributes `$attrs` becomes `$fused`. `$last` are those with
-/// channels last, where a vector that is added is a bias; `$format` is the format of `BiasAdd`.
+/// The fusions of one product or convolution: `$op` with attributes `$attrs` becomes `$fused`.
+/// `$last` are the attributes with channels last, for which an added vector is a bias; `$format` is
+/// the format of `BiasAdd`.
 macro_rules! product {
     ($op:literal, $fused:literal, $attrs:literal, $last:literal, $format:literal:
      $bias:literal, $add:literal, $act:literal, $more:literal, $leaky:literal, $gelu:literal, $tanh:literal, $rest:literal) => {
@@ -84,8 +85,8 @@ register_fusion!(
     where = ["same_type(a, scale)"],
 );
 
-// Layer normalisation, as frameworks spell it out: by its formula, with a root or its reciprocal, and in the form
-// of two products that batch normalisation has.
+// Layer normalisation as frameworks express it: by its formula, with a root or its reciprocal, or
+// as two products like batch normalisation.
 
 register_fusion!(
     "layer_norm": "AddV2|Add(Mul(Mul(d@Sub(x, m@Mean(x, axes; keep_dims = true)), Rsqrt(AddV2|Add(Mean(Square(d), axes2; keep_dims = true), eps))), scale), offset)"
@@ -123,7 +124,7 @@ register_fusion!(
     where = ["last_axis(axes, x)", "last_axis(axes2, x)", "channels(scale, x)", "channels(offset, x)"],
 );
 
-// GELU. The constants: sqrt(1/2), sqrt(2), sqrt(2/pi), 0.044715.
+// GELU, with the constants sqrt(1/2), sqrt(2), sqrt(2/pi) and 0.044715.
 
 register_fusion!(
     "gelu_product": "Mul(Mul(0.5, x), AddV2|Add(1, Erf(Mul(x, 0.7071067811865476))))"
@@ -160,10 +161,11 @@ register_fusion!(
         => "_FusedGelu(x; approximate = true)",
 );
 
-// Attention: a product of queries and keys, scaled or not, perhaps a mask, a softmax, the product with the values.
+// Attention: a product of queries and keys, optionally scaled and masked, a softmax, and the
+// product with the values.
 
-/// The fusions of attention: `$scores` is the product of queries and keys, `$values` comes before the values, and
-/// both end in `$end`.
+/// The fusions of attention: `$scores` is the product of queries and keys, `$values` precedes the
+/// values, and `$end` ends both.
 macro_rules! attention {
     ($scores:literal, $values:literal, $end:literal, $layout:literal:
      $plain:literal, $scaled:literal, $masked:literal, $both:literal, $kept:literal, $scaled_kept:literal,

@@ -1,4 +1,4 @@
-//! Products of quantised values, brought to the scale of the output. The arithmetic is that of
+//! Products of quantised values, converted to the scale of the output. The arithmetic is that of
 //! `tenon_geometry::fixed_point`.
 
 use crate::{
@@ -70,7 +70,8 @@ fn quantized_matmul(c: &ShapeContext<'_>) -> ShapeResult {
 pub(super) type Parameters = [&'static str; 4];
 const PARAMETERS: Parameters = ["a_scale", "a_zero_point", "b_scale", "b_zero_point"];
 
-/// The shape of quantised products, whose dimension `channel` has as many values as the vectors among the parameters.
+/// The shape of quantised products; dimension `channel` has as many values as the vectors among the
+/// parameters.
 pub(super) fn with_parameters(
     c: &ShapeContext<'_>,
     product: ShapeHandle,

@@ -1,5 +1,6 @@
-//! What stands between quantised products: the way from real numbers to 8 bits and back, and what is computed on 8 bits
-//! without leaving them. A value `q` stands for `scale * (q - zero_point)`, as in [`super::quantized`].
+//! Ops between quantised products: conversion from real numbers to 8 bits and back, and ops that
+//! compute on 8 bits. A value `q` represents `scale * (q - zero_point)`, as in
+//! [`super::quantized`].
 
 use crate::{
     math_binary::broadcast,
@@ -18,7 +19,7 @@ const ACTIVATION: &str = "activation: {'NONE', 'RELU', 'RELU6', 'CLAMP'} = 'NONE
 const CLAMP_MIN: &str = "clamp_min: float = 0.0";
 const CLAMP_MAX: &str = "clamp_max: float = 6.0";
 
-/// Values of a lookup table: one for each value of 8 bits.
+/// The number of values in a lookup table: one for each 8-bit value.
 const TABLE: i64 = 256;
 
 register_op!(
@@ -146,7 +147,7 @@ register_op!(
     ],
 );
 
-/// Parameters of a value by its name, at these positions: scalars.
+/// Checks that the parameters with these names, at these positions, are scalars.
 fn parameters(c: &ShapeContext<'_>, named: &[(usize, &'static str)]) -> ShapeResult {
     named.iter().try_for_each(|&(at, name)| input_of_rank(c, at, name, 0).map(drop))
 }

@@ -1,5 +1,5 @@
-//! Convolutions of quantised images, brought to the scale of the output: as the products of [`super::quantized`], whose
-//! depth is a window.
+//! Convolutions of quantised images, converted to the scale of the output, like the products of
+//! [`super::quantized`] with a window as depth.
 
 use super::{
     conv::{self, DILATIONS, EXPLICIT, PADDING},

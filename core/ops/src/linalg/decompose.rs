@@ -1,4 +1,4 @@
-//! Decompositions of matrices, inverses, determinants and solvers: of each matrix in the last two dimensions.
+//! Decompositions, inverses, determinants and solvers, for each matrix in the last two dimensions.
 
 use crate::shape::{broadcast_dims, dims_of, input_of_rank_at_least, same_size};
 use tenon_framework::{
@@ -97,7 +97,7 @@ register_op!(
     summary = "Eigenvalues, from the smallest on, and eigenvectors of a matrix of which the lower triangle is read; a scalar for vectors not asked for.",
 );
 
-/// What is known of an input's matrices.
+/// The known dimensions of an input's matrices.
 struct Matrices {
     batch: Vec<Dim>,
     rows: Dim,
@@ -105,7 +105,7 @@ struct Matrices {
 }
 
 impl Matrices {
-    /// `None` where the rank is not known.
+    /// The matrices of an input; `None` if the rank is not known.
     fn of(
         c: &ShapeContext<'_>,
         input: usize,
@@ -116,7 +116,7 @@ impl Matrices {
         Ok(batch.pop().zip(batch.pop()).map(|(cols, rows)| Matrices { batch, rows, cols }))
     }
 
-    /// Matrices that must be square: rows and columns are one dimension.
+    /// The matrices of an input that must be square: rows and columns are merged to one dimension.
     fn square(
         c: &ShapeContext<'_>,
         input: usize,
@@ -144,7 +144,7 @@ fn per_matrix(c: &ShapeContext<'_>) -> ShapeResult {
     (0..c.output_count()).try_for_each(|at| c.set_output(at, x.with(c, &[])))
 }
 
-/// What must be as many as the rows of `matrix`.
+/// The name of a size that must equal the number of rows of `matrix`.
 const ROWS: &str = "the number of rows of rhs";
 
 fn solve(c: &ShapeContext<'_>) -> ShapeResult {

@@ -133,7 +133,7 @@ fn diag_part(c: &ShapeContext<'_>) -> ShapeResult {
     c.set_output(0, c.make_shape(&dims?))
 }
 
-/// The dimensions of a shape of known rank without the last ones, and others.
+/// A shape of known rank whose last dimensions are replaced by others.
 fn with_last(c: &ShapeContext<'_>, shape: ShapeHandle, taken: usize, last: &[Dim]) -> ShapeHandle {
     let mut dims = dims_of(c, shape);
     dims.truncate(dims.len() - taken);
@@ -141,18 +141,18 @@ fn with_last(c: &ShapeContext<'_>, shape: ShapeHandle, taken: usize, last: &[Dim
     c.make_shape(&dims)
 }
 
-/// Unknown dimensions.
+/// This number of unknown dimensions.
 fn unknown(c: &ShapeContext<'_>, count: usize) -> Vec<Dim> {
     (0..count).map(|_| c.make_dim(None)).collect()
 }
 
-/// The band that a constant input says.
+/// The band in a constant input.
 fn band(c: &ShapeContext<'_>, input: usize) -> Result<Option<DiagBand>, KernelError> {
     scalar_or_vector(c, input, "k")?;
     Ok(c.constant_integers(input).map(|k| DiagBand::new(&k)).transpose()?)
 }
 
-/// Sizes of an input of known rank, where the last `count` are known.
+/// The sizes of an input of known rank, if the last `count` are known.
 fn known(c: &ShapeContext<'_>, shape: ShapeHandle, count: usize) -> Option<Vec<i64>> {
     let sizes = c.dims(shape)?;
     let last = sizes.len().checked_sub(count)?;

@@ -88,18 +88,18 @@ fn equal_batch_matmul(c: &ShapeContext<'_>) -> ShapeResult {
     batch_matmul(c)
 }
 
-/// The product of two matrices, of which attributes may turn each.
+/// The product of two matrices, each optionally transposed by an attribute.
 pub(crate) fn matmul(c: &ShapeContext<'_>) -> ShapeResult {
     c.set_output(0, matmul_shape(c)?)
 }
 
-/// The shape of the product of inputs `a` and `b`, transposed or not as the attributes say.
+/// The shape of the product of inputs `a` and `b`, transposed according to the attributes.
 pub(crate) fn matmul_shape(c: &ShapeContext<'_>) -> Result<ShapeHandle, KernelError> {
     let (a, b) = (input_of_rank(c, 0, "a", 2)?, input_of_rank(c, 1, "b", 2)?);
     let (transpose_a, transpose_b) = (c.attr("transpose_a")?, c.attr("transpose_b")?);
     let (a, b) = (dims_of(c, a), dims_of(c, b));
     matmul_dims(&sizes(c, &a), &sizes(c, &b), transpose_a, transpose_b)?;
-    // Of the sizes that multiply into each other one may be known and the other not.
+    // Of the two inner sizes, one may be known and the other not.
     c.merge_dim(a[usize::from(!transpose_a)], b[usize::from(transpose_b)])?;
     Ok(c.make_shape(&[a[usize::from(transpose_a)], b[usize::from(!transpose_b)]]))
 }
@@ -149,7 +149,7 @@ mod tests {
             &[("transpose_a", true.into()), ("transpose_b", true.into())],
             &[
                 (&["[3,n]", "[m,3]"], "[n,m]"),
-                // What multiplies into each other is one size.
+                // The inner dimensions are merged to one size.
                 (&["[m,m]", "[?,4]"], "[4,?]"),
                 (&["[2,3]", "[4,5]"], "! the size of b that meets a must be 2, got 5"),
             ],

@@ -1,4 +1,4 @@
-//! Sums, products, extremes, sums of many, and conversion.
+//! Sums, products, extremes, sums of several tensors, and conversion.
 
 use super::broadcast;
 use crate::shape::unchanged;

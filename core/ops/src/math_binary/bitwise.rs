@@ -1,4 +1,4 @@
-//! Functions of bits, and of truth values.
+//! Bitwise and logical functions.
 
 use super::broadcast;
 use tenon_framework::{

@@ -100,7 +100,7 @@ register_op!(
     summary = "Whether |x - y| is below a tolerance; the shapes must be equal.",
 );
 
-/// As [`broadcast`]; where shapes may differ, nothing is known of the output before they are.
+/// Like [`broadcast`]; if the shapes may differ, the output is unknown until they are known.
 fn equal(c: &ShapeContext<'_>) -> ShapeResult {
     if c.attr::<bool>("incompatible_shape_error")? {
         return broadcast(c);
@@ -110,7 +110,7 @@ fn equal(c: &ShapeContext<'_>) -> ShapeResult {
         return c.set_output(0, c.unknown());
     }
     let shape = broadcast_dims(c, &dims_of(c, c.input(0)), &dims_of(c, c.input(1)));
-    // They differ for sure: one truth value says so.
+    // The shapes are certain to differ, so the output is one truth value.
     c.set_output(0, shape.unwrap_or_else(|_| c.scalar()))
 }
 

@@ -1,4 +1,4 @@
-//! Sums of one shape, selection, limits, and other views of bytes.
+//! Sums of equal shapes, selection, clipping, and reinterpretation of bytes.
 
 use crate::shape::{broadcast_dims, dims_of, same_size, unchanged};
 use tenon_framework::{
@@ -67,7 +67,7 @@ register_op!(
     summary = "The bytes of the input as elements of another type.",
 );
 
-/// All inputs have the shape that the attribute says.
+/// All inputs have the shape in the attribute.
 fn accumulate(c: &ShapeContext<'_>) -> ShapeResult {
     let shape: PartialShape = c.attr("shape")?;
     let mut sum = match shape.dims() {

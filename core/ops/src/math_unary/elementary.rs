@@ -1,4 +1,4 @@
-//! Elementary functions that models of every kind use.
+//! Elementary functions that all kinds of models use.
 
 use crate::shape::unchanged;
 use tenon_framework::{op::Refusal, register_op};

@@ -1,4 +1,4 @@
-//! Rounding, predicates, and functions of bits.
+//! Rounding, predicates, and bit functions.
 
 use crate::shape::unchanged;
 use tenon_framework::{

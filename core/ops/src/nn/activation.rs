@@ -1,4 +1,4 @@
-//! Functions of each element between layers, and softmax.
+//! Elementwise functions between layers, and softmax.
 
 use crate::shape::{input_of_rank_at_least, unchanged};
 use tenon_framework::{

@@ -1,4 +1,4 @@
-//! Convolutions, and what slides over an image as they do.
+//! Convolutions, and other ops that slide over an image.
 
 use super::{
     COMPUTED_PADDING, DILATIONS, DILATIONS_3D, EXPLICIT, FORMAT, FORMAT_3D, PADDING, format, image,
@@ -16,7 +16,7 @@ use tenon_geometry::{
     GeometryError, check_windows,
 };
 
-/// Convolutions, which signatures say nothing of but four dimensions.
+/// Test cases of convolutions, whose signatures state only the number of dimensions.
 const CONVOLUTIONS: &[&str] = &[
     "plain; strides in {[1, 1, 1, 1], [1, 2, 2, 1], [1, 3, 2, 1]}; padding in {'SAME', 'VALID'}; \
      use_cudnn_on_gpu in {true, false}; input: [n, h, w, c]; filter: [3, 2, c, m]",
@@ -149,17 +149,18 @@ fn depthwise(c: &ShapeContext<'_>) -> ShapeResult {
     channel_by_channel(c, &Layout::of(c)?)
 }
 
-/// `Conv2D` of an op without attributes for formats and explicit paddings.
+/// The shape function of `Conv2D` for an op without attributes for format and explicit paddings.
 pub(crate) fn conv_nhwc(c: &ShapeContext<'_>) -> ShapeResult {
     convolution(c, &Layout::NHWC)
 }
 
-/// `DepthwiseConv2dNative` of an op without attributes for formats and explicit paddings.
+/// The shape function of `DepthwiseConv2dNative` for an op without attributes for format and
+/// explicit paddings.
 pub(crate) fn depthwise_nhwc(c: &ShapeContext<'_>) -> ShapeResult {
     channel_by_channel(c, &Layout::NHWC)
 }
 
-/// What not every convolution has as attributes.
+/// The attributes that some convolutions do not have.
 struct Layout {
     format: DataFormat,
     explicit_paddings: Vec<i64>,

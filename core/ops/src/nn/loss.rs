@@ -42,7 +42,7 @@ register_op!(
     summary = "Half the sum of squares.",
 );
 
-/// Features and labels broadcast to a matrix of a row per example.
+/// Checks that features and labels broadcast to a matrix with a row per example.
 fn cross_entropy(c: &ShapeContext<'_>) -> ShapeResult {
     let (features, labels) = (c.input(0), c.input(1));
     if c.rank(features).is_none() || c.rank(labels).is_none() {

@@ -1,4 +1,4 @@
-//! Ops per channel: biases and normalisation.
+//! Ops per channel: bias addition and normalisation.
 
 use super::{FORMAT, format};
 use crate::shape::{dims_of, input_of_rank, input_of_rank_at_least};
@@ -46,13 +46,14 @@ register_op!(
     images = true,
     refuses = Refusal::Shapes,
     summary = "Normalises each channel by its mean and variance, then scales and shifts it.",
-    // A scale that overflows with the deviation is an infinity, or none where another order of factors is taken.
+    // A scale that overflows with the deviation gives an infinity, or a finite number if the
+    // factors are ordered differently.
     cases = &[
         "training; epsilon in {0.0001, 0.01}; x: [n, h, w, c]; scale: [c] uniform(-4, 4); offset: [c]; mean: [0]; \
          variance: [0]",
         "averaging; exponential_avg_factor = 0.5; x: [n, h, w, c]; scale: [c] uniform(-4, 4); offset: [c]; \
          mean: [c]; variance: [c] uniform(0.25, 4)",
-        // Of a variance beyond the type, 0 times it is NaN, or 0 where it is computed in a wider one.
+        // A variance beyond the type times 0 is NaN, or 0 if it is computed in a wider type.
         "kept; exponential_avg_factor = 0.0; x: [n, h, w, c] uniform(-2, 2); scale: [c] uniform(-4, 4); offset: [c]; \
          mean: [c]; variance: [c] uniform(0.25, 4)",
         "channels_first; data_format = 'NCHW'; x: [n, c, h, w]; scale: [c] uniform(-4, 4); offset: [c]; mean: [0]; \
@@ -149,7 +150,7 @@ fn bias_add(c: &ShapeContext<'_>) -> ShapeResult {
     biased(c, "value", format(c)?)
 }
 
-/// A value of at least two dimensions, and a vector of its channels.
+/// Checks a value of at least two dimensions, and a vector with one value per channel.
 pub(crate) fn biased(c: &ShapeContext<'_>, what: &'static str, format: DataFormat) -> ShapeResult {
     let value = input_of_rank_at_least(c, 0, what, 2)?;
     let bias = input_of_rank(c, 1, "bias", 1)?;
@@ -159,7 +160,7 @@ pub(crate) fn biased(c: &ShapeContext<'_>, what: &'static str, format: DataForma
     c.set_output(0, with_channels(c, value, format, &[(bias, "bias")])?)
 }
 
-/// The shape with what is known of its channels from vectors of one value per channel.
+/// The shape, refined by the lengths of vectors with one value per channel.
 pub(crate) fn with_channels(
     c: &ShapeContext<'_>,
     shape: ShapeHandle,
@@ -171,7 +172,7 @@ pub(crate) fn with_channels(
     for &(vector, what) in vectors {
         let length = c.dim(vector, 0);
         if let (Some(expected), Some(found)) = (c.value(dims[channel]), c.value(length)) {
-            // The other sizes do not matter here, and may be unknown.
+            // The other sizes do not matter here and may be unknown.
             let mut sizes = vec![1; dims.len()];
             sizes[channel] = expected;
             ChannelSplit::with_vector(&sizes, format, what, &[found])?;
@@ -187,7 +188,7 @@ fn batch_norm(c: &ShapeContext<'_>) -> ShapeResult {
     let format = DataFormat::parse(name)?;
     let training: bool = c.attr("is_training")?;
     let factor: f32 = c.attr("exponential_avg_factor")?;
-    // In training without a moving average, mean and variance come empty.
+    // In training without a moving average, mean and variance are empty.
     let used = if training && factor == 1.0 { 3 } else { 5 };
     let mut vectors = Vec::new();
     for (at, what) in [(1, "scale"), (2, "offset"), (3, "mean"), (4, "variance")] {

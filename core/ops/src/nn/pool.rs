@@ -177,7 +177,7 @@ fn pool(
     set_pooled(c, input, &geometry)
 }
 
-/// Sizes of a pooling from its parameters.
+/// Computes the sizes of a pooling from its parameters.
 pub(crate) type Pooling = fn(&Pool2dParams<'_>) -> Result<Pool2dGeometry, GeometryError>;
 
 fn pool2d(
@@ -208,7 +208,7 @@ fn max_pool_v2(c: &ShapeContext<'_>) -> ShapeResult {
     let (Some(ksize), Some(strides)) = (ksize, strides) else {
         return c.set_output(0, c.unknown_of_rank(4));
     };
-    // Windows that are larger than the input are left to the kernel, as TensorFlow does for this op.
+    // The kernel checks for windows larger than the input, as in TensorFlow for this op.
     set_pooled(c, input, &pool2d(c, input, [&ksize, &strides], &[], Pool2dGeometry::max)?)
 }
 
@@ -218,7 +218,7 @@ fn max_pool_with_argmax(c: &ShapeContext<'_>) -> ShapeResult {
     c.set_output(1, output)
 }
 
-/// The output of a pooling with channels last and no explicit paddings.
+/// The output of a pooling with channels last and without explicit paddings.
 pub(crate) fn pool_nhwc(
     c: &ShapeContext<'_>,
     geometry: Pooling,

@@ -100,7 +100,7 @@ fn convolutions() {
     check("Conv2D", &bad, &[(&["[2,5,7,3]", "[3,3,3,8]"], "! strides must hold 4 values, got 3")]);
 }
 
-/// How a shape function refuses a window over rows or columns.
+/// The error of a shape function for a window that is too large over rows or columns.
 fn too_large(dim: &str, input: i64, padding: i64, window: i64) -> String {
     format!(
         "! the window is larger than the input over the {dim}: {input} with a padding of {padding} is less than the \

@@ -1,10 +1,10 @@
-//! Gradients of functions of each element.
+//! Gradients of elementwise functions.
 
 use super::both_alike;
 use crate::shape::unchanged;
 use tenon_framework::register_op;
 
-/// Two inputs of one shape, whatever they are called.
+/// Test cases of gradients that are computed from the op's input.
 const BY_INPUT: &[&str] = &[
     "vectors; gradients: [n]; features: [n]",
     "matrices; gradients: [n, k]; features: [n, k]",

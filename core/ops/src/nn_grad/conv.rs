@@ -11,8 +11,8 @@ use tenon_framework::{
 };
 use tenon_geometry::GeometryError;
 
-/// Cases of a convolution's gradients, by its input and by its filter, over one table: attributes and the bounds of
-/// symbols, then the shapes of input, filter and gradient.
+/// Test cases of a convolution's gradients by its input and by its filter, from one table:
+/// attributes and the bounds of symbols, then the shapes of input, filter and gradient.
 macro_rules! gradient_cases {
     ($by_input:ident, $by_filter:ident, $rank:literal:
      $($attrs:literal, $input:literal, $filter:literal, $gradient:literal;)*) => {
@@ -178,12 +178,12 @@ register_op!(
     cases = DEPTHWISE_BY_FILTER,
 );
 
-/// Dimensions of the images, which stand behind the letters of the format.
+/// The number of dimensions of the images, from the length of the format's name.
 fn rank(c: &ShapeContext<'_>) -> Result<usize, KernelError> {
     Ok(c.attr::<&str>("data_format")?.len())
 }
 
-/// The shape that the first input holds, all of it or rows and columns alone.
+/// The shape given by the first input, as a whole or by rows and columns only.
 fn backprop_input(c: &ShapeContext<'_>) -> ShapeResult {
     let (rank, format) = (rank(c)?, format(c)?);
     let filter = input_of_rank(c, 1, "filter", rank)?;
@@ -205,7 +205,7 @@ fn backprop_input(c: &ShapeContext<'_>) -> ShapeResult {
     c.set_output(0, c.with_rank(given, rank)?)
 }
 
-/// The shape that the second input holds.
+/// The shape given by the second input.
 fn backprop_filter(c: &ShapeContext<'_>) -> ShapeResult {
     let rank = rank(c)?;
     input_of_rank(c, 0, "input", rank)?;

@@ -118,7 +118,7 @@ fn bias_add_grad(c: &ShapeContext<'_>) -> ShapeResult {
     }
 }
 
-/// `x`, its gradient, and the vectors; reserved outputs are empty.
+/// The outputs are `x`'s gradient and the gradients of the vectors; the reserved outputs are empty.
 fn batch_norm_grad(c: &ShapeContext<'_>) -> ShapeResult {
     let name: &str = c.attr("data_format")?;
     let rank = if name.contains('D') { 5 } else { 4 };

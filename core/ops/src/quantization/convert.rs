@@ -1,4 +1,4 @@
-//! Real numbers to codes, codes to real numbers, and both in one.
+//! Conversion of real numbers to codes, of codes to real numbers, and both in one.
 
 use crate::shape::{input_of_rank, input_of_rank_at_least, same_size};
 use tenon_framework::{
@@ -49,7 +49,7 @@ register_op!(
     summary = "The real numbers that codes stand for.",
 );
 
-/// Cases in a range that is given, and in the one that the values fill.
+/// Test cases with a given range, and with the range of the values.
 macro_rules! round_trip_cases {
     ($bits:literal) => {
         &[
@@ -108,7 +108,7 @@ register_op!(
     summary = "As QuantizeAndDequantizeV2, whose gradient passes within the range.",
 );
 
-/// An end of a range: the argument's name, and that of its size.
+/// An end of a range: the name of the argument, and the name of its size.
 type End = [&'static str; 2];
 
 const RANGE: [End; 2] =
@@ -116,8 +116,8 @@ const RANGE: [End; 2] =
 const INPUT_RANGE: [End; 2] =
     [["input_min", "the size of input_min"], ["input_max", "the size of input_max"]];
 
-/// The input, whose ends of the range (inputs 1 and 2) are scalars, or one a channel where attribute `axis` names a
-/// dimension; and the shape of an end.
+/// The input, and the shape of its range ends (inputs 1 and 2): scalars, or one value per channel
+/// if attribute `axis` names a dimension.
 fn ranged(c: &ShapeContext<'_>, [low, high]: [End; 2]) -> Result<[ShapeHandle; 2], KernelError> {
     let axis: i64 = c.attr("axis")?;
     if axis < -1 {

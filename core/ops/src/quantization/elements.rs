@@ -1,4 +1,4 @@
-//! Ops on codes, element by element, and joins and reshapes of codes.
+//! Elementwise ops on codes, and joins and reshapes of codes.
 
 use super::{check_scalars, scalar_outputs, unchanged_with_range};
 use crate::{

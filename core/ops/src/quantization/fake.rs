@@ -1,4 +1,5 @@
-//! Quantisation that training sees: real numbers moved to the nearest level of a range, and the gradients of that.
+//! Simulated quantisation for training: real numbers are moved to the nearest level of a range;
+//! with gradients.
 
 use super::check_scalars;
 use crate::shape::{input_of_rank, input_of_rank_at_least, same_size, unchanged};

@@ -1,4 +1,4 @@
-//! Codes of 32 bits to codes of 8, in a range that is asked for or that the codes fill.
+//! Conversion of 32-bit codes to 8-bit codes, with a given range or the range of the codes.
 
 use super::{check_scalars, scalar_outputs, unchanged_with_range};
 use crate::shape::{input_of_rank, same_size};
@@ -98,7 +98,7 @@ fn requantize(c: &ShapeContext<'_>) -> ShapeResult {
     unchanged_with_range(c, RANGE)
 }
 
-/// Checks that the ends of ranges are as many as each other.
+/// Checks that the ends of ranges have equal lengths.
 fn check_channels(c: &ShapeContext<'_>) -> ShapeResult {
     let (min, max) = (input_of_rank(c, 1, "input_min", 1)?, input_of_rank(c, 2, "input_max", 1)?);
     same_size(c, "the size of input_max", c.dim(min, 0), c.dim(max, 0)).map(drop)

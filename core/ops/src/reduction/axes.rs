@@ -164,7 +164,7 @@ fn arg(c: &ShapeContext<'_>) -> ShapeResult {
             dims.remove(axis);
             c.make_shape(&dims)
         }
-        // A scalar has no dimension to search; the kernel says so.
+        // A scalar has no dimension to search; the kernel reports that.
         (Some(rank), None) => c.unknown_of_rank(rank.saturating_sub(1)),
         (None, _) => c.unknown(),
     };

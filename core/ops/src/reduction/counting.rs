@@ -40,7 +40,7 @@ fn histogram(c: &ShapeContext<'_>) -> ShapeResult {
     counts(c, 2, "nbins", 1)
 }
 
-/// A vector as long as an input says, which is at least `least`.
+/// The output is a vector whose length, at least `least`, is in an input.
 fn counts(c: &ShapeContext<'_>, input: usize, what: &'static str, least: i64) -> ShapeResult {
     input_of_rank(c, input, what, 0)?;
     let size = constant_integer(c, input, what)?;

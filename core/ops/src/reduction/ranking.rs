@@ -71,7 +71,7 @@ fn top_k_of_input(c: &ShapeContext<'_>) -> ShapeResult {
     greatest(c, constant_integer(c, 1, "k")?)
 }
 
-/// Both outputs are shaped as the input, with `k` for its last dimension.
+/// Both outputs have the shape of the input, with `k` as the last dimension.
 fn greatest(c: &ShapeContext<'_>, k: Option<i64>) -> ShapeResult {
     let input = input_of_rank_at_least(c, 0, "input", 1)?;
     if let Some(found) = k.filter(|&k| k < 0) {

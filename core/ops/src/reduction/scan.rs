@@ -1,4 +1,4 @@
-//! Sums and products of all elements so far along one dimension.
+//! Cumulative sums and products along one dimension.
 
 use crate::shape::{constant_integer, input_of_rank, unchanged};
 use tenon_framework::{

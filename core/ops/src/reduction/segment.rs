@@ -1,4 +1,5 @@
-//! Rows of one segment to one row: segments numbered in order, in any order, and picked by index.
+//! Reduction of the rows of each segment to one row: segments numbered in order, in any order, and
+//! picked by index.
 
 use crate::shape::{constant_integer, dims_of, input_of_rank, input_of_rank_at_least, same_size};
 use tenon_framework::{
@@ -154,7 +155,7 @@ register_op!(
     summary = "The mean of the picked rows of each segment; segment ids are sorted.",
 );
 
-/// The data's shape with these dimensions in place of its first `dropped`.
+/// The data's shape, with these dimensions in place of the first `dropped`.
 fn with_rows(c: &ShapeContext<'_>, data: ShapeHandle, dropped: usize, rows: Dim) -> ShapeHandle {
     let mut dims = vec![rows];
     dims.extend(dims_of(c, data).into_iter().skip(dropped));
@@ -188,7 +189,7 @@ fn unsorted_segment(c: &ShapeContext<'_>) -> ShapeResult {
     c.set_output(0, with_rows(c, data, ids_rank, c.make_dim(count)))
 }
 
-/// How many segments there are, where that is a constant.
+/// The number of segments, if it is a constant.
 fn segment_count(c: &ShapeContext<'_>, input: usize) -> Result<Option<i64>, KernelError> {
     let what = "num_segments";
     match constant_integer(c, input, what)? {

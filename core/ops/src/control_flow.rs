@@ -13,7 +13,7 @@ register_op!(
     role = OpRole::Order,
     checks = true,
     refuses = Refusal::Nothing,
-    summary = "Nothing; a place for control edges.",
+    summary = "Does nothing; an anchor for control edges.",
 );
 
 register_op!(
@@ -21,7 +21,7 @@ register_op!(
     shape = nothing_known,
     role = OpRole::Trigger,
     checks = true,
-    summary = "Nothing; runs even if all that it waits for is dead.",
+    summary = "Does nothing; runs even if everything that it waits for is dead.",
 );
 
 register_op!(

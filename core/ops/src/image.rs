@@ -26,7 +26,7 @@ register_op!(
         HALF,
     ],
     shape = resize,
-    summary = "Images of another size, whose pixels are weighed from the four around them.",
+    summary = "Images of another size, by bilinear interpolation.",
     bench = &["photo; images: [1, 480, 640, 3]; size: [2] values(224, 224)",],
 );
 
@@ -45,7 +45,7 @@ register_op!(
     outputs = &["resized_images: T"],
     attrs = &[ANY_NUMBER, ALIGN, HALF],
     shape = resize,
-    summary = "Images of another size, whose pixels are the nearest ones.",
+    summary = "Images of another size, by nearest neighbours.",
 );
 
 register_op!(
@@ -80,7 +80,7 @@ register_op!(
         "crops; b in 1..4; image: [b, 5, 4, c]; boxes: [n, 4] uniform(0, 1); box_ind: [n] integers(0..b); crop_size: [2] values(3, 2)",
     ],
     shape = crop,
-    summary = "Boxes of images, given by parts of their size, in one size.",
+    summary = "Boxes of images, given as fractions of their size, resized to one size.",
 );
 
 const FLOATS: &str = "T: {half, bfloat16, float, double} = DT_FLOAT";

@@ -25,7 +25,7 @@ register_op!(
     attrs = &[],
     stateful = true,
     shape = |c: &ShapeContext<'_>| scalars(c, &["filename", "contents"]),
-    summary = "Writes a file, and makes the folders that it lies in.",
+    summary = "Writes a file, and creates its folders.",
 );
 
 register_op!(
@@ -62,7 +62,7 @@ register_op!(
         "select_cols: list(int) = []",
     ],
     shape = columns,
-    summary = "The columns of records of comma-separated values; a default stands where a field is empty.",
+    summary = "The columns of records of comma-separated values; empty fields get a default.",
 );
 
 register_op!(
@@ -71,7 +71,7 @@ register_op!(
     outputs = &["filename: string"],
     attrs = &[],
     shape = |c: &ShapeContext<'_>| scalars(c, &["basename", "shard", "num_shards"]),
-    summary = "The name of one of the files that hold a part of a whole each.",
+    summary = "The file name of one shard.",
 );
 
 register_op!(
@@ -80,7 +80,7 @@ register_op!(
     outputs = &["filename: string"],
     attrs = &[],
     shape = |c: &ShapeContext<'_>| scalars(c, &["basename", "num_shards"]),
-    summary = "The pattern that the names of all parts of a whole match.",
+    summary = "The pattern for the file names of all shards.",
 );
 
 /// All inputs are scalars, and so is the output, if there is one.

@@ -91,7 +91,7 @@ register_op!(
         "rows; seed = 7; c in 1..9; logits: [r, c] uniform(-3, 3); num_samples: [] integers(0..7)",
     ],
     shape = multinomial,
-    summary = "Classes drawn for each row, with the logarithms of their unnormalised probabilities given.",
+    summary = "Classes drawn for each row, from the logarithms of unnormalised probabilities.",
 );
 
 register_op!(
@@ -176,7 +176,7 @@ register_op!(
     attrs = &[SEEDS],
     cases = &["seeds; seed: [2]",],
     shape = key_counter,
-    summary = "The key and the counter that a seed stands for.",
+    summary = "The key and the counter derived from a seed.",
 );
 
 register_op!(

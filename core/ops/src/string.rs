@@ -89,7 +89,7 @@ register_op!(
         "summarize: int = 3",
     ],
     shape = scalar_output,
-    summary = "A text in which each placeholder is replaced by an input's elements, in short.",
+    summary = "A text in which each placeholder is replaced by an abbreviated input.",
 );
 
 register_op!(
@@ -98,7 +98,7 @@ register_op!(
     outputs = &["output: string"],
     attrs = &["keep_dims: bool = false", "separator: string = ''"],
     shape = reduce_join,
-    summary = "Joins strings along some dimensions, in the order in which these are named.",
+    summary = "Joins strings along some dimensions, in the given order.",
 );
 
 register_op!(
@@ -107,7 +107,7 @@ register_op!(
     outputs = &["output: string"],
     attrs = &["replace_global: bool = true"],
     shape = matched,
-    summary = "Each string with what a regular expression matches rewritten: everywhere, or the first time.",
+    summary = "Each string with all matches of a regular expression rewritten, or only the first.",
 );
 
 register_op!(

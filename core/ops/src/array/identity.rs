@@ -38,7 +38,7 @@ register_op!(
     shape = passed_on,
     passes_input = (0, 0),
     refuses = Refusal::Nothing,
-    summary = "A copy of the input, in a buffer of its own.",
+    summary = "A copy of the input in a new buffer.",
 );
 
 register_op!(
@@ -84,7 +84,7 @@ register_op!(
     stateful = true,
     shape = unchanged,
     checks = true,
-    summary = "The tensor, in which no NaN and no infinity may be; the message tells of one.",
+    summary = "The tensor; fails with the message if it contains a NaN or an infinity.",
     cases = &[
         "finite; message = 'checked'; tensor: [n, m] uniform(-4, 4)",
         "vector; message in {'', 'x'}; tensor: [n] uniform(-1, 1)",

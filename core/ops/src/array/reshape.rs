@@ -16,7 +16,7 @@ register_op!(
     attrs = &["T: type", "Tshape: {int32, int64} = DT_INT32"],
     shape = reshape,
     reshapes_input = (0, 0),
-    summary = "The elements under another shape, in which one -1 is inferred.",
+    summary = "The elements in another shape, in which one -1 is inferred.",
 );
 
 register_op!(

@@ -54,7 +54,7 @@ register_op!(
     outputs = &["output: T"],
     attrs = &["seq_dim: int", "batch_dim: int = 0", "T: type", "Tlen: {int32, int64} = DT_INT64"],
     shape = reverse_sequence,
-    summary = "Per slice of the batch dimension, the first so many elements in reverse order, the others as they are.",
+    summary = "Per slice of the batch dimension, the first elements, up to the given number, in reverse order; the others unchanged.",
     cases = &[
         "rows; seq_dim = 1; input: [n, 7]; seq_lengths: [n] integers(0..8)",
         "columns; seq_dim = 0; batch_dim = 1; input: [7, n]; seq_lengths: [n] integers(0..8)",

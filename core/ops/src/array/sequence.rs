@@ -16,7 +16,7 @@ register_op!(
     attrs = &["dtype: type", "init: bool = false"],
     stateful = true,
     shape = empty,
-    summary = "A tensor of a shape; zeros where init is set, else unspecified.",
+    summary = "A tensor of a shape; zeros if init is set, otherwise unspecified values.",
     cases = &[
         "matrix; init = true; shape: [2] integers(0..9)",
         "vector; init = true; n in 0..2000; shape: [1] values(n)",

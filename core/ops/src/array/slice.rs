@@ -44,7 +44,7 @@ register_op!(
     outputs = &["output: T"],
     attrs = WRITTEN,
     shape = strided_slice_grad,
-    summary = "Zeros of a shape, with the gradient where a strided slice took elements.",
+    summary = "Zeros, with the gradient in the elements of a strided slice.",
     cases = &[
         "vector; n in 3..200000; shape: [1] values(n); begin: [1] values(1); end: [1] values(n); \
          strides: [1] values(1); dy: [n-1]",

@@ -86,7 +86,7 @@ register_op!(
     outputs = &["output: T"],
     attrs = &["T: type", "block_size: int >= 2", "Tidx: {int32, int64} = DT_INT32"],
     shape = batch_to_space,
-    summary = "Parts of the batch moved into blocks of rows and columns, which are cropped.",
+    summary = "Parts of the batch moved into blocks of rows and columns, then cropped.",
     cases = &[
         "plain; block_size = 2; input: [4, n, 3, c]; crops: [2, 2] values(0)",
         "threes; block_size = 3; input: [9, n, 3, c]; crops: [2, 2] values(0)",

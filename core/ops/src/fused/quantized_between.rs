@@ -28,8 +28,8 @@ register_op!(
     outputs = &["y: T"],
     attrs = &[BYTES],
     shape = affine,
-    summary = "The values that stand for real numbers: x / scale as a float, rounded to nearest with ties to even, plus \
-               zero_point, cut to the type. For NaN, the least value.",
+    summary = "The values that represent real numbers: x / scale as a float, rounded to nearest with ties to even, plus \
+               zero_point, clamped to the type. For NaN, the least value.",
     cases = &[
         "plain; x: [a, b] uniform(-3, 3); scale: [] uniform(0.01, 0.02); zero_point: [] uniform(0, 127)"
     ],
@@ -41,7 +41,7 @@ register_op!(
     outputs = &["y: float"],
     attrs = &[BYTES],
     shape = affine,
-    summary = "The real numbers that values stand for: x - zero_point as a float, times scale.",
+    summary = "The real numbers that values represent: x - zero_point as a float, times scale.",
     cases = &["plain; x: [a, b]; scale: [] uniform(0.01, 0.02); zero_point: [] uniform(0, 127)"],
 );
 
@@ -51,8 +51,8 @@ register_op!(
     outputs = &["scale: float", "zero_point: int32"],
     attrs = &[BYTES],
     shape = range,
-    summary = "Scale and zero point for values of type T to stand for the numbers from the least to the greatest of x, \
-               with 0 among them. NaN and infinities are refused.",
+    summary = "Scale and zero point with which values of type T represent the numbers from the least to the greatest of \
+               x, including 0. NaN and infinities are refused.",
     cases = &["plain; T in {quint8, qint8}; x: [a, b] uniform(-3, 5)"],
 );
 
@@ -62,8 +62,8 @@ register_op!(
     outputs = &["y: Tout"],
     attrs = &[BYTES, "Tout: {quint8, qint8}"],
     shape = lookup,
-    summary = "For each value the one that table has for it: its first stands for the least value of T. So any function \
-               of one number is computed on 8 bits.",
+    summary = "Looks each value up in table, whose first entry is for the least value of T: any function of one number, \
+               computed on 8 bits.",
     cases = &["plain; Tout in {quint8, qint8}; x: [a, b]; table: [256]"],
 );
 
@@ -109,7 +109,7 @@ register_op!(
     outputs = &["output: T"],
     attrs = &["keep_dims: bool = false", BYTES, "Tidx: {int32, int64} = DT_INT32"],
     shape = mean,
-    summary = "The mean over some dimensions, quantised anew: the sum of input - input_zero_point, which must fit in 32 \
+    summary = "The mean over some dimensions, requantised: the sum of input - input_zero_point, which must fit in 32 \
                bits, is multiplied by input_scale / (out_scale * count) as a float, and rounded to nearest with ties to \
                even. The mean of nothing is 0.",
     cases = &[
@@ -137,8 +137,8 @@ register_op!(
     outputs = &["output: T"],
     attrs = &[BYTES, "ksize: list(int)", "strides: list(int)", "padding: {'SAME', 'VALID'}"],
     shape = average_pool,
-    summary = "The mean of each window of an image [N, H, W, C], quantised anew as _QuantizedFusedMean does it. What lies \
-               outside of the image does not count.",
+    summary = "The mean of each window of an image [N, H, W, C], requantised like _QuantizedFusedMean. Positions outside \
+               the image do not count.",
     cases = &[
         "plain; ksize in {[1, 2, 2, 1], [1, 3, 2, 1], [1, 1, 1, 1]}; strides in {[1, 1, 1, 1], [1, 2, 2, 1]}; \
          padding in {'SAME', 'VALID'}; h in 3..20; w in 3..20; input: [n, h, w, c]; \

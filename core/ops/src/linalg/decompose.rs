@@ -18,7 +18,7 @@ register_op!(
     outputs = &["output: T"],
     attrs = &[T],
     shape = square,
-    summary = "The lower triangle L of a positive definite matrix L L^H, of which the lower triangle is read; NaN for another matrix.",
+    summary = "The lower triangle L of a positive definite matrix L L^H; only its lower triangle is read. NaN for other matrices.",
 );
 
 register_op!(
@@ -85,7 +85,7 @@ register_op!(
     outputs = &["s: T", "u: T", "v: T"],
     attrs = &["compute_uv: bool = true", "full_matrices: bool = false", T],
     shape = svd,
-    summary = "Singular values, from the largest on, and the vectors to their left and right; scalars for vectors not asked for.",
+    summary = "Singular values in descending order, with left and right singular vectors; scalars in place of vectors that are not requested.",
 );
 
 register_op!(
@@ -94,7 +94,7 @@ register_op!(
     outputs = &["e: T", "v: T"],
     attrs = &["compute_v: bool = true", T],
     shape = eigen,
-    summary = "Eigenvalues, from the smallest on, and eigenvectors of a matrix of which the lower triangle is read; a scalar for vectors not asked for.",
+    summary = "Eigenvalues in ascending order, and eigenvectors, of a matrix; only its lower triangle is read. A scalar in place of vectors that are not requested.",
 );
 
 /// The known dimensions of an input's matrices.

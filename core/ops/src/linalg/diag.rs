@@ -21,7 +21,7 @@ register_op!(
     outputs = &["output: T"],
     attrs = &[DIAG_T],
     shape = diag,
-    summary = "A tensor whose dimensions are the input's twice, with the input where both halves of an index are equal, else 0.",
+    summary = "A tensor with the input's dimensions twice: the input where both halves of an index are equal, otherwise 0.",
 );
 
 register_op!(
@@ -39,7 +39,7 @@ register_op!(
     outputs = &["output: T"],
     attrs = &[T],
     shape = matrix_diag,
-    summary = "Square matrices with these diagonals, else 0.",
+    summary = "Square matrices with these diagonals and zeros elsewhere.",
 );
 
 register_op!(
@@ -95,7 +95,7 @@ register_op!(
     outputs = &["band: T"],
     attrs = &[T, "Tindex: {int32, int64} = DT_INT64"],
     shape = band_part,
-    summary = "Matrices with 0 beyond so many diagonals below and above the main one; negative numbers keep all.",
+    summary = "Matrices with zeros beyond the given numbers of diagonals below and above the main one; a negative number keeps all.",
 );
 
 register_op!(

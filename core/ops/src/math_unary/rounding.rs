@@ -14,7 +14,7 @@ register_op!(
     shape = unchanged,
     elementwise = true,
     refuses = Refusal::Nothing,
-    summary = "The largest whole number that is not above each element.",
+    summary = "The largest integer that is not above each element.",
 );
 
 register_op!(
@@ -25,7 +25,7 @@ register_op!(
     shape = unchanged,
     elementwise = true,
     refuses = Refusal::Nothing,
-    summary = "The smallest whole number that is not below each element.",
+    summary = "The smallest integer that is not below each element.",
 );
 
 register_op!(
@@ -37,7 +37,7 @@ register_op!(
     shape = unchanged,
     elementwise = true,
     refuses = Refusal::Nothing,
-    summary = "The nearest whole number, of two equally near ones the even one.",
+    summary = "The nearest whole number, with ties to even.",
 );
 
 register_op!(
@@ -48,7 +48,7 @@ register_op!(
     shape = unchanged,
     elementwise = true,
     refuses = Refusal::Nothing,
-    summary = "The nearest whole number, of two equally near ones the even one.",
+    summary = "The nearest whole number, with ties to even.",
 );
 
 register_op!(

@@ -51,7 +51,7 @@ register_op!(
     shape = unchanged,
     elementwise = true,
     refuses = Refusal::Nothing,
-    summary = "e^x - 1 of what is below 0, all else as it is.",
+    summary = "e^x - 1 for elements below 0; other elements unchanged.",
 );
 
 register_op!(
@@ -74,7 +74,7 @@ register_op!(
     shape = unchanged,
     elementwise = true,
     refuses = Refusal::Nothing,
-    summary = "Each element, times alpha where it is not above 0.",
+    summary = "Each element, multiplied by alpha unless it is above 0.",
 );
 
 register_op!(

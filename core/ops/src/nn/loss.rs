@@ -26,7 +26,7 @@ register_op!(
     outputs = &["loss: T", "backprop: T"],
     attrs = &["T: {half, bfloat16, float, double}", "Tlabels: {int32, int64} = DT_INT64"],
     shape = sparse_cross_entropy,
-    summary = "The same where each label is the number of a class.",
+    summary = "The same, with class numbers as labels.",
     cases = &[
         "few; features: [n, 7]; labels: [n] integers(0..7)",
         "many; n in 0..9; features: [n, 1009]; labels: [n] integers(0..1009)",

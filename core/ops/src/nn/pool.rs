@@ -148,7 +148,7 @@ register_op!(
         "T: realnumbertype",
     ],
     shape = max_pool_with_argmax,
-    summary = "The greatest element of each window and where it stands: its place in the image, or in the input with `include_batch_in_index`; of equal ones the first.",
+    summary = "The greatest element of each window and its position in the image, or in the input with `include_batch_in_index`; the first of equal ones.",
     cases = &[
         "plain; n in 1..5; c in 1..9; h in 2..40; w in 3..40; ksize in {[1, 2, 3, 1], [1, 1, 1, 1]}; \
          strides in {[1, 2, 2, 1], [1, 1, 1, 1]}; padding in {'SAME', 'VALID'}; \

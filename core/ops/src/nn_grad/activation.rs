@@ -24,7 +24,7 @@ register_op!(
     outputs = &["backprops: T"],
     attrs = &["T: realnumbertype"],
     shape = both_alike,
-    summary = "The gradient where `Relu`'s input was above 0, else 0 times it.",
+    summary = "The gradient where the input of `Relu` was above 0, otherwise 0 times it.",
     cases = BY_INPUT,
 );
 
@@ -34,7 +34,7 @@ register_op!(
     outputs = &["backprops: T"],
     attrs = &["T: realnumbertype"],
     shape = both_alike,
-    summary = "The gradient where `Relu6`'s input was between 0 and 6, else 0 times it.",
+    summary = "The gradient where the input of `Relu6` was between 0 and 6, otherwise 0 times it.",
     cases = BY_INPUT,
 );
 

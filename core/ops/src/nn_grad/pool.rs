@@ -23,7 +23,7 @@ register_op!(
         "T: realnumbertype = DT_FLOAT",
     ],
     shape = max_pool_grad,
-    summary = "The gradient of `MaxPool`: each window's goes to its greatest element, of equal ones to the first.",
+    summary = "The gradient of `MaxPool`: that of each window goes to its greatest element, or to the first of equal ones.",
     cases = &[
         "same; ksize = [1, 3, 2, 1]; strides = [1, 1, 1, 1]; padding = 'SAME'; \
          orig_input: [n, h, w, c]; orig_output: [n, h, w, c]; grad: [n, h, w, c]",
@@ -72,7 +72,8 @@ register_op!(
         "T: {half, bfloat16, float, double}",
     ],
     shape = avg_pool_grad,
-    summary = "The gradient of `AvgPool`: each window's goes to its elements in equal parts.",
+    summary =
+        "The gradient of `AvgPool`: that of each window is divided equally among its elements.",
     cases = &[
         "same; ksize = [1, 3, 2, 1]; strides = [1, 1, 1, 1]; padding = 'SAME'; \
          orig_input_shape: [4] values(n, h, w, c); grad: [n, h, w, c]",

@@ -46,7 +46,7 @@ register_op!(
         "channels; axis = 1; c in 2..20; input: [a, c, b]; min_range: [c] values(-1.5); max_range: [c] values(2.25)",
     ],
     shape = dequantize,
-    summary = "The real numbers that codes stand for.",
+    summary = "The real numbers that codes represent.",
 );
 
 /// Test cases with a given range, and with the range of the values.
@@ -105,7 +105,7 @@ register_op!(
     attrs = &[SIGNED, BITS, GIVEN, FLOATS, ROUND, NARROW, AXIS],
     cases = round_trip_cases!("; num_bits in {4, 8}; round_mode in {'HALF_TO_EVEN', 'HALF_UP'}"),
     shape = round_trip,
-    summary = "As QuantizeAndDequantizeV2, whose gradient passes within the range.",
+    summary = "Like QuantizeAndDequantizeV2, with a gradient that passes within the range.",
 );
 
 /// An end of a range: the name of the argument, and the name of its size.

@@ -38,7 +38,7 @@ register_op!(
          requested_output_min: [] values(-0.0625); requested_output_max: [] values(0.03125)",
     ],
     shape = requantize,
-    summary = "Codes of fewer bits, in a range that is asked for.",
+    summary = "Codes of fewer bits, in a given range.",
 );
 
 register_op!(
@@ -58,7 +58,7 @@ register_op!(
          requested_output_max: [] values(0.0625)",
     ],
     shape = requantize_channels,
-    summary = "Codes of fewer bits in a range that is asked for, from ranges of one a channel.",
+    summary = "Codes of fewer bits in a given range, from one range per channel.",
 );
 
 register_op!(

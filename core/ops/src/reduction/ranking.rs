@@ -14,7 +14,7 @@ register_op!(
     attrs = &["k: int >= 0", "sorted: bool = true", "T: realnumbertype"],
     cases = &["rows; k in {0, 1, 3}; w in 3..40; input: [r, w]",],
     shape = top_k,
-    summary = "The k greatest elements of each row, greatest first, and where they stand.",
+    summary = "The k greatest elements of each row, greatest first, and their positions.",
 );
 
 register_op!(
@@ -29,7 +29,7 @@ register_op!(
     ],
     cases = &["rows; w in 4..40; input: [r, w]; k: [] integers(0..=4)",],
     shape = top_k_of_input,
-    summary = "The k greatest elements of each row, greatest first, and where they stand.",
+    summary = "The k greatest elements of each row, greatest first, and their positions.",
 );
 
 register_op!(
@@ -59,7 +59,7 @@ register_op!(
     attrs = &["reverse: bool = false", "T: realnumbertype"],
     cases = &["rows; w in 4..40; input: [r, w]; n: [] integers(0..4)",],
     shape = nth_element,
-    summary = "The element of each row that stands at place n when the row is sorted.",
+    summary = "The element at position n of each row when sorted.",
 );
 
 fn top_k(c: &ShapeContext<'_>) -> ShapeResult {

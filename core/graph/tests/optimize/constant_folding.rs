@@ -157,7 +157,7 @@ fn all_constants_of_a_compile_keep_to_one_limit() {
     let case = Case::new(|b| vec![doubled(b, 4, 5)]);
     let all = built_in();
     let pass = all.iter().find(|pass| pass.name() == "constant_folding").unwrap();
-    // Four of 4,000 bytes are there, twice that may be made beside the limit.
+    // The graph has four constants of 4,000 bytes: twice that may be added to the limit.
     let limits = Limits { folding_bytes: 8000, ..Limits::default() };
     let done = case.within(&[&**pass], limits);
     let folded = done.report.passes[0].changes.iter().filter(|c| c.what.contains("4000 bytes"));

@@ -211,7 +211,8 @@ impl FrameState {
     /// Stores a fed tensor in its output.
     ///
     /// # Safety
-    /// No node of the partition may run during the call.
+    /// - No node of the partition may run during the call.
+    /// - `output` must be the number of an output of the root frame's plan.
     pub unsafe fn feed(&self, output: u32, tensor: &Tensor) {
         // SAFETY: no node runs, as the caller guarantees.
         unsafe { self.root().feed(output, tensor) };
@@ -220,7 +221,8 @@ impl FrameState {
     /// The tensor of an output; `None` if it is dead.
     ///
     /// # Safety
-    /// The step must be done, so that no node runs.
+    /// - The step must be done, so that no node runs.
+    /// - `output` must be the number of an output of the root frame's plan.
     pub unsafe fn fetch(&self, output: u32) -> Option<Tensor> {
         let root = self.root();
         let plan = root.form.plan();

@@ -111,7 +111,8 @@ impl Part {
     /// Stores a fed tensor in its output.
     ///
     /// # Safety
-    /// No node of the partition may run during the call.
+    /// - No node of the partition may run during the call.
+    /// - `output` must be the number of an output of the plan.
     #[inline(always)]
     pub unsafe fn feed(&self, output: u32, tensor: &Tensor) {
         match self {
@@ -125,7 +126,8 @@ impl Part {
     /// The tensor of an output; `None` if it is dead.
     ///
     /// # Safety
-    /// The step must be done, so that no node runs.
+    /// - The step must be done, so that no node runs.
+    /// - `output` must be the number of an output of the plan.
     #[inline(always)]
     pub unsafe fn fetch(&self, output: u32) -> Option<Tensor> {
         match self {

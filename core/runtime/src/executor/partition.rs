@@ -207,7 +207,8 @@ impl<P: Propagate> PartitionState<P> {
     /// Stores a fed tensor in its output.
     ///
     /// # Safety
-    /// No node of the partition may run during the call.
+    /// - No node of the partition may run during the call.
+    /// - `output` must be the number of an output of the plan.
     pub unsafe fn feed(&self, output: u32, tensor: &Tensor) {
         // SAFETY: no node runs, as the caller guarantees, so no other thread uses the output.
         unsafe { self.value_mut(output).hold_on_host(self.slot_mut(output), tensor) };
@@ -216,7 +217,8 @@ impl<P: Propagate> PartitionState<P> {
     /// The tensor of an output.
     ///
     /// # Safety
-    /// The node that writes the output must be done.
+    /// - The node that writes the output must be done.
+    /// - `output` must be the number of an output of the plan.
     pub unsafe fn fetch(&self, output: u32) -> Option<Tensor> {
         // SAFETY: the node that writes the output is done, as the caller guarantees.
         let slot = unsafe { self.slot_mut(output) };
@@ -233,7 +235,8 @@ impl<P: Propagate> PartitionState<P> {
     /// plain inputs. A variable without a value is an error, unless the op may initialise it.
     ///
     /// # Safety
-    /// The calling thread must own the node, and its predecessors must be done.
+    /// - The calling thread must own the node.
+    /// - The predecessors of the node must be done.
     pub(super) unsafe fn show_references(&self, index: u32) -> Result<(), KernelError> {
         for &Reference { slot: reference, shown } in &self.node(index).references {
             // SAFETY: the caller owns the node; the nodes that wrote its references are done.
@@ -388,7 +391,7 @@ impl<P: Propagate> PartitionState<P> {
     /// Ensures that planned outputs have a buffer that nothing else refers to.
     ///
     /// # Safety
-    /// The calling thread must own the node.
+    /// The calling thread must own `node`, which must be in the plan.
     #[inline(always)]
     pub(super) unsafe fn plan_outputs(&self, node: &HotNode) {
         for &output in node.planned.of(&self.plan.planned) {
@@ -402,8 +405,7 @@ impl<P: Propagate> PartitionState<P> {
         }
     }
 
-    /// Gives a planned output a new buffer. If there is no memory, the slot stays unplanned, and
-    /// the kernel gets the error when it allocates the output.
+    /// Gives a planned output a new buffer, or none without memory: the kernel then gets the error.
     ///
     /// # Safety
     /// The calling thread must own the node that writes this output.
@@ -433,11 +435,10 @@ impl<P: Propagate> PartitionState<P> {
         }
     }
 
-    /// Whether the planned outputs are unchanged: a kernel that allocates another shape replaces
-    /// the slot.
+    /// Whether no planned slot was replaced by a kernel that allocated another shape.
     ///
     /// # Safety
-    /// The calling thread must own the node.
+    /// The calling thread must own `node`, which must be in the plan.
     #[inline(always)]
     unsafe fn outputs_are_planned(&self, node: &HotNode) -> bool {
         node.planned.of(&self.plan.planned).iter().all(|&output| {

@@ -39,7 +39,8 @@ impl<P: Propagate> PartitionState<P> {
     /// The kernel for the current shapes of the node's inputs.
     ///
     /// # Safety
-    /// The calling thread must own the node, and its predecessors must be done.
+    /// - The calling thread must own the node.
+    /// - The predecessors of the node must be done.
     unsafe fn choose(
         &self,
         index: u32,
@@ -60,7 +61,8 @@ impl<P: Propagate> PartitionState<P> {
     /// Checks the shapes of the node's inputs, if its kernel leaves that to the host.
     ///
     /// # Safety
-    /// The calling thread must own the node, and its predecessors must be done.
+    /// - The calling thread must own the node.
+    /// - The predecessors of the node must be done.
     pub(super) unsafe fn check_shapes(&self, index: u32) -> Result<(), KernelError> {
         let Action::PerShape { table, at } = &self.node(index).action else { return Ok(()) };
         // SAFETY: the caller owns the node, and its predecessors are done.

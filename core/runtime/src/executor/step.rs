@@ -152,7 +152,7 @@ impl StepState {
     pub fn feed(&mut self, wiring: &StepWiring, feeds: &[Tensor]) {
         for (sites, tensor) in wiring.feeds.iter().zip(feeds) {
             for &(partition, output) in sites {
-                // SAFETY: the step has not started, so no node runs.
+                // SAFETY: the step has not started, so no node runs; the wiring has outputs of the plans.
                 unsafe { self.partitions[partition as usize].feed(output, tensor) };
             }
         }
@@ -165,7 +165,7 @@ impl StepState {
         fetched: &mut Vec<Tensor>,
     ) -> Result<(), StepError> {
         for &(partition, output) in &wiring.fetches {
-            // SAFETY: the step is done, so no node runs.
+            // SAFETY: the step is done, so no node runs; the wiring has outputs of the plans.
             let tensor = unsafe { self.partitions[partition as usize].fetch(output) };
             fetched.push(tensor.ok_or_else(|| {
                 StepError::step(
@@ -215,8 +215,8 @@ impl StepState {
         !self.shared.is_stopped() && self.partitions.iter().any(Part::is_due)
     }
 
-    /// Abandons a step with running calls. Whatever they do from now on belongs to no step; the
-    /// error in the shared part states that.
+    /// Abandons a step with running calls. The error in the shared part states that their results are
+    /// not used any more.
     #[cold]
     fn abandon(&self) -> Failed {
         let error = self.first_error();

@@ -39,7 +39,7 @@ fn optimized_by<'s>(
     let passes: Vec<&dyn Pass> = own.iter().map(|pass| &**pass).chain(of_plugins).collect();
     let PlacedStep { context, graph, sub, shapes, placement, view, scope, run_limits, .. } = placed;
     let step = Step { graph: &graph, sub: &sub, shapes, placement };
-    let is_given_up = || run_limits.ended().is_some();
+    let is_cancelled = || run_limits.ended().is_some();
     let options = Options {
         registry: &context.version.registry,
         view: &view,
@@ -51,7 +51,7 @@ fn optimized_by<'s>(
         },
         rounds: knobs::rounds(&settings),
         folding_limit: knobs::folding_limit(&settings),
-        limits: knobs::limits(&settings, &is_given_up),
+        limits: knobs::limits(&settings, &is_cancelled),
     };
     let done =
         optimize::optimize(step, &passes, &options).map_err(|error| run_limits.reason(error))?;

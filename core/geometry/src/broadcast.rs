@@ -2,8 +2,8 @@
 //! 1, and in each dimension the sizes are equal or all but one size are 1; the output has the other size.
 //!
 //! A [`BroadcastPlan`] prepares the visit: dimensions of size 1 are dropped, and neighbours merge
-//! if each operand either runs through both or repeats over both. `[8, 3, 5] + [3, 5]` becomes `[8,
-//! 15] + [15]`.
+//! if each operand either runs through both or repeats over both. `[8, 3, 5] + [3, 5]` becomes
+//! `[8, 15] + [15]`.
 
 use crate::error::{GeometryError, Result};
 use crate::size::{Dims, element_count, index, validate_dims, validate_partial_dims};

@@ -1,8 +1,8 @@
 //! Output stages of quantised kernels: they convert a 32-bit sum of products to a quantised value.
 //!
 //! A quantised value `q` represents the real number `scale * (q - zero_point)`. A kernel sums
-//! products of such values in `i32`, and converts the sum to the output's scale by a multiplier `m
-//! = scale_a * scale_b / scale_out`:
+//! products of such values in `i32`, and converts the sum to the output's scale by a multiplier
+//! `m = scale_a * scale_b / scale_out`:
 //!
 //! `q_out = clamp(round(m * sum) + zero_point_out, low, high)`
 //!

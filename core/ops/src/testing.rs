@@ -1,8 +1,8 @@
 //! Runs shape functions with shapes written as text.
 //!
 //! A shape is written `[2,?,n]`: `?` is a separate unknown dimension, and a name is an unknown
-//! dimension that is the same wherever it occurs; `?` alone is a shape of unknown rank. `= 3`, `=
-//! [1,2]`, `= [[0,1],[2,3]]` are int32 constants. An error is shown as its message after `! `.
+//! dimension that is the same wherever it occurs; `?` alone is a shape of unknown rank. `= 3`,
+//! `= [1,2]`, `= [[0,1],[2,3]]` are int32 constants. An error is shown as its message after `! `.
 
 use std::collections::BTreeMap;
 use tenon_framework::{

@@ -1,5 +1,5 @@
-//! Combines the ops after a product into one factor and one shift per channel: `factor * x +
-//! shift`.
+//! Combines the ops after a product into one factor and one shift per channel:
+//! `factor * x + shift`.
 
 use super::step::Step;
 use tenon_framework::attr::AttrValue;

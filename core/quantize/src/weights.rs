@@ -27,8 +27,8 @@ impl Quantized {
     ///
     /// `scale = max |weight| / 127` for each channel, and more if a bias of 32 bits, or a
     /// multiplier, would not fit:
-    /// - the bias must leave room for any sum of products: `|bias| <= 2^31 - 1 - depth * 255 *
-    ///   128`;
+    /// - the bias must leave room for any sum of products:
+    ///   `|bias| <= 2^31 - 1 - depth * 255 * 128`;
     /// - `input scale * scale / output scale >= 2^-30`.
     pub fn new(
         layer: &Layer,

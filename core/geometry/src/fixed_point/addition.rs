@@ -11,10 +11,10 @@ const MAX_SHIFT: i32 = 30;
 ///
 /// `(a * a_multiplier + b * b_multiplier + 2^(shift - 1)) >> shift`
 ///
-/// This is their sum, rounded once, with ties upwards. With `m` the greater of `a_scale /
-/// out_scale` and `b_scale / out_scale`, `shift` is the greatest number up to 30 for which `m *
-/// 2^shift` rounds to at most 2^21; the multipliers are both quotients times `2^shift`, rounded to
-/// nearest.
+/// This is their sum, rounded once, with ties upwards. With `m` the greater of
+/// `a_scale / out_scale` and `b_scale / out_scale`, `shift` is the greatest number up to 30 for
+/// which `m * 2^shift` rounds to at most 2^21; the multipliers are both quotients times `2^shift`,
+/// rounded to nearest.
 ///
 /// ```
 /// use tenon_geometry::fixed_point::Addition;

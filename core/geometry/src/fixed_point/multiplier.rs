@@ -40,8 +40,8 @@ pub const fn saturating_shift_left(x: i32, exponent: u32) -> i32 {
     }
 }
 
-/// `f32(x) * scale`, rounded once to the nearest integer, with ties to even, and clamped to `[low,
-/// high]`. The sum as `f32` is itself rounded if it has more than 24 bits.
+/// `f32(x) * scale`, rounded once to the nearest integer, with ties to even, and clamped to
+/// `[low, high]`. The sum as `f32` is itself rounded if it has more than 24 bits.
 ///
 /// The product of two `f32` is exact in `f64`, so only one rounding remains. A kernel with fused
 /// multiply-add gets the same result by adding `1.5 * 2^23`.

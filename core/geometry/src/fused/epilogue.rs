@@ -8,8 +8,8 @@ pub enum EpilogueStep {
     /// Adds a vector of one value per channel (of a matrix: per column).
     BiasAdd,
     /// Normalises each channel by four vectors (scale, offset, mean, variance), like
-    /// `FusedBatchNormV3` outside training: `(x - mean) * (scale / sqrt(variance + epsilon)) +
-    /// offset`.
+    /// `FusedBatchNormV3` outside training:
+    /// `(x - mean) * (scale / sqrt(variance + epsilon)) + offset`.
     FusedBatchNorm,
     /// Adds a tensor of the product's shape.
     Add,

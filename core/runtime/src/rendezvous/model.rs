@@ -1,5 +1,5 @@
-//! Models of the rendezvous for loom: `RUSTFLAGS="--cfg loom" cargo test -p tenon-runtime --lib
-//! model`.
+//! Models of the rendezvous for loom:
+//! `RUSTFLAGS="--cfg loom" cargo test -p tenon-runtime --lib model`.
 
 use super::{EdgeName, Edges, Key, LocalRendezvous, Parcel, Receiver, Rendezvous};
 use crate::error::StepError;

@@ -1,5 +1,6 @@
-//! Models of a step's shared state for loom: `RUSTFLAGS="--cfg loom" cargo test -p tenon-runtime
-//! --lib model`. A driver that is never woken is a deadlock, which loom reports.
+//! Models of a step's shared state for loom:
+//! `RUSTFLAGS="--cfg loom" cargo test -p tenon-runtime --lib model`. A driver that is never woken
+//! is a deadlock, which loom reports.
 
 use super::{Ready, StepShared, Wait};
 use crate::error::StepError;

@@ -1,6 +1,6 @@
-//! Models of a session's closing for loom: `RUSTFLAGS="--cfg loom" cargo test -p tenon-runtime
-//! --lib model`. A step that no cancellation reaches, or a `close` that is never signalled, is a
-//! deadlock, which loom reports.
+//! Models of a session's closing for loom:
+//! `RUSTFLAGS="--cfg loom" cargo test -p tenon-runtime --lib model`. A step that no cancellation
+//! reaches, or a `close` that is never signalled, is a deadlock, which loom reports.
 
 use super::Gate;
 use loom::thread;

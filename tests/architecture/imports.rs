@@ -73,7 +73,7 @@ const CRATES: &[(&str, &[Row])] = &[
         row("inspect"),
     ]),
     ("core/graph", &[
-        row("control_flow made names order strip"),
+        row("control_flow names order required_ops strip"),
         row("error"),
         row("graph"),
         row("ignored import prune traits"),

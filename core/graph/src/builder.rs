@@ -4,7 +4,7 @@ use crate::{
     ControlFlow, Graph, GraphError, Node, NodeId, Output,
     graph::each_once,
     import::{Readings, Wiring, check_types, unknown_op},
-    made,
+    required_ops,
 };
 use std::{collections::HashMap, sync::Arc};
 use tenon_framework::{
@@ -95,7 +95,8 @@ impl<'r> GraphBuilder<'r> {
         dtype: DType,
         shape: PartialShape,
     ) -> Result<Output, GraphError> {
-        let node = self.op(made::PLACEHOLDER).name(name).attr("dtype", dtype).attr("shape", shape);
+        let node =
+            self.op(required_ops::PLACEHOLDER).name(name).attr("dtype", dtype).attr("shape", shape);
         Ok(node.build()?.into())
     }
 
@@ -105,7 +106,8 @@ impl<'r> GraphBuilder<'r> {
     /// As [`NodeBuilder::build`].
     pub fn constant(&mut self, name: &str, value: Tensor) -> Result<Output, GraphError> {
         let dtype = value.dtype();
-        let node = self.op(made::CONST).name(name).attr("dtype", dtype).attr("value", value);
+        let node =
+            self.op(required_ops::CONST).name(name).attr("dtype", dtype).attr("value", value);
         Ok(node.build()?.into())
     }
 

@@ -23,7 +23,7 @@ use crate::{
     run_limits::RunLimits,
     runtime::{Runtime, Steps},
     step_graph::{self, Context, GraphVersion, NodeExplanation, Simplified},
-    worker::{Asked, StepCall, Worker, register},
+    worker::{CallerOptions, StepCall, Worker, register},
 };
 use executable::Executable;
 use gate::Gate;
@@ -184,8 +184,8 @@ impl Session {
         };
         let tensors: Vec<Tensor> = feeds.iter().map(|(_, tensor)| tensor.clone()).collect();
         let mut fetched = Vec::with_capacity(fetches.len());
-        let asked = Asked { options, run_limits: &run_limits };
-        self.inner.step(&executable, &tensors, &mut fetched, Some(asked))?;
+        let caller = CallerOptions { options, run_limits: &run_limits };
+        self.inner.step(&executable, &tensors, &mut fetched, Some(caller))?;
         Ok((fetched, Metadata { nodes: Arc::clone(&executable.registered.report), compile_ns }))
     }
 
@@ -408,11 +408,11 @@ impl Inner {
         executable: &Executable,
         feeds: &[Tensor],
         fetched: &mut Vec<Tensor>,
-        asked: Option<Asked<'_>>,
+        caller: Option<CallerOptions<'_>>,
     ) -> Result<(), RuntimeError> {
         let counts = self.worker.runtime().counts();
         let measured = counts.latency.begin(counts.done.load(Ordering::Relaxed));
-        let result = self.attempt(executable, feeds, fetched, asked);
+        let result = self.attempt(executable, feeds, fetched, caller);
         if let (Some(measured), Ok(())) = (&measured, &result) {
             counts.latency.end(measured);
         }
@@ -435,12 +435,12 @@ impl Inner {
         executable: &Executable,
         feeds: &[Tensor],
         fetched: &mut Vec<Tensor>,
-        asked: Option<Asked<'_>>,
+        caller: Option<CallerOptions<'_>>,
     ) -> Result<(), RuntimeError> {
         executable.feeds.check(feeds)?;
         fetched.clear();
         let _denormals = FpGuard::for_kernels(self.options.keep_denormals);
-        let call = StepCall { id: self.worker.runtime().next_step(), rendezvous: None, asked };
+        let call = StepCall { id: self.worker.runtime().next_step(), rendezvous: None, caller };
         // A closing session waits for a step that has entered the gate.
         executable.registered.run(&self.worker, call, feeds, fetched, || self.gate.enter())
     }

@@ -16,7 +16,7 @@ mod registered;
 
 pub use graph::{StepOptions, WorkerGraph};
 pub(crate) use register::register;
-pub(crate) use registered::{Asked, Registered, StepCall};
+pub(crate) use registered::{CallerOptions, Registered, StepCall};
 
 use crate::{error::RuntimeError, options::SessionOptions, runtime::Runtime};
 use std::sync::Arc;

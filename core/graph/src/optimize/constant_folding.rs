@@ -10,7 +10,7 @@
 //! ([`Limits`](super::Limits)), since in a small graph each node can double the size of a constant.
 
 use super::{Draft, NewNode, Pass, PassError, effects, fallible::may_fail};
-use crate::{NodeId, Output, made};
+use crate::{NodeId, Output, required_ops};
 use std::{collections::HashSet, time::Instant};
 use tenon_framework::{DType, Tensor, attr::AttrValue};
 
@@ -95,7 +95,7 @@ fn control_of(draft: &Draft<'_>, id: NodeId) -> Option<Vec<NodeId>> {
 }
 
 pub(super) fn constant(value: Tensor) -> NewNode {
-    NewNode::new(made::CONST).attr("dtype", value.dtype()).attr("value", value)
+    NewNode::new(required_ops::CONST).attr("dtype", value.dtype()).attr("value", value)
 }
 
 /// The value according to shape inference.

@@ -6,7 +6,7 @@
 //! run time), if a `Merge` keeps several live inputs, and in graphs with loops.
 
 use super::{Draft, NewNode, Pass, PassError, constant_folding::constant};
-use crate::{ControlFlow, NodeId, Output, made};
+use crate::{ControlFlow, NodeId, Output, required_ops};
 use std::collections::{HashMap, HashSet};
 use tenon_framework::Tensor;
 
@@ -142,7 +142,7 @@ impl Plan {
         let value = if control.is_empty() {
             data
         } else {
-            let new = NewNode::new(made::IDENTITY).input(data).after(control);
+            let new = NewNode::new(required_ops::IDENTITY).input(data).after(control);
             draft.add(switch, "taken", new)?.into()
         };
         draft.redirect(Output::new(switch, taken), value)?;
@@ -168,7 +168,7 @@ fn replace_merge(draft: &mut Draft<'_>, merge: NodeId, live: usize) -> Result<()
         let made = draft.add(merge, "value_index", constant(value).after([merge]))?;
         draft.redirect(index, made.into())?;
     }
-    draft.substitute(merge, NewNode::new(made::IDENTITY).input(input))?;
+    draft.substitute(merge, NewNode::new(required_ops::IDENTITY).input(input))?;
     draft.note(merge, "passes its only live input on");
     Ok(())
 }

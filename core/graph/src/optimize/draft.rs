@@ -8,8 +8,8 @@
 
 use super::{Change, PassError, effects, limits::Budget, undo::Undo};
 use crate::{
-    ControlFlow, DeviceEntry, DeviceView, Evaluate, Graph, Node, NodeId, Output, Subgraph, made,
-    order::topological, shape_pass::Shapes,
+    ControlFlow, DeviceEntry, DeviceView, Evaluate, Graph, Node, NodeId, Output, Subgraph,
+    order::topological, required_ops, shape_pass::Shapes,
 };
 use edges::Edges;
 use std::{
@@ -384,7 +384,7 @@ impl<'a> Draft<'a> {
     /// and device.
     pub(super) fn has_kernel(&mut self, node: &Node, device: usize) -> Result<(), PassError> {
         let Some(entry) = self.context.view.devices().get(device) else { return Ok(()) };
-        let simple = [made::CONST, made::IDENTITY].contains(&node.op.name.as_str());
+        let simple = [required_ops::CONST, required_ops::IDENTITY].contains(&node.op.name.as_str());
         let types = || node.signature.outputs.clone();
         let key = || (node.op.name.clone(), types(), device);
         if simple && self.known_kernels.contains(&key()) {

@@ -4,7 +4,7 @@ use super::{
     Edge, Memory, PartKind, PartNode, PartitionOptions, Partitioned, Transfer, finish, locations,
     message::{CAN_BE_DEAD, DESTINATION_MEMORY, SOURCE_MEMORY, memory_text},
 };
-use crate::{ArgSide, Frames, Graph, GraphError, Node, NodeId, Output, Subgraph, made};
+use crate::{ArgSide, Frames, Graph, GraphError, Node, NodeId, Output, Subgraph, required_ops};
 use std::collections::BTreeMap;
 use tenon_framework::{
     attr::AttrValue,
@@ -334,7 +334,7 @@ fn check_indices(parts: &BTreeMap<usize, Vec<PartNode>>) -> Result<(), AssembleE
         PartKind::Fetch { index } => Some(*index),
         _ => None,
     });
-    for (op, found) in [(made::ARG, feeds), (made::RETVAL, fetches)] {
+    for (op, found) in [(required_ops::ARG, feeds), (required_ops::RETVAL, fetches)] {
         if found.iter().enumerate().any(|(at, &index)| at != index) {
             let last = found.len() - 1;
             return Err(AssembleError::Indices { op, last, found });

@@ -4,7 +4,7 @@ use super::{
     ArgSide, Edge, Memory, PartKind, PartNode, PartitionOptions, Partitioned, Transfer, finish,
     locations,
 };
-use crate::{FrameId, Frames, Graph, GraphError, NodeId, Output, Subgraph, made};
+use crate::{FrameId, Frames, Graph, GraphError, NodeId, Output, Subgraph, required_ops};
 use std::collections::{BTreeMap, HashMap};
 use tenon_framework::{DType, PartialShape, device::DeviceName, op::Signature};
 
@@ -194,7 +194,7 @@ impl<'a> Cutter<'a> {
     fn add_feed(&mut self, index: usize, value: Output) -> u32 {
         let node = PartNode {
             name: format!("{}/_arg", self.graph.output_name(value)),
-            op: made::ARG.to_owned(),
+            op: required_ops::ARG.to_owned(),
             kind: PartKind::Feed { index },
             inputs: Vec::new(),
             control_inputs: Vec::new(),
@@ -221,7 +221,7 @@ impl<'a> Cutter<'a> {
         let edge = self.bring(value, self.options.client, Memory::Host, false)?;
         let node = PartNode {
             name: format!("{}/_retval_{index}", self.graph.output_name(value)),
-            op: made::RETVAL.to_owned(),
+            op: required_ops::RETVAL.to_owned(),
             kind: PartKind::Fetch { index },
             inputs: vec![edge],
             control_inputs: Vec::new(),
@@ -360,7 +360,7 @@ impl<'a> Cutter<'a> {
         self.transfers += 1;
         let sender = PartNode {
             name: format!("{}/_send_{}", transfer.tensor, transfer.id),
-            op: made::SEND.to_owned(),
+            op: required_ops::SEND.to_owned(),
             signature: signature(&vec![transfer.dtype; inputs.len()], &[]),
             input_memory: vec![transfer.source_memory; inputs.len()],
             inputs,
@@ -374,7 +374,7 @@ impl<'a> Cutter<'a> {
         let sent = self.push(from, sender);
         let receiver = PartNode {
             name: format!("{}/_recv_{}", transfer.tensor, transfer.id),
-            op: made::RECV.to_owned(),
+            op: required_ops::RECV.to_owned(),
             inputs: Vec::new(),
             control_inputs: if transfer.is_local() { vec![sent] } else { Vec::new() },
             signature: signature(&[], &[transfer.dtype]),

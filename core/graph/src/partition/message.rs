@@ -13,7 +13,7 @@
 //! | `_can_be_dead` | `_Recv` | whether the received value may be dead |
 
 use super::{Memory, PartKind, PartNode, PartOp, Partition, Transfer};
-use crate::{GraphError, made};
+use crate::{GraphError, required_ops};
 use std::collections::{BTreeMap, HashSet};
 use tenon_framework::{
     DType, PartialShape,
@@ -99,22 +99,22 @@ impl Writer<'_> {
         let (op, attr) = match &node.kind {
             PartKind::Op(op) => (node.op.as_str(), self.op(node, op)?),
             PartKind::Feed { index } => {
-                (made::ARG, self.end(node, "T", node.signature.outputs[0], *index)?)
+                (required_ops::ARG, self.end(node, "T", node.signature.outputs[0], *index)?)
             }
             PartKind::Fetch { index } => {
-                (made::RETVAL, self.end(node, "T", node.signature.inputs[0], *index)?)
+                (required_ops::RETVAL, self.end(node, "T", node.signature.inputs[0], *index)?)
             }
             PartKind::Send(transfer) => {
                 if node.inputs.is_empty() {
                     input.push(self.empty(at, &control)?);
                 }
-                (made::SEND, self.transfer(node, "T", transfer)?)
+                (required_ops::SEND, self.transfer(node, "T", transfer)?)
             }
             PartKind::Recv(transfer) => {
                 let mut attr = self.transfer(node, "tensor_type", transfer)?;
                 let can_be_dead = AttrValue::Bool(self.partition.has_control_flow);
                 put(&mut attr, node, CAN_BE_DEAD, &can_be_dead)?;
-                (made::RECV, attr)
+                (required_ops::RECV, attr)
             }
         };
         input.extend(control);
@@ -202,7 +202,7 @@ impl Writer<'_> {
         let device = self.partition.device.to_string();
         self.nodes.push(NodeDef {
             name: name.clone(),
-            op: made::CONST.to_owned(),
+            op: required_ops::CONST.to_owned(),
             input: control.to_vec(),
             device,
             attr,

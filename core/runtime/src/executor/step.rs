@@ -150,8 +150,8 @@ impl StepState {
     /// Stores the feeds.
     #[inline(always)]
     pub fn feed(&mut self, wiring: &StepWiring, feeds: &[Tensor]) {
-        for (sites, tensor) in wiring.feeds.iter().zip(feeds) {
-            for &(partition, output) in sites {
+        for (endpoints, tensor) in wiring.feeds.iter().zip(feeds) {
+            for &(partition, output) in endpoints {
                 // SAFETY: the step has not started, so no node runs; the wiring has outputs of the plans.
                 unsafe { self.partitions[partition as usize].feed(output, tensor) };
             }

@@ -3,7 +3,7 @@
 use super::{
     Action, Choice, Compute, HotNode, Plan, PlanNode, PlanOutput, Reference, Span, Successor,
     frames,
-    source::{Member, NodeKernel, Places, PlanSource, Sites},
+    source::{Endpoints, Member, NodeKernel, Places, PlanSource},
     streams::{self, Kind, NodeStream, StreamNode},
 };
 use crate::error::RuntimeError;
@@ -29,7 +29,7 @@ pub(crate) fn build(
     frames: &Frames,
     device: &Arc<dyn LocalDevice>,
     source: &dyn PlanSource,
-) -> Result<(Plan, Sites), RuntimeError> {
+) -> Result<(Plan, Endpoints), RuntimeError> {
     if partition.has_control_flow {
         return frames::build(partition, frames, device, source);
     }
@@ -39,8 +39,8 @@ pub(crate) fn build(
     builder.outputs()?;
     builder.nodes()?;
     builder.edges();
-    let (plan, sites, _) = builder.finish();
-    Ok((plan, sites))
+    let (plan, endpoints, _) = builder.finish();
+    Ok((plan, endpoints))
 }
 
 /// The entry point of nodes without kernels; it is never called.
@@ -66,7 +66,7 @@ pub(super) struct Builder<'p> {
     successors: Vec<Successor>,
     counted: Vec<u32>,
     planned: Vec<u32>,
-    sites: Sites,
+    endpoints: Endpoints,
     /// The number of nodes whose kernels are chosen per shape.
     open: u32,
     /// The number of streams and events, on a device with streams.
@@ -100,7 +100,7 @@ impl<'p> Builder<'p> {
             successors: Vec::new(),
             counted: Vec::new(),
             planned: Vec::new(),
-            sites: Sites::default(),
+            endpoints: Endpoints::default(),
             open: 0,
             streams: u32::from(info.streams),
             events: 0,
@@ -192,12 +192,12 @@ impl<'p> Builder<'p> {
             let node = &self.partition.nodes[at];
             let first = self.places.first[at];
             match node.kind {
-                PartKind::Feed { index } => self.sites.feeds.push((index, first)),
+                PartKind::Feed { index } => self.endpoints.feeds.push((index, first)),
                 PartKind::Fetch { index } => {
                     let edge = node.inputs[0];
                     let output = self.places.first[edge.node as usize] + edge.output;
                     self.outputs[output as usize].unused = false;
-                    self.sites.fetches.push((index, output));
+                    self.endpoints.fetches.push((index, output));
                 }
                 PartKind::Op(_)
                     if member.gives
@@ -423,10 +423,10 @@ impl<'p> Builder<'p> {
         self.nodes.len()
     }
 
-    pub(super) fn finish(mut self) -> (Plan, Sites, Places) {
+    pub(super) fn finish(mut self) -> (Plan, Endpoints, Places) {
         let keep = u32::from(self.device.info().streams);
         let mut readers = Vec::new();
-        for &(_, output) in self.sites.feeds.iter().chain(&self.sites.fetches) {
+        for &(_, output) in self.endpoints.feeds.iter().chain(&self.endpoints.fetches) {
             self.outputs[output as usize].readers += 1;
         }
         for at in 0..self.outputs.len() as u32 {
@@ -466,6 +466,6 @@ impl<'p> Builder<'p> {
             inner: Box::new([]),
         };
         plan.roles = plan.roles_of(&self.kinds);
-        (plan, self.sites, self.places)
+        (plan, self.endpoints, self.places)
     }
 }

@@ -43,7 +43,7 @@ pub(crate) trait PlanSource {
 
 /// The feeds and fetches of one partition.
 #[derive(Default)]
-pub(crate) struct Sites {
+pub(crate) struct Endpoints {
     /// Each feed with its output.
     pub feeds: Vec<(usize, u32)>,
     /// Each fetch with its output.

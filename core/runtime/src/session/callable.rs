@@ -5,7 +5,7 @@ use crate::{
     error::RuntimeError,
     options::{CallableOptions, NodeReport, RunOptions},
     run_limits::{RunLimits, UNLIMITED},
-    worker::Asked,
+    worker::CallerOptions,
 };
 use arc_swap::{ArcSwap, Guard};
 use std::sync::{Arc, atomic::Ordering};
@@ -68,8 +68,8 @@ impl Callable {
     ) -> Result<(), RuntimeError> {
         let run_limits = RunLimits::from_now(Some(options));
         let prepared = self.prepared(&run_limits)?;
-        let asked = Asked { options, run_limits: &run_limits };
-        self.session.step(&prepared.executable, feeds, fetched, Some(asked))
+        let caller = CallerOptions { options, run_limits: &run_limits };
+        self.session.step(&prepared.executable, feeds, fetched, Some(caller))
     }
 
     /// The nodes of the plan, with the device and the kernel of each.

@@ -1,6 +1,6 @@
 //! A registered graph that was cut elsewhere.
 
-use super::{Asked, Registered, StepCall, Worker, register};
+use super::{CallerOptions, Registered, StepCall, Worker, register};
 use crate::{
     error::RuntimeError,
     kernels::KernelCache,
@@ -86,7 +86,7 @@ impl WorkerGraph {
         let call = StepCall {
             id: if step.id == 0 { self.worker.runtime().next_step() } else { step.id },
             rendezvous: step.rendezvous.as_ref(),
-            asked: Some(Asked { options: &step.run, run_limits: &run_limits }),
+            caller: Some(CallerOptions { options: &step.run, run_limits: &run_limits }),
         };
         self.registered.run(&self.worker, call, feeds, fetched, || Some(()))
     }

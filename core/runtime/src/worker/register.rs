@@ -51,11 +51,11 @@ pub(crate) fn register(
     let mut wiring = StepWiring { feeds: vec![Vec::new(); feeds], fetches: vec![(0, 0); fetches] };
     for (at, part) in graph.partitions.iter().enumerate() {
         let device: Arc<dyn LocalDevice> = planner.device(&part.device)?.clone();
-        let (plan, sites) = plan::build(part, &graph.frames, &device, &planner)?;
-        for (feed, output) in sites.feeds {
+        let (plan, endpoints) = plan::build(part, &graph.frames, &device, &planner)?;
+        for (feed, output) in endpoints.feeds {
             wiring.feeds[feed].push((at as u32, output));
         }
-        for (fetch, output) in sites.fetches {
+        for (fetch, output) in endpoints.fetches {
             wiring.fetches[fetch] = (at as u32, output);
         }
         plans.push(plan);

@@ -52,12 +52,12 @@ pub(crate) struct StepCall<'s> {
     /// The rendezvous for transfers with other workers; `None` uses the step's own.
     pub rendezvous: Option<&'s Arc<dyn Rendezvous>>,
     /// The caller's options, if there are any.
-    pub asked: Option<Asked<'s>>,
+    pub caller: Option<CallerOptions<'s>>,
 }
 
 /// The options of a step's caller.
 #[derive(Clone, Copy)]
-pub(crate) struct Asked<'s> {
+pub(crate) struct CallerOptions<'s> {
     /// The token and the trace.
     pub options: &'s RunOptions,
     /// The token, and the deadline counted from the start of the run.
@@ -100,15 +100,15 @@ impl Registered {
         enter: impl FnOnce() -> Option<E>,
     ) -> Result<(), RuntimeError> {
         let mut state = self.take_state(worker)?;
-        let deadline = call.asked.and_then(|asked| asked.run_limits.left());
-        let trace = call.asked.and_then(|asked| asked.options.trace.clone());
+        let deadline = call.caller.and_then(|caller| caller.run_limits.left());
+        let trace = call.caller.and_then(|caller| caller.options.trace.clone());
         state.arm(call.id, deadline, trace);
         if let Some(rendezvous) = call.rendezvous {
             state.use_rendezvous(Arc::clone(rendezvous));
         }
         // From here on, the step can be cancelled.
         let Some(_entered) = enter() else { return Err(RuntimeError::Closed) };
-        let token = call.asked.and_then(|asked| asked.options.cancel.as_ref());
+        let token = call.caller.and_then(|caller| caller.options.cancel.as_ref());
         if let Some(token) = token {
             token.attach(state.shared());
         }
@@ -117,7 +117,7 @@ impl Registered {
         if let Some(token) = token {
             token.detach(state.shared());
         }
-        if result.is_ok() && call.asked.is_some_and(|asked| asked.run_limits.is_late()) {
+        if result.is_ok() && call.caller.is_some_and(|caller| caller.run_limits.is_late()) {
             result = Err(deadline_error().into());
         }
         match result.and_then(|()| Ok(state.fetch(&self.wiring, fetched)?)) {

@@ -4,8 +4,8 @@ use super::{Cleanliness, Draft, NewNode};
 use crate::{
     Graph, Node, NodeId, Output,
     graph::each_once,
-    made,
     optimize::{PassError, undo::Undo},
+    required_ops,
 };
 use std::{collections::HashMap, sync::Arc};
 use tenon_framework::{
@@ -99,9 +99,9 @@ impl Draft<'_> {
         }
         let needed = control.iter().any(|&id| !self.is_clean(id));
         if self.is_kept(id) || self.is_waited_for(id) || needed {
-            let is_identity = self.node(id).op.name == made::IDENTITY;
+            let is_identity = self.node(id).op.name == required_ops::IDENTITY;
             if !is_identity {
-                self.replace(id, NewNode::new(made::IDENTITY).input(input).after(control))?;
+                self.replace(id, NewNode::new(required_ops::IDENTITY).input(input).after(control))?;
             }
             if needed {
                 return Ok(());

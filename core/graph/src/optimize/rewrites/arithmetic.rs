@@ -10,8 +10,9 @@
 //! the draft.
 
 use crate::{
-    NodeId, Output, made,
+    NodeId, Output,
     optimize::{Draft, NewNode, Pass, PassError, constant_folding::constant},
+    required_ops,
 };
 use std::collections::HashSet;
 use tenon_framework::Tensor;
@@ -122,7 +123,7 @@ fn simplify(draft: &mut Draft<'_>, id: NodeId) -> bool {
 
 /// Replaces the node by `output`, which a node upstream computes.
 fn replace_by_tensor(draft: &mut Draft<'_>, id: NodeId, output: Output) -> bool {
-    let made = become_node(draft, id, NewNode::new(made::IDENTITY).input(output));
+    let made = become_node(draft, id, NewNode::new(required_ops::IDENTITY).input(output));
     made && draft.bypass(id, 0).is_ok()
 }
 

@@ -6,7 +6,7 @@ use crate::{
     plan::{
         Plan, Span,
         build::Builder,
-        source::{Member, Places, PlanSource, Sites},
+        source::{Endpoints, Member, Places, PlanSource},
     },
 };
 use std::{collections::BTreeSet, sync::Arc};
@@ -20,10 +20,10 @@ pub(crate) fn build(
     frames: &Frames,
     device: &Arc<dyn LocalDevice>,
     source: &dyn PlanSource,
-) -> Result<(Plan, Sites), RuntimeError> {
+) -> Result<(Plan, Endpoints), RuntimeError> {
     let mut wiring = Wiring::new(partition);
     let mut plans = Vec::new();
-    let mut sites = Sites::default();
+    let mut endpoints = Endpoints::default();
     for (at, members) in wiring.members.iter().enumerate() {
         let places = std::mem::take(&mut wiring.places);
         let mut builder = Builder::new(partition, device, source, members.clone(), places);
@@ -33,7 +33,7 @@ pub(crate) fn build(
         let (plan, found, places) = builder.finish();
         wiring.places = places;
         if at == 0 {
-            sites = found;
+            endpoints = found;
         }
         plans.push(plan);
     }
@@ -52,7 +52,7 @@ pub(crate) fn build(
     // The root frame always exists, and is the first.
     let mut root = plans.remove(0);
     root.inner = plans.into_iter().map(Arc::new).collect();
-    Ok((root, sites))
+    Ok((root, endpoints))
 }
 
 /// The scalars that a `Merge` gives as its second output.

@@ -1,13 +1,14 @@
-//! Arguments of NVIDIA's libraries: addresses, and what results are multiplied by.
+//! Arguments of NVIDIA's libraries: addresses and scaling factors.
 
 use std::ffi::c_void;
 
-/// An address on the device, as the libraries take it.
+/// A device address as the pointer that the libraries take.
 pub(crate) fn pointer(address: u64) -> *mut c_void {
     std::ptr::without_provenance_mut(address as usize)
 }
 
-/// 1 and 0, in the type by which a library multiplies results: double for double, else float.
+/// The factors 1 and 0 in the type by which a library scales results: `double` for double, else
+/// `float`.
 pub(crate) struct Factors {
     floats: [f32; 2],
     doubles: [f64; 2],
@@ -15,7 +16,7 @@ pub(crate) struct Factors {
 }
 
 impl Factors {
-    /// For results of double, or of another type.
+    /// Factors for results of double, or of another type.
     pub fn new(is_double: bool) -> Factors {
         Factors { floats: [1.0, 0.0], doubles: [1.0, 0.0], is_double }
     }
@@ -27,12 +28,12 @@ impl Factors {
         }
     }
 
-    /// Where a 1 stands, as long as this lives.
+    /// Pointer to the factor 1, valid as long as `self`.
     pub fn one(&self) -> *const c_void {
         self.at(0)
     }
 
-    /// Where a 0 stands, as long as this lives.
+    /// Pointer to the factor 0, valid as long as `self`.
     pub fn zero(&self) -> *const c_void {
         self.at(1)
     }

@@ -1,10 +1,11 @@
-//! CUDA C to machine code.
+//! Compiles CUDA C to machine code.
 //!
-//! A kernel's source is a text of this crate (`kernels/cu`). With defines, and perhaps a generated part, it is a
-//! [`Variant`]: what is compiled, named and kept. [`nvrtc`] compiles one for an architecture, [`cache`] keeps the
-//! result on disk, [`Modules`] loads it on a device, once.
+//! A kernel's source is a text of this crate (`kernels/cu`). A [`Variant`] is a source with its
+//! defines and, for some, a generated part: the unit that is compiled, named and cached. [`nvrtc`]
+//! compiles a variant for an architecture, [`cache`] keeps the result on disk, and [`Modules`]
+//! loads it on a device, once.
 //!
-//! It is not a linker: a variant is one text with all that it needs.
+//! There is no linker: a variant is one self-contained text.
 
 pub mod cache;
 mod modules;
@@ -17,45 +18,45 @@ pub use sources::{HEADERS, Source};
 
 use std::fmt::{self, Write};
 
-/// The define by which entries wait for the launch before theirs.
+/// The define that makes entries wait for the preceding launch on the stream.
 const OVERLAP: &str = "OVERLAP";
 
-/// One text to compile: a source with defines.
+/// A text to compile: a source with defines.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Variant {
     source: &'static Source,
     defines: Vec<(&'static str, String)>,
-    /// Comes before the source: what a program of elementwise ops does to one element, and the like.
+    /// Text put before the source, such as what a program of elementwise ops does to one element.
     generated: String,
 }
 
 impl Variant {
-    /// A source as it is.
+    /// A source without defines.
     pub fn new(source: &'static Source) -> Variant {
         Variant { source, defines: Vec::new(), generated: String::new() }
     }
 
-    /// With `#define name value`.
+    /// Adds `#define name value`.
     #[must_use]
     pub fn define(mut self, name: &'static str, value: impl fmt::Display) -> Variant {
         self.defines.push((name, value.to_string()));
         self
     }
 
-    /// With a text before the source, behind its defines.
+    /// Adds a text between the defines and the source.
     #[must_use]
     pub fn generated(mut self, text: String) -> Variant {
         self.generated = text;
         self
     }
 
-    /// With entries that wait for the launch before theirs by themselves; for a source that says it can.
+    /// Makes each entry wait for the preceding launch itself; only for a source with `overlaps`.
     #[must_use]
     pub fn overlapping(self) -> Variant {
         self.define(OVERLAP, 1)
     }
 
-    /// Whether it is such.
+    /// Whether each entry waits for the preceding launch itself.
     pub fn overlaps(&self) -> bool {
         self.defines.iter().any(|(name, _)| *name == OVERLAP)
     }
@@ -70,7 +71,7 @@ impl Variant {
         &self.defines
     }
 
-    /// The whole text, headers apart.
+    /// The whole text, without the headers.
     pub fn text(&self) -> String {
         let mut text = String::new();
         for (name, value) in &self.defines {
@@ -84,7 +85,7 @@ impl Variant {
     }
 }
 
-/// For messages and files: `elementwise.cu T=f32 OP=Relu`.
+/// Formats the variant for messages and files: `elementwise.cu T=f32 OP=Relu`.
 impl fmt::Display for Variant {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.source.name)?;

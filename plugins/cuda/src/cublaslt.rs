@@ -1,19 +1,19 @@
-//! NVIDIA's library of matrix products.
+//! Matrix products by cuBLASLt.
 //!
 //! | file | what |
 //! |---|---|
-//! | `handle.rs` | the library's handle on a device, and its algorithms for problems, asked for once each |
-//! | `problem.rs` | what is multiplied: sizes, strides, types, and what follows |
-//! | `descriptors.rs` | the library's descriptions of both, which are given back when they go |
-//! | `numbers.rs` | numbers of the library's headers, and what is believed of it, for `.ci/cuda-libraries` |
+//! | `handle.rs` | the library's handle on a device, and its algorithms for problems, requested once each |
+//! | `problem.rs` | what is multiplied: sizes, strides, types, and the epilogue |
+//! | `descriptors.rs` | the library's descriptors of both, which are destroyed when dropped |
+//! | `numbers.rs` | numbers of the library's headers, and what the plugin assumes about it, for `.ci/cuda-libraries` |
 //!
-//! It is no kernel: those of ops are in [`crate::kernels`]. Matrices are the library's, that is column after column: a
-//! product of ours is given to it turned, see [`Problem`].
+//! The kernels of ops are in [`crate::kernels`], not here. The library's matrices are column-major:
+//! it receives a row-major product transposed, see [`Problem`].
 //!
 //! # Invariants
-//! - Nothing of the library is called but after [`require`], which makes sure of each symbol: cudarc panics for one
-//!   that is missing.
-//! - Memory that the library works in is scratch memory of the call.
+//! - [`require`] checks each symbol before any function of the library is called: cudarc panics for
+//!   a missing one.
+//! - The library's workspace is scratch memory of the call.
 
 mod descriptors;
 mod handle;
@@ -30,7 +30,7 @@ use cudarc::cublaslt::sys::{self, cublasStatus_t};
 use std::{ffi::CStr, sync::OnceLock};
 use tenon_sdk::{Code, KernelError};
 
-/// What is called of the library.
+/// The functions of the library that are called.
 const SYMBOLS: &[&CStr] = &[
     c"cublasLtCreate",
     c"cublasLtDestroy",
@@ -47,17 +47,17 @@ const SYMBOLS: &[&CStr] = &[
     c"cublasLtMatrixLayoutSetAttribute",
 ];
 
-/// Makes sure that the library is there with all that is called of it.
+/// Checks that the library is installed and has every function that is called.
 ///
 /// # Errors
-/// `UNAVAILABLE` with what is missing, and where the library comes from.
+/// `UNAVAILABLE`, naming what is missing and where the library comes from.
 pub fn require() -> Result<(), KernelError> {
     libraries::require(Library::CublasLt)?;
     static MISSING: OnceLock<Option<&'static CStr>> = OnceLock::new();
     let missing = MISSING.get_or_init(|| {
-        // SAFETY: the library is there.
+        // SAFETY: the library is loaded.
         let library = unsafe { sys::culib() };
-        // SAFETY: a symbol is looked for, and not used.
+        // SAFETY: the symbol is looked up, and not used.
         let has =
             |name: &CStr| unsafe { library.get::<*const ()>(name.to_bytes_with_nul()).is_ok() };
         SYMBOLS.iter().copied().find(|name| !has(name))

@@ -1,21 +1,23 @@
-//! cuDNN: convolutions, poolings and batch normalisation by NVIDIA's library, where it is there.
+//! Convolutions, poolings and batch normalisation by cuDNN, where it is installed.
 //!
-//! Its functions are taken from the library by name, all of them before the first is called (`Api`): a library that
-//! lacks one is no library. Results are plain numbers here, since versions of cuDNN number them differently.
+//! Its functions are looked up in the library by name, all of them before the first is called
+//! (`Api`): a library that lacks one is not used. Results are plain numbers here, since versions of
+//! cuDNN number them differently.
 //!
 //! | file | what |
 //! |---|---|
 //! | `api.rs` | the functions |
-//! | `descriptors.rs` | what describes tensors, filters, convolutions |
+//! | `descriptors.rs` | descriptors of tensors, filters and convolutions |
 //! | `handles.rs` | a handle for each stream of a GPU |
-//! | `convolution.rs` | a convolution of some shapes: its descriptors, and the algorithms that the heuristics name |
-//! | `shapes.rs` | what a convolution depends on, and what cuDNN does not have |
-//! | `windows.rs` | a pooling, and a batch normalisation, of some shapes |
-//! | `numbers.rs` | numbers of the library's headers, and what is believed of it, for `.ci/cuda-libraries` |
+//! | `convolution.rs` | a convolution of given shapes: its descriptors, and the algorithms that the heuristics name |
+//! | `shapes.rs` | what a convolution depends on, and which ones cuDNN does not support |
+//! | `windows.rs` | a pooling, and a batch normalisation, of given shapes |
+//! | `numbers.rs` | numbers of the library's headers, and what the plugin assumes about it, for `.ci/cuda-libraries` |
 //!
 //! # Invariants
-//! - Handles and descriptors go before their GPU's context does: they are kept by kernels.
-//! - Products of floats are products of floats: TF32 is used only where the knob `convolution_tf32` allows it.
+//! - Kernels own handles and descriptors, and drop them before their GPU's context.
+//! - Float products are computed in float precision: TF32 is used only where the knob
+//!   `convolution_tf32` allows it.
 
 mod api;
 mod convolution;
@@ -36,10 +38,10 @@ use crate::libraries::{self, Library};
 use api::Api;
 use tenon_sdk::KernelError;
 
-/// The library, if it is there with all that is used of it.
+/// Checks that the library is installed and has every function that is called.
 ///
 /// # Errors
-/// `UNAVAILABLE` with what is missing.
+/// `UNAVAILABLE`, naming what is missing.
 pub(crate) fn require() -> Result<(), KernelError> {
     libraries::require(Library::Cudnn)?;
     Api::get().map(|_| ())

@@ -1,22 +1,23 @@
-//! The device type: what the host asks of a GPU.
+//! The device type `CUDA`: what a host asks of a GPU.
 //!
 //! | file | what |
 //! |---|---|
-//! | `context.rs` | the GPU's context in this process, its health, its facts |
-//! | `probe.rs` | how many GPUs there are, or why none |
+//! | `context.rs` | the GPU's context in this process: its health and its properties |
+//! | `probe.rs` | counts the GPUs, or says why there are none |
 //! | `memory.rs` | the stream-ordered pool of device memory |
 //! | `pinned.rs` | pinned host memory |
 //! | `copy.rs` | copies: both ways, on the device, between devices |
-//! | `peer.rs` | which GPUs reach the memory of another one directly |
+//! | `peer.rs` | which GPUs access the memory of another one directly |
 //! | `stream.rs`, `event.rs` | streams, events |
-//! | `spare.rs` | streams without an owner |
-//! | `graph.rs` | commands recorded once and run again |
-//! | `library.rs` | handles of NVIDIA's libraries, one for each GPU |
-//! | `notify.rs` | calls that the device owes the host |
+//! | `spare.rs` | idle streams kept for reuse |
+//! | `graph.rs` | commands recorded once and replayed |
+//! | `library.rs` | handles of NVIDIA's libraries, one per GPU |
+//! | `notify.rs` | pending stream callbacks |
 //!
 //! # Invariants
-//! - The primary context of a GPU is used, as other libraries in the process use it, and never reset.
-//! - An address on the device is what the host keeps as a handle: addresses plus offsets are addresses.
+//! - The plugin uses the primary context of a GPU, which other libraries in the process share, and
+//!   never resets it.
+//! - The host's handle of device memory is its address: an address plus an offset is an address.
 
 mod context;
 mod copy;
@@ -40,7 +41,7 @@ pub use stream::Stream;
 use crate::{compile::Modules, settings::Settings};
 use copy::End;
 use memory::Pool;
-use notify::{Clerk, Errand};
+use notify::{Callback, CallbackThread};
 use pinned::PinnedPool;
 use std::{ffi::c_void, ptr::NonNull, sync::Arc};
 use tenon_sdk::{
@@ -51,16 +52,18 @@ use tenon_sdk::{
     register_device,
 };
 
-// Above the host's processor: what has a kernel here runs here, unless the node says otherwise.
+// Preferred to the host's processor: a node with a kernel for CUDA runs here, unless the node says
+// otherwise.
 register_device!("CUDA": Cuda, priority = 100);
 
-/// Alignment of device memory: the driver's pools give multiples of 512 bytes; a kernel may count on this.
+/// Alignment of device memory, on which kernels may rely; the driver's pools give multiples of 512
+/// bytes.
 pub const ALIGNMENT: u64 = 256;
 
 /// One GPU.
 pub struct Cuda {
-    // Dropped in this order: the thread may be about to tell the host something.
-    _clerk: Clerk,
+    // Dropped in this order: the callback thread may be about to call the host.
+    _callbacks: CallbackThread,
     modules: Modules,
     pinned: Arc<PinnedPool>,
     pool: Arc<Pool>,
@@ -70,10 +73,10 @@ pub struct Cuda {
 }
 
 impl Cuda {
-    /// Opens GPU `ordinal` with these settings.
+    /// Opens GPU `ordinal` with the given settings.
     ///
     /// # Errors
-    /// No driver that works, no such GPU; what the driver says.
+    /// The driver does not work; there is no such GPU; the driver's error.
     pub fn new(
         ordinal: u32,
         settings: &Settings,
@@ -81,7 +84,7 @@ impl Cuda {
     ) -> Result<Cuda, KernelError> {
         let context = Arc::new(Context::open(ordinal, handle)?);
         Ok(Cuda {
-            _clerk: Clerk::start(&context)?,
+            _callbacks: CallbackThread::start(&context)?,
             streams: settings.streams,
             memory_limit: settings.memory_limit,
             modules: Modules::new(&context, settings),
@@ -91,22 +94,22 @@ impl Cuda {
         })
     }
 
-    /// Its context.
+    /// The GPU's context.
     pub fn context(&self) -> &Arc<Context> {
         &self.context
     }
 
-    /// Its loaded kernels.
+    /// The kernels loaded on the device.
     pub fn modules(&self) -> &Modules {
         &self.modules
     }
 
-    /// What a kernel adapts to.
+    /// Properties of the GPU that kernels adapt to.
     pub fn facts(&self) -> &Facts {
         self.context.facts()
     }
 
-    /// Where a kernel keeps constants.
+    /// Allocates blocks of constants for kernels.
     pub fn constants(&self) -> Constants {
         Constants::new(&self.pool)
     }
@@ -176,7 +179,8 @@ impl DeviceKind for Cuda {
             (MemoryKind::PINNED, None) => self.pinned.give_back(data, bytes),
             (MemoryKind::PINNED, Some(stream)) => {
                 let (pinned, data) = (Arc::clone(&self.pinned), pinned::Address(data));
-                stream.when_done(Errand::Memory(Box::new(move |_| pinned.keep(data.get(), bytes))));
+                stream
+                    .when_done(Callback::Memory(Box::new(move |_| pinned.keep(data.get(), bytes))));
             }
             _ => self.pool.deallocate(data, stream),
         }
@@ -203,8 +207,8 @@ impl DeviceKind for Cuda {
         };
         let bytes = usize::try_from(bytes)
             .map_err(|_| KernelError::invalid_argument("a copy of more than there is memory"))?;
-        // SAFETY: the caller knows that both places are valid for `bytes` bytes, without overlap, until the copy is
-        // done.
+        // SAFETY: the caller guarantees that both places are valid for `bytes` bytes, without
+        // overlap, until the copy is done.
         unsafe { copy::copy(&self.context, &self.pinned, from, to, bytes, stream) }
     }
 
@@ -220,7 +224,7 @@ impl DeviceKind for Cuda {
         if let Err(error) = stream.refuse_recording("a notification") {
             return done.run(error.code);
         }
-        stream.when_done(Errand::Host(Box::new(move |code| done.run(code))));
+        stream.when_done(Callback::Host(Box::new(move |code| done.run(code))));
     }
 
     fn create_event(&self) -> Result<Event, KernelError> {
@@ -281,7 +285,7 @@ impl DeviceKind for Cuda {
     }
 }
 
-/// The error of a call that needs what another device has.
+/// The error of a call that received an object of another device.
 fn foreign(what: &str) -> KernelError {
     KernelError::new(
         Code::INVALID_ARGUMENT,

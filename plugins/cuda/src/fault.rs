@@ -1,18 +1,19 @@
-//! What the driver's results mean.
+//! The meaning of the driver's results.
 //!
-//! Most errors concern one call: too little memory, an argument that is wrong. Some are *sticky*: the context in
-//! which they happened answers every later call with them, until the process ends. After one of those the device
-//! is lost to this process; other devices go on.
+//! Most errors concern one call: out of memory, a wrong argument. Some are *sticky*: the context in
+//! which they happened returns them from every later call, until the process ends. After one of
+//! those the device is lost to this process; other devices continue.
 
 use cudarc::driver::sys::{self, CUresult};
 use std::ffi::{CStr, c_char};
 use tenon_sdk::{Code, KernelError};
 
-/// Whether the context is beyond use after this result.
+/// Whether the context is unusable after this result.
 ///
-/// Source: the comments on `CUresult` in cuda.h of CUDA 13.5: those that say that further work returns the same error,
-/// that the context cannot be used any more, or that the process must end. Beside them errors of memory and of links
-/// that the hardware could not correct, an error that the driver itself calls unknown, and the driver's own end.
+/// Source: the comments on `CUresult` in cuda.h of CUDA 13.5 that say that further work returns the
+/// same error, that the context cannot be used any more, or that the process must end. Besides
+/// these, errors of memory and of links that the hardware could not correct, an error that the
+/// driver itself calls unknown, and the shutdown of the driver.
 pub fn is_sticky(result: CUresult) -> bool {
     use CUresult::*;
     matches!(
@@ -38,7 +39,7 @@ pub fn is_sticky(result: CUresult) -> bool {
     )
 }
 
-/// The canonical code of a result that is no success.
+/// The canonical code of an error.
 pub fn code(result: CUresult) -> Code {
     use CUresult::*;
     match result {
@@ -69,10 +70,11 @@ pub fn code(result: CUresult) -> Code {
     }
 }
 
-/// A result in the driver's words: `CUDA_ERROR_OUT_OF_MEMORY (2): out of memory`. The driver is there.
+/// A result in the driver's words: `CUDA_ERROR_OUT_OF_MEMORY (2): out of memory`. The driver must
+/// be loaded.
 pub fn text(result: CUresult) -> String {
     let (mut name, mut words) = (std::ptr::null::<c_char>(), std::ptr::null::<c_char>());
-    // SAFETY: the driver answers with texts of its own, or leaves the pointers null.
+    // SAFETY: the driver sets the pointers to static texts, or leaves them null.
     let (name, words) = unsafe {
         let _ = sys::cuGetErrorName(result, &mut name);
         let _ = sys::cuGetErrorString(result, &mut words);
@@ -89,12 +91,12 @@ pub fn text(result: CUresult) -> String {
     }
 }
 
-/// The error of a call that did not succeed.
+/// The error of a call that failed.
 pub fn error(result: CUresult, call: &str) -> KernelError {
     KernelError::new(code(result), format!("{call}: {}", text(result)))
 }
 
-/// Success, or the error of `call`.
+/// Turns a result into success, or the error of `call`.
 ///
 /// # Errors
 /// As [`error`].

@@ -1,8 +1,8 @@
 //! The kernels.
 //!
-//! A family has a file or folder here, which registers, checks and launches, and a source in `cu`, which computes.
-//! What a source can be compiled to is listed by its family's `variants`, so that every one of them can be compiled
-//! and looked at without a GPU ([`variants`]).
+//! A family of kernels has a file or folder here, which registers, checks and launches, and a
+//! source in `cu`, which computes. The family's `variants` lists what a source can be compiled to,
+//! so that all of them can be compiled and inspected without a GPU ([`variants`]).
 
 mod array;
 mod divisor;
@@ -19,7 +19,7 @@ mod upload;
 
 use crate::compile::Variant;
 
-/// Every variant that kernels of this crate may ask for; those that are generated are represented by examples.
+/// Every variant that kernels of this crate may request; examples represent the generated ones.
 pub fn variants() -> Vec<Variant> {
     let mut all = Vec::new();
     all.extend(array::variants());

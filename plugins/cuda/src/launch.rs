@@ -1,8 +1,8 @@
-//! A kernel's call as a launch on its stream.
+//! Launches a kernel's call on its stream.
 //!
-//! `compute` runs on a thread of the host: it checks shapes, makes sure of its outputs, and enqueues launches, which
-//! capture addresses and sizes. Buffers stay until the launches are done, for the host orders their release behind
-//! the stream. Nothing here waits.
+//! `compute` runs on a thread of the host: it checks shapes, allocates outputs, and enqueues
+//! launches, which capture addresses and sizes. The host frees buffers in stream order, so they
+//! stay valid until the launches are done. Nothing here waits.
 
 use crate::{
     compile::{Arguments, Entry},
@@ -24,15 +24,16 @@ pub struct Grid {
     pub threads: [u32; 3],
     /// Bytes of dynamic shared memory of a block.
     pub shared: u32,
-    /// Whether blocks loop over what there is to do, so that any number of them does: no more are launched than have
-    /// room at once, since the rest would come when the others have done all but their part of the work.
+    /// Whether blocks loop over the work, so that any number of blocks is correct: at most as many
+    /// are launched as run at once, since further ones would start when the others have done nearly
+    /// everything.
     pub loops: bool,
 }
 
-/// Threads of a block, where nothing speaks for another number.
+/// Default number of threads of a block.
 pub const THREADS: u32 = 256;
 
-/// Most threads, and most blocks, that a multiprocessor has at once.
+/// Most threads, and most blocks, that run on a multiprocessor at once.
 const THREADS_AT_ONCE: u32 = 2048;
 const BLOCKS_AT_ONCE: u32 = 32;
 
@@ -40,31 +41,31 @@ const BLOCKS_AT_ONCE: u32 = 32;
 const MOST_BLOCKS: u64 = (1 << 31) - 1;
 
 impl Grid {
-    /// So many blocks of so many threads.
+    /// A grid of `blocks` blocks with `threads` threads each.
     pub fn new(blocks: u32, threads: u32) -> Grid {
         Grid { blocks: [blocks, 1, 1], threads: [threads, 1, 1], shared: 0, loops: false }
     }
 
-    /// With dynamic shared memory.
+    /// Adds dynamic shared memory.
     #[must_use]
     pub fn shared(self, bytes: u32) -> Grid {
         Grid { shared: bytes, ..self }
     }
 
-    /// Blocks of [`THREADS`] for a loop over `items` in steps of the grid: no more than keep the GPU full.
+    /// Blocks of [`THREADS`] for a grid-stride loop over `items`: no more than fill the GPU.
     pub fn stride(items: u64, facts: &Facts) -> Grid {
         Grid::fill(items.div_ceil(u64::from(THREADS)), THREADS, facts)
     }
 
-    /// Blocks of so many threads for a loop over `items`, of which a block takes one at a time: no more than keep the GPU
-    /// full.
+    /// Blocks of `threads` threads for a loop over `items`, in which a block takes one item at a
+    /// time: no more than fill the GPU.
     pub fn fill(items: u64, threads: u32, facts: &Facts) -> Grid {
         let each = (THREADS_AT_ONCE / threads).clamp(1, BLOCKS_AT_ONCE);
         let full = u64::from(facts.multiprocessors) * u64::from(each);
         Grid { loops: true, ..Grid::new(items.min(full) as u32, threads) }
     }
 
-    /// One block for each of so many items.
+    /// One block for each of `items` items.
     ///
     /// # Errors
     /// `INVALID_ARGUMENT` for more than 2^31 - 1.
@@ -77,7 +78,7 @@ impl Grid {
         Ok(Grid::new(items as u32, threads))
     }
 
-    /// Whether there is nothing to do.
+    /// Whether the grid has no blocks.
     pub fn is_empty(&self) -> bool {
         self.blocks.contains(&0)
     }
@@ -106,13 +107,13 @@ impl Operand {
         Ok(Operand { address: slot.data.addr() as u64, elements: slot.elements, dtype: slot.dtype })
     }
 
-    /// Whether it begins at a multiple of so many bytes.
+    /// Whether the address is a multiple of `bytes`.
     pub fn is_aligned(&self, bytes: u64) -> bool {
         self.address.is_multiple_of(bytes)
     }
 }
 
-/// The device that a kernel is made for.
+/// The device for which a kernel is created.
 ///
 /// # Errors
 /// `INTERNAL` when the host gives none.
@@ -120,11 +121,12 @@ pub fn device_for<'a>(c: &CreateContext<'a>) -> Result<&'a Cuda, KernelError> {
     if c.device_state().is_null() {
         return Err(KernelError::internal("a kernel of CUDA was given no device"));
     }
-    // SAFETY: kernels of this crate are registered for CUDA alone, so that the host gives them an open `Cuda`.
+    // SAFETY: kernels of this crate are registered for CUDA alone, so that the host gives them an
+    // open `Cuda`.
     Ok(unsafe { device_of::<Cuda>(c.device_state()) })
 }
 
-/// A call that is being turned into launches.
+/// A kernel's call, which enqueues launches.
 pub struct Launch<'a> {
     context: &'a ComputeContext<'a>,
     device: &'a Cuda,
@@ -132,7 +134,7 @@ pub struct Launch<'a> {
 }
 
 impl<'a> Launch<'a> {
-    /// Begins.
+    /// Takes device and stream from the call.
     ///
     /// # Errors
     /// `INTERNAL` when the host gives no device or no stream.
@@ -140,8 +142,8 @@ impl<'a> Launch<'a> {
         if context.device_state().is_null() {
             return Err(KernelError::internal("a kernel of CUDA was given no device"));
         }
-        // SAFETY: kernels of this crate are registered for CUDA alone, so that the host gives them an open `Cuda`
-        // and one of its streams, both alive while the call runs.
+        // SAFETY: kernels of this crate are registered for CUDA alone, so that the host gives them
+        // an open `Cuda` and one of its streams, both alive while the call runs.
         let (device, stream) = unsafe {
             (device_of::<Cuda>(context.device_state()), stream_of::<Cuda>(context.stream()))
         };
@@ -155,7 +157,7 @@ impl<'a> Launch<'a> {
         self.device
     }
 
-    /// What kernels adapt to.
+    /// Properties of the GPU that kernels adapt to.
     pub fn facts(&self) -> &'a Facts {
         self.device.facts()
     }
@@ -165,18 +167,18 @@ impl<'a> Launch<'a> {
         self.stream
     }
 
-    /// An input in the device's memory.
+    /// An input, which must be in the device's memory.
     ///
     /// # Errors
-    /// `INTERNAL` when it is elsewhere.
+    /// `INTERNAL` when it is in other memory.
     pub fn input(&self, input: usize) -> Result<Operand, KernelError> {
         Operand::new(self.context.slot(input)?)
     }
 
-    /// An output in the device's memory: the planned buffer, or a fresh one.
+    /// An output in the device's memory: the planned buffer, or a new one.
     ///
     /// # Errors
-    /// As [`Launch::input`]; no memory.
+    /// As [`Launch::input`]; out of memory.
     pub fn output(&self, output: usize, dims: &[i64]) -> Result<Operand, KernelError> {
         Operand::new(self.context.prepare(output, dims)?)
     }
@@ -184,7 +186,7 @@ impl<'a> Launch<'a> {
     /// Device memory for the launches of this call.
     ///
     /// # Errors
-    /// `RESOURCE_EXHAUSTED` without.
+    /// `RESOURCE_EXHAUSTED` when out of memory.
     pub fn scratch(&self, bytes: usize) -> Result<u64, KernelError> {
         Ok(self.context.scratch(bytes, MemoryKind::DEVICE)?.addr() as u64)
     }
@@ -195,16 +197,16 @@ impl<'a> Launch<'a> {
     /// As [`Entry::launch`].
     ///
     /// # Safety
-    /// Addresses among the arguments come from this call's operands and scratch memory, and the entry stays within
-    /// them with these arguments and this grid.
+    /// - Addresses among the arguments come from this call's operands and scratch memory.
+    /// - With these arguments and this grid, the entry stays within them.
     pub unsafe fn run<A: Arguments>(
         &self,
         entry: &Entry<A>,
         grid: Grid,
         arguments: A,
     ) -> Result<(), KernelError> {
-        // SAFETY: the caller knows that the addresses come from this call, and that the entry stays within them; the
-        // host keeps operands until what is enqueued is done.
+        // SAFETY: the caller guarantees that the addresses come from this call, and that the entry
+        // stays within them; the host keeps operands until what is enqueued is done.
         unsafe { entry.launch(self.stream, grid, arguments) }
     }
 }

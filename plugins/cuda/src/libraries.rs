@@ -1,14 +1,15 @@
-//! Which of NVIDIA's libraries are there.
+//! Which of NVIDIA's libraries are installed.
 //!
-//! cudarc opens a library when its first function is called, and panics where it is missing: so every use begins
-//! with [`require`]. Libraries of CUDA 12 and 13 both serve. The folders of the knob `library_path` come first: a
-//! library found there is opened by its path ([`preferred`]). cudarc asks the dynamic loader by names, `libcuda.so` first;
-//! the loader takes what is open for it (it compares the names that libraries say they have, which are numbered in
-//! NVIDIA's) only where the system has no file of that name, and where it takes another one, a warning says so. NVRTC, of
-//! which the system often has another one, is called by a table of its own (`compile/nvrtc_api.rs`): there what was named
-//! is what is used.
+//! cudarc opens a library when its first function is called, and panics where it is missing, so
+//! every use begins with [`require`]. Libraries of CUDA 12 and of 13 both work. The folders of the
+//! knob `library_path` come first: a library found there is opened by its path ([`preferred`]).
+//! cudarc asks the dynamic loader by name, `libcuda.so` first. The loader returns an already open
+//! library (it compares sonames, which are numbered in NVIDIA's libraries) only where the system
+//! has no file of that name; where it returns another one, a warning says so. NVRTC, of which the
+//! system often has another copy, is called through its own function table
+//! (`compile/nvrtc_api.rs`), which always uses the named file.
 //!
-//! cuBLAS and NCCL are not here because nothing of them is called: products go through cuBLASLt.
+//! cuBLAS and NCCL are absent because the plugin does not call them: products use cuBLASLt.
 
 use cudarc::{cublaslt, cudnn, driver, nvrtc};
 use std::{
@@ -21,7 +22,7 @@ use tenon_sdk::{Code, KernelError, abi::LogLevel, author::log};
 /// A library that the plugin may use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Library {
-    /// The driver, which comes with the GPU.
+    /// The driver, which is installed with the GPU.
     Driver,
     /// The compiler of CUDA C.
     Nvrtc,
@@ -32,11 +33,11 @@ pub enum Library {
 }
 
 impl Library {
-    /// Every one, in the order in which they are opened.
+    /// All libraries, in the order in which they are opened.
     pub const ALL: [Library; 4] =
         [Library::Driver, Library::Nvrtc, Library::CublasLt, Library::Cudnn];
 
-    /// The name in its file, without `lib` and `.so`.
+    /// The name in its file name, without `lib` and `.so`.
     pub fn name(self) -> &'static str {
         match self {
             Library::Driver => "cuda",
@@ -46,7 +47,7 @@ impl Library {
         }
     }
 
-    /// Where it comes from, for messages.
+    /// Where the library comes from, for messages.
     fn origin(self) -> &'static str {
         match self {
             Library::Driver => "it comes with NVIDIA's driver",
@@ -65,11 +66,12 @@ impl Library {
         &FOUND[self as usize]
     }
 
-    /// Whether it is there; looked up once in the process.
+    /// Whether it is installed; looked up once per process.
     pub fn is_present(self) -> bool {
         *self.found().get_or_init(|| {
             let preferred = preferred(self);
-            // SAFETY: libraries of NVIDIA, or what the user put in their place, whose initialisers run here.
+            // SAFETY: libraries of NVIDIA, or what the user put in their place, whose initialisers
+            // run here.
             let is_present = unsafe {
                 match self {
                     Library::Driver => driver::sys::is_culib_present(),
@@ -87,23 +89,23 @@ impl Library {
         })
     }
 
-    /// Whether cudarc calls the library in this file: it is there.
+    /// Whether cudarc uses the library in this file, which must be present.
     fn is_taken(self, file: &Path) -> bool {
-        // SAFETY: the library is there.
+        // SAFETY: the library is loaded.
         let (taken, symbol) = unsafe {
             match self {
                 Library::Driver => (driver::sys::culib(), c"cuInit"),
                 Library::CublasLt => (cublaslt::sys::culib(), c"cublasLtCreate"),
-                // Called by tables of their own.
+                // These have their own function tables.
                 Library::Nvrtc | Library::Cudnn => return true,
             }
         };
         let address = |library: &libloading::Library| {
-            // SAFETY: a symbol is looked for, and not used.
+            // SAFETY: the symbol is looked up, and not used.
             let symbol = unsafe { library.get::<*const ()>(symbol.to_bytes_with_nul()) };
             symbol.ok().map(|symbol| *symbol)
         };
-        // It is open: this only counts once more.
+        // The file is open already: opening it only increments its count.
         open(file).is_ok_and(|own| address(&own) == address(taken))
     }
 
@@ -117,10 +119,11 @@ impl Library {
     }
 }
 
-/// Makes sure that a library is there: what is called of it from then on does not panic.
+/// Checks that a library is installed: calling its functions afterwards does not panic.
 ///
 /// # Errors
-/// `UNAVAILABLE` with where it comes from, and why the one in a folder of the knob is none.
+/// `UNAVAILABLE`, with where the library comes from, and why the file in a folder of the knob was
+/// refused.
 pub fn require(library: Library) -> Result<(), KernelError> {
     if library.is_present() {
         return Ok(());
@@ -136,16 +139,16 @@ pub fn require(library: Library) -> Result<(), KernelError> {
 
 static FOLDERS: OnceLock<String> = OnceLock::new();
 
-/// Where to look first, instead of what the knob says; for programs without a host. Only before any library was
-/// looked for: whether it counts.
+/// Sets the folders to look in first, in place of the knob, for programs without a host. Returns
+/// whether it took effect, which it does only before the first lookup of a library.
 pub fn look_in(folders: &str) -> bool {
     FOLDERS.set(folders.to_owned()).is_ok()
 }
 
-/// As [`look_in`], where nothing has said so before.
+/// Like [`look_in`], unless folders are set already.
 ///
 /// # Errors
-/// What `folders` says.
+/// The error of `folders`.
 pub fn look_in_unless_told(
     folders: impl FnOnce() -> Result<String, KernelError>,
 ) -> Result<(), KernelError> {
@@ -155,22 +158,22 @@ pub fn look_in_unless_told(
     Ok(())
 }
 
-/// The file of a library that was opened in a folder of the knob. Who looks for functions by name asks here first: under
-/// its plain name the dynamic loader may find another one, of the system's.
+/// The file of a library that was opened in a folder of the knob. A lookup of functions by name
+/// asks here first: for the plain name the dynamic loader may return another library, the system's.
 pub fn preferred(library: Library) -> Option<&'static Path> {
     open_preferred()[library as usize].file.as_deref()
 }
 
-/// What came of a library's files in the folders of the knob.
+/// Result of opening a library's files in the folders of the knob.
 #[derive(Debug, Default)]
 struct Opened {
     /// The one that was opened.
     file: Option<PathBuf>,
-    /// Why the first one was not, if none was.
+    /// Why the first file was refused, if none was opened.
     refused: Option<String>,
 }
 
-/// Opens what lies in the folders of the knob, once, and keeps it open.
+/// Opens the libraries in the folders of the knob, once, and keeps them open.
 fn open_preferred() -> &'static [Opened; 4] {
     static OPENED: OnceLock<[Opened; 4]> = OnceLock::new();
     OPENED.get_or_init(|| {
@@ -188,7 +191,8 @@ fn open_in(folders: &str, library: Library) -> Opened {
         }
         match open(&file) {
             Ok(opened) => {
-                // It stays for the life of the process: what was called of it may be called again.
+                // It stays open for the life of the process, since cudarc and the tables keep
+                // pointers to its functions.
                 std::mem::forget(opened);
                 return Opened { file: Some(file), refused: None };
             }
@@ -200,29 +204,29 @@ fn open_in(folders: &str, library: Library) -> Opened {
     Opened { file: None, refused }
 }
 
-/// NVRTC asks the loader for a second library when it compiles, which lies beside it; NVRTC 13.0 does not tell the loader
-/// where. The loader takes what is open under that name.
+/// NVRTC asks the loader for a second library when it compiles, which is beside it; NVRTC 13.0 does
+/// not tell the loader where. The loader returns the open library of that name.
 fn open_builtins(folder: &Path) {
     for file in files_in(folder, |name| name.starts_with("libnvrtc-builtins.so")) {
-        // Without it, NVRTC itself says what is missing.
+        // Without it, NVRTC itself reports what is missing.
         if let Ok(opened) = open(&file) {
             std::mem::forget(opened);
         }
     }
 }
 
-/// Opens a library; without success, in the loader's words.
+/// Opens a library; the error is the loader's message.
 ///
 /// # Errors
-/// It is none, or lacks what it needs.
+/// The file is not a library, or lacks a dependency.
 pub fn open(file: &Path) -> Result<libloading::Library, String> {
     // SAFETY: as in `is_present`; the user named the folder.
     let opened = unsafe { libloading::Library::new(file) };
-    // What the loader says is behind what was asked of it.
+    // The loader's message is the source of the error.
     opened.map_err(|error| error.source().map_or_else(|| error.to_string(), ToString::to_string))
 }
 
-/// Files of a folder whose names match, in the order of their names.
+/// Files of a folder with matching names, in the order of their names.
 fn files_in(folder: &Path, is_one: impl Fn(&str) -> bool) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     let mut files: Vec<PathBuf> = entries

@@ -1,6 +1,6 @@
-//! Which of several ways to compute the same is the fastest, by measurement on the stream.
+//! Finds the fastest of several ways to compute the same, by measurement on the stream.
 //!
-//! The caller waits for the device: this is for who asked for it, once for each problem.
+//! The search waits for the device: it runs on request only, once for each problem.
 
 use crate::device::{Context, Event, Stream};
 use std::{
@@ -9,17 +9,17 @@ use std::{
 };
 use tenon_sdk::KernelError;
 
-/// Runs of a way that are timed together, after one that is not.
+/// Timed runs of each way, after one untimed run.
 const RUNS: u32 = 3;
 
-/// When no third or further way is looked at.
+/// Time after which no third or further way is tried.
 const LONGEST: Duration = Duration::from_millis(500);
 
-/// The place of the fastest of so many ways; `enqueue` puts one run of a way on the stream. A way that cannot be run is
-/// passed over.
+/// The index of the fastest of `ways` ways; `enqueue` puts one run of a way on the stream. A way
+/// that cannot run is skipped.
 ///
 /// # Errors
-/// None can be run: the words about the first. What the driver says.
+/// The error of the first way if none can run; the driver's error.
 pub(crate) fn fastest(
     context: &Arc<Context>,
     stream: &Stream,
@@ -35,7 +35,7 @@ pub(crate) fn fastest(
         if timed > 1 && began.elapsed() > LONGEST {
             break;
         }
-        // The first run loads its code.
+        // The first run loads the code.
         if let Err(error) = enqueue(way) {
             refused.get_or_insert(error);
             continue;

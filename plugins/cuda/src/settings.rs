@@ -1,8 +1,8 @@
 //! The plugin's knobs.
 //!
-//! A host sets them as scope `tenon-cuda`. `library_path` is read when a host probes for the first time in the
-//! process, which has each of NVIDIA's libraries once; `devices` whenever one probes; those of kernels when a kernel is
-//! made, the others when a device is opened.
+//! A host sets them as scope `tenon-cuda`. `library_path` is read when a host probes for the first
+//! time in the process, since the process loads each of NVIDIA's libraries once; `devices` on each
+//! probe; the knobs of kernels when a kernel is created; the others when a device is opened.
 
 use tenon_sdk::{KernelError, author::Knobs, register_knob};
 
@@ -60,13 +60,13 @@ register_knob!(
 pub struct Settings {
     /// Streams worth using at once.
     pub streams: u32,
-    /// Bytes of device memory in use at most; 0 is no limit but the GPU's.
+    /// Most bytes of device memory in use; 0: limited by the GPU only.
     pub memory_limit: u64,
-    /// Bytes of pinned memory that are held.
+    /// Most bytes of pinned memory held.
     pub pinned_limit: u64,
-    /// Where compiled kernels are kept.
+    /// The folder of compiled kernels.
     pub kernel_cache: String,
-    /// Whether launches of kernels that can wait by themselves overlap.
+    /// Whether launches of kernels that wait for their predecessor themselves overlap.
     pub overlap_launches: bool,
 }
 
@@ -83,14 +83,14 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// As the knobs say.
+    /// Settings from the knobs.
     ///
     /// # Errors
-    /// `INVALID_ARGUMENT` for a figure out of range.
+    /// `INVALID_ARGUMENT` for a number out of range.
     pub fn from_knobs(knobs: Knobs<'_>) -> Result<Settings, KernelError> {
         let figure = |name, least, most| figure(knobs, name, least, most);
         Ok(Settings {
-            // One step has at most as many streams as a word has bits.
+            // A step has at most as many streams as a word has bits.
             streams: figure("streams", 1, 32)? as u32,
             memory_limit: figure("memory_limit", 0, i64::MAX)?,
             pinned_limit: figure("pinned_limit", 0, i64::MAX)?,
@@ -100,34 +100,34 @@ impl Settings {
     }
 }
 
-/// Devices at most.
+/// Most devices.
 ///
 /// # Errors
-/// `INVALID_ARGUMENT` for a figure out of range.
+/// `INVALID_ARGUMENT` for a number out of range.
 pub fn device_limit(knobs: Knobs<'_>) -> Result<u32, KernelError> {
     figure(knobs, "devices", 0, i64::from(i32::MAX)).map(|count| count as u32)
 }
 
-/// Whether products of floats may be those of TF32.
+/// Whether float products may use TF32.
 ///
 /// # Errors
-/// What the host says.
+/// The host's error.
 pub fn allow_tf32(knobs: Knobs<'_>) -> Result<bool, KernelError> {
     knobs.bool("allow_tf32")
 }
 
-/// Whether convolutions of floats through a library may be those of TF32.
+/// Whether float convolutions by a library may use TF32.
 ///
 /// # Errors
-/// What the host says.
+/// The host's error.
 pub fn convolution_tf32(knobs: Knobs<'_>) -> Result<bool, KernelError> {
     knobs.bool("convolution_tf32")
 }
 
-/// Whether a ReLU behind a product is the library's.
+/// Whether the library applies a ReLU that follows a product.
 ///
 /// # Errors
-/// What the host says.
+/// The host's error.
 pub fn fuse_relu(knobs: Knobs<'_>) -> Result<bool, KernelError> {
     knobs.bool("fuse_relu")
 }
@@ -135,7 +135,7 @@ pub fn fuse_relu(knobs: Knobs<'_>) -> Result<bool, KernelError> {
 /// Whether algorithms for products are timed.
 ///
 /// # Errors
-/// What the host says.
+/// The host's error.
 pub fn search_products(knobs: Knobs<'_>) -> Result<bool, KernelError> {
     knobs.bool("search_products")
 }
@@ -143,7 +143,7 @@ pub fn search_products(knobs: Knobs<'_>) -> Result<bool, KernelError> {
 /// Whether algorithms for convolutions are timed.
 ///
 /// # Errors
-/// What the host says.
+/// The host's error.
 pub fn search_convolutions(knobs: Knobs<'_>) -> Result<bool, KernelError> {
     knobs.bool("search_convolutions")
 }

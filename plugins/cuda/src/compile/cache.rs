@@ -1,8 +1,10 @@
 //! Compiled kernels on disk.
 //!
-//! A file's name is the digest of all that its contents depend on; it begins with the digest of that name and the rest,
-//! so that a file that is cut short, spoilt, or another's under this name is not used. Files appear whole (written elsewhere, then renamed), also
-//! when several processes write the same one. A folder that cannot be written costs time, nothing else.
+//! A file's name is the digest of everything that its contents depend on. The file begins with a
+//! digest of that name and of the contents, so a file that is truncated, corrupt or stored under
+//! another's name is not used. Files are written elsewhere and renamed, so that each appears whole,
+//! even when several processes write the same one. A folder that cannot be written costs compile
+//! time and nothing else.
 
 use sha2::{Digest, Sha256};
 use std::{
@@ -15,7 +17,7 @@ use std::{
 
 const DIGEST_BYTES: usize = 32;
 
-/// SHA-256 of parts, each with its length, as hexadecimal digits.
+/// SHA-256 of the parts, each preceded by its length, as hexadecimal digits.
 pub fn digest(parts: &[&[u8]]) -> String {
     let mut hash = Sha256::new();
     for part in parts {
@@ -32,7 +34,7 @@ pub struct Cache {
 }
 
 impl Cache {
-    /// As the knob `kernel_cache` says.
+    /// The cache that the knob `kernel_cache` describes.
     pub fn new(setting: &str) -> Cache {
         let folder = match setting {
             "none" => None,
@@ -46,10 +48,10 @@ impl Cache {
         self.folder.as_ref().map(|folder| folder.join(key))
     }
 
-    /// What is kept under a key.
+    /// The contents stored under a key.
     pub fn get(&self, key: &str) -> Option<Vec<u8>> {
         let file = self.file(key)?;
-        // A pipe would be waited for, and a link leads elsewhere.
+        // Reading a pipe would block, and a link leads elsewhere.
         if !fs::symlink_metadata(&file).ok()?.is_file() {
             return None;
         }
@@ -61,15 +63,16 @@ impl Cache {
         (seal(key, &contents).as_slice() == kept).then_some(contents)
     }
 
-    /// Keeps something under a key, if that is possible.
+    /// Stores contents under a key, if possible.
     pub fn put(&self, key: &str, contents: &[u8]) {
         let Some(file) = self.file(key) else { return };
-        // A full disk or a folder of somebody else: the kernel is compiled again the next time.
+        // A full disk or another user's folder only means that the kernel is compiled again next
+        // time.
         let _ = write_whole(&file, &seal(key, contents), contents);
     }
 }
 
-/// What a file under this key with these contents begins with.
+/// The seal at the beginning of a file with this key and these contents.
 fn seal(key: &str, contents: &[u8]) -> [u8; DIGEST_BYTES] {
     let mut hash = Sha256::new();
     hash.update((key.len() as u64).to_le_bytes());
@@ -94,7 +97,7 @@ fn write_whole(file: &Path, seal: &[u8], contents: &[u8]) -> std::io::Result<()>
     })
 }
 
-/// Makes a folder, and those above it that are not there, for this user alone.
+/// Creates a folder and its missing parents, accessible to this user alone.
 fn make_folder(folder: &Path) -> std::io::Result<()> {
     let mut builder = fs::DirBuilder::new();
     builder.recursive(true);

@@ -1,7 +1,8 @@
 //! Compiled kernels on a device.
 //!
-//! A variant is compiled and loaded when a kernel asks for it first, and stays until the device is closed. Two
-//! threads that ask for the same one at once may both compile it; one result is kept.
+//! A variant is compiled and loaded when a kernel first asks for it, and stays loaded until the
+//! device is closed. Two threads that ask for the same variant at once may both compile it; one
+//! result is kept.
 
 use super::{
     Variant,
@@ -28,7 +29,8 @@ use std::{
 };
 use tenon_sdk::KernelError;
 
-/// The first compute capability at which launches overlap, and the first driver that records such launches: CUDA 12.3.
+/// The first compute capability at which launches overlap, and the first driver that records such
+/// launches: CUDA 12.3.
 const OVERLAPS_FROM: u32 = 90;
 const RECORDS_OVERLAPS_FROM: u32 = 12030;
 
@@ -42,7 +44,7 @@ pub struct Modules {
 }
 
 impl Modules {
-    /// Without any. What is wrong with the compiler is said when a kernel needs it.
+    /// No modules yet. A problem with the compiler is reported when a kernel needs it.
     pub fn new(context: &Arc<Context>, settings: &Settings) -> Modules {
         Modules {
             context: Arc::clone(context),
@@ -54,10 +56,10 @@ impl Modules {
         }
     }
 
-    /// The module of a variant.
+    /// The module of a variant, compiled and loaded if necessary.
     ///
     /// # Errors
-    /// `UNAVAILABLE` without a compiler; `INTERNAL` with its log; what the driver says.
+    /// `UNAVAILABLE` without a compiler; `INTERNAL` with the compiler's log; the driver's error.
     pub fn get(&self, variant: &Variant) -> Result<Arc<Module>, KernelError> {
         let loaded = || self.loaded.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(module) = loaded().get(variant) {
@@ -91,8 +93,9 @@ impl Modules {
     }
 }
 
-/// For the message about an image that the driver does not take: that the compiler is newer than the driver, if it is. A
-/// driver takes machine code of its own major version, and PTX of its own minor version, or older.
+/// Text for the message about an image that the driver rejects: says that the compiler is newer
+/// than the driver, if it is. A driver accepts machine code of its own major version, and PTX of
+/// its own minor version or older.
 fn newer(context: &Context) -> String {
     let driver = context.facts().driver;
     match nvrtc::version() {
@@ -111,13 +114,13 @@ pub struct Module {
     context: Arc<Context>,
     name: String,
     raw: CUmodule,
-    /// Whether entries wait for the launch before theirs by themselves.
+    /// Whether entries wait for the preceding launch themselves.
     overlaps: bool,
 }
 
 // SAFETY: the driver's handles may be used from any thread.
 unsafe impl Send for Module {}
-// SAFETY: as above.
+// SAFETY: as for `Send`.
 unsafe impl Sync for Module {}
 
 impl Module {
@@ -126,10 +129,10 @@ impl Module {
         variant: &Variant,
         mut image: Vec<u8>,
     ) -> Result<Module, KernelError> {
-        // PTX is a text that ends with 0; more does no harm to machine code.
+        // PTX is a text that must end with 0; a trailing 0 does no harm to machine code.
         image.push(0);
         let mut raw: CUmodule = std::ptr::null_mut();
-        // SAFETY: an image that the compiler made, and a place for the result.
+        // SAFETY: an image from the compiler; the result pointer is valid for writes.
         let load = || unsafe { sys::cuModuleLoadData(&mut raw, image.as_ptr().cast()) };
         context.call("cuModuleLoadData", load).map_err(|error| {
             let message = format!("cannot load {variant}: {}{}", error.message, newer(context));
@@ -142,10 +145,11 @@ impl Module {
     /// An entry point.
     ///
     /// # Errors
-    /// `NOT_FOUND` when there is none of this name.
+    /// `NOT_FOUND` when the module has no entry of this name.
     ///
     /// # Safety
-    /// The parameters of the entry point are, in order, the parts of `A`, each of the same size and layout.
+    /// - The parameters of the entry point are, in order, the parts of `A`, each of the same size
+    ///   and layout.
     pub unsafe fn entry<A: Arguments>(
         self: &Arc<Module>,
         name: &str,
@@ -153,7 +157,7 @@ impl Module {
         let text =
             CString::new(name).map_err(|_| KernelError::internal("a name with a zero byte"))?;
         let mut raw: CUfunction = std::ptr::null_mut();
-        // SAFETY: a module of this object, a place for the result.
+        // SAFETY: a module of this object; the result pointer is valid for writes.
         let find = || unsafe { sys::cuModuleGetFunction(&mut raw, self.raw, text.as_ptr()) };
         self.context.call("cuModuleGetFunction", find).map_err(|error| {
             let message = format!("{} has no entry '{name}': {}", self.name, error.message);
@@ -179,21 +183,22 @@ impl Drop for Module {
 pub struct Entry<A> {
     module: Arc<Module>,
     raw: CUfunction,
-    /// How many blocks a multiprocessor has room for at once, by the logarithm of their warps; 0: nobody has asked.
+    /// How many blocks fit on a multiprocessor at once, by the logarithm of their warps; 0: not yet
+    /// asked.
     room: [AtomicU32; 6],
     arguments: PhantomData<fn(A)>,
 }
 
 // SAFETY: the driver's handles may be used from any thread.
 unsafe impl<A> Send for Entry<A> {}
-// SAFETY: as above.
+// SAFETY: as for `Send`.
 unsafe impl<A> Sync for Entry<A> {}
 
 impl<A: Arguments> Entry<A> {
-    /// Allows blocks of this entry more dynamic shared memory than 48 KiB.
+    /// Allows blocks of this entry more than 48 KiB of dynamic shared memory.
     ///
     /// # Errors
-    /// `INVALID_ARGUMENT` beyond what the GPU has.
+    /// `INVALID_ARGUMENT` for more than the GPU has.
     pub fn allow_shared(&self, bytes: u32) -> Result<(), KernelError> {
         let attribute = CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
         // SAFETY: a function of a loaded module.
@@ -201,7 +206,8 @@ impl<A: Arguments> Entry<A> {
         self.module.context.call("cuFuncSetAttribute", set)
     }
 
-    /// Blocks of such a grid that the GPU has room for at once: that depends on the registers of this entry.
+    /// How many blocks of such a grid the GPU runs at once, which depends on the registers of this
+    /// entry.
     fn room(&self, grid: &Grid) -> Result<u32, KernelError> {
         let threads: u32 = grid.threads.iter().product();
         let place = threads.checked_ilog2().and_then(|bits| bits.checked_sub(5));
@@ -212,7 +218,7 @@ impl<A: Arguments> Entry<A> {
         let mut each = known.load(Ordering::Relaxed);
         if each == 0 {
             let mut blocks = 0;
-            // SAFETY: a place for the result, a function of a loaded module.
+            // SAFETY: a function of a loaded module; the result pointer is valid for writes.
             let ask = || unsafe {
                 sys::cuOccupancyMaxActiveBlocksPerMultiprocessor(
                     &mut blocks,
@@ -228,14 +234,15 @@ impl<A: Arguments> Entry<A> {
         Ok(self.module.context.facts().multiprocessors.saturating_mul(each))
     }
 
-    /// Enqueues a launch. Nothing is launched for a grid without blocks.
+    /// Enqueues a launch. A grid without blocks launches nothing.
     ///
     /// # Errors
-    /// `UNAVAILABLE` when the device is lost; what the driver says.
+    /// `UNAVAILABLE` when the device is lost; the driver's error.
     ///
     /// # Safety
-    /// Addresses among the arguments are of this device and stay valid until the launch is done, for all that the
-    /// entry reads and writes with these arguments and this grid.
+    /// - Addresses among the arguments are of this device.
+    /// - Until the launch is done, they stay valid for everything that the entry reads and writes
+    ///   with these arguments and this grid.
     pub unsafe fn launch(
         &self,
         stream: &Stream,
@@ -250,8 +257,9 @@ impl<A: Arguments> Entry<A> {
         }
         arguments.with_pointers(|pointers| {
             let pointers = pointers.as_mut_ptr();
-            // SAFETY: the caller knows that the addresses are of this device, and valid until the launch is done for
-            // all that the entry uses; there are as many pointers to parameters as it has.
+            // SAFETY: the caller guarantees that the addresses are of this device, and valid until
+            // the launch is done for all that the entry uses; there are as many pointers to
+            // parameters as it has.
             unsafe {
                 match self.module.overlaps {
                     true => self.launch_overlapping(stream, grid, pointers),
@@ -261,6 +269,11 @@ impl<A: Arguments> Entry<A> {
         })
     }
 
+    /// Enqueues a launch that begins when the preceding one on the stream has ended.
+    ///
+    /// # Safety
+    /// - The caller upholds what [`Entry::launch`] requires.
+    /// - `parameters` points to a pointer for each parameter of the entry.
     unsafe fn launch_plain(
         &self,
         stream: &Stream,
@@ -269,8 +282,9 @@ impl<A: Arguments> Entry<A> {
     ) -> Result<(), KernelError> {
         let ([x, y, z], [bx, by, bz]) = (grid.blocks, grid.threads);
         let (function, shared, stream) = (self.raw, grid.shared, stream.raw());
-        // SAFETY: a function of a loaded module, a stream of its context; the driver copies parameters during the
-        // call. The rest is the caller's promise.
+        // SAFETY: a function of a loaded module, a stream of its context; the driver copies
+        // parameters during the call. The caller guarantees that there is a pointer for each
+        // parameter, and that addresses stay valid until the launch is done.
         let launch = || unsafe {
             let none = std::ptr::null_mut();
             sys::cuLaunchKernel(function, x, y, z, bx, by, bz, shared, stream, parameters, none)
@@ -278,7 +292,11 @@ impl<A: Arguments> Entry<A> {
         self.module.context.call("cuLaunchKernel", launch)
     }
 
-    /// The launch may begin before the kernel before it on the stream has ended; the entry waits for that itself.
+    /// Enqueues a launch that may begin before the preceding one on the stream has ended; the entry
+    /// waits for that itself.
+    ///
+    /// # Safety
+    /// - The caller upholds what [`Entry::launch_plain`] requires.
     unsafe fn launch_overlapping(
         &self,
         stream: &Stream,
@@ -311,9 +329,9 @@ impl<A: Arguments> Entry<A> {
     }
 }
 
-/// The arguments of a launch: a tuple of values, each copied as it lies in memory.
+/// The arguments of a launch: a tuple of values, each copied byte for byte.
 pub trait Arguments {
-    /// Has `run` see a pointer to each.
+    /// Calls `run` with a pointer to each argument.
     fn with_pointers<R>(&mut self, run: impl FnOnce(&mut [*mut c_void]) -> R) -> R;
 }
 

@@ -1,7 +1,7 @@
 //! NVIDIA's compiler of CUDA C.
 //!
-//! It needs no GPU: any architecture that it knows can be compiled for. For a GPU that is newer than it, it makes
-//! PTX for the newest architecture it knows, and the driver does the rest.
+//! It needs no GPU: it compiles for any architecture that it knows. For a newer GPU it makes PTX
+//! for the newest architecture it knows, which the driver compiles further.
 
 use super::{
     HEADERS, Variant, cache,
@@ -15,7 +15,7 @@ use std::{
 };
 use tenon_sdk::{Code, KernelError};
 
-/// Form of what is made.
+/// Form of the compiler's output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {
     /// Machine code.
@@ -24,20 +24,20 @@ pub enum Form {
     Ptx,
 }
 
-/// What is compiled for.
+/// What a variant is compiled for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Target {
     /// Compute capability: 90 is 9.0.
     pub capability: u32,
-    /// Form.
+    /// Form of the output.
     pub form: Form,
 }
 
 impl Target {
-    /// The best that the compiler has for a GPU.
+    /// The best target that the compiler has for a GPU.
     ///
     /// # Errors
-    /// No compiler; `UNIMPLEMENTED` when it knows only newer architectures.
+    /// `UNAVAILABLE` without a compiler; `UNIMPLEMENTED` when it knows only newer architectures.
     pub fn for_device(capability: u32) -> Result<Target, KernelError> {
         let known = architectures()?;
         if known.contains(&capability) {
@@ -78,11 +78,11 @@ fn check(api: &Api, result: Number, call: &str) -> Result<(), KernelError> {
 /// Version of the compiler.
 ///
 /// # Errors
-/// There is none.
+/// `UNAVAILABLE` without a compiler.
 pub fn version() -> Result<(u32, u32), KernelError> {
     let api = Api::get()?;
     let (mut major, mut minor): (c_int, c_int) = (0, 0);
-    // SAFETY: places for the results.
+    // SAFETY: the result pointers are valid for writes.
     check(api, unsafe { (api.nvrtcVersion)(&mut major, &mut minor) }, "nvrtcVersion")?;
     Ok((major.unsigned_abs(), minor.unsigned_abs()))
 }
@@ -95,7 +95,7 @@ fn architectures() -> Result<&'static [u32], KernelError> {
     }
     let api = Api::get()?;
     let mut count: c_int = 0;
-    // SAFETY: a place for the result.
+    // SAFETY: the result pointer is valid for writes.
     let counted = unsafe { (api.nvrtcGetNumSupportedArchs)(&mut count) };
     check(api, counted, "nvrtcGetNumSupportedArchs")?;
     let mut all = vec![0 as c_int; usize::try_from(count).unwrap_or(0)];
@@ -105,10 +105,10 @@ fn architectures() -> Result<&'static [u32], KernelError> {
     Ok(KNOWN.get_or_init(|| all.into_iter().map(c_int::unsigned_abs).collect()))
 }
 
-/// What the result depends on: texts, options, compiler.
+/// Digest of what the result depends on: texts, options, compiler.
 ///
 /// # Errors
-/// There is no compiler.
+/// `UNAVAILABLE` without a compiler.
 pub fn fingerprint(variant: &Variant, target: Target) -> Result<String, KernelError> {
     let (major, minor) = version()?;
     let compiler = format!("nvrtc {major}.{minor} {}", target.option());
@@ -121,7 +121,7 @@ pub fn fingerprint(variant: &Variant, target: Target) -> Result<String, KernelEr
     Ok(cache::digest(&parts))
 }
 
-/// Compiles.
+/// Compiles a variant.
 ///
 /// # Errors
 /// `INTERNAL` with the compiler's log.
@@ -132,7 +132,7 @@ pub fn compile(variant: &Variant, target: Target) -> Result<Compiled, KernelErro
     let options = OPTIONS.iter().copied().chain([architecture.as_str()]);
     let options = options.map(c_string).collect::<Result<Vec<_>, _>>()?;
     let pointers: Vec<*const c_char> = options.iter().map(|option| option.as_ptr()).collect();
-    // SAFETY: a program that is there, and as many options as are said.
+    // SAFETY: the program exists, and there are as many options as given.
     let result = unsafe {
         (api.nvrtcCompileProgram)(program.raw, pointers.len() as c_int, pointers.as_ptr())
     };
@@ -150,10 +150,10 @@ pub struct Compiled {
 }
 
 impl Compiled {
-    /// In the form that was asked for.
+    /// The code in the form of the target.
     ///
     /// # Errors
-    /// The compiler does not hand it out.
+    /// The compiler does not return it.
     pub fn code(&self) -> Result<Vec<u8>, KernelError> {
         match self.form {
             Form::Cubin => {
@@ -164,10 +164,11 @@ impl Compiled {
         }
     }
 
-    /// The assembly, which there is on the way to machine code too. It ends with a zero byte.
+    /// The assembly, which the compiler also produces on the way to machine code. It ends with a
+    /// zero byte.
     ///
     /// # Errors
-    /// The compiler does not hand it out.
+    /// The compiler does not return it.
     pub fn ptx(&self) -> Result<Vec<u8>, KernelError> {
         let api = self.program.api;
         self.program.take(api.nvrtcGetPTXSize, api.nvrtcGetPTX)
@@ -192,7 +193,8 @@ impl Program {
             |all: &[CString]| all.iter().map(|one| one.as_ptr()).collect::<Vec<*const c_char>>();
         let (texts, names) = (pointers(&texts), pointers(&names));
         let mut program: nvrtcProgram = ptr::null_mut();
-        // SAFETY: texts that live during the call, which copies them; a place for the result.
+        // SAFETY: the texts live during the call, which copies them; the result pointer is valid
+        // for writes.
         let result = unsafe {
             (api.nvrtcCreateProgram)(
                 &mut program,
@@ -209,7 +211,7 @@ impl Program {
 
     fn take(&self, size: SizeOf, take: Take) -> Result<Vec<u8>, KernelError> {
         let mut bytes = 0;
-        // SAFETY: a program that is there, a place for the result.
+        // SAFETY: the program exists; the result pointer is valid for writes.
         check(self.api, unsafe { size(self.raw, &mut bytes) }, "nvrtcGet...Size")?;
         let mut result = vec![0u8; bytes];
         // SAFETY: room for as much as it said.

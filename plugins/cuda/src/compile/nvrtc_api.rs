@@ -1,7 +1,8 @@
 //! The functions of NVRTC that are used.
 //!
-//! They are looked up in the library that the knob `library_path` names, else in the one that cudarc finds. cudarc's own
-//! would always be the latter's: under the plain name the loader gives the system's, whatever was opened before.
+//! The functions are looked up in the library that the knob `library_path` names, else in the one
+//! that cudarc finds. cudarc's own bindings would always use the latter: for the plain name the
+//! loader returns the system's library, whichever was opened before.
 
 use crate::libraries::{self, Library};
 use cudarc::nvrtc::sys::{self, nvrtcProgram};
@@ -11,16 +12,16 @@ use std::{
 };
 use tenon_sdk::{Code, KernelError};
 
-/// `nvrtcResult`: as a number, since a library may know more of them than this crate.
+/// `nvrtcResult` as a number, since a library may have results that this crate does not know.
 pub(super) type Number = c_int;
 
-/// What is read of a program: first its size, then itself.
+/// Function that returns the size of a program's output.
 pub(super) type SizeOf = unsafe extern "C" fn(nvrtcProgram, *mut usize) -> Number;
 pub(super) type Take = unsafe extern "C" fn(nvrtcProgram, *mut c_char) -> Number;
 
 macro_rules! functions {
     ($($name:ident: $type:ty;)*) => {
-        /// Every function.
+        /// The functions of NVRTC that this crate calls.
         #[allow(non_snake_case, reason = "the library's names")]
         pub(super) struct Api {
             $(pub $name: $type,)*
@@ -29,7 +30,8 @@ macro_rules! functions {
         impl Api {
             fn load(library: &libloading::Library) -> Result<Api, String> {
                 Ok(Api {
-                    // SAFETY: NVRTC's functions of these names have these types since CUDA 11.2 (nvrtc.h).
+                    // SAFETY: NVRTC's functions of these names have these types since CUDA 11.2
+                    // (nvrtc.h).
                     $($name: unsafe { symbol::<$type>(library, stringify!($name))? },)*
                 })
             }
@@ -56,9 +58,10 @@ functions! {
 }
 
 /// # Safety
-/// The function of this name, if there is one, is an `F`.
+/// - The function of this name, if there is one, is an `F`.
 unsafe fn symbol<F: Copy>(library: &libloading::Library, name: &str) -> Result<F, String> {
-    // SAFETY: the caller knows that the function of this name, if there is one, is an `F`; the library stays open.
+    // SAFETY: the caller guarantees that the function of this name, if there is one, is an `F`; the
+    // library stays open.
     let found = unsafe { library.get::<F>(name.as_bytes()) };
     found
         .map(|found| *found)
@@ -66,17 +69,17 @@ unsafe fn symbol<F: Copy>(library: &libloading::Library, name: &str) -> Result<F
 }
 
 impl Api {
-    /// The functions, looked up once in the process.
+    /// The functions, looked up once per process.
     ///
     /// # Errors
-    /// `UNAVAILABLE` without the library, or with what it lacks.
+    /// `UNAVAILABLE` without the library, or naming the function that it lacks.
     pub fn get() -> Result<&'static Api, KernelError> {
         static API: OnceLock<Result<Api, String>> = OnceLock::new();
         libraries::require(Library::Nvrtc)?;
         let api = API.get_or_init(|| match libraries::preferred(Library::Nvrtc) {
-            // It has been opened, and stays.
+            // The library has been opened before, and stays open.
             Some(file) => Api::load(&libraries::open(file)?),
-            // SAFETY: the library is there.
+            // SAFETY: the library is loaded.
             None => Api::load(unsafe { sys::culib() }),
         });
         api.as_ref().map_err(|missing| KernelError::new(Code::UNAVAILABLE, missing.clone()))

@@ -1,17 +1,19 @@
-//! The texts of `kernels/cu`.
+//! The CUDA C sources in `kernels/cu`.
 
-/// A text in CUDA C.
+/// A source in CUDA C.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub struct Source {
     /// Name of its file.
     pub name: &'static str,
     /// Contents.
     pub text: &'static str,
-    /// Whether each entry begins with `await_previous`, so that a launch may begin before the one before it ends.
+    /// Whether each entry begins with `await_previous`, so that a launch may begin before the one
+    /// before it ends.
     pub overlaps: bool,
 }
 
-/// A source by the name of its file in `kernels/cu`; with `overlaps`, one whose launches may overlap.
+/// A [`Source`] by the name of its file in `kernels/cu`; with `overlaps`, one whose launches may
+/// overlap.
 #[macro_export]
 #[doc(hidden)]
 macro_rules! source {
@@ -30,7 +32,7 @@ macro_rules! source {
     };
 }
 
-/// What sources include. Every one is handed to the compiler with every source.
+/// Headers of the sources. The compiler receives every header with every source.
 pub static HEADERS: &[Source] = &[
     source!("types.cuh"),
     source!("vector.cuh"),
@@ -62,7 +64,8 @@ pub static HEADERS: &[Source] = &[
 
 #[cfg(test)]
 mod tests {
-    /// Each entry of such a source begins with the call, or reads what the launch before may still be writing.
+    /// Each entry of such a source begins with the call, or reads what the launch before may still
+    /// be writing.
     #[test]
     fn sources_whose_launches_overlap_wait_first_in_every_entry() {
         let mut overlapping = 0;

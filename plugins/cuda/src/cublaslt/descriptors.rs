@@ -1,4 +1,4 @@
-//! The library's descriptions of problems.
+//! The library's descriptors of problems.
 
 use super::{
     check,
@@ -12,25 +12,25 @@ use cudarc::cublaslt::sys::{
 use std::ptr;
 use tenon_sdk::KernelError;
 
-/// A matrix, or several of the same form.
+/// Descriptor of a matrix, or of several of the same form.
 pub(super) struct Layout(cublasLtMatrixLayout_t);
 
 // SAFETY: a description of the host, which is read only once it is made.
 unsafe impl Send for Layout {}
-// SAFETY: as above.
+// SAFETY: as for `Send`.
 unsafe impl Sync for Layout {}
 
 impl Layout {
-    /// Of `rows` lines of `columns` neighbours each, in our order.
+    /// A row-major matrix of `rows` rows with `columns` elements each.
     fn new(
         problem: &Problem,
         [rows, columns]: [u64; 2],
         stride: u64,
     ) -> Result<Layout, KernelError> {
         let mut raw: cublasLtMatrixLayout_t = ptr::null_mut();
-        // A line of no more than 2^31 elements, so that it is an i64.
+        // A row has at most 2^31 elements, so that it is an i64.
         let line = columns as i64;
-        // SAFETY: a place for the result.
+        // SAFETY: the result pointer is valid for writes.
         let status = unsafe {
             sys::cublasLtMatrixLayoutCreate(&mut raw, problem.element.data(), columns, rows, line)
         };
@@ -45,7 +45,7 @@ impl Layout {
     }
 
     fn set<V>(&self, what: cublasLtMatrixLayoutAttribute_t, value: &V) -> Result<(), KernelError> {
-        // SAFETY: a description that is there, a value of the size that is said.
+        // SAFETY: the descriptor exists, and the value has the given size.
         let status = unsafe {
             sys::cublasLtMatrixLayoutSetAttribute(
                 self.0,
@@ -57,7 +57,7 @@ impl Layout {
         check(status, "cublasLtMatrixLayoutSetAttribute")
     }
 
-    /// The library's own.
+    /// The library's pointer.
     pub fn raw(&self) -> cublasLtMatrixLayout_t {
         self.0
     }
@@ -65,12 +65,12 @@ impl Layout {
 
 impl Drop for Layout {
     fn drop(&mut self) {
-        // SAFETY: made by this object.
+        // SAFETY: this object created it, and nothing uses it any more.
         let _ = unsafe { sys::cublasLtMatrixLayoutDestroy(self.0) };
     }
 }
 
-/// Those of `A`, `B` and `C`.
+/// The layouts of `A`, `B` and `C`.
 pub(super) fn layouts(problem: &Problem) -> Result<[Layout; 3], KernelError> {
     let &Problem { m, n, k, transposed: [a, b], strides, .. } = problem;
     Ok([
@@ -80,16 +80,16 @@ pub(super) fn layouts(problem: &Problem) -> Result<[Layout; 3], KernelError> {
     ])
 }
 
-/// A product.
+/// Descriptor of a product.
 pub(super) struct Operation(cublasLtMatmulDesc_t);
 
 impl Operation {
-    /// Of this problem, with the vector at `bias` where it has one.
+    /// Descriptor of this problem, with the vector at `bias` if the problem has one.
     pub fn new(problem: &Problem, bias: u64) -> Result<Operation, KernelError> {
         use cublasLtMatmulDescAttributes_t::*;
         let (compute, scale) = problem.element.compute();
         let mut raw: cublasLtMatmulDesc_t = ptr::null_mut();
-        // SAFETY: a place for the result.
+        // SAFETY: the result pointer is valid for writes.
         let status = unsafe { sys::cublasLtMatmulDescCreate(&mut raw, compute, scale) };
         check(status, "cublasLtMatmulDescCreate")?;
         let operation = Operation(raw);
@@ -108,7 +108,7 @@ impl Operation {
     }
 
     fn set<V>(&self, what: cublasLtMatmulDescAttributes_t, value: &V) -> Result<(), KernelError> {
-        // SAFETY: a description that is there, a value of the size that is said.
+        // SAFETY: the descriptor exists, and the value has the given size.
         let status = unsafe {
             sys::cublasLtMatmulDescSetAttribute(
                 self.0,
@@ -120,7 +120,7 @@ impl Operation {
         check(status, "cublasLtMatmulDescSetAttribute")
     }
 
-    /// The library's own.
+    /// The library's pointer.
     pub fn raw(&self) -> cublasLtMatmulDesc_t {
         self.0
     }
@@ -128,13 +128,13 @@ impl Operation {
 
 impl Drop for Operation {
     fn drop(&mut self) {
-        // SAFETY: made by this object.
+        // SAFETY: this object created it, and nothing uses it any more.
         let _ = unsafe { sys::cublasLtMatmulDescDestroy(self.0) };
     }
 }
 
-/// How sums of parts may be added up: not by way of a type that is narrower than that of sums, as "in place" does too.
-/// Where both are one type, in place is as good.
+/// How partial sums may be added: not in a type narrower than that of sums, which "in place" does
+/// too. Where both types are the same, in place is as good.
 fn reductions(element: Element) -> u32 {
     match element {
         Element::Half | Element::Bfloat16 => REDUCTION_COMPUTE_TYPE,
@@ -142,19 +142,19 @@ fn reductions(element: Element) -> u32 {
     }
 }
 
-/// Which algorithms are wanted.
+/// Preferences in the choice of algorithms.
 pub(super) struct Preference(cublasLtMatmulPreference_t);
 
 impl Preference {
-    /// With so many bytes to work in at most; for the problem's addresses.
+    /// Algorithms for the problem's alignments with at most `workspace` bytes of workspace.
     pub fn new(problem: &Problem, workspace: u64) -> Result<Preference, KernelError> {
         use cublasLtMatmulPreferenceAttributes_t::*;
         let mut raw: cublasLtMatmulPreference_t = ptr::null_mut();
-        // SAFETY: a place for the result.
+        // SAFETY: the result pointer is valid for writes.
         let status = unsafe { sys::cublasLtMatmulPreferenceCreate(&mut raw) };
         check(status, "cublasLtMatmulPreferenceCreate")?;
         let preference = Preference(raw);
-        // That of the vector is seen by its address.
+        // The library sees the vector's alignment by its address.
         let [a, b, c, added, _] = problem.alignments;
         preference.set(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &workspace)?;
         preference.set(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &reductions(problem.element))?;
@@ -173,7 +173,7 @@ impl Preference {
         what: cublasLtMatmulPreferenceAttributes_t,
         value: &V,
     ) -> Result<(), KernelError> {
-        // SAFETY: a description that is there, a value of the size that is said.
+        // SAFETY: the descriptor exists, and the value has the given size.
         let status = unsafe {
             sys::cublasLtMatmulPreferenceSetAttribute(
                 self.0,
@@ -185,7 +185,7 @@ impl Preference {
         check(status, "cublasLtMatmulPreferenceSetAttribute")
     }
 
-    /// The library's own.
+    /// The library's pointer.
     pub fn raw(&self) -> cublasLtMatmulPreference_t {
         self.0
     }
@@ -193,7 +193,7 @@ impl Preference {
 
 impl Drop for Preference {
     fn drop(&mut self) {
-        // SAFETY: made by this object.
+        // SAFETY: this object created it, and nothing uses it any more.
         let _ = unsafe { sys::cublasLtMatmulPreferenceDestroy(self.0) };
     }
 }

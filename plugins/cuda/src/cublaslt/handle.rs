@@ -1,7 +1,7 @@
-//! The library on a device.
+//! The library's handle on a device.
 //!
-//! There is one handle for each device, as long as its context is there.
-//! Algorithms are asked for once for each problem: the answer takes the library longer than a small product the GPU.
+//! A device has one handle, as long as its context exists. Algorithms are requested once for each
+//! problem: the answer takes the library longer than a small product takes the GPU.
 
 use super::{
     check,
@@ -26,51 +26,52 @@ use std::{
 };
 use tenon_sdk::{Code, KernelError};
 
-/// Bytes that an algorithm may work in: what NVIDIA recommends for Hopper, and more than others ask for.
+/// Most bytes of workspace for an algorithm: NVIDIA's recommendation for Hopper, more than for
+/// other GPUs.
 const MOST_WORKSPACE: u64 = 32 << 20;
 
-/// Algorithms that are asked for; without a search the first that works is taken.
+/// Number of algorithms requested; without a search the first that works is used.
 const ALGORITHMS: usize = 8;
 
-/// Problems that are remembered: as many as a model has, for some batches each.
+/// Most problems remembered: enough for a model with several batch sizes.
 const MOST_PLANS: usize = 1024;
 
 /// The library's handle on a device.
 pub struct Handle {
     raw: cublasLtHandle_t,
-    /// `None`: the library has no algorithm.
+    /// Plans by problem. `None`: the library has no algorithm.
     plans: Mutex<HashMap<Problem, Option<Arc<Plan>>>>,
 }
 
-// SAFETY: the library's functions may be called with one handle from several threads at once (cuBLAS Library,
-// "Thread Safety").
+// SAFETY: the library's functions may be called with one handle from several threads at once
+// (cuBLAS Library, "Thread Safety").
 unsafe impl Send for Handle {}
-// SAFETY: as above.
+// SAFETY: as for `Send`.
 unsafe impl Sync for Handle {}
 
-/// A way to solve a problem.
+/// An algorithm for a problem.
 #[derive(Clone, Copy)]
 struct Algorithm {
     raw: cublasLtMatmulAlgo_t,
-    /// Bytes that it works in.
+    /// Bytes of workspace that it needs.
     workspace: usize,
 }
 
-/// How a problem is solved.
+/// The algorithms and layouts of a problem.
 struct Plan {
     layouts: [Layout; 3],
-    /// As the library ranks them, and after a search the fastest alone.
+    /// Algorithms as the library ranks them; after a search only the fastest.
     algorithms: Vec<Algorithm>,
 }
 
 impl Plan {
-    /// Bytes that any of its algorithms works in.
+    /// Bytes of workspace that suffice for each of its algorithms.
     fn workspace(&self) -> usize {
         self.algorithms.iter().map(|one| one.workspace).max().unwrap_or(0)
     }
 }
 
-/// Where operands lie; 0 for what there is not.
+/// Device addresses of the operands; 0 for an absent operand.
 #[derive(Debug, Clone, Copy)]
 pub struct Addresses {
     /// The factors `A` and `B`.
@@ -84,7 +85,7 @@ pub struct Addresses {
 }
 
 impl Addresses {
-    /// What a problem wants to know of them.
+    /// Alignments of the addresses, for [`Problem::alignments`].
     pub fn alignments(&self) -> [u32; 5] {
         let [a, b] = self.factors;
         [a, b, self.result, self.added, self.bias].map(Problem::alignment)
@@ -106,19 +107,19 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Handle {
-    /// That of a device: the one there is, or a new one.
+    /// The handle of a device, created on first use.
     ///
     /// # Errors
-    /// As [`require`]; what the library says.
+    /// As [`require`]; the library's error.
     pub fn of(context: &Arc<Context>) -> Result<Library<Handle>, KernelError> {
         require()?;
         context.library(Handle::new)
     }
 
-    /// The device's context is current.
+    /// Creates a handle; the device's context must be current.
     fn new() -> Result<Handle, KernelError> {
         let mut raw: cublasLtHandle_t = ptr::null_mut();
-        // SAFETY: a place for the result; the device's context is current.
+        // SAFETY: the result pointer is valid for writes; the device's context is current.
         check(unsafe { sys::cublasLtCreate(&mut raw) }, "cublasLtCreate")?;
         Ok(Handle { raw, plans: Mutex::default() })
     }
@@ -136,7 +137,7 @@ impl Handle {
         Ok(plan)
     }
 
-    /// Remembers what to do with a problem.
+    /// Remembers the plan of a problem.
     fn keep(&self, problem: &Problem, plan: Option<Arc<Plan>>) {
         let mut plans = locked(&self.plans);
         if plans.len() >= MOST_PLANS && !plans.contains_key(problem) {
@@ -145,7 +146,7 @@ impl Handle {
         plans.insert(*problem, plan);
     }
 
-    /// Asks the library.
+    /// Asks the library for algorithms.
     fn ask(&self, problem: &Problem, bias: u64) -> Result<Plan, KernelError> {
         let layouts = layouts(problem)?;
         let operation = Operation::new(problem, bias)?;
@@ -159,7 +160,7 @@ impl Handle {
         };
         let (mut results, mut count) = ([empty; ALGORITHMS], 0 as c_int);
         let [a, b, c] = &layouts;
-        // SAFETY: descriptions that are there, room for as many results as are asked for.
+        // SAFETY: the descriptors exist, and there is room for the results requested.
         let status = unsafe {
             sys::cublasLtMatmulAlgoGetHeuristic(
                 self.raw,
@@ -186,16 +187,17 @@ impl Handle {
         Ok(Plan { layouts, algorithms })
     }
 
-    /// Enqueues the products; false where the library has no algorithm for them. `scratch` gives device memory for the
-    /// time of the call. With `search` the first call of a large problem waits for the device, to find the fastest
-    /// algorithm out; not while the stream records.
+    /// Enqueues the products; false where the library has no algorithm for them. `scratch` provides
+    /// device memory for the duration of the call. With `search` the first call of a large problem
+    /// waits for the device to find the fastest algorithm, except while the stream records.
     ///
     /// # Errors
-    /// No memory; what the library says.
+    /// Out of memory; the library's error.
     ///
     /// # Safety
-    /// The addresses are of this device, with the alignments and all the elements that the problem says, until what is
-    /// enqueued is done.
+    /// - The addresses are of this device and have the problem's alignments.
+    /// - They stay valid for all the elements that the problem names until the enqueued work is
+    ///   done.
     pub unsafe fn multiply(
         &self,
         stream: &Stream,
@@ -217,10 +219,10 @@ impl Handle {
             at,
             workspace: if bytes == 0 { 0 } else { scratch(bytes)? },
         };
-        // SAFETY: the caller knows that the addresses are of this device, and as the problem says, until the products
-        // are done; there is as much memory as is asked for.
+        // SAFETY: the caller guarantees that the addresses are of this device, and as the problem
+        // says, until the products are done; there is as much memory as is asked for.
         match unsafe { self.solve(problem, &product, searches) } {
-            // What was ranked does not run after all.
+            // None of the ranked algorithms runs after all.
             Err(error) if error.code == Code::UNIMPLEMENTED => {
                 self.keep(problem, None);
                 Ok(false)
@@ -229,10 +231,12 @@ impl Handle {
         }
     }
 
-    /// Enqueues a product by the first algorithm of its plan, or by the fastest, of which it makes the plan.
+    /// Enqueues a product by the first algorithm of its plan; a search picks the fastest and makes
+    /// it the plan.
     ///
     /// # Safety
-    /// As [`Handle::multiply`]; the workspace is large enough, in a search for any algorithm.
+    /// - The caller upholds what [`Handle::multiply`] requires.
+    /// - The workspace is large enough; in a search, for any of the algorithms.
     unsafe fn solve(
         &self,
         problem: &Problem,
@@ -242,8 +246,8 @@ impl Handle {
         let algorithms = &product.plan.algorithms;
         let mut chosen = algorithms[0];
         if searches {
-            // SAFETY: the caller knows that the addresses are as the problem says, and that the workspace is enough for
-            // any algorithm.
+            // SAFETY: the caller guarantees that the addresses are as the problem says, and that
+            // the workspace is enough for any algorithm.
             let run = |at: usize| unsafe { self.enqueue(product, &algorithms[at]) };
             chosen = algorithms
                 [search::fastest(product.stream.context(), product.stream, algorithms.len(), run)?];
@@ -251,26 +255,28 @@ impl Handle {
             let plan = Plan { layouts: layouts(problem)?, algorithms: vec![chosen] };
             self.keep(problem, Some(Arc::new(plan)));
         }
-        // SAFETY: the caller knows that the addresses are as the problem says, and that the workspace is enough for
-        // this algorithm.
+        // SAFETY: the caller guarantees that the addresses are as the problem says, and that the
+        // workspace is enough for this algorithm.
         unsafe { self.enqueue(product, &chosen) }
     }
 
     /// # Safety
-    /// As [`Handle::multiply`]; the workspace is as large as the algorithm asks for.
+    /// - The caller upholds what [`Handle::multiply`] requires.
+    /// - The workspace is as large as the algorithm asks for.
     unsafe fn enqueue(&self, product: &Product<'_>, one: &Algorithm) -> Result<(), KernelError> {
         let Product { stream, plan, operation, factors, at, workspace } = product;
         let [a_layout, b_layout, c_layout] = &plan.layouts;
         let [a, b] = at.factors;
-        // What is not added is multiplied by 0, and then not read.
+        // An absent matrix is multiplied by 0, and then not read.
         let (added, factor) = match at.added {
             0 => (at.result, factors.zero()),
             added => (added, factors.one()),
         };
         let mut status = cublasStatus_t::CUBLAS_STATUS_SUCCESS;
         let mut run = || {
-            // SAFETY: a handle and descriptions that are there, an algorithm that the library gave for them, as much
-            // memory as it asked for; factors are read during the call. The rest is the caller's promise.
+            // SAFETY: handle and descriptors exist, the library gave the algorithm for them, and
+            // the workspace is as large as it asked for; factors are read during the call. The
+            // caller guarantees that the addresses are valid as [`Handle::multiply`] requires.
             status = unsafe {
                 sys::cublasLtMatmul(
                     self.raw,
@@ -302,8 +308,8 @@ impl LibraryObject for Handle {}
 
 impl Drop for Handle {
     fn drop(&mut self) {
-        // SAFETY: made by this object; kernels that used it are gone, and what they enqueued is done. The context is
-        // current, as it drops its objects.
+        // SAFETY: made by this object; kernels that used it are gone, and what they enqueued is
+        // done. The context is current, as it drops its objects.
         let _ = unsafe { sys::cublasLtDestroy(self.raw) };
     }
 }

@@ -1,6 +1,7 @@
-//! Numbers of the library's headers that cudarc does not name for it.
+//! Constants of the library's headers that cudarc does not name.
 //!
-//! `.ci/cuda-libraries` compares them, and those of cudarc that are used, with the headers of CUDA 12 and 13.
+//! `.ci/cuda-libraries` compares them, and the constants of cudarc in use, with the headers of CUDA
+//! 12 and 13.
 
 use super::{
     SYMBOLS,
@@ -36,7 +37,8 @@ const EPILOGUES: [Epilogue; 6] = [
     Epilogue::BiasGeluByTanh,
 ];
 
-/// What the plugin believes of the library: lines of `value`, `size`, `offset` and `symbol`, fields separated by tabs.
+/// What the plugin assumes about the library: lines of `value`, `size`, `offset` and `symbol`,
+/// fields separated by tabs.
 #[doc(hidden)]
 pub fn believed() -> Vec<String> {
     let value =
@@ -71,7 +73,8 @@ pub fn believed() -> Vec<String> {
     lines
 }
 
-/// Every result that the library may give: a Rust enum must know it.
+/// Every result that the library may return: a value outside the Rust enum would be undefined
+/// behaviour.
 const STATUSES: [Status; 10] = [
     Status::CUBLAS_STATUS_SUCCESS,
     Status::CUBLAS_STATUS_NOT_INITIALIZED,
@@ -111,10 +114,11 @@ fn attributes() -> Vec<String> {
     matrix.into_iter().chain(desc).chain(preferred).collect()
 }
 
-/// Has the library make and fill every description that products need, which takes no device: how many it took.
+/// Makes the library create and fill every descriptor that products need, which takes no device;
+/// returns their number.
 ///
 /// # Errors
-/// No library; what it does not take.
+/// The library is missing, or rejects a descriptor.
 #[doc(hidden)]
 pub fn describe() -> Result<usize, KernelError> {
     require()?;

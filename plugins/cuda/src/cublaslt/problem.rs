@@ -1,4 +1,4 @@
-//! What is multiplied.
+//! Matrix products to compute.
 
 use cudarc::cublaslt::sys::{cublasComputeType_t, cublasLtEpilogue_t, cudaDataType_t};
 
@@ -7,7 +7,7 @@ use cudarc::cublaslt::sys::{cublasComputeType_t, cublasLtEpilogue_t, cudaDataTyp
 pub enum Element {
     /// IEEE binary32.
     Float,
-    /// The same, whose factors may be rounded to the 19 bits of TF32.
+    /// IEEE binary32, whose factors may be rounded to the 19 bits of TF32.
     Tf32,
     /// IEEE binary64.
     Double,
@@ -50,7 +50,7 @@ impl Element {
     }
 }
 
-/// What the library does to sums before it writes them.
+/// What the library applies to sums before it writes them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Epilogue {
     /// Nothing.
@@ -61,14 +61,14 @@ pub enum Epilogue {
     GeluByTanh,
     /// Adds a vector of one value per column.
     Bias,
-    /// The two.
+    /// `Bias`, then `Relu`.
     BiasRelu,
-    /// The two.
+    /// `Bias`, then `GeluByTanh`.
     BiasGeluByTanh,
 }
 
 impl Epilogue {
-    /// Whether there is a vector to add.
+    /// Whether a vector is added.
     pub fn has_bias(self) -> bool {
         matches!(self, Epilogue::Bias | Epilogue::BiasRelu | Epilogue::BiasGeluByTanh)
     }
@@ -85,11 +85,11 @@ impl Epilogue {
     }
 }
 
-/// Products `C = A B` of dense matrices, row after row: `A` is `[m, k]`, or `[k, m]` where it is transposed, `B` is
-/// `[k, n]` or `[n, k]`, `C` is `[m, n]`. None of the sizes is 0.
+/// Products `C = A B` of dense, row-major matrices: `A` is `[m, k]`, or `[k, m]` where it is
+/// transposed, `B` is `[k, n]` or `[n, k]`, `C` is `[m, n]`. All sizes are positive.
 ///
-/// The library's matrices are column after column, so that each of ours is the transposed one of its own; it is given
-/// `C' = B' A'`, whose factors are ours in the other order.
+/// The library's matrices are column-major, so that a row-major matrix is the transpose of a
+/// library matrix; the library computes `C' = B' A'`, with the factors in the other order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Problem {
     /// Element type.
@@ -98,33 +98,37 @@ pub struct Problem {
     pub m: u64,
     /// Columns.
     pub n: u64,
-    /// Terms.
+    /// Terms of each sum.
     pub k: u64,
     /// Whether `A` and `B` are transposed.
     pub transposed: [bool; 2],
-    /// Products.
+    /// Number of products.
     pub count: u32,
-    /// Elements from one matrix to the next, of `A` and `B`; 0 takes the same again. Those of `C` follow each other.
+    /// Elements from one matrix to the next, of `A` and `B`; 0 uses the same matrix each time. The
+    /// matrices of `C` are contiguous.
     pub strides: [u64; 2],
-    /// Whether a matrix of `C`'s form is added to the products, before what follows.
+    /// Whether a matrix of `C`'s form is added to the products, before the epilogue.
     pub adds: bool,
-    /// What follows.
+    /// What the library applies to the sums.
     pub epilogue: Epilogue,
-    /// Bytes of which the addresses of `A`, `B`, `C`, the matrix that is added and the vector are multiples, up to 256;
-    /// 256 for what there is not. Algorithms depend on all of them: they read as much at once.
+    /// Alignment in bytes, at most 256, of the addresses of `A`, `B`, `C`, the added matrix and the
+    /// vector; 256 for an absent operand. Algorithms depend on all of them: they determine how much
+    /// is read at once.
     pub alignments: [u32; 5],
 }
 
-/// Operations from which on a product is worth a search: below, its launch is all that counts.
+/// Operations from which on a product is worth a search: below, launching it costs more than
+/// computing it.
 const LARGE: u128 = 1 << 20;
 
 impl Problem {
-    /// The alignment of an address, as a problem has it; of 0, which is none, the greatest.
+    /// The alignment of an address, for [`Problem::alignments`]; the greatest for 0, an absent
+    /// operand.
     pub fn alignment(address: u64) -> u32 {
         1 << address.trailing_zeros().min(8)
     }
 
-    /// Whether there is so much to do that the fastest of several algorithms is worth looking for.
+    /// Whether the product is so large that searching for the fastest algorithm is worthwhile.
     pub fn is_large(&self) -> bool {
         let sizes = [self.m, self.n, self.k, u64::from(self.count), 2];
         sizes.into_iter().map(u128::from).fold(1, u128::saturating_mul) >= LARGE

@@ -1,4 +1,4 @@
-//! The functions of the library that are used.
+//! The functions of cuDNN that this crate calls.
 
 use crate::libraries::{self, Library};
 use cudarc::cudnn::sys::{
@@ -16,8 +16,8 @@ use std::{
 };
 use tenon_sdk::{Code, KernelError};
 
-/// `cudnnStatus_t`, `cudnnConvolutionFwdAlgo_t`, `cudnnMathType_t`: as numbers, since a library may know more of them than
-/// this crate.
+/// `cudnnStatus_t`, `cudnnConvolutionFwdAlgo_t` and `cudnnMathType_t` as numbers, since a library
+/// may have values that this crate does not know.
 pub(super) type Number = c_int;
 
 /// `cudnnConvolutionFwdAlgoPerf_t`.
@@ -35,15 +35,16 @@ pub(super) struct Performance {
 
 macro_rules! functions {
     ($($name:ident($($argument:ty),*) $(-> $result:ty)?;)*) => {
-        /// Every function.
+        /// The functions of cuDNN that this crate calls.
         #[allow(non_snake_case, reason = "the library's names")]
         pub(super) struct Api {
             $(pub $name: unsafe extern "C" fn($($argument),*) -> functions!(@result $($result)?),)*
-            // Last: the functions are of it.
+            // Declared last: the functions are part of it.
             _library: libloading::Library,
         }
 
-        /// The functions as lines for `examples/libraries.rs`: name, and the class of the result and of each argument.
+        /// The functions as lines for `examples/libraries.rs`: the name, and the classes of the
+        /// result and of each argument.
         pub(super) fn signatures() -> Vec<(&'static str, String)> {
             vec![$((
                 stringify!($name),
@@ -118,29 +119,30 @@ functions! {
 }
 
 /// # Safety
-/// The function of this name, if there is one, is an `F`.
+/// - The function of this name, if there is one, is an `F`.
 unsafe fn symbol<'a, F>(
     library: &'a libloading::Library,
     name: &str,
 ) -> Result<libloading::Symbol<'a, F>, String> {
-    // SAFETY: the caller knows that the function of this name, if there is one, is an `F`.
+    // SAFETY: the caller guarantees that the function of this name, if there is one, is an `F`.
     unsafe { library.get(name.as_bytes()) }.map_err(|_| format!("libcudnn.so has no {name}"))
 }
 
-/// Names under which the library is found where [`crate::libraries`] has not opened it by its path.
+/// Names of the library where [`crate::libraries`] has not opened it by its path.
 const NAMES: [&str; 3] = ["libcudnn.so", "libcudnn.so.9", "libcudnn.so.8"];
 
 impl Api {
-    /// The functions, looked up once in the process.
+    /// The functions, looked up once per process.
     ///
     /// # Errors
-    /// `UNAVAILABLE` with what is missing.
+    /// `UNAVAILABLE`, naming what is missing.
     pub fn get() -> Result<&'static Api, KernelError> {
         static API: OnceLock<Result<Api, String>> = OnceLock::new();
         let api = API.get_or_init(|| {
             let preferred = libraries::preferred(Library::Cudnn).map(Path::as_os_str);
             let names = preferred.into_iter().chain(NAMES.map(OsStr::new));
-            // SAFETY: a library of NVIDIA, or what the user put in its place, whose initialisers run here.
+            // SAFETY: a library of NVIDIA, or what the user put in its place, whose initialisers
+            // run here.
             let mut opened =
                 names.filter_map(|name| unsafe { libloading::Library::new(name) }.ok());
             let library = opened.next().ok_or_else(|| "there is no libcudnn.so".to_owned())?;
@@ -149,11 +151,11 @@ impl Api {
         api.as_ref().map_err(|missing| KernelError::new(Code::UNAVAILABLE, missing.clone()))
     }
 
-    /// Judges a result.
+    /// Turns a result into success or an error.
     ///
     /// # Errors
-    /// `UNIMPLEMENTED` for what cuDNN does not support, `UNAVAILABLE` where it does not work at all,
-    /// `RESOURCE_EXHAUSTED` without memory, else `INTERNAL`, with the name of the call.
+    /// With the name of the call: `UNIMPLEMENTED` for what cuDNN does not support, `UNAVAILABLE`
+    /// where it does not work at all, `RESOURCE_EXHAUSTED` when out of memory, else `INTERNAL`.
     pub fn check(&self, result: Number, call: &str) -> Result<(), KernelError> {
         if result == 0 {
             return Ok(());
@@ -171,10 +173,11 @@ impl Api {
     }
 }
 
-/// What a result means.
+/// The code of a result.
 ///
-/// cuDNN 8 says 9 for what it does not support, 2 without memory, and 1, 6 and 11 where the library, the GPU or the driver
-/// do not go together; cuDNN 9 says 3000 and more, 4003 (the host's memory) and 4004 (the device's), and 1001 and more.
+/// cuDNN 8 returns 9 for what it does not support, 2 when out of memory, and 1, 6 and 11 where
+/// library, GPU and driver are incompatible; cuDNN 9 returns 3000 and more, 4003 (host memory) and
+/// 4004 (device memory), and 1001 and more.
 fn code_of(result: Number) -> Code {
     match result {
         9 | 3000..4000 => Code::UNIMPLEMENTED,

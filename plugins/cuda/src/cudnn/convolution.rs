@@ -1,9 +1,11 @@
-//! A convolution of some shapes, as cuDNN computes it.
+//! A convolution of given shapes by cuDNN.
 //!
-//! `y = activation(convolution(x, filter) + z + bias)`, with what there is of it.
+//! `y = activation(convolution(x, filter) + z + bias)`, where `z`, `bias` and the activation are
+//! optional.
 //!
-//! cuDNN's heuristics rank its algorithms for the convolution alone. What follows may be more than an algorithm does, which
-//! only the call itself says: then the next one's turn comes, until none is left.
+//! cuDNN's heuristics rank its algorithms for the convolution alone. An algorithm may not support
+//! what follows it, which only the call itself reports: then the next algorithm is tried, until
+//! none is left.
 
 use super::{
     api::{Api, Number, Performance},
@@ -32,17 +34,17 @@ use tenon_sdk::{Code, KernelError};
 /// Most scratch memory that an algorithm may ask for.
 const MOST_WORKSPACE: usize = 256 << 20;
 
-/// Results that are asked for: an algorithm with and without tensor cores may be two.
+/// Number of results requested: an algorithm may appear twice, with and without tensor cores.
 const RESULTS: usize = 2 * ALGORITHMS;
 
-/// An algorithm, and the scratch memory that it asks for.
+/// An algorithm, and the scratch memory that it needs.
 #[derive(Debug, Clone, Copy)]
 struct Way {
     algorithm: Number,
     workspace: usize,
 }
 
-/// Descriptors and algorithms.
+/// Descriptors and algorithms of a convolution.
 pub(crate) struct Convolution {
     api: &'static Api,
     x: Tensor,
@@ -53,15 +55,15 @@ pub(crate) struct Convolution {
     activation: Activation,
     ending: Ending,
     factors: Factors,
-    /// As the heuristics rank them.
+    /// Algorithms as the heuristics rank them.
     ways: Vec<Way>,
-    /// The one that is used; as many as there are: none is left.
+    /// Index of the algorithm in use; the length of `ways` when none is left.
     current: AtomicUsize,
-    /// Whether there is nothing more to find out by measurement.
+    /// Whether a measurement would yield nothing more.
     searched: AtomicBool,
 }
 
-/// Addresses of a call; 0 for what there is not.
+/// Addresses of a call; 0 for an absent operand.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Addresses {
     pub x: u64,
@@ -80,10 +82,10 @@ pub(super) fn format_of(order: Order) -> Format {
 }
 
 impl Convolution {
-    /// Asks cuDNN's heuristics.
+    /// Describes the convolution, and asks cuDNN's heuristics for algorithms.
     ///
     /// # Errors
-    /// `UNIMPLEMENTED` where cuDNN has no algorithm for this; what cuDNN says.
+    /// `UNIMPLEMENTED` where cuDNN has no algorithm for it; cuDNN's error.
     pub fn new(
         shapes: &Shapes,
         handles: &Handles,
@@ -112,12 +114,14 @@ impl Convolution {
         }
     }
 
-    /// The algorithms, in the heuristics' order, that do what is wanted with little enough memory: direct ones, whose
-    /// results are within what the kernel promises, and with the products that are allowed, whatever the heuristics name.
+    /// The usable algorithms in the heuristics' order: direct ones, whose results are within what
+    /// the kernel promises, that use only the allowed products and little enough memory, whatever
+    /// the heuristics name.
     fn rank(&self, handle: cudnnHandle_t) -> Result<Vec<Way>, KernelError> {
         let mut found = [Performance::default(); RESULTS];
         let mut count: c_int = 0;
-        // SAFETY: a handle that is there, filled descriptors, places for as many results as are said.
+        // SAFETY: the handle exists, the descriptors are filled, and there is room for the number
+        // of results given.
         let result = unsafe {
             (self.api.cudnnGetConvolutionForwardAlgorithm_v7)(
                 handle,
@@ -132,7 +136,7 @@ impl Convolution {
         };
         self.api.check(result, "cudnnGetConvolutionForwardAlgorithm_v7")?;
         let count = usize::try_from(count).unwrap_or(0).min(RESULTS);
-        // cuDNN has but one with a bias and no activation.
+        // cuDNN has only one algorithm with a bias and no activation.
         let only_precomputed = !self.ending.is_none() && !self.ending.relu;
         let wanted = |one: &&Performance| {
             one.status == 0
@@ -141,7 +145,7 @@ impl Convolution {
         };
         let mut ways: Vec<Way> = Vec::new();
         for algorithm in found[..count].iter().filter(wanted).map(|one| one.algorithm) {
-            // One may be there for several kinds of products.
+            // The heuristics may name an algorithm for several kinds of products.
             if !ways.iter().any(|way| way.algorithm == algorithm)
                 && let Some(workspace) = self.workspace_of(handle, algorithm)
             {
@@ -154,7 +158,8 @@ impl Convolution {
     /// Scratch memory of an algorithm; `None` where it does not work or takes too much.
     fn workspace_of(&self, handle: cudnnHandle_t, algorithm: Number) -> Option<usize> {
         let mut bytes = 0usize;
-        // SAFETY: a handle that is there, filled descriptors, a place for the result.
+        // SAFETY: the handle exists, the descriptors are filled, and the result pointer is valid
+        // for writes.
         let result = unsafe {
             (self.api.cudnnGetConvolutionForwardWorkspaceSize)(
                 handle,
@@ -169,12 +174,12 @@ impl Convolution {
         (result == 0 && bytes <= MOST_WORKSPACE).then_some(bytes)
     }
 
-    /// Whether a search would find anything out.
+    /// Whether a search may find a faster algorithm.
     pub fn is_open(&self) -> bool {
         self.ways.len() > 1 && !self.searched.load(Ordering::Relaxed)
     }
 
-    /// Bytes of scratch memory for any of the algorithms.
+    /// Bytes of scratch memory that suffice for each of the algorithms.
     pub fn most_workspace(&self) -> usize {
         self.ways.iter().map(|way| way.workspace).max().unwrap_or(0)
     }
@@ -185,13 +190,15 @@ impl Convolution {
         self.ways.get(current).map(|way| way.workspace)
     }
 
-    /// Takes the fastest algorithm from now on; waits for the device. The result is written.
+    /// Selects the fastest algorithm for all later calls; waits for the device. The result is
+    /// written.
     ///
     /// # Errors
     /// As [`Convolution::run`].
     ///
     /// # Safety
-    /// As [`Convolution::run`], with [`Convolution::most_workspace`].
+    /// - The caller upholds what [`Convolution::run`] requires.
+    /// - There is scratch memory of [`Convolution::most_workspace`] bytes.
     pub unsafe fn search(
         &self,
         context: &Arc<Context>,
@@ -201,30 +208,31 @@ impl Convolution {
     ) -> Result<(), KernelError> {
         let run = |way: usize| {
             let way = self.ways[way];
-            // SAFETY: the caller knows that the addresses are of tensors of the shapes, and of scratch memory for any
-            // of the algorithms.
+            // SAFETY: the caller guarantees that the addresses are of tensors of the shapes, and of
+            // scratch memory for any of the algorithms.
             handles.with(stream, |handle| unsafe { self.call(handle, way, at) })
         };
         let fastest = search::fastest(context, stream, self.ways.len(), run);
         self.searched.store(true, Ordering::Relaxed);
         match fastest {
             Ok(fastest) => self.current.store(fastest, Ordering::Relaxed),
-            // The calls that follow find the same out.
+            // Later calls reach the same conclusion.
             Err(error) if error.code == Code::UNIMPLEMENTED => {}
             Err(error) => return Err(error),
         }
         Ok(())
     }
 
-    /// Enqueues it; false when the current algorithm does not do what follows the convolution: then the next one is
-    /// current.
+    /// Enqueues the convolution; false when the current algorithm does not support what follows it:
+    /// then the next one becomes current.
     ///
     /// # Errors
-    /// `UNAVAILABLE` when the device is lost; what cuDNN says.
+    /// `UNAVAILABLE` when the device is lost; cuDNN's error.
     ///
     /// # Safety
-    /// The addresses are of tensors of the shapes, and of as much scratch memory as is asked for, on the stream's
-    /// device, until the call is done there.
+    /// - The addresses are of tensors of the shapes, on the stream's device.
+    /// - There are as many bytes of scratch memory as `workspace` says.
+    /// - All of them stay valid until the device has completed the call.
     pub unsafe fn run(
         &self,
         handles: &Handles,
@@ -233,17 +241,17 @@ impl Convolution {
         workspace: usize,
     ) -> Result<bool, KernelError> {
         let current = self.current.load(Ordering::Relaxed);
-        // Another call may have moved on to one that wants more.
+        // Another call may have moved on to an algorithm that needs more.
         let Some(&way) = self.ways.get(current).filter(|way| way.workspace <= workspace) else {
             return Ok(false);
         };
-        // SAFETY: the caller knows that the addresses are of tensors of the shapes, and of as much scratch memory as it
-        // says; that is enough for this algorithm.
+        // SAFETY: the caller guarantees that the addresses are of tensors of the shapes, and of as
+        // much scratch memory as it says; that is enough for this algorithm.
         let done = handles.with(stream, |handle| unsafe { self.call(handle, way, at) });
         match done {
             Err(error) if error.code == Code::UNIMPLEMENTED => {
                 let next = current + 1;
-                // Whoever was first has moved on.
+                // If another call has moved on first, its choice remains.
                 let _ = self.current.compare_exchange(
                     current,
                     next,
@@ -257,15 +265,15 @@ impl Convolution {
     }
 
     /// # Safety
-    /// As [`Convolution::run`].
+    /// - The caller upholds what [`Convolution::run`] requires.
     unsafe fn call(
         &self,
         handle: cudnnHandle_t,
         way: Way,
         at: Addresses,
     ) -> Result<(), KernelError> {
-        // SAFETY: the caller knows that the addresses are of tensors of the shapes, and of as much scratch memory as
-        // `way` wants.
+        // SAFETY: the caller guarantees that the addresses are of tensors of the shapes, and of as
+        // much scratch memory as `way` wants.
         unsafe {
             match self.ending.is_none() {
                 true => self.plain(handle, way, at),
@@ -275,15 +283,16 @@ impl Convolution {
     }
 
     /// # Safety
-    /// As [`Convolution::run`].
+    /// - The caller upholds what [`Convolution::run`] requires.
     unsafe fn plain(
         &self,
         handle: cudnnHandle_t,
         way: Way,
         at: Addresses,
     ) -> Result<(), KernelError> {
-        // SAFETY: the handle is there, the descriptors are filled, and the factors have their type; the caller knows
-        // that the addresses are of such tensors, and of as much scratch memory as `way` wants.
+        // SAFETY: the handle exists, the descriptors are filled, and the factors have their type;
+        // the caller guarantees that the addresses are of such tensors, and of as much scratch
+        // memory as `way` wants.
         let result = unsafe {
             (self.api.cudnnConvolutionForward)(
                 handle,
@@ -305,14 +314,14 @@ impl Convolution {
     }
 
     /// # Safety
-    /// As [`Convolution::run`].
+    /// - The caller upholds what [`Convolution::run`] requires.
     unsafe fn ended(
         &self,
         handle: cudnnHandle_t,
         way: Way,
         at: Addresses,
     ) -> Result<(), KernelError> {
-        // Without another tensor its factor is 0, and the output stands for it.
+        // Without `z` its factor is 0, and the output's address takes its place.
         let (other, factor) = match self.ending.other {
             true => (at.other, self.factors.one()),
             false => (at.y, self.factors.zero()),

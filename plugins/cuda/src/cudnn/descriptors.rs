@@ -1,4 +1,5 @@
-//! Descriptors: what tensors, filters and convolutions look like. Each is made, filled once and destroyed at its end.
+//! Descriptors of tensors, filters and convolutions. Each is created, filled once, and destroyed
+//! when dropped.
 
 use super::api::{Api, Number};
 use cudarc::cudnn::sys::{
@@ -17,21 +18,21 @@ macro_rules! descriptors {
             raw: $raw,
         }
 
-        // SAFETY: a descriptor is changed by nobody once it is filled.
+        // SAFETY: a descriptor is read only, once it is filled.
         unsafe impl Send for $name {}
-        // SAFETY: as above.
+        // SAFETY: as for `Send`.
         unsafe impl Sync for $name {}
 
         impl $name {
             fn empty() -> Result<$name, KernelError> {
                 let api = Api::get()?;
                 let mut raw: $raw = std::ptr::null_mut();
-                // SAFETY: a place for the result.
+                // SAFETY: the result pointer is valid for writes.
                 api.check(unsafe { (api.$create)(&mut raw) }, stringify!($create))?;
                 Ok($name { api, raw })
             }
 
-            /// The library's own.
+            /// The library's pointer.
             pub fn raw(&self) -> $raw {
                 self.raw
             }
@@ -39,7 +40,7 @@ macro_rules! descriptors {
 
         impl Drop for $name {
             fn drop(&mut self) {
-                // SAFETY: made by this object, and used by nobody any more.
+                // SAFETY: this object created it, and nothing uses it any more.
                 let _ = unsafe { (self.api.$destroy)(self.raw) };
             }
         }
@@ -47,15 +48,15 @@ macro_rules! descriptors {
 }
 
 descriptors! {
-    /// Images.
+    /// Descriptor of images.
     Tensor(cudnnTensorDescriptor_t): cudnnCreateTensorDescriptor, cudnnDestroyTensorDescriptor;
-    /// A filter.
+    /// Descriptor of a filter.
     Filter(cudnnFilterDescriptor_t): cudnnCreateFilterDescriptor, cudnnDestroyFilterDescriptor;
-    /// Windows of a convolution, and how it computes.
+    /// Descriptor of a convolution: its windows, and how to compute it.
     Windows(cudnnConvolutionDescriptor_t): cudnnCreateConvolutionDescriptor, cudnnDestroyConvolutionDescriptor;
-    /// What is done to sums.
+    /// Descriptor of an activation.
     Activation(cudnnActivationDescriptor_t): cudnnCreateActivationDescriptor, cudnnDestroyActivationDescriptor;
-    /// Windows of a pooling, and what becomes of them.
+    /// Descriptor of a pooling: its windows, and how to reduce them.
     Pools(cudnnPoolingDescriptor_t): cudnnCreatePoolingDescriptor, cudnnDestroyPoolingDescriptor;
 }
 
@@ -63,7 +64,7 @@ descriptors! {
 pub(crate) type Extents = [c_int; 4];
 
 impl Tensor {
-    /// Dense images.
+    /// Describes dense images.
     pub fn new(
         format: cudnnTensorFormat_t,
         ty: cudnnDataType_t,
@@ -79,7 +80,7 @@ impl Tensor {
 }
 
 impl Filter {
-    /// A dense filter.
+    /// Describes a dense filter.
     pub fn new(
         format: cudnnTensorFormat_t,
         ty: cudnnDataType_t,
@@ -94,7 +95,7 @@ impl Filter {
     }
 }
 
-/// Padding on either side, strides and dilations, of rows and of columns.
+/// Padding on each side, strides and dilations, of rows and of columns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Steps {
     pub padding: [c_int; 2],
@@ -103,7 +104,7 @@ pub(crate) struct Steps {
 }
 
 impl Windows {
-    /// Of a convolution that does not mirror its filter, as TensorFlow's do not.
+    /// Describes a convolution that does not mirror its filter, as in TensorFlow.
     pub fn new(
         steps: &Steps,
         groups: c_int,
@@ -129,16 +130,16 @@ impl Windows {
         Ok(made)
     }
 
-    /// Which products it may use.
+    /// Selects the products that the convolution may use.
     pub fn set_math(&self, math: Number) -> Result<(), KernelError> {
-        // SAFETY: as above; nobody else has it yet.
+        // SAFETY: as above; nothing else uses it yet.
         let result = unsafe { (self.api.cudnnSetConvolutionMathType)(self.raw, math) };
         self.api.check(result, "cudnnSetConvolutionMathType")
     }
 }
 
 impl Activation {
-    /// `max(x, 0)`, or the value itself. NaN stays.
+    /// Describes `max(x, 0)`, or the identity. NaN is preserved.
     pub fn new(relu: bool) -> Result<Activation, KernelError> {
         let made = Activation::empty()?;
         let mode = match relu {
@@ -154,8 +155,8 @@ impl Activation {
 }
 
 impl Pools {
-    /// Windows of so many rows and columns; the greatest element of each, or the mean of those that are there. NaN is not
-    /// the greatest.
+    /// Describes windows of given rows and columns; a window gives its greatest element, or the
+    /// mean of its elements that are not padding. A NaN is never the greatest.
     pub fn new(
         mode: cudnnPoolingMode_t,
         window: [c_int; 2],

@@ -1,8 +1,9 @@
-//! cuDNN's handles of one GPU: one for each stream on which there are convolutions.
+//! cuDNN's handles of one GPU: one for each stream with convolutions.
 //!
 //! # Ownership
-//! A handle is made, or taken from those that are free, when a stream is used first; it is free again when the stream
-//! ends. So there are as many as streams that had one at once, however many streams come and go.
+//! A stream receives a handle, a free one or a new one, when it is used first; the handle is free
+//! again when the stream ends. So the number of handles is the greatest number of streams that had
+//! one at the same time.
 
 use super::api::Api;
 use crate::device::{Context, Library, LibraryObject, Stream};
@@ -21,13 +22,13 @@ pub(crate) struct Handles {
 
 #[derive(Default)]
 struct All {
-    /// By the stream's number.
+    /// Handles by the stream's number.
     by_stream: HashMap<u64, Arc<Mutex<Handle>>>,
     free: Vec<Arc<Mutex<Handle>>>,
 }
 
 impl Handles {
-    /// Those of a GPU, shared by its kernels.
+    /// The handles of a GPU, shared by its kernels.
     ///
     /// # Errors
     /// `UNAVAILABLE` without the library.
@@ -40,10 +41,10 @@ impl Handles {
         self.all.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Runs with a handle whose calls go to this stream, which nobody else uses meanwhile.
+    /// Calls `run` with the handle of this stream, exclusively.
     ///
     /// # Errors
-    /// `UNAVAILABLE` on a lost device; what cuDNN says, and what `run` says.
+    /// `UNAVAILABLE` on a lost device; cuDNN's error; the error of `run`.
     pub fn with<R>(
         &self,
         stream: &Stream,
@@ -91,7 +92,8 @@ impl Drop for Handles {
         let All { by_stream, free } = std::mem::take(&mut *self.all());
         for handle in by_stream.into_values().chain(free) {
             let handle = handle.lock().unwrap_or_else(PoisonError::into_inner);
-            // SAFETY: made by this object, and used by nobody any more; the context is current, as it drops its objects.
+            // SAFETY: this object created it, and nothing uses it any more; the context is current,
+            // as it drops its objects.
             let _ = unsafe { (self.api.cudnnDestroy)(handle.0) };
         }
     }
@@ -99,13 +101,13 @@ impl Drop for Handles {
 
 struct Handle(cudnnHandle_t);
 
-// SAFETY: a handle may be used from any thread, by one at a time.
+// SAFETY: a handle may move between threads as long as one thread at a time uses it.
 unsafe impl Send for Handle {}
 
 impl Handle {
     fn new(api: &Api) -> Result<Handle, KernelError> {
         let mut raw: cudnnHandle_t = std::ptr::null_mut();
-        // SAFETY: a place for the result.
+        // SAFETY: the result pointer is valid for writes.
         api.check(unsafe { (api.cudnnCreate)(&mut raw) }, "cudnnCreate")?;
         Ok(Handle(raw))
     }

@@ -1,6 +1,8 @@
-//! Numbers of cuDNN's headers, as numbers: a library may know more of them than this crate.
+//! Constants of cuDNN's headers as numbers, since a library may have values that this crate does
+//! not know.
 //!
-//! `.ci/cuda-libraries` compares them, and those of cudarc that are used, with the headers for CUDA 12 and 13.
+//! `.ci/cuda-libraries` compares them, and the constants of cudarc in use, with the headers for
+//! CUDA 12 and 13.
 
 use super::{
     api::{Api, Number, Performance, signatures},
@@ -14,18 +16,19 @@ use cudarc::cudnn::sys::{
 use std::{fmt::Debug, mem::offset_of};
 use tenon_sdk::KernelError;
 
-/// `cudnnMathType_t`: with TF32; on tensor cores; without either.
+/// `cudnnMathType_t`: with TF32; on tensor cores; with neither.
 pub(super) const DEFAULT_MATH: Number = 0;
 pub(super) const TENSOR_MATH: Number = 1;
 pub(super) const FMA_MATH: Number = 3;
 
-/// `cudnnConvolutionFwdAlgo_t`. Those up to here are direct: every product of the convolution is made and added up. The
-/// others, by Fourier transforms and by Winograd, err by what lies in the whole tile, not by the terms of the result.
+/// `cudnnConvolutionFwdAlgo_t`. The algorithms up to `LAST_DIRECT` are direct: each product of the
+/// convolution is computed and added. The error of the others, Fourier transforms and Winograd,
+/// depends on the whole tile instead of the terms of one result.
 pub(super) const IMPLICIT_GEMM: Number = 0;
 pub(super) const IMPLICIT_PRECOMP_GEMM: Number = 1;
 pub(super) const LAST_DIRECT: Number = 3;
 
-/// Algorithms that cuDNN has.
+/// Number of algorithms in cuDNN.
 pub(super) const ALGORITHMS: usize = 8;
 
 /// `CUDNN_BATCHNORM_SPATIAL`: statistics of each channel.
@@ -35,7 +38,8 @@ fn value(name: &dyn Debug, value: u32) -> String {
     format!("value\tcudnn.h\t{name:?}\t{value}")
 }
 
-/// What the plugin believes of the library: lines of `value`, `size`, `offset` and `function`, fields separated by tabs.
+/// What the plugin assumes about the library: lines of `value`, `size`, `offset` and `function`,
+/// fields separated by tabs.
 #[doc(hidden)]
 pub fn believed() -> Vec<String> {
     let named = [
@@ -94,10 +98,11 @@ fn performance() -> Vec<String> {
     fields.into_iter().map(offset).chain([size]).collect()
 }
 
-/// Has the library make and fill every kind of description, which takes no device: how many it took, and its version.
+/// Makes the library create and fill every kind of descriptor, which takes no device; returns their
+/// number, and the library's version.
 ///
 /// # Errors
-/// No library; what it does not take.
+/// The library is missing, or rejects a descriptor.
 #[doc(hidden)]
 pub fn describe() -> Result<(usize, usize), KernelError> {
     require()?;
@@ -127,6 +132,6 @@ pub fn describe() -> Result<(usize, usize), KernelError> {
         Activation::new(relu)?;
         made += 1;
     }
-    // SAFETY: it takes nothing.
+    // SAFETY: the function takes no arguments.
     Ok((made, unsafe { (Api::get()?.cudnnGetVersion)() }))
 }

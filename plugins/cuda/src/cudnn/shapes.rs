@@ -12,7 +12,7 @@ use tenon_sdk::{
     geometry::{Conv2dGeometry, DataFormat, WindowDim},
 };
 
-/// Order of a filter's dimensions; that of the images goes with it.
+/// Order of the dimensions of a filter and of the images.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Order {
     /// Outputs, rows, columns, channels.
@@ -22,7 +22,7 @@ pub(crate) enum Order {
 }
 
 impl Order {
-    /// That of a format.
+    /// The order that corresponds to a data format.
     pub fn of(format: DataFormat) -> Order {
         match format {
             DataFormat::Nhwc => Order::ChannelsLast,
@@ -48,7 +48,7 @@ impl Ending {
     }
 }
 
-/// All that a convolution depends on.
+/// Everything that a convolution depends on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Shapes {
     pub order: Order,
@@ -63,7 +63,7 @@ pub(crate) struct Shapes {
 }
 
 impl Shapes {
-    /// Of a known geometry; the reason where cuDNN has none of this kind.
+    /// The shapes of a known geometry; as an error, the reason why cuDNN does not support them.
     pub fn new(
         g: &Conv2dGeometry,
         dtype: DType,
@@ -89,13 +89,13 @@ impl Shapes {
         })
     }
 
-    /// The element type, and that of sums.
+    /// The element type, and the type of sums.
     pub(super) fn types(&self) -> Result<(DataType, DataType), KernelError> {
         let ty = type_of(self.dtype)?;
         Ok((ty, if ty == DataType::CUDNN_DATA_DOUBLE { ty } else { DataType::CUDNN_DATA_FLOAT }))
     }
 
-    /// Products that are allowed.
+    /// The products that are allowed.
     pub(super) fn math(&self) -> Number {
         match (self.dtype, self.tf32) {
             (DType::FLOAT, false) | (DType::DOUBLE, _) => FMA_MATH,
@@ -105,7 +105,7 @@ impl Shapes {
     }
 }
 
-/// An element type, as cuDNN names it.
+/// cuDNN's name of an element type.
 pub(super) fn type_of(dtype: DType) -> Result<DataType, KernelError> {
     Ok(match dtype {
         DType::FLOAT => DataType::CUDNN_DATA_FLOAT,
@@ -136,7 +136,7 @@ pub(super) fn extents(all: [i64; 4]) -> Result<Extents, String> {
     Ok([a?, b?, c?, d?])
 }
 
-/// The reason where cuDNN cannot be given windows.
+/// As an error, the reason why cuDNN cannot describe the windows.
 pub(super) fn check_padding(dims: [&WindowDim; 2]) -> Result<(), String> {
     match dims.into_iter().find(|dim| !is_symmetric(dim)) {
         None => Ok(()),
@@ -147,8 +147,8 @@ pub(super) fn check_padding(dims: [&WindowDim; 2]) -> Result<(), String> {
     }
 }
 
-/// Whether padding of `pad_before` on both sides gives these outputs. Padding behind that no window reaches does not
-/// count.
+/// Whether padding of `pad_before` on both sides gives these outputs. Padding at the end that no
+/// window reaches does not count.
 fn is_symmetric(dim: &WindowDim) -> bool {
     let WindowDim { input, kernel, stride, dilation, pad_before, output, .. } = *dim;
     let span = (kernel - 1).checked_mul(dilation).and_then(|span| span.checked_add(1));
@@ -171,7 +171,7 @@ mod tests {
         };
         assert!(symmetric(9, 3, 1, DimPadding::Same));
         assert!(symmetric(9, 3, 2, DimPadding::Valid));
-        // One before and one behind, though only one behind is said to be needed.
+        // One before and one behind, although the geometry only requires one behind.
         assert!(symmetric(9, 3, 2, DimPadding::Same));
         // None before, one behind.
         assert!(!symmetric(8, 3, 2, DimPadding::Same));

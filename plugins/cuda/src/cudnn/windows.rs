@@ -1,4 +1,4 @@
-//! A pooling and a batch normalisation of some shapes, as cuDNN computes them.
+//! A pooling and a batch normalisation of given shapes by cuDNN.
 
 use super::{
     api::Api,
@@ -16,7 +16,7 @@ use cudarc::cudnn::sys::{cudnnDataType_t as DataType, cudnnPoolingMode_t as Mode
 use std::ffi::c_int;
 use tenon_sdk::{DType, KernelError, geometry::Pool2dGeometry};
 
-/// All that a pooling depends on.
+/// Everything that a pooling depends on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct PoolShapes {
     order: Order,
@@ -30,8 +30,8 @@ pub(crate) struct PoolShapes {
 }
 
 impl PoolShapes {
-    /// Of a known geometry, for the means of windows or their greatest elements; the reason where cuDNN has none of this
-    /// kind.
+    /// The shapes of a known geometry, for the mean or the greatest element of each window; as an
+    /// error, the reason why cuDNN does not support them.
     pub fn new(g: &Pool2dGeometry, dtype: DType, mean: bool) -> Result<PoolShapes, String> {
         if g.depth_window != 1 {
             return Err("cuDNN's windows are over rows and columns".to_owned());
@@ -61,10 +61,10 @@ pub(crate) struct Pooling {
 }
 
 impl Pooling {
-    /// Describes it to cuDNN.
+    /// Describes the pooling to cuDNN.
     ///
     /// # Errors
-    /// `UNIMPLEMENTED` where cuDNN does not have it; what cuDNN says.
+    /// `UNIMPLEMENTED` where cuDNN does not support it; cuDNN's error.
     pub fn new(shapes: &PoolShapes) -> Result<Pooling, KernelError> {
         let (format, ty) = (format_of(shapes.order), type_of(shapes.dtype)?);
         let mode = match shapes.mean {
@@ -80,13 +80,15 @@ impl Pooling {
         })
     }
 
-    /// Enqueues it.
+    /// Enqueues the pooling.
     ///
     /// # Errors
-    /// `UNIMPLEMENTED` where cuDNN does not have it; `UNAVAILABLE` when the device is lost; what cuDNN says.
+    /// `UNIMPLEMENTED` where cuDNN does not support it; `UNAVAILABLE` when the device is lost;
+    /// cuDNN's error.
     ///
     /// # Safety
-    /// The addresses are of tensors of the shapes, on the stream's device, until the call is done there.
+    /// - The addresses are of tensors of the shapes, on the stream's device.
+    /// - They stay valid until the device has completed the call.
     pub unsafe fn run(
         &self,
         handles: &Handles,
@@ -95,8 +97,9 @@ impl Pooling {
         y: u64,
     ) -> Result<(), KernelError> {
         handles.with(stream, |handle| {
-            // SAFETY: a handle that is there, filled descriptors; factors of the type that these have; the caller's
-            // promise.
+            // SAFETY: the handle exists, the descriptors are filled, and the factors have the type
+            // that cuDNN expects for these; the caller guarantees that the addresses are valid
+            // until the device has completed the call.
             let result = unsafe {
                 (self.api.cudnnPoolingForward)(
                     handle,
@@ -114,7 +117,7 @@ impl Pooling {
     }
 }
 
-/// Descriptors of a batch normalisation by given statistics.
+/// Descriptors of a batch normalisation with given statistics.
 pub(crate) struct Normalisation {
     api: &'static Api,
     x: Tensor,
@@ -122,7 +125,7 @@ pub(crate) struct Normalisation {
     factors: Factors,
 }
 
-/// Where a normalisation's operands lie: the lists have a float for each channel.
+/// Addresses of a normalisation's operands; each list has a float for each channel.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Lists {
     pub x: u64,
@@ -134,10 +137,10 @@ pub(crate) struct Lists {
 }
 
 impl Normalisation {
-    /// Of images with so many channels of so many elements each.
+    /// Describes images with a given number of channels, and of elements per channel.
     ///
     /// # Errors
-    /// `UNIMPLEMENTED` for sizes that cuDNN does not have; what cuDNN says.
+    /// `UNIMPLEMENTED` for sizes that cuDNN does not support; cuDNN's error.
     pub fn new(
         order: Order,
         dtype: DType,
@@ -154,13 +157,13 @@ impl Normalisation {
         })
     }
 
-    /// Enqueues it.
+    /// Enqueues the normalisation.
     ///
     /// # Errors
     /// As [`Pooling::run`].
     ///
     /// # Safety
-    /// As [`Pooling::run`].
+    /// - The caller upholds what [`Pooling::run`] requires.
     pub unsafe fn run(
         &self,
         handles: &Handles,

@@ -1,7 +1,7 @@
-//! The context of one GPU in this process: its facts, its health, and the way into it.
+//! The context of one GPU in this process: its properties, its health, and access to the driver.
 //!
-//! States: *open*, then perhaps *lost*, never open again. It is lost when a call answers with a sticky error
-//! ([`crate::fault::is_sticky`]), whoever sees it first; from then on every entry answers `UNAVAILABLE` and
+//! States: *open*, then possibly *lost*, which is final. A context is lost when any call returns a
+//! sticky error ([`crate::fault::is_sticky`]); from then on every entry returns `UNAVAILABLE` and
 //! nothing is enqueued.
 
 use super::{library::Objects, notify, peer, probe, spare::SpareStreams};
@@ -17,24 +17,24 @@ use std::{
 };
 use tenon_sdk::{Code, KernelError, device::author::DeviceHandle};
 
-/// What kernels and messages want to know of a GPU.
+/// Properties of a GPU, for kernels and messages.
 #[derive(Debug, Clone, Default)]
 pub struct Facts {
-    /// Which one, as the driver counts.
+    /// The driver's index of the GPU.
     pub ordinal: u32,
-    /// Model.
+    /// Name of the model.
     pub name: String,
     /// Compute capability: 90 is 9.0.
     pub capability: u32,
-    /// Multiprocessors.
+    /// Number of multiprocessors.
     pub multiprocessors: u32,
     /// Bytes of memory.
     pub memory: u64,
     /// Bytes of the second-level cache.
     pub l2_bytes: u64,
-    /// Most bytes of shared memory that a block can ask for.
+    /// Most bytes of shared memory that a block can request.
     pub shared_bytes: u32,
-    /// NUMA node of the host beside it, where known.
+    /// The nearest NUMA node of the host, where known.
     pub numa_node: Option<u32>,
     /// PCI bus, where known.
     pub bus_id: Option<u32>,
@@ -62,12 +62,12 @@ pub struct Context {
     facts: Facts,
     device: CUdevice,
     raw: CUcontext,
-    /// For allocations and copies that belong to no stream of the host.
+    /// For allocations and copies that belong to none of the host's streams.
     own_stream: CUstream,
     handle: DeviceHandle,
     is_lost: AtomicBool,
     reason: OnceLock<String>,
-    desk: Arc<notify::Desk>,
+    callbacks: Arc<notify::CallbackQueue>,
     leave: peer::Leave,
     objects: Objects,
     spare: SpareStreams,
@@ -75,14 +75,14 @@ pub struct Context {
 
 // SAFETY: the driver's handles may be used from any thread.
 unsafe impl Send for Context {}
-// SAFETY: as above.
+// SAFETY: as for `Send`.
 unsafe impl Sync for Context {}
 
 impl Context {
     /// Opens GPU `ordinal`.
     ///
     /// # Errors
-    /// No driver that works; `NOT_FOUND` when there are not so many; what the driver says.
+    /// The driver does not work; `NOT_FOUND` when `ordinal` is too large; the driver's error.
     pub fn open(ordinal: u32, handle: DeviceHandle) -> Result<Context, KernelError> {
         let count = probe::start()?;
         if ordinal >= count {
@@ -91,14 +91,15 @@ impl Context {
         }
         let (mut device, mut raw, mut own_stream): (CUdevice, CUcontext, CUstream) =
             (0, std::ptr::null_mut(), std::ptr::null_mut());
-        // SAFETY: places for the results; the primary context stays as long as this object.
+        // SAFETY: the result pointers are valid for writes; the primary context stays as long as
+        // this object.
         unsafe {
             check(sys::cuDeviceGet(&mut device, ordinal as c_int), "cuDeviceGet")?;
             check(sys::cuDevicePrimaryCtxRetain(&mut raw, device), "cuDevicePrimaryCtxRetain")?;
         }
         let facts = Facts::of(device, ordinal);
         let made = facts.and_then(|facts| {
-            // SAFETY: the context was just retained; a place for the result.
+            // SAFETY: the context was just retained; the result pointer is valid for writes.
             unsafe {
                 check(sys::cuCtxSetCurrent(raw), "cuCtxSetCurrent")?;
                 let flags = sys::CUstream_flags::CU_STREAM_NON_BLOCKING as u32;
@@ -118,14 +119,14 @@ impl Context {
             handle,
             is_lost: AtomicBool::new(false),
             reason: OnceLock::new(),
-            desk: Arc::default(),
+            callbacks: Arc::default(),
             leave: peer::Leave::default(),
             objects: Objects::default(),
             spare: SpareStreams::default(),
         })
     }
 
-    /// What is known of the GPU.
+    /// Properties of the GPU.
     pub fn facts(&self) -> &Facts {
         &self.facts
     }
@@ -144,8 +145,8 @@ impl Context {
         self.own_stream
     }
 
-    pub(super) fn desk(&self) -> &Arc<notify::Desk> {
-        &self.desk
+    pub(super) fn callbacks(&self) -> &Arc<notify::CallbackQueue> {
+        &self.callbacks
     }
 
     pub(super) fn leave(&self) -> &peer::Leave {
@@ -172,20 +173,20 @@ impl Context {
         KernelError::new(Code::UNAVAILABLE, what)
     }
 
-    /// Loses the device and tells the host; only the first reason counts.
+    /// Marks the device as lost and tells the host; only the first reason counts.
     pub fn lose(&self, reason: &str) {
         if self.reason.set(reason.to_owned()).is_ok() {
-            // The host first: whatever fails from here on is an error with the reason there.
+            // The host first: every later failure is an error that can give the reason.
             self.handle.lost(reason);
             self.is_lost.store(true, Ordering::Release);
-            notify::settle(&self.desk);
+            notify::complete_all(&self.callbacks);
         }
     }
 
-    /// Judges a result of the driver: a sticky error loses the device.
+    /// Turns a result of the driver into success or an error; a sticky error loses the device.
     ///
     /// # Errors
-    /// What the result says, with the name of the call.
+    /// The error of the result, with the name of the call.
     pub fn judge(&self, result: CUresult, call: &str) -> Result<(), KernelError> {
         if result == CUresult::CUDA_SUCCESS {
             return Ok(());
@@ -198,21 +199,21 @@ impl Context {
         Err(error)
     }
 
-    /// Makes the context the thread's own and has `run` call the driver. The thread keeps the context: every
-    /// entry sets it anew.
+    /// Makes the context current on the thread and lets `run` call the driver. The context stays
+    /// current: every entry sets it again.
     ///
     /// # Errors
-    /// `UNAVAILABLE` on a lost device; what the driver says, with the name of the call.
+    /// `UNAVAILABLE` on a lost device; the driver's error, with the name of the call.
     #[inline]
     pub fn call(&self, call: &str, run: impl FnOnce() -> CUresult) -> Result<(), KernelError> {
         self.enter()?;
         self.judge(run(), call)
     }
 
-    /// Makes the context the thread's own.
+    /// Makes the context current on the thread.
     ///
     /// # Errors
-    /// `UNAVAILABLE` on a lost device; what the driver says.
+    /// `UNAVAILABLE` on a lost device; the driver's error.
     #[inline]
     pub fn enter(&self) -> Result<(), KernelError> {
         if self.is_lost() {
@@ -222,15 +223,15 @@ impl Context {
         self.judge(unsafe { sys::cuCtxSetCurrent(self.raw) }, "cuCtxSetCurrent")
     }
 
-    /// For what gives resources back, also on a lost device: `release` runs with the context, and its result does
-    /// not count, since nothing can be done about it.
+    /// Runs `release`, which frees resources, with the context current, even on a lost device. Its
+    /// result is ignored, since nothing can be done about a failure.
     pub fn release(&self, release: impl FnOnce() -> CUresult) {
         // SAFETY: as in `enter`.
         let _ = unsafe { sys::cuCtxSetCurrent(self.raw) };
         let _ = release();
     }
 
-    /// Waits until all that was enqueued on the device is done.
+    /// Waits until everything enqueued on the device is done.
     ///
     /// # Errors
     /// The device's error.
@@ -238,7 +239,7 @@ impl Context {
         // SAFETY: the context is current.
         let waited = self.call("cuCtxSynchronize", || unsafe { sys::cuCtxSynchronize() });
         if self.is_lost() {
-            self.desk.wait_until_paid();
+            self.callbacks.wait_until_empty();
         }
         waited
     }
@@ -251,8 +252,8 @@ impl Context {
         self.wait_for(self.own_stream)
     }
 
-    /// Waits until all that was enqueued on a stream of this context is done, also behind an error: when this returns,
-    /// nothing of it touches memory any more.
+    /// Waits until everything enqueued on a stream of this context is done, even after an error:
+    /// when this returns, none of it accesses memory any more.
     ///
     /// # Errors
     /// As [`Context::synchronize`].
@@ -261,13 +262,14 @@ impl Context {
         let waited =
             self.call("cuStreamSynchronize", || unsafe { sys::cuStreamSynchronize(stream) });
         if self.is_lost() {
-            // Commands have ended or never will. The driver says so without waiting for its host functions.
-            self.desk.wait_until_paid();
+            // Commands have ended or never will. The driver reports that without waiting for its
+            // host functions.
+            self.callbacks.wait_until_empty();
         }
         waited
     }
 
-    /// Asks the device for an error that nobody has seen yet.
+    /// Polls the device for errors.
     pub(super) fn look(&self) {
         let query = || {
             // SAFETY: a stream of this context.
@@ -276,17 +278,17 @@ impl Context {
                 result => result,
             }
         };
-        // What is sticky has lost the device; nothing else concerns who looks.
+        // A sticky error has lost the device; the caller ignores any other.
         let _ = self.call("cuStreamQuery", query);
     }
 
-    /// Bytes that are free on the GPU, and all there are.
+    /// Bytes of memory that are free on the GPU, and bytes in total.
     ///
     /// # Errors
-    /// What the driver says.
+    /// The driver's error.
     pub fn free_memory(&self) -> Result<(u64, u64), KernelError> {
         let (mut free, mut total) = (0, 0);
-        // SAFETY: places for the results.
+        // SAFETY: the result pointers are valid for writes.
         self.call("cuMemGetInfo", || unsafe { sys::cuMemGetInfo_v2(&mut free, &mut total) })?;
         Ok((free as u64, total as u64))
     }
@@ -301,7 +303,7 @@ impl Drop for Context {
                 // SAFETY: a stream of this context that is idle and has no owner.
                 let _ = unsafe { sys::cuStreamDestroy_v2(stream.raw) };
             }
-            // SAFETY: the stream is this object's own; nobody uses it or the context any more.
+            // SAFETY: this object owns the stream; nothing uses it or the context any more.
             unsafe { sys::cuStreamDestroy_v2(self.own_stream) }
         });
         // SAFETY: retained once, by `open`.
@@ -314,7 +316,7 @@ impl Facts {
         use CUdevice_attribute::*;
         let get = |attribute| attribute_of(device, attribute);
         let mut memory = 0;
-        // SAFETY: a place for the result.
+        // SAFETY: the result pointer is valid for writes.
         check(unsafe { sys::cuDeviceTotalMem_v2(&mut memory, device) }, "cuDeviceTotalMem")?;
         let capability = get(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)? * 10
             + get(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)?;
@@ -340,7 +342,7 @@ impl Facts {
             memory: memory as u64,
             l2_bytes: u64::from(get(CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE)?),
             shared_bytes: get(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)?,
-            // Known to drivers from CUDA 12.2 on; -1 where it is not known.
+            // Drivers know the attribute from CUDA 12.2 on; it is -1 where the node is unknown.
             numa_node: signed_attribute(device, CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID)
                 .ok()
                 .and_then(|node| u32::try_from(node).ok()),
@@ -352,7 +354,7 @@ impl Facts {
 
 fn signed_attribute(device: CUdevice, attribute: CUdevice_attribute) -> Result<c_int, KernelError> {
     let mut value: c_int = 0;
-    // SAFETY: a place for the result.
+    // SAFETY: the result pointer is valid for writes.
     let result = unsafe { sys::cuDeviceGetAttribute(&mut value, attribute, device) };
     check(result, "cuDeviceGetAttribute")?;
     Ok(value)
@@ -369,11 +371,11 @@ fn attribute_of(device: CUdevice, attribute: CUdevice_attribute) -> Result<u32, 
 
 fn name_of(device: CUdevice) -> Result<String, KernelError> {
     let mut text = [0 as c_char; 256];
-    // SAFETY: a place of the size that is said.
+    // SAFETY: the pointer is valid for writes of the given length.
     let result = unsafe { sys::cuDeviceGetName(text.as_mut_ptr(), text.len() as c_int, device) };
     check(result, "cuDeviceGetName")?;
     text[text.len() - 1] = 0;
-    // SAFETY: it ends with 0 at the latest in its last place.
+    // SAFETY: the text ends with 0, at the latest in the last byte of the buffer.
     let name = unsafe { CStr::from_ptr(text.as_ptr()) };
     Ok(name.to_string_lossy().into_owned())
 }

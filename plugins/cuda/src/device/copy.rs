@@ -1,14 +1,15 @@
-//! Copies.
+//! Copies between host and device memory.
 //!
-//! The GPU copies by itself from and to pinned memory. Ordinary host memory goes through a pinned stage, so that
-//! the caller does not wait for the device: on the way in the caller fills the stage and the copy is enqueued
-//! behind; on the way out the copy into the stage is enqueued, and behind it a function on the host that carries the
-//! bytes on. A block beyond the stages' limit is left to the driver, which stages by itself while the caller waits.
+//! The GPU copies from and to pinned memory directly. Ordinary host memory goes through a pinned
+//! staging buffer, so that the caller does not wait for the device: towards the device, the caller
+//! fills the buffer and enqueues a copy; towards the host, the copy into the buffer is enqueued,
+//! followed by a host function that copies the bytes to their destination. The driver copies a
+//! block beyond the limit of the buffers: it stages the block itself while the caller waits.
 
 use super::{
     Cuda,
     context::Context,
-    notify::Errand,
+    notify::Callback,
     peer,
     pinned::{Address, PinnedPool},
     stream::Stream,
@@ -32,7 +33,7 @@ pub(super) enum End {
 }
 
 impl End {
-    /// `None` for memory that no GPU reaches.
+    /// The memory of a place; `None` if no GPU can access it.
     pub fn of(place: &Place<'_, Cuda>) -> Option<End> {
         match place.owner {
             Owner::Device(device) if place.memory == MemoryKind::DEVICE => {
@@ -50,10 +51,10 @@ impl End {
     }
 }
 
-/// Copies; with a stream, enqueues the copy.
+/// Copies `bytes` bytes; with a stream, enqueues the copy.
 ///
 /// # Safety
-/// Both ends are valid for `bytes` bytes, and stay so until the copy is done.
+/// - Both ends are valid for `bytes` bytes, without overlap, and stay so until the copy is done.
 pub(super) unsafe fn copy(
     context: &Arc<Context>,
     pinned: &Arc<PinnedPool>,
@@ -66,8 +67,8 @@ pub(super) unsafe fn copy(
         return if context.is_lost() { Err(context.loss()) } else { Ok(()) };
     }
     let raw = stream.map_or(context.own_stream(), Stream::raw);
-    // SAFETY: the caller knows that both ends are valid for `bytes` bytes until the copy is done, which is what
-    // each case asks for.
+    // SAFETY: the caller guarantees that both ends are valid for `bytes` bytes until the copy is
+    // done, which is what each case asks for.
     unsafe {
         match (from, to, stream) {
             (End::Host(from), End::Device(_, to), Some(stream))
@@ -95,6 +96,10 @@ pub(super) unsafe fn copy(
     if stream.is_none() { context.synchronize_own() } else { Ok(()) }
 }
 
+/// Enqueues a copy from host memory to the device.
+///
+/// # Safety
+/// - Both addresses are valid for `bytes` bytes until the copy is done.
 unsafe fn into_device(
     context: &Context,
     from: *const c_void,
@@ -102,11 +107,16 @@ unsafe fn into_device(
     bytes: usize,
     stream: CUstream,
 ) -> Result<(), KernelError> {
-    // SAFETY: the caller knows that both addresses are valid for `bytes` bytes until the copy is done.
+    // SAFETY: the caller guarantees that both addresses are valid for `bytes` bytes until the copy
+    // is done.
     let copy = || unsafe { sys::cuMemcpyHtoDAsync_v2(to, from, bytes, stream) };
     context.call("cuMemcpyHtoDAsync", copy)
 }
 
+/// Enqueues a copy from the device to host memory.
+///
+/// # Safety
+/// - Both addresses are valid for `bytes` bytes until the copy is done.
 unsafe fn out_of_device(
     context: &Context,
     from: CUdeviceptr,
@@ -114,11 +124,16 @@ unsafe fn out_of_device(
     bytes: usize,
     stream: CUstream,
 ) -> Result<(), KernelError> {
-    // SAFETY: the caller knows that both addresses are valid for `bytes` bytes until the copy is done.
+    // SAFETY: the caller guarantees that both addresses are valid for `bytes` bytes until the copy
+    // is done.
     let copy = || unsafe { sys::cuMemcpyDtoHAsync_v2(to, from, bytes, stream) };
     context.call("cuMemcpyDtoHAsync", copy)
 }
 
+/// Enqueues a copy within a device, or between two devices.
+///
+/// # Safety
+/// - Both addresses are valid for `bytes` bytes, without overlap, until the copy is done.
 unsafe fn between(
     context: &Arc<Context>,
     (source, from): (&Arc<Context>, CUdeviceptr),
@@ -127,7 +142,8 @@ unsafe fn between(
     stream: CUstream,
 ) -> Result<(), KernelError> {
     if Arc::ptr_eq(source, destination) {
-        // SAFETY: the caller knows that both addresses are valid for `bytes` bytes until the copy is done.
+        // SAFETY: the caller guarantees that both addresses are valid for `bytes` bytes until the
+        // copy is done.
         let copy = || unsafe { sys::cuMemcpyDtoDAsync_v2(to, from, bytes, stream) };
         return context.call("cuMemcpyDtoDAsync", copy);
     }
@@ -136,14 +152,19 @@ unsafe fn between(
         return Err(other.loss());
     }
     peer::connect(source, destination)?;
-    // SAFETY: the caller knows that both addresses are valid for `bytes` bytes until the copy is done; both contexts
-    // are open.
+    // SAFETY: the caller guarantees that both addresses are valid for `bytes` bytes until the copy
+    // is done; both contexts are open.
     let copy = || unsafe {
         sys::cuMemcpyPeerAsync(to, destination.raw(), from, source.raw(), bytes, stream)
     };
     context.call("cuMemcpyPeerAsync", copy)
 }
 
+/// Copies ordinary host memory to the device through a staging buffer.
+///
+/// # Safety
+/// - `from` is valid for `bytes` bytes during the call.
+/// - `to` is valid for `bytes` bytes until the copy is done.
 unsafe fn stage_in(
     context: &Arc<Context>,
     pinned: &Arc<PinnedPool>,
@@ -154,8 +175,8 @@ unsafe fn stage_in(
 ) -> Result<(), KernelError> {
     stream.refuse_recording("a copy of ordinary host memory")?;
     let stage = pinned.allocate(bytes as u64, 1)?;
-    // SAFETY: the stage has `bytes` bytes and belongs to this copy; the caller knows that the source and the
-    // destination are valid for them.
+    // SAFETY: the staging buffer has `bytes` bytes and belongs to this copy; the caller guarantees
+    // that source and destination are valid for them.
     let enqueued = unsafe {
         std::ptr::copy_nonoverlapping(from.cast::<u8>(), stage.as_ptr().cast(), bytes);
         into_device(context, stage.as_ptr(), to, bytes, stream.raw())
@@ -163,12 +184,16 @@ unsafe fn stage_in(
     let (pinned, stage) = (Arc::clone(pinned), Address(stage));
     let back = move |_| pinned.keep(stage.get(), bytes as u64);
     match enqueued {
-        Ok(()) => stream.when_done(Errand::Memory(Box::new(back))),
+        Ok(()) => stream.when_done(Callback::Memory(Box::new(back))),
         Err(_) => back(Code::OK),
     }
     enqueued
 }
 
+/// Copies device memory to ordinary host memory through a staging buffer.
+///
+/// # Safety
+/// - Both addresses are valid for `bytes` bytes until the copy is done.
 unsafe fn stage_out(
     context: &Arc<Context>,
     pinned: &Arc<PinnedPool>,
@@ -179,8 +204,8 @@ unsafe fn stage_out(
 ) -> Result<(), KernelError> {
     stream.refuse_recording("a copy of ordinary host memory")?;
     let stage = pinned.allocate(bytes as u64, 1)?;
-    // SAFETY: the stage has `bytes` bytes and belongs to this copy; the caller knows that the source is valid for them
-    // until the copy is done.
+    // SAFETY: the staging buffer has `bytes` bytes and belongs to this copy; the caller guarantees
+    // that the source is valid for them until the copy is done.
     let enqueued = unsafe { out_of_device(context, from, stage.as_ptr(), bytes, stream.raw()) };
     if enqueued.is_err() {
         pinned.give_back(stage, bytes as u64);
@@ -191,7 +216,8 @@ unsafe fn stage_out(
     let carry = move |code: Code| {
         let (source, target) = (stage.get(), target.get());
         if code.is_ok() {
-            // SAFETY: the stage is filled; the caller keeps the destination valid until the copy is done.
+            // SAFETY: the staging buffer is filled; the caller keeps the destination valid until
+            // the copy is done.
             unsafe {
                 std::ptr::copy_nonoverlapping(
                     source.as_ptr().cast::<u8>(),
@@ -202,6 +228,6 @@ unsafe fn stage_out(
         }
         pinned.keep(source, bytes as u64);
     };
-    stream.when_done(Errand::Memory(Box::new(carry)));
+    stream.when_done(Callback::Memory(Box::new(carry)));
     Ok(())
 }

@@ -5,7 +5,7 @@ use cudarc::driver::sys::{self, CUevent, CUresult};
 use std::sync::Arc;
 use tenon_sdk::KernelError;
 
-/// An event of one GPU. One that was never recorded counts as happened.
+/// An event of one GPU. An event that was never recorded counts as complete.
 pub struct Event {
     context: Arc<Context>,
     raw: CUevent,
@@ -13,19 +13,19 @@ pub struct Event {
 
 // SAFETY: the driver's handles may be used from any thread.
 unsafe impl Send for Event {}
-// SAFETY: as above.
+// SAFETY: as for `Send`.
 unsafe impl Sync for Event {}
 
 impl Event {
-    /// Makes one for order alone.
+    /// Creates an event that only orders streams.
     ///
     /// # Errors
-    /// `UNAVAILABLE` when the device is lost; what the driver says.
+    /// `UNAVAILABLE` when the device is lost; the driver's error.
     pub fn new(context: &Arc<Context>) -> Result<Event, KernelError> {
         Event::with(context, sys::CUevent_flags::CU_EVENT_DISABLE_TIMING)
     }
 
-    /// Makes one that also notes the time of its recording.
+    /// Creates an event that also records the time.
     ///
     /// # Errors
     /// As [`Event::new`].
@@ -35,7 +35,7 @@ impl Event {
 
     fn with(context: &Arc<Context>, flags: sys::CUevent_flags) -> Result<Event, KernelError> {
         let mut raw: CUevent = std::ptr::null_mut();
-        // SAFETY: a place for the result.
+        // SAFETY: the result pointer is valid for writes.
         context.call("cuEventCreate", || unsafe { sys::cuEventCreate(&mut raw, flags as u32) })?;
         Ok(Event { context: Arc::clone(context), raw })
     }
@@ -45,12 +45,12 @@ impl Event {
         self.raw
     }
 
-    /// Whether it is of this GPU.
+    /// Whether the event belongs to this GPU.
     pub fn is_of(&self, context: &Arc<Context>) -> bool {
         Arc::ptr_eq(&self.context, context)
     }
 
-    /// Records it behind what is enqueued on the stream.
+    /// Records the event after everything enqueued on the stream.
     ///
     /// # Errors
     /// `INVALID_ARGUMENT` for a stream of another device; `UNAVAILABLE` when the device is lost.
@@ -62,10 +62,10 @@ impl Event {
         self.context.call("cuEventRecord", || unsafe { sys::cuEventRecord(self.raw, stream.raw()) })
     }
 
-    /// Whether its last recording has happened.
+    /// Whether the last recording is complete.
     ///
     /// # Errors
-    /// `UNAVAILABLE` when the device is lost, or found to be.
+    /// `UNAVAILABLE` when the device is lost, or found to be lost.
     pub fn query(&self) -> Result<bool, KernelError> {
         let mut happened = true;
         // SAFETY: an event of this context.
@@ -80,14 +80,14 @@ impl Event {
         Ok(happened)
     }
 
-    /// Nanoseconds from an earlier event to this one; both timed and happened.
+    /// Nanoseconds from an earlier event to this one; both must be timed and complete.
     ///
     /// # Errors
-    /// What the driver says.
+    /// The driver's error.
     pub fn since(&self, earlier: &Event) -> Result<u64, KernelError> {
         let mut milliseconds = 0f32;
         let entry = elapsed_entry()?;
-        // SAFETY: events of this context, a place for the result.
+        // SAFETY: events of this context; the result pointer is valid for writes.
         let elapsed = || unsafe { entry(&mut milliseconds, earlier.raw, self.raw) };
         self.context.call("cuEventElapsedTime", elapsed)?;
         Ok((f64::from(milliseconds.max(0.0)) * 1e6) as u64)
@@ -96,9 +96,11 @@ impl Event {
 
 type ElapsedTime = unsafe extern "C" fn(*mut f32, CUevent, CUevent) -> CUresult;
 
-/// The entry by its name from before CUDA 12.8, which all drivers have; cudarc names only the newer one.
+/// The entry by its name from before CUDA 12.8, which all drivers have; cudarc only has the newer
+/// name.
 fn elapsed_entry() -> Result<ElapsedTime, KernelError> {
-    // SAFETY: the driver is there, or there would be no event; the entry has this signature since CUDA 2.
+    // SAFETY: an event exists, so the driver is loaded; the entry has had this signature since CUDA
+    // 2.
     let entry = unsafe { sys::culib().get::<ElapsedTime>(b"cuEventElapsedTime\0") };
     entry.map(|entry| *entry).map_err(|error| {
         KernelError::internal(format!("the driver has no cuEventElapsedTime: {error}"))
@@ -107,7 +109,7 @@ fn elapsed_entry() -> Result<ElapsedTime, KernelError> {
 
 impl Drop for Event {
     fn drop(&mut self) {
-        // SAFETY: an event of this object, for which nobody waits any more.
+        // SAFETY: this object owns the event, and nothing waits for it any more.
         self.context.release(|| unsafe { sys::cuEventDestroy_v2(self.raw) });
     }
 }

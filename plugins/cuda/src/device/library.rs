@@ -1,12 +1,13 @@
 //! Handles of NVIDIA's libraries on a GPU.
 //!
-//! A handle takes milliseconds, device memory, and heap that cuDNN does not give back (78 KiB each, of 9.19), so that it
-//! is made once, by the first kernel that wants it, and lives as long as the context. One that is a stream's own is told
-//! when the stream ends, and goes to another.
+//! Creating a handle takes milliseconds, device memory, and heap that cuDNN does not free (78 KiB
+//! each, of 9.19). So the first kernel that needs a handle creates it, and it lives as long as the
+//! context. A handle that belongs to one stream is notified when the stream ends, and is reused for
+//! another.
 //!
 //! # Ownership
-//! The context has every object, and each kernel a [`Library`], which has the context too: an object goes while the
-//! context is still there, and by [`Objects::clear`] alone.
+//! The context owns every object. Each kernel has a [`Library`], which keeps the context alive:
+//! only [`Objects::clear`] drops an object, while the context still exists.
 
 use super::Context;
 use std::{
@@ -16,34 +17,35 @@ use std::{
 };
 use tenon_sdk::KernelError;
 
-/// What a context has of a library.
+/// An object of a library that a context owns.
 pub trait LibraryObject: Any + Send + Sync {
-    /// The stream of this [number](super::Stream::number) ends; what was enqueued on it is done, or never will be.
+    /// Called when the stream of this [number](super::Stream::number) ends; everything enqueued on
+    /// it is done, or never will be.
     fn stream_ends(&self, stream: u64) {
         let _ = stream;
     }
 }
 
-/// The objects that a context has, one of each type.
+/// The objects that a context owns, one of each type.
 #[derive(Default)]
 pub(super) struct Objects(Mutex<Vec<Arc<dyn LibraryObject>>>);
 
 impl Objects {
-    /// Tells all of the end of a stream.
+    /// Notifies all objects of the end of a stream.
     pub fn stream_ends(&self, stream: u64) {
         let objects = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         objects.iter().for_each(|one| one.stream_ends(stream));
     }
 
-    /// Drops them all. The context is current.
+    /// Drops all objects; the context must be current.
     pub fn clear(&mut self) {
         self.0.get_mut().unwrap_or_else(PoisonError::into_inner).clear();
     }
 }
 
-/// An object of a library, as a kernel has it.
+/// A kernel's reference to an object of a library.
 pub struct Library<T> {
-    // Goes first.
+    // Dropped first.
     object: Arc<T>,
     _context: Arc<Context>,
 }
@@ -57,10 +59,11 @@ impl<T> Deref for Library<T> {
 }
 
 impl Context {
-    /// The object of this type: the one there is, or what `make` gives with the context current.
+    /// The object of this type: the existing one, or the result of `make`, which runs with the
+    /// context current.
     ///
     /// # Errors
-    /// `UNAVAILABLE` on a lost device; what `make` says.
+    /// `UNAVAILABLE` on a lost device; the error of `make`.
     pub fn library<T: LibraryObject>(
         self: &Arc<Context>,
         make: impl FnOnce() -> Result<T, KernelError>,

@@ -1,11 +1,13 @@
-//! Device memory: a pool of the driver, in the order of streams.
+//! Device memory: a stream-ordered pool of the driver.
 //!
-//! What is allocated on a stream may be used by what is enqueued there from then on, and what is freed on a stream
-//! comes free behind what is enqueued there; neither waits. Without a stream both go by the device's own, and an
-//! allocation is waited for, so that any stream may use it at once.
+//! Memory allocated on a stream may be used by whatever is enqueued there afterwards, and memory
+//! freed on a stream becomes free after everything enqueued there; neither waits. Without a stream
+//! both use the device's own stream, and the allocation waits, so that any stream may use the
+//! memory at once.
 //!
-//! The pool keeps what comes free, and so does the driver for recorded graphs, whose memory is no pool's. When an
-//! allocation fails both give back what is not in use, and it is tried once more.
+//! The pool keeps freed memory, and so does the driver for recorded graphs, whose memory belongs to
+//! no pool. When an allocation fails both release what is not in use, and the allocation is retried
+//! once.
 
 use super::{ALIGNMENT, context::Context, stream::Stream};
 use cudarc::driver::sys::{
@@ -21,23 +23,23 @@ pub(super) struct Pool {
 
 // SAFETY: the driver's handles may be used from any thread.
 unsafe impl Send for Pool {}
-// SAFETY: as above.
+// SAFETY: as for `Send`.
 unsafe impl Sync for Pool {}
 
 impl Pool {
     pub fn new(context: &Arc<Context>) -> Result<Pool, KernelError> {
-        // SAFETY: plain data of numbers and pointers, for which zero means none.
+        // SAFETY: a plain struct of numbers and pointers, for which zero is valid and means none.
         let mut properties: sys::CUmemPoolProps = unsafe { std::mem::zeroed() };
         properties.allocType = sys::CUmemAllocationType::CU_MEM_ALLOCATION_TYPE_PINNED;
         properties.location.type_ = sys::CUmemLocationType::CU_MEM_LOCATION_TYPE_DEVICE;
         properties.location.id = context.device();
         let mut raw: CUmemoryPool = std::ptr::null_mut();
-        // SAFETY: filled properties, a place for the result.
+        // SAFETY: the properties are filled; the result pointer is valid for writes.
         let create = || unsafe { sys::cuMemPoolCreate(&mut raw, &properties) };
         context.call("cuMemPoolCreate", create)?;
         context.leave().set_pool(raw);
         let pool = Pool { context: Arc::clone(context), raw };
-        // By default the driver gives free memory back whenever a stream is waited for.
+        // By default the driver releases free memory whenever a stream is synchronised.
         pool.set(CUmemPool_attribute::CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, u64::MAX)?;
         Ok(pool)
     }
@@ -55,12 +57,12 @@ impl Pool {
         let attribute = CUmemPool_attribute::CU_MEMPOOL_ATTR_USED_MEM_CURRENT;
         // SAFETY: as in `set`.
         let get = || unsafe { sys::cuMemPoolGetAttribute(self.raw, attribute, place.cast()) };
-        // For a message: 0 where the driver does not say.
+        // For a message: 0 where the driver does not know.
         let _ = self.context.call("cuMemPoolGetAttribute", get);
         used
     }
 
-    /// Memory of so many bytes, at least one.
+    /// Allocates `bytes` bytes, at least one.
     pub fn allocate(
         &self,
         bytes: u64,
@@ -90,17 +92,17 @@ impl Pool {
 
     fn take(&self, size: usize, stream: CUstream) -> Result<CUdeviceptr, KernelError> {
         let mut address: CUdeviceptr = 0;
-        // SAFETY: a pool and a stream of this context, a place for the result.
+        // SAFETY: a pool and a stream of this context; the result pointer is valid for writes.
         let take = || unsafe { sys::cuMemAllocFromPoolAsync(&mut address, size, self.raw, stream) };
         self.context.call("cuMemAllocFromPoolAsync", take)?;
         Ok(address)
     }
 
     fn take_after_trim(&self, size: usize, stream: CUstream) -> Result<CUdeviceptr, KernelError> {
-        // What was freed on a stream comes free only when the stream gets there.
+        // Memory freed on a stream becomes free only when the stream gets there.
         // SAFETY: a stream of this context.
         let wait = || match unsafe { sys::cuStreamSynchronize(stream) } {
-            // It is being captured: nothing on it runs now.
+            // The stream is being captured: nothing on it runs now.
             CUresult::CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED => CUresult::CUDA_SUCCESS,
             result => result,
         };
@@ -126,11 +128,11 @@ impl Pool {
     }
 
     fn give(&self, address: CUdeviceptr, stream: CUstream) {
-        // SAFETY: an address of this pool, given back once, behind its last use on that stream.
+        // SAFETY: an address of this pool, freed once, after its last use on that stream.
         self.context.release(|| unsafe { sys::cuMemFreeAsync(address, stream) });
     }
 
-    /// Frees what `allocate` gave, behind what is enqueued on the stream.
+    /// Frees memory of `allocate`, after everything enqueued on the stream.
     pub fn deallocate(&self, data: NonNull<c_void>, stream: Option<&Stream>) {
         let raw = stream.map_or(self.context.own_stream(), Stream::raw);
         self.give(data.as_ptr().addr() as CUdeviceptr, raw);
@@ -139,15 +141,16 @@ impl Pool {
 
 impl Drop for Pool {
     fn drop(&mut self) {
-        // Frees on the device's own stream come before the end of the pool.
+        // Frees on the device's own stream must precede the end of the pool.
         // SAFETY: a stream of this context.
         self.context.release(|| unsafe { sys::cuStreamSynchronize(self.context.own_stream()) });
-        // SAFETY: a pool of this object, of which nothing is in use: the host gives every buffer back first.
+        // SAFETY: this object owns the pool, and nothing of it is in use: the host frees every
+        // buffer first.
         self.context.release(|| unsafe { sys::cuMemPoolDestroy(self.raw) });
     }
 }
 
-/// Makes blocks of constants, for kernels that keep a form of their own.
+/// Allocates blocks of constants, for kernels that store data in a form of their own.
 #[derive(Clone)]
 pub struct Constants(Arc<Pool>);
 
@@ -156,16 +159,17 @@ impl Constants {
         Constants(Arc::clone(pool))
     }
 
-    /// A block with these bytes. The caller waits until they are there.
+    /// A block with these bytes. The caller waits until they are copied.
     ///
     /// # Errors
-    /// `RESOURCE_EXHAUSTED` without memory; `UNAVAILABLE` when the device is lost; what the driver says.
+    /// `RESOURCE_EXHAUSTED` when out of memory; `UNAVAILABLE` when the device is lost; the driver's
+    /// error.
     pub fn hold(&self, bytes: &[u8]) -> Result<Constant, KernelError> {
         let data = self.0.allocate(bytes.len() as u64, ALIGNMENT, None)?;
         let block = Constant { pool: Arc::clone(&self.0), data };
         let (context, to) = (&self.0.context, block.address());
         let stream = context.own_stream();
-        // SAFETY: the block is as long, and the bytes stay until the copy is done.
+        // SAFETY: the block has the bytes' length, and the bytes stay valid until the copy is done.
         let copy =
             || unsafe { sys::cuMemcpyHtoDAsync_v2(to, bytes.as_ptr().cast(), bytes.len(), stream) };
         if !bytes.is_empty() {
@@ -176,7 +180,7 @@ impl Constants {
     }
 }
 
-/// A block of device memory; given back when its owner goes, who is no longer used by any command then.
+/// A block of device memory, freed when dropped; its owner drops it only when no command uses it.
 pub struct Constant {
     pool: Arc<Pool>,
     data: NonNull<c_void>,
@@ -184,11 +188,11 @@ pub struct Constant {
 
 // SAFETY: an address on the device, and a pool that any thread may use.
 unsafe impl Send for Constant {}
-// SAFETY: as above.
+// SAFETY: as for `Send`.
 unsafe impl Sync for Constant {}
 
 impl Constant {
-    /// Its address.
+    /// The address of the block.
     pub fn address(&self) -> u64 {
         self.data.as_ptr().addr() as u64
     }

@@ -1,17 +1,21 @@
-//! Calls that a device owes: exactly once each, whatever happens.
+//! Pending stream callbacks: each runs exactly once, even if the device is lost.
 //!
-//! A call is *owed* from [`owe`] on, under a number, until whoever takes it out of the table first makes it: the
-//! driver's thread, when the stream gets there ([`paid`]); who could not enqueue it ([`Ticket::settle`]);
-//! or, when the device is lost, [`settle`], for a lost context runs no host functions any more.
+//! A callback is *pending* from [`register`] on, under a number. It is completed by the first to
+//! take it out of the table: the driver's thread, when the stream gets there ([`stream_reached`]);
+//! the caller that failed to enqueue it ([`Registration::complete`]); or, when the device is lost,
+//! [`complete_all`], because a lost context runs no host functions any more.
 //!
-//! The driver's thread may not call the driver, and what the host does when it is told may lead there: so the calls
-//! for the host are made by the device's own thread ([`Errand::Host`]). What only touches memory is done in
-//! place ([`Errand::Memory`]), and is owed until it is over and what it held is dropped: so the device is still there
-//! then, and dropping never calls the driver from its own thread. While calls are owed that thread also asks the device for errors now and then,
-//! because nobody else may be asking. It ends when the device is closed and nothing is owed any more.
+//! The driver's thread must not call the driver, and a call to the host may lead there, so the
+//! device's own thread makes the calls to the host ([`Callback::Host`]). A callback that only
+//! touches memory runs in place ([`Callback::Memory`]), and stays pending until it has returned and
+//! its captures are dropped: the device still exists then, and the drop never calls the driver from
+//! the driver's own thread. While callbacks are pending the device's thread also polls the device
+//! for errors, because nothing else may be doing so. It ends when the device is closed and no
+//! callback is pending.
 //!
-//! Once a device is lost the driver no longer says when a call that it had begun is over: who waits for a stream then
-//! also waits until nothing is owed ([`Desk::wait_until_paid`]), since a call may be about to write to its memory.
+//! Once a device is lost the driver no longer says when a callback that it has started is over. A
+//! wait for a stream then also waits until none is pending ([`CallbackQueue::wait_until_empty`]),
+//! since a callback may still be about to write to the waiter's memory.
 
 use super::context::Context;
 use std::{
@@ -23,47 +27,47 @@ use std::{
 };
 use tenon_sdk::{Code, KernelError, author::spawn};
 
-/// How often a device is asked for errors while calls are owed.
-const LOOK_EVERY: Duration = Duration::from_millis(10);
+/// How often a device is polled for errors while callbacks are pending.
+const POLL_EVERY: Duration = Duration::from_millis(10);
 
-/// A call.
+/// The function of a callback, which receives the result.
 pub(super) type Call = Box<dyn FnOnce(Code) + Send>;
 
-/// What a call does, and so who may make it.
-pub(super) enum Errand {
-    /// Moves bytes in host memory and calls nobody.
+/// A callback, by the thread that may run it.
+pub(super) enum Callback {
+    /// Moves bytes in host memory and calls nothing: runs on any thread.
     Memory(Call),
-    /// Tells the host.
+    /// Calls the host: runs on the device's thread.
     Host(Call),
 }
 
-struct Owed {
-    desk: Arc<Desk>,
-    errand: Errand,
+struct Pending {
+    callbacks: Arc<CallbackQueue>,
+    callback: Callback,
 }
 
-impl Owed {
-    fn pay(self, code: Code) {
-        let Owed { desk, errand } = self;
-        let due = match errand {
-            Errand::Host(call) => Some((call, code)),
-            Errand::Memory(call) => {
+impl Pending {
+    fn run(self, code: Code) {
+        let Pending { callbacks, callback } = self;
+        let ready = match callback {
+            Callback::Host(call) => Some((call, code)),
+            Callback::Memory(call) => {
                 call(code);
                 None
             }
         };
-        let mut queue = desk.queue();
-        queue.owed -= 1;
-        queue.due.extend(due);
+        let mut queue = callbacks.queue();
+        queue.pending -= 1;
+        queue.ready.extend(ready);
         drop(queue);
-        desk.turn.notify_all();
+        callbacks.changed.notify_all();
     }
 }
 
 #[derive(Default)]
 struct Table {
     next: usize,
-    owed: HashMap<usize, Owed>,
+    pending: HashMap<usize, Pending>,
 }
 
 static TABLE: LazyLock<Mutex<Table>> = LazyLock::new(Mutex::default);
@@ -72,97 +76,101 @@ fn table() -> MutexGuard<'static, Table> {
     TABLE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A call that is owed.
-pub(super) struct Ticket(usize);
+/// The number of a registered callback.
+pub(super) struct Registration(usize);
 
-/// Puts a call into the table.
-pub(super) fn owe(desk: &Arc<Desk>, errand: Errand) -> Ticket {
-    let desk = Arc::clone(desk);
-    desk.queue().owed += 1;
-    // The thread's next look is soon.
-    desk.turn.notify_all();
+/// Puts a callback into the table.
+pub(super) fn register(callbacks: &Arc<CallbackQueue>, callback: Callback) -> Registration {
+    let callbacks = Arc::clone(callbacks);
+    callbacks.queue().pending += 1;
+    // Wakes the thread, which polls from now on.
+    callbacks.changed.notify_all();
     let mut table = table();
     table.next += 1;
     let number = table.next;
-    table.owed.insert(number, Owed { desk, errand });
-    Ticket(number)
+    table.pending.insert(number, Pending { callbacks, callback });
+    Registration(number)
 }
 
-impl Ticket {
-    /// What the driver hands to [`paid`].
+impl Registration {
+    /// The argument that the driver passes to [`stream_reached`].
     pub fn as_pointer(&self) -> *mut c_void {
         std::ptr::without_provenance_mut(self.0)
     }
 
-    /// Makes the call, unless it has been made.
-    pub fn settle(&self, code: Code) {
+    /// Completes the callback, unless it is completed already.
+    pub fn complete(&self, code: Code) {
         take(self.0, code);
     }
 }
 
 fn take(number: usize, code: Code) {
-    let owed = table().owed.remove(&number);
-    if let Some(owed) = owed {
-        owed.pay(code);
+    let pending = table().pending.remove(&number);
+    if let Some(pending) = pending {
+        pending.run(code);
     }
 }
 
-/// The host function: the stream has come to the call of this number.
+/// The host function: completes a callback when the stream reaches it.
 ///
 /// # Safety
-/// `data` is a [`Ticket::as_pointer`].
-pub(super) unsafe extern "C" fn paid(data: *mut c_void) {
+/// - `data` is a [`Registration::as_pointer`].
+pub(super) unsafe extern "C" fn stream_reached(data: *mut c_void) {
     take(data.addr(), Code::OK);
 }
 
-/// Makes every call that a lost device owes.
-pub(super) fn settle(desk: &Arc<Desk>) {
-    let lost: Vec<Owed> = {
+/// Completes every pending callback of a lost device.
+pub(super) fn complete_all(callbacks: &Arc<CallbackQueue>) {
+    let lost: Vec<Pending> = {
         let mut table = table();
-        let of_desk =
-            |(number, owed): (&usize, &Owed)| Arc::ptr_eq(&owed.desk, desk).then_some(*number);
-        let numbers: Vec<usize> = table.owed.iter().filter_map(of_desk).collect();
-        numbers.iter().filter_map(|number| table.owed.remove(number)).collect()
+        let of_queue = |(number, pending): (&usize, &Pending)| {
+            Arc::ptr_eq(&pending.callbacks, callbacks).then_some(*number)
+        };
+        let numbers: Vec<usize> = table.pending.iter().filter_map(of_queue).collect();
+        numbers.iter().filter_map(|number| table.pending.remove(number)).collect()
     };
-    lost.into_iter().for_each(|owed| owed.pay(Code::UNAVAILABLE));
+    lost.into_iter().for_each(|pending| pending.run(Code::UNAVAILABLE));
 }
 
-/// Where calls for the host wait for the device's thread.
+/// The callbacks of a device: how many are pending, and those that its thread has still to run.
 #[derive(Default)]
-pub(super) struct Desk {
+pub(super) struct CallbackQueue {
     queue: Mutex<Queue>,
-    turn: Condvar,
+    changed: Condvar,
 }
 
 #[derive(Default)]
 struct Queue {
-    due: VecDeque<(Call, Code)>,
-    /// Calls in the table.
-    owed: usize,
+    ready: VecDeque<(Call, Code)>,
+    /// Number of callbacks in the table.
+    pending: usize,
     closed: bool,
 }
 
-impl Desk {
+impl CallbackQueue {
     fn queue(&self) -> MutexGuard<'_, Queue> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits until nothing is owed: each call is over, or is the device's thread's to make. Not for calls themselves.
-    pub fn wait_until_paid(&self) {
+    /// Waits until no callback is pending: each has run, or is queued for the device's thread. A
+    /// callback must not call it.
+    pub fn wait_until_empty(&self) {
         let mut queue = self.queue();
-        while queue.owed > 0 {
-            queue = self.turn.wait(queue).unwrap_or_else(PoisonError::into_inner);
+        while queue.pending > 0 {
+            queue = self.changed.wait(queue).unwrap_or_else(PoisonError::into_inner);
         }
     }
 
-    /// As [`Desk::wait_until_paid`], while nobody else looks.
-    fn wait_looking(&self, look: impl Fn()) {
+    /// Like [`CallbackQueue::wait_until_empty`], and calls `look` at intervals.
+    fn wait_polling(&self, look: impl Fn()) {
         let mut queue = self.queue();
-        while queue.owed > 0 {
-            let (back, waited) =
-                self.turn.wait_timeout(queue, LOOK_EVERY).unwrap_or_else(PoisonError::into_inner);
+        while queue.pending > 0 {
+            let (back, waited) = self
+                .changed
+                .wait_timeout(queue, POLL_EVERY)
+                .unwrap_or_else(PoisonError::into_inner);
             queue = back;
-            if waited.timed_out() && queue.owed > 0 {
+            if waited.timed_out() && queue.pending > 0 {
                 drop(queue);
                 look();
                 queue = self.queue();
@@ -170,73 +178,77 @@ impl Desk {
         }
     }
 
-    /// Waits for a call to make; `Ok(None)` is time for a look, `Err` the end: closed, and nothing owed.
+    /// Waits for a callback to run. `Ok(None)`: it is time to poll the device; `Err`: the queue is
+    /// closed and none is pending.
     fn next(&self) -> Result<Option<(Call, Code)>, ()> {
         let mut queue = self.queue();
         loop {
-            if let Some(due) = queue.due.pop_front() {
-                return Ok(Some(due));
+            if let Some(ready) = queue.ready.pop_front() {
+                return Ok(Some(ready));
             }
-            if queue.owed == 0 {
+            if queue.pending == 0 {
                 if queue.closed {
                     return Err(());
                 }
-                queue = self.turn.wait(queue).unwrap_or_else(PoisonError::into_inner);
+                queue = self.changed.wait(queue).unwrap_or_else(PoisonError::into_inner);
                 continue;
             }
-            let (back, waited) =
-                self.turn.wait_timeout(queue, LOOK_EVERY).unwrap_or_else(PoisonError::into_inner);
+            let (back, waited) = self
+                .changed
+                .wait_timeout(queue, POLL_EVERY)
+                .unwrap_or_else(PoisonError::into_inner);
             queue = back;
-            if waited.timed_out() && queue.due.is_empty() {
+            if waited.timed_out() && queue.ready.is_empty() {
                 return Ok(None);
             }
         }
     }
 }
 
-/// The device's thread.
-pub(super) struct Clerk {
-    desk: Arc<Desk>,
+/// The thread of a device that runs its callbacks to the host.
+pub(super) struct CallbackThread {
+    callbacks: Arc<CallbackQueue>,
     context: Weak<Context>,
     thread: Option<JoinHandle<()>>,
 }
 
-impl Clerk {
-    /// Starts it.
+impl CallbackThread {
+    /// Starts the thread.
     ///
     /// # Errors
-    /// `RESOURCE_EXHAUSTED` when there is no thread.
-    pub fn start(context: &Arc<Context>) -> Result<Clerk, KernelError> {
-        let (desk, weak) = (Arc::clone(context.desk()), Arc::downgrade(context));
+    /// `RESOURCE_EXHAUSTED` when the system creates no thread.
+    pub fn start(context: &Arc<Context>) -> Result<CallbackThread, KernelError> {
+        let (callbacks, weak) = (Arc::clone(context.callbacks()), Arc::downgrade(context));
         let name = format!("cuda-{}", context.facts().ordinal);
-        let (own, looked_at) = (Arc::clone(&desk), Weak::clone(&weak));
-        let thread = spawn(&name, move || serve(&own, &looked_at)).map_err(|error| {
+        let (own, polled) = (Arc::clone(&callbacks), Weak::clone(&weak));
+        let thread = spawn(&name, move || serve(&own, &polled)).map_err(|error| {
             KernelError::new(Code::RESOURCE_EXHAUSTED, format!("no thread for {name}: {error}"))
         })?;
-        Ok(Clerk { desk, context: weak, thread: Some(thread) })
+        Ok(CallbackThread { callbacks, context: weak, thread: Some(thread) })
     }
 }
 
-impl Drop for Clerk {
+impl Drop for CallbackThread {
     fn drop(&mut self) {
-        self.desk.queue().closed = true;
-        self.desk.turn.notify_all();
+        self.callbacks.queue().closed = true;
+        self.callbacks.changed.notify_all();
         let own = std::thread::current().id();
         match self.thread.take() {
-            // A call has let go of the device last: the thread cannot wait for itself, and ends behind that call.
+            // A callback dropped the last reference to the device: the thread cannot join itself,
+            // and ends after that callback.
             Some(thread) if thread.thread().id() == own => {
-                self.desk.wait_looking(|| look(&self.context));
+                self.callbacks.wait_polling(|| look(&self.context));
             }
-            // What it panicked with has been logged.
+            // A panic of the thread has been logged already.
             Some(thread) => drop(thread.join()),
             None => {}
         }
     }
 }
 
-fn serve(desk: &Desk, context: &Weak<Context>) {
-    while let Ok(due) = desk.next() {
-        match due {
+fn serve(callbacks: &CallbackQueue, context: &Weak<Context>) {
+    while let Ok(ready) = callbacks.next() {
+        match ready {
             Some((call, code)) => call(code),
             None => look(context),
         }
@@ -260,7 +272,7 @@ mod tests {
         thread,
     };
 
-    /// Says when it is dropped.
+    /// Sets the flag when dropped.
     struct Held(Arc<AtomicBool>);
 
     impl Drop for Held {
@@ -270,8 +282,8 @@ mod tests {
     }
 
     #[test]
-    fn a_call_is_owed_until_it_is_over_and_what_it_held_is_gone() {
-        let (desk, gone) = (Arc::<Desk>::default(), Arc::<AtomicBool>::default());
+    fn a_callback_is_pending_until_it_has_returned_and_dropped_its_captures() {
+        let (callbacks, gone) = (Arc::<CallbackQueue>::default(), Arc::<AtomicBool>::default());
         let (begun, begins) = channel();
         let (go, may_go) = channel::<()>();
         let held = Held(Arc::clone(&gone));
@@ -280,38 +292,38 @@ mod tests {
             may_go.recv().expect("the test says go");
             let _ = &held;
         };
-        let ticket = owe(&desk, Errand::Memory(Box::new(call)));
-        let number = ticket.as_pointer().addr();
-        // SAFETY: the ticket's own pointer.
+        let registration = register(&callbacks, Callback::Memory(Box::new(call)));
+        let number = registration.as_pointer().addr();
+        // SAFETY: the pointer of a registration.
         let driver = thread::spawn(move || unsafe {
-            paid(std::ptr::without_provenance_mut::<c_void>(number));
+            stream_reached(std::ptr::without_provenance_mut::<c_void>(number));
         });
         begins.recv().expect("the call has begun");
-        // A lost device settles what it owes: this call is somebody's already, and is still not over.
-        settle(&desk);
-        assert_eq!(desk.queue().owed, 1);
+        // A lost device completes its callbacks: this one is already taken, and still running.
+        complete_all(&callbacks);
+        assert_eq!(callbacks.queue().pending, 1);
         let waiting = {
-            let (desk, gone) = (Arc::clone(&desk), Arc::clone(&gone));
+            let (callbacks, gone) = (Arc::clone(&callbacks), Arc::clone(&gone));
             thread::spawn(move || {
-                desk.wait_until_paid();
+                callbacks.wait_until_empty();
                 gone.load(Ordering::Acquire)
             })
         };
         go.send(()).expect("the call listens");
-        assert!(waiting.join().expect("it waits"), "who waited went on before the call was over");
+        assert!(waiting.join().expect("it waits"), "the wait ended before the callback did");
         driver.join().expect("the call returns");
     }
 
     #[test]
-    fn a_call_for_the_host_is_paid_when_it_is_the_threads_to_make() {
-        let desk = Arc::<Desk>::default();
-        let ticket = owe(&desk, Errand::Host(Box::new(|_| ())));
-        ticket.settle(Code::UNAVAILABLE);
-        desk.wait_until_paid();
-        let (_, code) = desk.next().expect("it is open").expect("there is a call");
+    fn a_callback_to_the_host_is_complete_once_queued_for_the_thread() {
+        let callbacks = Arc::<CallbackQueue>::default();
+        let registration = register(&callbacks, Callback::Host(Box::new(|_| ())));
+        registration.complete(Code::UNAVAILABLE);
+        callbacks.wait_until_empty();
+        let (_, code) = callbacks.next().expect("it is open").expect("there is a call");
         assert_eq!(code, Code::UNAVAILABLE);
-        // Nobody makes it twice.
-        ticket.settle(Code::OK);
-        assert_eq!(desk.queue().due.len(), 0);
+        // A second completion has no effect.
+        registration.complete(Code::OK);
+        assert_eq!(callbacks.queue().ready.len(), 0);
     }
 }

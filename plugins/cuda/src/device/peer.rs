@@ -1,10 +1,11 @@
-//! Which GPUs reach the memory of another one directly.
+//! Direct access of GPUs to the memory of another GPU.
 //!
-//! A copy between GPUs is the driver's: it takes the direct way where there is leave, and else goes by the host. Pools
-//! give leave of their own (`cuMemPoolSetAccess`); that of contexts (`cuCtxEnablePeerAccess`) does not count for
-//! their memory, and there is no other here. Leave is asked for when two GPUs copy for the first time, in both
-//! directions, since the driver chooses whose engine copies. Where they cannot reach each other, or the driver
-//! refuses, copies work as before, and nobody asks again.
+//! The driver performs copies between GPUs: directly where access is granted, else through the
+//! host. Pools grant access separately (`cuMemPoolSetAccess`); access between contexts
+//! (`cuCtxEnablePeerAccess`) does not apply to pool memory, and the plugin uses no other. Access is
+//! requested when two GPUs copy for the first time, in both directions, since the driver chooses
+//! whose engine copies. Where they cannot access each other, or the driver refuses, copies still
+//! work, and the request is not repeated.
 
 use super::context::Context;
 use cudarc::driver::sys::{self, CUdevice, CUmemAccess_flags, CUmemAccessDesc, CUmemoryPool};
@@ -20,19 +21,19 @@ struct RawPool(CUmemoryPool);
 
 // SAFETY: the driver's handles may be used from any thread.
 unsafe impl Send for RawPool {}
-// SAFETY: as above.
+// SAFETY: as for `Send`.
 unsafe impl Sync for RawPool {}
 
-/// Who reaches the memory of one GPU.
+/// Which GPUs may access the memory of one GPU.
 #[derive(Default)]
 pub(super) struct Leave {
     pool: OnceLock<RawPool>,
-    /// By reader: whether it may.
+    /// By accessing GPU: whether access was granted.
     given: Mutex<BTreeMap<CUdevice, bool>>,
 }
 
 impl Leave {
-    /// Its memory is this pool's.
+    /// Sets the pool to which access is granted.
     pub fn set_pool(&self, pool: CUmemoryPool) {
         let _ = self.pool.set(RawPool(pool));
     }
@@ -42,10 +43,10 @@ impl Leave {
     }
 }
 
-/// Lets two GPUs reach each other's memory where they can.
+/// Grants two GPUs access to each other's memory where possible.
 ///
 /// # Errors
-/// `UNAVAILABLE` when one of them is lost, or found to be.
+/// `UNAVAILABLE` when one of them is lost, or found to be lost.
 pub(super) fn connect(one: &Arc<Context>, other: &Arc<Context>) -> Result<(), KernelError> {
     open(one, other)?;
     open(other, one)
@@ -76,13 +77,13 @@ fn open(owner: &Context, reader: &Context) -> Result<(), KernelError> {
 fn give(owner: &Context, reader: &Context) -> Result<bool, KernelError> {
     let Some(RawPool(pool)) = owner.leave().pool.get().copied() else { return Ok(false) };
     let mut can: c_int = 0;
-    // SAFETY: devices that are open, a place for the result.
+    // SAFETY: the devices are open; the result pointer is valid for writes.
     let ask = || unsafe { sys::cuDeviceCanAccessPeer(&mut can, reader.device(), owner.device()) };
     owner.call("cuDeviceCanAccessPeer", ask)?;
     if can == 0 {
         return Ok(false);
     }
-    // SAFETY: plain data of numbers, for which zero is a value.
+    // SAFETY: a plain struct of numbers, for which zero is valid.
     let mut access: CUmemAccessDesc = unsafe { std::mem::zeroed() };
     access.location.type_ = sys::CUmemLocationType::CU_MEM_LOCATION_TYPE_DEVICE;
     access.location.id = reader.device();

@@ -1,9 +1,9 @@
-//! Pinned host memory: what the GPU copies from and to without the processor.
+//! Pinned host memory: the GPU copies from and to it without the processor.
 //!
-//! Pinning costs far more than copying, so blocks are kept by size class (powers of two from 4 KiB on) up to a limit,
-//! beyond which they are freed: at once, or, where a host function gave them back, which may not call the driver, with
-//! the next allocation. Blocks serve the host's memory kind `PINNED` and the stages of copies
-//! of ordinary memory.
+//! Pinning costs far more than copying, so freed blocks are kept by size class (powers of two from
+//! 4 KiB on) up to a limit. Blocks beyond the limit are returned to the driver: at once, or, if a
+//! host function freed them, which must not call the driver, with the next allocation. Blocks serve
+//! the host's memory kind `PINNED` and the staging buffers of copies of ordinary memory.
 
 use super::context::Context;
 use cudarc::driver::sys;
@@ -26,7 +26,7 @@ const CLASSES: usize = (u64::BITS - LEAST_CLASS) as usize;
 #[derive(Clone, Copy)]
 pub(super) struct Address(pub NonNull<c_void>);
 
-// SAFETY: an address; who holds it owns the block behind it.
+// SAFETY: only an address; the owner of the value owns the block.
 unsafe impl Send for Address {}
 
 impl Address {
@@ -43,12 +43,12 @@ pub(super) struct PinnedPool {
 
 struct Held {
     bytes: u64,
-    /// Beyond the limit.
+    /// Blocks beyond the limit, to be returned to the driver.
     excess: Vec<Address>,
     classes: [Vec<Address>; CLASSES],
 }
 
-/// Size class of so many bytes, and the bytes of its blocks; `None` beyond what addresses can say.
+/// Size class of a number of bytes, and the bytes of its blocks; `None` if these overflow.
 fn class_of(bytes: u64) -> Option<(usize, u64)> {
     let size = bytes.max(LEAST).checked_next_power_of_two()?;
     Some(((size.trailing_zeros() - LEAST_CLASS) as usize, size))
@@ -86,7 +86,7 @@ impl PinnedPool {
         let size = usize::try_from(size)
             .map_err(|_| KernelError::invalid_argument("more bytes than addresses"))?;
         let flags = sys::CU_MEMHOSTALLOC_PORTABLE;
-        // SAFETY: a place for the result.
+        // SAFETY: the result pointer is valid for writes.
         let allocate = || unsafe { sys::cuMemHostAlloc(&mut data, size, flags) };
         self.context.call("cuMemHostAlloc", allocate)?;
         NonNull::new(data).ok_or_else(|| KernelError::internal("the driver gave address 0"))
@@ -96,14 +96,14 @@ impl PinnedPool {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes back what `allocate` gave for so many bytes, and what nothing uses any more.
+    /// Frees a block that `allocate` returned for `bytes` bytes, and that nothing uses any more.
     pub fn give_back(&self, data: NonNull<c_void>, bytes: u64) {
         self.keep(data, bytes);
         let excess = std::mem::take(&mut self.held().excess);
         excess.into_iter().for_each(|block| self.free(block.get()));
     }
 
-    /// As [`PinnedPool::give_back`], without calling the driver.
+    /// Like [`PinnedPool::give_back`], without calling the driver.
     pub fn keep(&self, data: NonNull<c_void>, bytes: u64) {
         let Some((class, size)) = class_of(bytes) else { return };
         let mut held = self.held();

@@ -1,4 +1,4 @@
-//! How many GPUs there are, or why none.
+//! Counts the GPUs, or says why there are none.
 
 use crate::{
     fault::{check, code, text},
@@ -9,11 +9,11 @@ use cudarc::driver::sys::{self, CUresult};
 use std::ffi::c_int;
 use tenon_sdk::{Code, KernelError, author::Knobs};
 
-/// The oldest driver that has every entry that is used here: that of CUDA 12.0.
+/// The oldest driver that has every entry in use: that of CUDA 12.0.
 pub(super) const OLDEST_DRIVER: c_int = 12_000;
 
-/// How many GPUs are devices: those there are, as far as the knob `devices` lets. The first one in the process to count
-/// says by the knob `library_path` where libraries are looked for.
+/// Number of GPUs that are devices, at most as many as the knob `devices` allows. The first call in
+/// the process also takes the knob `library_path`, which says where libraries are looked for.
 ///
 /// # Errors
 /// As [`start`].
@@ -26,10 +26,11 @@ pub(super) fn count(knobs: Knobs<'_>) -> Result<u32, KernelError> {
     }
 }
 
-/// The driver is there, recent enough, and initialised; how many GPUs it has.
+/// Checks that the driver is loaded and recent enough, and initialises it; returns the number of
+/// GPUs.
 ///
 /// # Errors
-/// `UNAVAILABLE`: no driver, one that is too old, none that works, no GPU.
+/// `UNAVAILABLE`: the driver is missing, too old or does not work, or there is no GPU.
 pub(super) fn start() -> Result<u32, KernelError> {
     libraries::require(Library::Driver)?;
     let version = driver_version()?;
@@ -40,7 +41,7 @@ pub(super) fn start() -> Result<u32, KernelError> {
             version_text(OLDEST_DRIVER)
         )));
     }
-    // SAFETY: the driver is there; initialising it again is allowed.
+    // SAFETY: the driver is loaded; it may be initialised repeatedly.
     match unsafe { sys::cuInit(0) } {
         CUresult::CUDA_SUCCESS => {}
         CUresult::CUDA_ERROR_NO_DEVICE => return Err(no_device()),
@@ -52,7 +53,7 @@ pub(super) fn start() -> Result<u32, KernelError> {
         }
     }
     let mut count: c_int = 0;
-    // SAFETY: a place for the result.
+    // SAFETY: the result pointer is valid for writes.
     check(unsafe { sys::cuDeviceGetCount(&mut count) }, "cuDeviceGetCount")?;
     match u32::try_from(count) {
         Ok(count @ 1..) => Ok(count),
@@ -63,12 +64,12 @@ pub(super) fn start() -> Result<u32, KernelError> {
 /// Version of the driver: 1000 times the major number and 10 times the minor one.
 pub(super) fn driver_version() -> Result<c_int, KernelError> {
     let mut version: c_int = 0;
-    // SAFETY: a place for the result; this entry needs no initialisation.
+    // SAFETY: the result pointer is valid for writes; this entry needs no initialisation.
     check(unsafe { sys::cuDriverGetVersion(&mut version) }, "cuDriverGetVersion")?;
     Ok(version)
 }
 
-/// `12.4`.
+/// Formats a version, such as `12.4`.
 pub(super) fn version_text(version: c_int) -> String {
     format!("{}.{}", version / 1000, version % 1000 / 10)
 }

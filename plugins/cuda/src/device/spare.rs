@@ -1,19 +1,20 @@
-//! Streams that are kept when their owner goes, for the next owner.
+//! Idle streams that are kept for reuse.
 //!
-//! A stream of the driver costs tens of microseconds to make, and memory of the GPU. On an H100, sixteen processes that
-//! each made and destroyed thousands of streams a minute had filled its 80 GB within 20 s, while no buffer was in use.
+//! A stream of the driver costs tens of microseconds to make, and memory of the GPU. On an H100,
+//! sixteen processes that each made and destroyed thousands of streams a minute had filled its 80
+//! GB within 20 s, while no buffer was in use.
 //!
 //! # Ownership
-//! A stream is kept idle: nothing is enqueued on it, and it records nothing. Its number and what libraries have for it
-//! stay. What is kept goes with the context.
+//! A kept stream is idle: nothing is enqueued on it, and it is not recording. It keeps its number
+//! and the libraries' objects for it. The context drops the kept streams.
 
 use cudarc::driver::sys::CUstream;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Most streams that are kept: more than steps in flight have at once.
+/// Most streams kept: more than steps in flight use at once.
 const MOST: usize = 64;
 
-/// A stream of the driver, and the number of ours for it.
+/// A stream of the driver, and the plugin's number for it.
 pub(super) struct Spare {
     pub raw: CUstream,
     pub number: u64,
@@ -31,12 +32,12 @@ impl SpareStreams {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// One that was kept, if there is any.
+    /// Takes a kept stream, if there is one.
     pub fn take(&self) -> Option<Spare> {
         self.all().pop()
     }
 
-    /// Keeps an idle stream; gives it back where there are enough.
+    /// Keeps an idle stream, or returns it where there are enough.
     pub fn keep(&self, stream: Spare) -> Result<(), Spare> {
         let mut all = self.all();
         if all.len() >= MOST {
@@ -46,7 +47,7 @@ impl SpareStreams {
         Ok(())
     }
 
-    /// Takes all.
+    /// Takes all kept streams.
     pub fn clear(&self) -> Vec<Spare> {
         std::mem::take(&mut *self.all())
     }

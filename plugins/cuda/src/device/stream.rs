@@ -1,10 +1,10 @@
-//! Streams: commands enqueued on one run in order.
+//! Streams: commands enqueued on a stream run in order.
 
 use super::{
     context::Context,
     event::Event,
     foreign,
-    notify::{self, Errand},
+    notify::{self, Callback},
     spare::Spare,
 };
 use cudarc::driver::sys::{self, CUresult, CUstream};
@@ -16,25 +16,25 @@ use tenon_sdk::{Code, KernelError};
 
 /// A stream of one GPU. Any thread may use it.
 ///
-/// It does not wait for the default stream, nor that for it. An error that a command meets on the device is sticky:
-/// it loses the device, so that nothing computes with results that are not there.
+/// It does not synchronise with the default stream. An error of a command on the device is sticky:
+/// it loses the device, so that no command computes with missing results.
 pub struct Stream {
     context: Arc<Context>,
     raw: CUstream,
-    /// Of the driver's stream: no other one of this process has it, before or after.
+    /// Number of the driver's stream, which no other stream of this process has, before or after.
     number: u64,
 }
 
 // SAFETY: the driver's handles may be used from any thread.
 unsafe impl Send for Stream {}
-// SAFETY: as above.
+// SAFETY: as for `Send`.
 unsafe impl Sync for Stream {}
 
 impl Stream {
-    /// One that the context kept, or a new one.
+    /// A stream that the context kept, or a new one.
     ///
     /// # Errors
-    /// `UNAVAILABLE` when the device is lost; what the driver says.
+    /// `UNAVAILABLE` when the device is lost; the driver's error.
     pub fn new(context: &Arc<Context>) -> Result<Stream, KernelError> {
         context.enter()?;
         if let Some(Spare { raw, number }) = context.spare().take() {
@@ -42,14 +42,15 @@ impl Stream {
         }
         let mut raw: CUstream = std::ptr::null_mut();
         let flags = sys::CUstream_flags::CU_STREAM_NON_BLOCKING as u32;
-        // SAFETY: a place for the result.
+        // SAFETY: the result pointer is valid for writes.
         context.call("cuStreamCreate", || unsafe { sys::cuStreamCreate(&mut raw, flags) })?;
         static MADE: AtomicU64 = AtomicU64::new(0);
         let number = MADE.fetch_add(1, Ordering::Relaxed);
         Ok(Stream { context: Arc::clone(context), raw, number })
     }
 
-    /// What tells the driver's stream from every other one of this process, also from one that had its handle before.
+    /// Number that distinguishes the driver's stream from all others of this process, even from an
+    /// earlier one with the same handle.
     pub fn number(&self) -> u64 {
         self.number
     }
@@ -59,20 +60,20 @@ impl Stream {
         self.raw
     }
 
-    /// Its GPU.
+    /// The stream's GPU.
     pub fn context(&self) -> &Arc<Context> {
         &self.context
     }
 
-    /// Waits until all that is enqueued so far is done.
+    /// Waits until everything enqueued so far is done.
     ///
     /// # Errors
-    /// `UNAVAILABLE` when the device is lost, or found to be.
+    /// `UNAVAILABLE` when the device is lost, or found to be lost.
     pub fn synchronize(&self) -> Result<(), KernelError> {
         self.context.wait_for(self.raw)
     }
 
-    /// What is enqueued from now on waits for the event's last recording so far.
+    /// Makes later commands wait for the event's most recent recording.
     ///
     /// # Errors
     /// `INVALID_ARGUMENT` for an event of another device; `UNAVAILABLE` when the device is lost.
@@ -85,31 +86,33 @@ impl Stream {
         self.context.call("cuStreamWaitEvent", wait)
     }
 
-    /// Has an errand run once, behind what is enqueued; with its error when the device does not take it.
-    pub(super) fn when_done(&self, errand: Errand) {
-        let ticket = notify::owe(self.context.desk(), errand);
-        let data = ticket.as_pointer();
-        // SAFETY: the function takes the ticket's number and nothing behind it.
-        let launch = || unsafe { sys::cuLaunchHostFunc(self.raw, Some(notify::paid), data) };
+    /// Runs a callback once, after everything enqueued; with the error when the device does not
+    /// accept it.
+    pub(super) fn when_done(&self, callback: Callback) {
+        let registration = notify::register(self.context.callbacks(), callback);
+        let data = registration.as_pointer();
+        // SAFETY: the function takes the registration's number and nothing behind it.
+        let launch =
+            || unsafe { sys::cuLaunchHostFunc(self.raw, Some(notify::stream_reached), data) };
         if let Err(error) = self.context.call("cuLaunchHostFunc", launch) {
-            ticket.settle(error.code);
+            registration.complete(error.code);
         }
     }
 
-    /// Whether what is enqueued now is recorded instead of run.
+    /// Whether commands are now recorded instead of run.
     ///
     /// # Errors
     /// As [`Stream::synchronize`].
     pub fn is_recording(&self) -> Result<bool, KernelError> {
         let mut status = sys::CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE;
-        // SAFETY: a stream of this context, a place for the result.
+        // SAFETY: a stream of this context; the result pointer is valid for writes.
         let ask = || unsafe { sys::cuStreamIsCapturing(self.raw, &mut status) };
         self.context.call("cuStreamIsCapturing", ask)?;
         Ok(status != sys::CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE)
     }
 
-    /// Refuses what only the host can do behind a command, while the stream records: it would be recorded as well, and
-    /// done again with each run of the graph, long after its memory went to somebody else.
+    /// Refuses work of the host that follows a command, while the stream records: it would be
+    /// recorded too, and repeated with each run of the graph, long after its memory was reused.
     ///
     /// # Errors
     /// `FAILED_PRECONDITION` while the stream records.
@@ -125,7 +128,7 @@ impl Stream {
         ))
     }
 
-    /// Whether all that was enqueued is done.
+    /// Whether everything enqueued is done.
     ///
     /// # Errors
     /// As [`Stream::synchronize`].
@@ -146,13 +149,13 @@ impl Stream {
 
 impl Drop for Stream {
     fn drop(&mut self) {
-        // One that still works, or records, or fails, is not kept.
+        // A stream that still runs, records or fails is not kept.
         let spare = Spare { raw: self.raw, number: self.number };
         if matches!(self.is_done(), Ok(true)) && self.context.spare().keep(spare).is_ok() {
             return;
         }
         self.context.objects().stream_ends(self.number);
-        // SAFETY: a stream of this object, which nobody uses any more.
+        // SAFETY: this object owns the stream, and nothing uses it any more.
         self.context.release(|| unsafe { sys::cuStreamDestroy_v2(self.raw) });
     }
 }

@@ -1,9 +1,9 @@
-//! Ops that move elements and do not look at them.
+//! Ops that move elements without interpreting them.
 //!
-//! Kernels move words, not elements ([`words`]): every type of 1, 2, 4, 8 or 16 bytes is served by the same code. Most
-//! ops are a strided box that is read in order ([`strided`]). What says where elements go (axes, shapes, paddings)
-//! lies in host memory; indices of elements lie on the device, and nothing looks at them before the kernel does
-//! ([`gather`]).
+//! Kernels move words, not elements ([`words`]): the same code serves every type of 1, 2, 4, 8 or
+//! 16 bytes. Most ops read a strided box in order ([`strided`]). Arguments that say where elements
+//! go (axes, shapes, paddings) are in host memory; indices of elements are on the device, and only
+//! the kernel reads them ([`gather`]).
 
 mod concat;
 mod gather;
@@ -36,7 +36,7 @@ pub(super) fn variants() -> Vec<Variant> {
     .concat()
 }
 
-/// Numbers that are no pairs of numbers.
+/// Real numbers.
 const REAL: &[DType] = &[
     DType::BOOL,
     DType::INT8,
@@ -53,7 +53,7 @@ const REAL: &[DType] = &[
     DType::DOUBLE,
 ];
 
-/// Numbers that every op here moves.
+/// The numbers that every op here moves.
 const NUMBERS: &[DType] =
     &join_types::<{ REAL.len() + 2 }>(REAL, &[DType::COMPLEX64, DType::COMPLEX128]);
 
@@ -67,7 +67,7 @@ const JOINED: &[DType] = &join_types::<{ NUMBERS.len() + 5 }>(
     &[DType::QINT8, DType::QUINT8, DType::QINT16, DType::QUINT16, DType::QINT32],
 );
 
-/// Fails unless an input is a vector.
+/// Checks that an input is a vector.
 fn check_vector(c: &ComputeContext<'_>, input: usize, name: &str) -> Result<(), KernelError> {
     if c.dims(input).len() == 1 {
         return Ok(());

@@ -1,7 +1,8 @@
-//! `Divisor` of `dims.cuh`: division by a number that a launch does not change.
+//! `Divisor` of `dims.cuh`: division by a number that is constant during a launch.
 
-/// A divisor with what divides by it: T. Granlund and P. L. Montgomery, "Division by Invariant Integers using
-/// Multiplication" (1994), figure 4.1. With s = ceil(log2 d) and w bits, magic = floor(2^w (2^s - d) / d) + 1.
+/// A divisor with its precomputed multiplier: T. Granlund and P. L. Montgomery, "Division by
+/// Invariant Integers using Multiplication" (1994), figure 4.1. With s = ceil(log2 d) and w bits,
+/// magic = floor(2^w (2^s - d) / d) + 1.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[repr(C)]
 pub(super) struct Divisor<I> {
@@ -18,7 +19,7 @@ pub(super) trait Divide: Copy + Default {
     fn divisor(by: u64) -> Divisor<Self>;
 }
 
-/// Of 1 and more.
+/// The shift for a divisor of at least 1.
 fn shift_of(by: u64) -> u32 {
     u64::BITS - (by - 1).leading_zeros()
 }

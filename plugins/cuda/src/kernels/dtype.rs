@@ -5,7 +5,7 @@ use tenon_sdk::{DType, KernelError};
 /// The name in `types.cuh`.
 ///
 /// # Errors
-/// `UNIMPLEMENTED` for types that the sources do not have.
+/// `UNIMPLEMENTED` for types that the sources do not support.
 pub(crate) fn name_of(dtype: DType) -> Result<&'static str, KernelError> {
     Ok(match dtype {
         DType::BOOL => "boolean",
@@ -27,7 +27,8 @@ pub(crate) fn name_of(dtype: DType) -> Result<&'static str, KernelError> {
     })
 }
 
-/// The name of an unsigned integer of so many bytes, for kernels that only move elements.
+/// The name and the size of an unsigned integer as wide as `dtype`, for kernels that only move
+/// elements.
 ///
 /// # Errors
 /// As [`name_of`].

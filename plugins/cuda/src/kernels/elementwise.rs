@@ -1,13 +1,14 @@
-//! Elementwise ops: one functor each in `cu/op_unary.cuh` and `cu/op_binary.cuh`, under the op's name, which is all that
-//! a registration here says beside types and bounds.
+//! Elementwise ops: one functor each in `cu/op_unary.cuh` and `cu/op_binary.cuh`, under the op's
+//! name. Beside it, a registration here names only types and bounds.
 //!
-//! Kernels are compiled at the first call that needs them, for the op, its types, the layout of its operands, and
-//! [`access`]: how wide accesses and indices are. Complex numbers are the host's.
+//! A kernel is compiled at the first call that needs it, for the op, its types, the layout of its
+//! operands, and [`access`]: the width of accesses and of indices. Kernels for complex numbers run
+//! on the host only.
 //!
 //! | module | ops |
 //! |---|---|
-//! | [`unary`] | of one element; casts |
-//! | [`binary`] | of two, with broadcasting; gradients; `BiasAdd` in [`bias`] |
+//! | [`unary`] | functions of one element; casts |
+//! | [`binary`] | functions of two, with broadcasting; gradients; `BiasAdd` in [`bias`] |
 //! | [`ternary`] | `Select`, `ClipByValue` |
 //! | [`add_n`] | `AddN` |
 //! | [`chain`] | programs of elementwise ops as one kernel |
@@ -23,7 +24,8 @@ mod unary;
 
 use crate::compile::Variant;
 
-/// What the modules may compile, of types and widths that differ only in those by examples.
+/// The variants that these modules may compile; examples represent types and widths that differ in
+/// nothing else.
 pub(super) fn variants() -> Vec<Variant> {
     [
         unary::variants(),

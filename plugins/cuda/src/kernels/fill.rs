@@ -25,7 +25,7 @@ fn grid(launch: &Launch<'_>, elements: u64, size: usize) -> Grid {
     Grid::stride((elements * size as u64).div_ceil(PACK), launch.facts())
 }
 
-/// `Fill`: the shape lies in host memory, the value on the device.
+/// `Fill`: the shape is in host memory, the value on the device.
 struct Fill {
     size: usize,
     entry: Entry<(u64, u64, u64)>,
@@ -58,7 +58,7 @@ impl Kernel for Fill {
 
 register_kernel!("Fill" on "CUDA": Fill, types = ("T", FIXED), host_memory = &["dims"]);
 
-/// Types that kernels move, whatever they mean.
+/// Types that kernels move without interpreting them.
 const FIXED: &[DType] = &[
     DType::BOOL,
     DType::INT8,

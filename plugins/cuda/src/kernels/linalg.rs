@@ -2,16 +2,16 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | `tiles.rs` | what a block computes: facts of the variants, and which one a product gets |
+//! | `tiles.rs` | tiles of a block: their parameters, and the choice of one for a product |
 //! | `gemm.rs` | a product of any shape as a launch of `gemm.cu` |
-//! | `epilogue.rs` | what follows a product, as defines and arguments of `epilogue.cuh` |
+//! | `epilogue.rs` | the epilogue of a product, as defines and arguments of `epilogue.cuh` |
 //! | `matmul.rs`, `batch_matmul.rs` | the ops, by these kernels |
-//! | `cublaslt.rs` | the same ops by [`crate::cublaslt`]: label `cublaslt`, first where the library is there |
-//! | `products.rs` | products by the library, and by the kernels here where it has no algorithm |
-//! | `fused.rs` | which steps the library does within a product |
-//! | `after.rs` | the other steps, behind a product that the library has written |
+//! | `cublaslt.rs` | the same ops by [`crate::cublaslt`]: label `cublaslt`, preferred where the library is installed |
+//! | `products.rs` | products by the library, or by the kernels here where it has no algorithm |
+//! | `fused.rs` | which steps the library performs as part of a product |
+//! | `after.rs` | the other steps, after a product that the library has written |
 //!
-//! Integers are multiplied here alone.
+//! Only the kernels here multiply integers.
 
 mod after;
 mod batch_matmul;
@@ -31,7 +31,7 @@ use tenon_sdk::DType;
 
 pub(super) fn variants() -> Vec<Variant> {
     let plain = gemm::TYPES.iter().flat_map(|dtype| gemm::variants(*dtype, ""));
-    // What follows a product is made for its node: all steps once, and the usual ones.
+    // An epilogue is compiled for its node. The examples are all steps at once, and the usual ones.
     let all = [DType::FLOAT, DType::DOUBLE, DType::HALF, DType::BFLOAT16]
         .into_iter()
         .flat_map(|dtype| gemm::variants(dtype, &epilogue::every_step()).into_iter().take(1));

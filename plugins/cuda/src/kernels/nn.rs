@@ -1,7 +1,9 @@
-//! What slides windows over images: convolutions, poolings, dilation, and the normalisation over neighbouring channels.
+//! Ops that slide windows over images: convolutions, poolings, dilation, and the normalisation over
+//! neighbouring channels.
 
-/// Registers a convolution over two dimensions and its fused form, perhaps with a label and a priority. Bounds are relative
-/// to the sum of the absolute terms, as the host's processor has it; those of fused ones with their functions.
+/// Registers a two-dimensional convolution and its fused form, optionally with a label and a
+/// priority. As on the host's processor, bounds are relative to the sum of the absolute terms;
+/// bounds of the fused form include its functions.
 macro_rules! convolutions {
     ($kernel:ty: $plain:literal, $fused:literal $($more:tt)*) => {
         convolutions! { @types $kernel, $plain, $fused, ($($more)*);

@@ -1,13 +1,13 @@
-//! What makes rows or channels comparable: softmax, layer and batch normalisation.
+//! Normalisations of rows and channels: softmax, layer and batch normalisation.
 //!
 //! | file | what |
 //! |---|---|
-//! | `rows.rs` | which entry point takes rows of a length |
+//! | `rows.rs` | which entry point processes rows of a length |
 //! | `softmax.rs` | `Softmax`, `LogSoftmax` |
 //! | `loss.rs` | `SoftmaxCrossEntropyWithLogits` |
 //! | `layer.rs` | `_FusedLayerNorm` |
 //! | `batch.rs` | `FusedBatchNorm`, `FusedBatchNormV2`, `FusedBatchNormV3` |
-//! | `batch_cudnn.rs` | the same by [`crate::cudnn`]: label `cudnn`, behind those |
+//! | `batch_cudnn.rs` | the same by [`crate::cudnn`]: label `cudnn`, with lower priority |
 
 mod batch;
 mod batch_cudnn;

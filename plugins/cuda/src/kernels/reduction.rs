@@ -1,8 +1,8 @@
-//! Reductions over axes, searches and scans along one.
+//! Reductions over axes; searches and scans along one.
 //!
 //! | file | what |
 //! |---|---|
-//! | `plan.rs` | which layout a shape has on a GPU |
+//! | `plan.rs` | the layout of a reduction on a GPU, by its shape |
 //! | `reducer.rs` | the launches of `reduce.cu` |
 //! | `arg.rs` | `ArgMax`, `ArgMin` |
 //! | `counting.rs` | `Bincount`, `HistogramFixedWidth` |
@@ -10,10 +10,10 @@
 //! | `top.rs` | `TopK`, `TopKV2` |
 //! | `scan.rs` | `Cumsum`, `Cumprod`, `CumulativeLogsumexp` |
 //! | `segment.rs` | `Segment*`, `SparseSegment*`, `UnsortedSegment*` |
-//! | `sort.rs` | rows in the order of their segments |
+//! | `sort.rs` | sorts rows by their segments |
 //!
-//! Sums of 16-bit floats are kept in float, means of integers in 64 bits. Results are the same from run to run on
-//! GPUs with as many multiprocessors: nothing is added atomically.
+//! Sums of 16-bit floats are kept in float, means of integers in 64 bits. Results are the same from
+//! run to run on GPUs with the same number of multiprocessors: nothing is added atomically.
 
 mod arg;
 mod counting;
@@ -45,7 +45,7 @@ const NUMBERS: &[DType] = &[
     DType::UINT32,
     DType::UINT64,
 ];
-/// Those of them that round.
+/// Those of [`NUMBERS`] that round.
 const FLOATS: &[DType] = &[DType::FLOAT, DType::DOUBLE, DType::HALF, DType::BFLOAT16];
 
 pub(super) fn variants() -> Vec<Variant> {
@@ -56,10 +56,10 @@ pub(super) fn variants() -> Vec<Variant> {
     };
     let all = of(&["Sum", "Mean", "Prod", "EuclideanNorm", "Max", "Min"], NUMBERS)
         .chain(of(&["L2Loss"], FLOATS))
-        // Of batch normalisation.
+        // For batch normalisation.
         .chain(of(&["Moments"], &[DType::FLOAT, DType::HALF, DType::BFLOAT16]))
         .chain(of(&["All", "Any"], &[DType::BOOL]));
-    // Every type has a name.
+    // Every type here has a name.
     let mut variants: Vec<Variant> = all.filter_map(|reduction| reduction.variant().ok()).collect();
     variants.extend(arg::variants());
     variants.extend(counting::variants());
@@ -71,7 +71,7 @@ pub(super) fn variants() -> Vec<Variant> {
     variants
 }
 
-/// A reduction over the axes of the second input; the fold has the name of the op.
+/// A reduction over the axes in the second input; the fold has the name of the op.
 struct Reduce {
     keep_dims: bool,
     reducer: Reducer,
@@ -111,7 +111,8 @@ impl Kernel for L2Loss {
     }
 }
 
-/// Relative to the sum of the absolute terms: the errors of a thread's sum, and of merging the threads'.
+/// Bounds relative to the sum of the absolute terms: the errors of a thread's sum, and of merging
+/// the threads' sums.
 const FLOAT: Numerics = Numerics::relative(1e-30, 1e-5).accumulation(DType::FLOAT);
 /// As [`FLOAT`].
 const DOUBLE: Numerics = Numerics::relative(1e-300, 1e-13).accumulation(DType::DOUBLE);
@@ -131,7 +132,7 @@ const INTEGERS: &[DType] = &[
     DType::UINT64,
 ];
 
-/// Registers a kernel of an op that sums or multiplies floats, with what each type's roundings come to.
+/// Registers a kernel of an op that sums or multiplies floats, with the bounds of each type.
 macro_rules! rounding_kernels {
     ($($op:literal: $kernel:ty $(, $option:ident = $value:expr)*;)*) => {$(
         register_kernel!($op on "CUDA": $kernel, types = ("T", &[DType::FLOAT]),
@@ -145,7 +146,7 @@ macro_rules! rounding_kernels {
     )*};
 }
 
-/// Registers a kernel of an op that gives the same bits in any order, for some types.
+/// Registers, for some types, a kernel of an op that yields the same bits in any order.
 macro_rules! exact_kernels {
     ($($op:literal: $kernel:ty, $types:expr;)*) => {$(
         register_kernel!($op on "CUDA": $kernel, types = ("T", $types),

@@ -1,20 +1,22 @@
-//! `Strided` of `dims.cuh`: how operands lie under an output that is walked in order, as a kernel's parameter.
+//! `Strided` of `dims.cuh`: the strides of operands under an output that is traversed in order, as
+//! a kernel's parameter.
 
 use super::divisor::{Divide, Divisor};
 use tenon_sdk::KernelError;
 
-/// Dimensions of a box, as `MAX_DIMS` in `dims.cuh`.
+/// Most dimensions of a box, as `MAX_DIMS` in `dims.cuh`.
 pub(super) const MAX_DIMS: usize = 8;
 
-/// A box that is walked in order: extents and the steps between neighbours, outermost first. Dimensions of one element
-/// are left out, and neighbours that are walked in one step are one dimension.
+/// A box that is traversed in order: extents and the strides of the operands, outermost first.
+/// Dimensions of one element are omitted, and dimensions that are contiguous in all operands are
+/// merged.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Walk<const OPERANDS: usize> {
     dims: Vec<(i64, [i64; OPERANDS])>,
 }
 
 impl<const OPERANDS: usize> Walk<OPERANDS> {
-    /// Of the dimensions, outermost first, each with its steps.
+    /// A walk over these dimensions, outermost first, each with its strides.
     pub(super) fn new(dims: impl IntoIterator<Item = (i64, [i64; OPERANDS])>) -> Self {
         let mut walk = Walk { dims: Vec::new() };
         dims.into_iter().for_each(|(extent, steps)| walk.push(extent, steps));
@@ -36,7 +38,7 @@ impl<const OPERANDS: usize> Walk<OPERANDS> {
         self.dims.push((extent, steps));
     }
 
-    /// Dimensions and steps, outermost first.
+    /// Dimensions and strides, outermost first.
     pub(super) fn dims(&self) -> &[(i64, [i64; OPERANDS])] {
         &self.dims
     }
@@ -46,7 +48,7 @@ impl<const OPERANDS: usize> Walk<OPERANDS> {
         self.dims.last().copied().unwrap_or((1, [1; OPERANDS]))
     }
 
-    /// With words of so many elements, side by side in the innermost dimension.
+    /// The walk in words of `elements` elements, contiguous in the innermost dimension.
     #[must_use]
     pub(super) fn in_words(&self, elements: i64) -> Self {
         let mut words = self.clone();
@@ -60,7 +62,7 @@ impl<const OPERANDS: usize> Walk<OPERANDS> {
         words
     }
 
-    /// With packs of so many elements of the innermost dimension, whatever its step.
+    /// The walk in packs of `elements` elements of the innermost dimension, whatever its stride.
     #[must_use]
     pub(super) fn in_packs(&self, elements: i64) -> Self {
         let mut packs = self.clone();
@@ -71,7 +73,7 @@ impl<const OPERANDS: usize> Walk<OPERANDS> {
         packs
     }
 
-    /// As kernels take it.
+    /// The walk as a kernel's parameter.
     ///
     /// # Errors
     /// `UNIMPLEMENTED` for more than [`MAX_DIMS`] dimensions.
@@ -89,7 +91,7 @@ impl<const OPERANDS: usize> Walk<OPERANDS> {
     }
 }
 
-/// Fails for more dimensions than kernels have room for.
+/// Checks that kernels support the number of dimensions.
 pub(super) fn check_rank(rank: usize) -> Result<u32, KernelError> {
     if rank > MAX_DIMS {
         return Err(KernelError::unimplemented(format!(

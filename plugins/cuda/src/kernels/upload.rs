@@ -22,7 +22,8 @@ pub(super) fn variants() -> Vec<Variant> {
 /// Words that one launch takes, as in the source: what parameters may have, without a few.
 const WORDS: usize = 960;
 
-/// Launches from which on a copy costs less. A copy is not recorded, and a step that has one runs as ever.
+/// Launches from which on a copy costs less. A copy is not recorded, and a step that has one runs
+/// as ever.
 const LAUNCHES: usize = 4;
 
 /// Brings words to the device.
@@ -68,7 +69,8 @@ fn copy(launch: &Launch<'_>, address: u64, words: &[u32]) -> Result<(), KernelEr
     let to = without_provenance_mut(address as usize);
     let destination = Place::on(device, to, MemoryKind::DEVICE);
     let bytes = size_of_val(words) as u64;
-    // SAFETY: both are of so many bytes. The copy on a stream reads ordinary memory before it returns.
+    // SAFETY: both are of so many bytes. The copy on a stream reads ordinary memory before it
+    // returns.
     unsafe { device.copy(&source, &destination, bytes, Some(launch.stream())) }
 }
 

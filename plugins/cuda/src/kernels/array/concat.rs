@@ -43,7 +43,7 @@ fn plan_of(
     Ok(ConcatPlan::concat(&shapes(c, inputs), axis)?)
 }
 
-/// The axis is the last input.
+/// `ConcatV2`: the axis is the last input.
 struct ConcatV2(Pieces);
 
 impl Kernel for ConcatV2 {
@@ -58,7 +58,7 @@ impl Kernel for ConcatV2 {
     }
 }
 
-/// The axis is the first input.
+/// `Concat`: the axis is the first input.
 struct Concat(Pieces);
 
 impl Kernel for Concat {

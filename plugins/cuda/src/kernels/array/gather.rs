@@ -1,8 +1,8 @@
 //! `Gather`, `GatherV2`, `GatherNd`.
 //!
-//! Indices lie on the device, and nothing waits for them: an index outside its dimension is not refused but picks
-//! zeros, as TensorFlow's kernels for GPUs do, and reads nothing. Where shapes alone say that every index is outside,
-//! the call is refused.
+//! Indices are on the device, and nothing waits for them. An index outside its dimension is not
+//! refused: it yields zeros, as in TensorFlow's kernels for GPUs, and reads nothing. A call is
+//! refused where the shapes alone show that every index is outside.
 
 use super::{
     JOINED, SLICED,
@@ -31,7 +31,7 @@ pub(super) fn variants() -> Vec<Variant> {
     [of(SLICES), of(VECTORS)].concat()
 }
 
-/// Geometries of the source.
+/// Names of the geometries in the source.
 const SLICES: &str = "Slices";
 const VECTORS: &str = "Vectors";
 
@@ -39,7 +39,7 @@ fn variant<I: Index>(geometry: &str) -> Variant {
     Variant::new(&SOURCE).define("Index", I::NAME).define("GEOMETRY", geometry)
 }
 
-/// `Slices` of the source.
+/// `Slices` in the source.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 struct Slices<I> {
@@ -60,7 +60,7 @@ impl<I: Index> Slices<I> {
     }
 }
 
-/// `Vectors` of the source.
+/// `Vectors` in the source.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 struct Vectors<I> {
@@ -71,7 +71,7 @@ struct Vectors<I> {
 }
 
 impl<I: Index> Vectors<I> {
-    /// For the dimensions that are indexed: at most [`MAX_DIMS`].
+    /// Geometry for the indexed dimensions: at most [`MAX_DIMS`].
     fn new(indexed: &[i64], inner: u64) -> Self {
         let mut vectors = Vectors {
             inner: I::divisor(inner),
@@ -92,18 +92,18 @@ type Entries<I, G> = ByWord<(u64, u64, u64, u32, I, G), { SIZES.len() }>;
 
 fn entries<I: Index, G: Copy>(device: &Cuda, geometry: &str) -> Result<Entries<I, G>, KernelError> {
     let module = device.modules().get(&variant::<I>(geometry))?;
-    // SAFETY: three addresses, the size of an index, a count, and the geometry that the variant was made for: each
-    // caller names the type that it gives.
+    // SAFETY: the entry takes three addresses, the size of an index, a count, and the geometry that
+    // the variant was compiled for: each caller names the type that it passes.
     unsafe { ByWord::new(&module, "gather") }
 }
 
-/// The kernels of a geometry, for short and for long numbers.
+/// The kernels of a geometry, for 32-bit and for 64-bit numbers of words.
 struct Picker<S, L> {
     entries: BySize<Entries<u32, S>, Entries<u64, L>>,
     geometry: &'static str,
 }
 
-/// What a call picks: runs of `inner` elements.
+/// Operands of a call, which picks runs of `inner` elements.
 struct Call {
     y: Operand,
     x: Operand,
@@ -125,10 +125,11 @@ impl<S: Copy, L: Copy> Picker<S, L> {
         Ok(Picker { entries: BySize::new(short), geometry })
     }
 
-    /// Picks, with what the geometry is for runs of so many words.
+    /// Enqueues the call; `short` and `long` give the geometry for runs of a number of words.
     ///
     /// # Safety
-    /// The geometries are of this kernel's type, and of the call's operands.
+    /// - The geometries are of this kernel's type.
+    /// - They describe the call's operands.
     unsafe fn run(
         &self,
         launch: &Launch<'_>,
@@ -146,8 +147,8 @@ impl<S: Copy, L: Copy> Picker<S, L> {
         let inner = inner * size / bytes;
         let grid = Grid::stride(to, launch.facts());
         let addresses = (y.address, x.address, indices.address);
-        // SAFETY: the caller knows that the geometries are of this kernel's type and of these operands; the addresses
-        // are theirs.
+        // SAFETY: the caller guarantees that the geometries are of this kernel's type and of these
+        // operands; the addresses are theirs.
         unsafe {
             if is_short(to.max(from)) {
                 let entry = self.entries.short().of(bytes);

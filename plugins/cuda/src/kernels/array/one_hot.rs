@@ -1,4 +1,4 @@
-//! `OneHot`, of indices that lie on the device.
+//! `OneHot`, with indices on the device.
 
 use super::{
     NUMBERS,
@@ -27,7 +27,7 @@ fn variant<I: Index>() -> Variant {
     Variant::new(&SOURCE).define("Index", I::NAME)
 }
 
-/// `Hot` of the source.
+/// `Hot` in the source.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 struct Hot<I> {
@@ -45,11 +45,12 @@ type Entries<I> = ByWord<(u64, u64, u32, u64, u64, I, Hot<I>), { SIZES.len() }>;
 
 fn entries<I: Index>(device: &Cuda) -> Result<Entries<I>, KernelError> {
     let module = device.modules().get(&variant::<I>())?;
-    // SAFETY: two addresses, a kind of indices, two addresses, a count, and `Hot`.
+    // SAFETY: the entry takes two addresses, the kind of the indices, two addresses, a count, and
+    // `Hot`.
     unsafe { ByWord::new(&module, "one_hot") }
 }
 
-/// What the source calls a type of indices.
+/// The source's number of a type of indices.
 fn kind_of(indices: DType) -> Result<u32, KernelError> {
     match indices {
         DType::UINT8 => Ok(0),

@@ -1,4 +1,4 @@
-//! `Pad`, with zeros; `PadV2`, with a value that lies on the device; `MirrorPad`.
+//! `Pad`, with zeros; `PadV2`, with a value on the device; `MirrorPad`.
 
 use super::{
     SLICED,
@@ -34,7 +34,7 @@ fn mirroring<I: Index>() -> Variant {
     padding::<I>().define("MIRRORS", 1)
 }
 
-/// `Frame` of the source.
+/// `Frame` in the source.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 struct Frame<I> {
@@ -65,8 +65,9 @@ impl Level {
     }
 }
 
-/// The dimensions, outermost first. One that is not padded is one with the dimension around it: of a box that is
-/// padded the elements are larger, of one that is mirrored only if that is not padded either.
+/// The dimensions, outermost first. A dimension without padding is merged into the dimension around
+/// it: the elements of a padded box become larger; a mirrored dimension is merged only if the outer
+/// one has no padding either.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Levels(Vec<Level>);
 
@@ -91,7 +92,7 @@ impl Levels {
         Ok(Levels(levels))
     }
 
-    /// Bytes of the words in which it can be moved.
+    /// Bytes of the words in which the tensor can be moved.
     fn word_bytes(&self, size: u64, mirrors: bool, y: &Operand, x: &Operand) -> u64 {
         let Some((inner, outer)) = self.0.split_last() else { return size };
         if mirrors && inner.is_padded() {
@@ -102,7 +103,7 @@ impl Levels {
         word_bytes(size, strides.chain(counts), &[x, y])
     }
 
-    /// For words of so many elements.
+    /// The frame for words of `elements` elements.
     fn frame<I: Index>(&self, elements: i64, offset: i64) -> Result<Frame<I>, KernelError> {
         let mut frame = Frame {
             rank: check_rank(self.0.len())?,
@@ -113,7 +114,8 @@ impl Levels {
             strides: [1; MAX_DIMS],
         };
         for (d, level) in self.0.iter().rev().enumerate() {
-            // The innermost counts words, which are side by side; the others count steps of whole words.
+            // The innermost dimension counts words, which are contiguous; the others count steps of
+            // whole words.
             let (unit, step) = if d == 0 { (elements, 1) } else { (1, elements) };
             frame.extents[d] = I::divisor((level.extent() / unit) as u64);
             frame.before[d] = I::of((level.before / unit) as u64);
@@ -129,17 +131,17 @@ type Mirroring<I> = ByWord<(u64, u64, I, Frame<I>), { SIZES.len() }>;
 
 fn paddings_of<I: Index>(device: &Cuda) -> Result<Padding<I>, KernelError> {
     let module = device.modules().get(&padding::<I>())?;
-    // SAFETY: three addresses, the size of an element, a count and a frame.
+    // SAFETY: the entry takes three addresses, the size of an element, a count and a frame.
     unsafe { ByWord::new(&module, "pad") }
 }
 
 fn mirrors_of<I: Index>(device: &Cuda) -> Result<Mirroring<I>, KernelError> {
     let module = device.modules().get(&mirroring::<I>())?;
-    // SAFETY: two addresses, a count and a frame.
+    // SAFETY: the entry takes two addresses, a count and a frame.
     unsafe { ByWord::new(&module, "mirror") }
 }
 
-/// Paddings of a call: a pair per dimension.
+/// Paddings of a call: a pair for each dimension.
 fn pairs(c: &ComputeContext<'_>) -> Result<Vec<i64>, KernelError> {
     let rank = c.dims(0).len();
     if c.dims(1) != [rank as i64, 2] {
@@ -221,7 +223,7 @@ impl Kernel for MirrorPad {
         let bytes = levels.word_bytes(size, true, &y, &x);
         let (words, lanes) = (y.elements * size / bytes, (bytes / size) as i64);
         let grid = Grid::stride(words, launch.facts());
-        // SAFETY: the levels are those of x and of y; no more is mirrored than there is.
+        // SAFETY: the levels are those of x and of y; no dimension is mirrored beyond its size.
         unsafe {
             if is_short(words) {
                 let frame = levels.frame(lanes, self.offset)?;

@@ -1,4 +1,5 @@
-//! Tensors that are joined to one, or that one is cut into: rows of the whole hold a piece of each part.
+//! Tensors joined into one, or one tensor split into several: each row of the whole holds a piece
+//! of each part.
 
 use super::words::{ByWord, Divisor, Index, SIZES, element_bytes, is_short, word_bytes};
 use crate::{
@@ -14,12 +15,12 @@ pub(super) fn variants() -> Vec<Variant> {
     vec![Direction::Join.variant(), Direction::Cut.variant()]
 }
 
-/// Which of the two is written.
+/// Whether the whole or the parts are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Direction {
-    /// The whole.
+    /// Writes the whole.
     Join,
-    /// The parts.
+    /// Writes the parts.
     Cut,
 }
 
@@ -39,11 +40,11 @@ impl Direction {
     }
 }
 
-/// Parts of a launch, as in the source: few with short numbers, else many with long ones.
+/// Parts of a launch, as in the source: few with 32-bit numbers, else many with 64-bit ones.
 const FEW: usize = 8;
 const MANY: usize = 64;
 
-/// `Part` of the source.
+/// `Part` in the source.
 #[derive(Debug, Clone, Copy, Default)]
 #[repr(C)]
 struct Piece<I> {
@@ -61,7 +62,7 @@ pub(super) struct Pieces {
     many: ByWord<Call<u64, MANY>, { SIZES.len() }>,
 }
 
-/// A part: where its piece begins in a row of the whole, and how long that is, in elements.
+/// A part: where its piece begins in a row of the whole, and its length, in elements.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Part {
     pub(super) operand: Operand,
@@ -84,7 +85,7 @@ impl Pieces {
     pub(super) fn new(c: &CreateContext<'_>, direction: Direction) -> Result<Self, KernelError> {
         let module = device_for(c)?.modules().get(&direction.variant())?;
         let stem = direction.stem();
-        // SAFETY: both take an address, words of a row, and the parts.
+        // SAFETY: both entries take an address, words of a row, and the parts.
         Ok(unsafe {
             Pieces {
                 few: ByWord::new(&module, stem)?,
@@ -93,13 +94,14 @@ impl Pieces {
         })
     }
 
-    /// Moves every part from or to the whole, whose rows have so many elements.
+    /// Moves every part from or to the whole, whose rows have `row` elements.
     ///
     /// # Errors
     /// As [`Launch::run`].
     ///
     /// # Safety
-    /// Each part is whole pieces, as many as the whole has rows, and its pieces lie within the rows.
+    /// - Each part consists of whole pieces, as many as the whole has rows.
+    /// - The pieces are within the rows.
     pub(super) unsafe fn run(
         &self,
         launch: &Launch<'_>,
@@ -116,8 +118,8 @@ impl Pieces {
         for parts in parts.chunks(MANY) {
             let grid = grid(launch, parts, bytes / size);
             let (address, row) = (whole.address, row * size / bytes);
-            // SAFETY: the caller knows that each part is whole pieces, as many as the whole has rows, and within the
-            // rows; there is a grid row for each part.
+            // SAFETY: the caller guarantees that each part consists of whole pieces, as many as the
+            // whole has rows, within the rows; there is a grid row for each part.
             unsafe {
                 if few {
                     launch.run(
@@ -138,7 +140,7 @@ impl Pieces {
     }
 }
 
-/// Blocks for the longest of the parts, for each.
+/// A grid with blocks for the longest part, for each part.
 fn grid(launch: &Launch<'_>, parts: &[Part], elements: u64) -> Grid {
     let longest = parts.iter().map(|part| part.operand.elements / elements).max().unwrap_or(0);
     let mut grid = Grid::stride(longest, launch.facts());
@@ -146,7 +148,7 @@ fn grid(launch: &Launch<'_>, parts: &[Part], elements: u64) -> Grid {
     grid
 }
 
-/// The parts, and nothing behind them.
+/// The parts, followed by zeros.
 fn list<I: Index, const PARTS: usize>(parts: &[Part], elements: u64) -> [Piece<I>; PARTS] {
     let mut list = [Piece::default(); PARTS];
     list.iter_mut().zip(parts).for_each(|(piece, part)| *piece = part.in_words(elements));

@@ -16,7 +16,8 @@ use tenon_sdk::{
 /// Writes repetitions of input 0.
 ///
 /// # Safety
-/// The steps are those of input 0 or 0, and there are as many as the output has elements.
+/// - The steps are those of input 0, or 0.
+/// - The walk has as many elements as the output.
 unsafe fn write(
     c: &ComputeContext<'_>,
     reader: &Reader,
@@ -25,8 +26,8 @@ unsafe fn write(
 ) -> Result<(), KernelError> {
     let launch = Launch::new(c)?;
     let (x, y) = (launch.input(0)?, launch.output(0, output)?);
-    // SAFETY: the caller knows that the steps stay within input 0, and that there are as many as the output has
-    // elements.
+    // SAFETY: the caller guarantees that the steps stay within input 0, and that there are as many
+    // as the output has elements.
     unsafe { reader.read(&launch, (&y, &x), &Box { walk, base: 0 }) }
 }
 
@@ -44,10 +45,10 @@ impl Kernel for Tile {
         if multiples.iter().all(|&multiple| multiple == 1) {
             return c.share(0, 0, &output);
         }
-        // A dimension is a repetition of itself.
+        // A repeated dimension becomes two: the repetitions and the dimension.
         let strides = row_major_strides(dims)?;
         let each = |d: usize| [(multiples[d], [0]), (dims[d], [strides[d]])];
-        // SAFETY: places of the input, and repetitions.
+        // SAFETY: the steps are those of the input, or 0 for repetitions.
         unsafe { write(c, &self.0, &output, Walk::new((0..dims.len()).flat_map(each))) }
     }
 }
@@ -73,7 +74,7 @@ impl Kernel for BroadcastTo {
             _ => 0,
         };
         let walk = Walk::new(shape.iter().enumerate().map(|(d, &extent)| (extent, [step(d)])));
-        // SAFETY: sizes are those of the input, or repetitions of one place.
+        // SAFETY: the steps are those of the input, or 0 for repetitions of one element.
         unsafe { write(c, &self.0, &shape, walk) }
     }
 }

@@ -28,7 +28,7 @@ fn write(
     }
     let launch = Launch::new(c)?;
     let (x, y) = (launch.input(0)?, launch.output(0, dims)?);
-    // SAFETY: every place of a dimension, from its last to its first.
+    // SAFETY: a reversed dimension is read from its last element to its first, all within x.
     unsafe { reader.read(&launch, (&y, &x), &Box::new(dims, &strides, base)) }
 }
 
@@ -66,7 +66,7 @@ impl Kernel for Reverse {
     }
 }
 
-/// Permutations are arguments of other ops: they stay in host memory, as in TensorFlow.
+/// Permutations are arguments of other ops, so they stay in host memory, as in TensorFlow.
 fn invert_permutation(c: &ComputeContext<'_>) -> Result<(), KernelError> {
     check_vector(c, 0, "x")?;
     let x = c.integers(0)?;

@@ -17,7 +17,8 @@ use tenon_sdk::{
 /// Writes a box of input 0.
 ///
 /// # Safety
-/// The box stays within input 0 and has as many elements as the output.
+/// - The box is within input 0.
+/// - The box has as many elements as the output.
 unsafe fn write(
     c: &ComputeContext<'_>,
     reader: &Reader,
@@ -26,7 +27,8 @@ unsafe fn write(
 ) -> Result<(), KernelError> {
     let launch = Launch::new(c)?;
     let (x, y) = (launch.input(0)?, launch.output(0, output)?);
-    // SAFETY: the caller knows that the box is within input 0, and that it has as many elements as the output.
+    // SAFETY: the caller guarantees that the box is within input 0, and that it has as many
+    // elements as the output.
     unsafe { reader.read(&launch, (&y, &x), wanted) }
 }
 
@@ -52,7 +54,7 @@ impl Kernel for Slice {
     }
 }
 
-/// Elements before the one at this place. The strides of an empty tensor mean nothing, nor does the sum.
+/// Offset of an element at this place. For an empty tensor the strides and the sum are meaningless.
 fn offset(place: &[i64], strides: &[i64]) -> i64 {
     let products = place.iter().zip(strides).map(|(&at, &stride)| at.wrapping_mul(stride));
     products.fold(0, i64::wrapping_add)
@@ -95,7 +97,7 @@ impl Kernel for StridedSlice {
         for (stride, step) in strides.iter_mut().zip(&*slice.strides) {
             *stride = stride.wrapping_mul(*step);
         }
-        // SAFETY: the geometry has brought every index into the input.
+        // SAFETY: the geometry has clamped every index to the input.
         unsafe {
             write(c, &self.reader, &slice.output, &Box::new(&slice.processing, &strides, base))
         }

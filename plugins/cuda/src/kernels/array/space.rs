@@ -9,7 +9,7 @@ use tenon_sdk::{
     reg::{Numerics, join_types},
 };
 
-/// Attributes of both.
+/// Attributes of both ops.
 struct Depth {
     block: i64,
     format: DepthFormat,
@@ -22,7 +22,7 @@ impl Depth {
         Ok(Depth { block: c.attr("block_size")?, format, turner: Turner::new(c)? })
     }
 
-    /// Writes the input under the dimensions in which it is cut, in their order in the output.
+    /// Transposes the input: its dimensions, split, in their order in the output.
     fn write(
         &self,
         c: &ComputeContext<'_>,
@@ -64,7 +64,7 @@ impl Kernel for DepthToSpace {
     }
 }
 
-/// What TensorFlow moves into the depth.
+/// Types that TensorFlow moves into the depth.
 const DEEP: &[DType] = &join_types::<{ NUMBERS.len() + 1 }>(NUMBERS, &[DType::QINT8]);
 
 register_kernel!("SpaceToDepth" on "CUDA": SpaceToDepth, types = ("T", DEEP),

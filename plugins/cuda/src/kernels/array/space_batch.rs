@@ -1,4 +1,5 @@
-//! `SpaceToBatchND` and `BatchToSpaceND`, and the same of images: `SpaceToBatch`, `BatchToSpace`.
+//! `SpaceToBatchND` and `BatchToSpaceND`, and their forms for images: `SpaceToBatch`,
+//! `BatchToSpace`.
 
 use super::{
     REAL, check_vector,
@@ -27,7 +28,7 @@ pub(super) fn variants() -> Vec<Variant> {
     [of(To::Batch), of(To::Space)].concat()
 }
 
-/// Which of the two is the output.
+/// Which side is the output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum To {
     Batch,
@@ -55,7 +56,7 @@ impl To {
     }
 }
 
-/// `Blocks` of the source.
+/// `Blocks` in the source.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 struct Blocks<I> {
@@ -73,7 +74,8 @@ struct Blocks<I> {
     space_image: i64,
 }
 
-/// A call: shapes of both sides, block, and a pair of paddings or crops for each dimension of the block.
+/// A call: shapes of both sides, block, and a pair of paddings or crops for each dimension of the
+/// block.
 struct Plan<'a> {
     to: To,
     space: &'a [i64],
@@ -83,12 +85,12 @@ struct Plan<'a> {
 }
 
 impl Plan<'_> {
-    /// Elements side by side on both sides.
+    /// Number of elements that are contiguous on both sides.
     fn run(&self) -> Result<usize, KernelError> {
         Ok(element_count(&self.space[self.block.len() + 1..])?)
     }
 
-    /// For words of so many elements. Neither side is empty.
+    /// The parameter for words of `elements` elements; neither side may be empty.
     fn blocks<I: Index>(&self, elements: i64) -> Result<Blocks<I>, KernelError> {
         let (from, to) = (row_major_strides(self.space)?, row_major_strides(self.batch)?);
         let mut all = Blocks {
@@ -105,7 +107,7 @@ impl Plan<'_> {
             batch_image: to[0] / elements,
             space_image: from[0] / elements,
         };
-        // Place k of a block has its images behind those of the places before it.
+        // The images of place k of a block follow those of the places before it.
         let mut within = self.space[0].wrapping_mul(to[0]);
         for (d, at) in (0..self.block.len()).rev().enumerate() {
             let (block, size) = (self.block[at], self.space[at + 1]);
@@ -143,7 +145,7 @@ impl Mover {
 
     fn entries<I: Index>(device: &Cuda, to: To) -> Result<Entries<I>, KernelError> {
         let module = device.modules().get(&to.variant::<I>())?;
-        // SAFETY: two addresses, a count, and `Blocks`.
+        // SAFETY: the entry takes two addresses, a count, and `Blocks`.
         unsafe { ByWord::new(&module, to.stem()) }
     }
 
@@ -177,7 +179,7 @@ impl Mover {
     }
 }
 
-/// The pairs of an input that holds paddings or crops, a row per dimension of the block.
+/// The pairs in an input of paddings or crops, one for each dimension of the block.
 fn pairs(c: &ComputeContext<'_>, input: usize, rows: usize) -> Result<Vec<i64>, KernelError> {
     if c.dims(input) == [rows as i64, 2] {
         return c.integers(input);
@@ -218,7 +220,7 @@ impl Kernel for BatchToSpaceNd {
     }
 }
 
-/// Of images, with a square block.
+/// The forms for images, with a square block.
 struct Images(i64, Mover);
 
 impl Images {
@@ -261,7 +263,7 @@ impl Kernel for BatchToSpace {
     }
 }
 
-/// Numbers that TensorFlow moves into the batch: without bool, which comes first.
+/// Types that TensorFlow moves into the batch: those of [`REAL`] without bool, its first.
 const MOVED: &[DType] = REAL.split_at(1).1;
 
 register_kernel!("SpaceToBatchND" on "CUDA": SpaceToBatchNd, types = ("T", MOVED),

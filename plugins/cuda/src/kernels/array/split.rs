@@ -12,7 +12,7 @@ use tenon_sdk::{
     reg::{Numerics, join_types},
 };
 
-/// The one integer of an input of any shape.
+/// The only element of an integer input of any shape.
 fn one_integer(c: &ComputeContext<'_>, input: usize, name: &str) -> Result<i64, KernelError> {
     match integers(c, input)?[..] {
         [value] => Ok(value),
@@ -23,7 +23,7 @@ fn one_integer(c: &ComputeContext<'_>, input: usize, name: &str) -> Result<i64, 
     }
 }
 
-/// Integers in host memory of any width that sizes have.
+/// Integers in host memory, of any type that sizes may have.
 fn integers(c: &ComputeContext<'_>, input: usize) -> Result<Vec<i64>, KernelError> {
     match c.slot(input)?.dtype {
         DType::INT8 => Ok(c.input::<i8>(input)?.data.iter().map(|&x| x.into()).collect()),
@@ -31,8 +31,8 @@ fn integers(c: &ComputeContext<'_>, input: usize) -> Result<Vec<i64>, KernelErro
     }
 }
 
-/// Writes the parts of input `value`, which has `sizes` along the axis; `dims` is the shape of an output with that
-/// many.
+/// Writes the parts of input `value`, which have `sizes` along the axis; `dims` is the shape of an
+/// output with a given size.
 fn write(
     c: &ComputeContext<'_>,
     pieces: &Pieces,
@@ -59,11 +59,11 @@ fn write(
         parts.push(Part { operand: launch.output(output, &dims(size)?)?, start, piece });
         start = start.saturating_add(piece);
     }
-    // SAFETY: the sizes are those of the parts of the axis, checked against it.
+    // SAFETY: the sizes are checked to partition the axis.
     unsafe { pieces.run(&launch, &launch.input(value)?, start, &parts) }
 }
 
-/// The shape with another size along an axis.
+/// The shape with `size` along `axis`.
 fn resized(dims: &[i64], axis: usize, size: i64) -> Result<Dims, KernelError> {
     let mut dims = Dims::from_slice(dims)?;
     dims[axis] = size;
@@ -124,7 +124,7 @@ impl Kernel for Unpack {
     }
 }
 
-/// Types that TensorFlow cuts.
+/// Types that TensorFlow splits.
 const CUT: &[DType] = &join_types::<{ NUMBERS.len() + 1 }>(NUMBERS, &[DType::QUINT8]);
 
 register_kernel!("Split" on "CUDA": Split, types = ("T", CUT), host_memory = &["split_dim"],

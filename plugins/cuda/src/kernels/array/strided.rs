@@ -1,4 +1,5 @@
-//! An output that is a strided box of an input, element by element: slices, reversals, repetitions, transpositions.
+//! An output that is a strided box of an input, element by element: slices, reversals, repetitions,
+//! transpositions.
 
 use super::words::{
     BySize, ByWord, Index, SIZES, Strided, Walk, behind, element_bytes, is_short, word_bytes,
@@ -23,7 +24,7 @@ fn variant<I: Index>() -> Variant {
 /// Bytes that `packs` writes at a time.
 const PACK: u64 = 16;
 
-/// Addresses, words, box, step.
+/// Parameters of an entry: addresses, number of words, box, step.
 type Call<I> = (u64, u64, I, Strided<I, 1>, i64);
 
 struct Entries<I> {
@@ -34,7 +35,7 @@ struct Entries<I> {
 impl<I: Index> Entries<I> {
     fn new(device: &crate::Cuda) -> Result<Self, KernelError> {
         let module = device.modules().get(&variant::<I>())?;
-        // SAFETY: both take addresses, a count, a box and a step.
+        // SAFETY: both entries take addresses, a count, a box and a step.
         Ok(unsafe {
             Entries { words: ByWord::new(&module, "words")?, packs: ByWord::new(&module, "packs")? }
         })
@@ -44,23 +45,23 @@ impl<I: Index> Entries<I> {
 /// The kernels that read boxes.
 pub(super) struct Reader(BySize<Entries<u32>, Entries<u64>>);
 
-/// What is read: element `base` of the input first.
+/// The elements to read, from element `base` of the input.
 #[derive(Debug, Clone)]
 pub(super) struct Box {
-    /// Extents of the output, with the steps of the input.
+    /// Extents of the output, with the strides of the input.
     pub(super) walk: Walk<1>,
-    /// Elements before the first that is read.
+    /// Index of the first element that is read.
     pub(super) base: i64,
 }
 
 impl Box {
-    /// Of extents and strides, outermost first.
+    /// A box with these extents and strides, outermost first.
     pub(super) fn new(extents: &[i64], strides: &[i64], base: i64) -> Box {
         let dims = extents.iter().zip(strides).map(|(&extent, &stride)| (extent, [stride]));
         Box { walk: Walk::new(dims), base }
     }
 
-    /// Bytes of the words in which it can be moved.
+    /// Bytes of the words in which the box can be moved.
     fn word_bytes(&self, size: u64, y: &Operand, x: &Operand) -> u64 {
         let (extent, [step]) = self.walk.inner();
         if step != 1 {
@@ -77,13 +78,14 @@ impl Reader {
         Ok(Reader(BySize::new(Entries::new(device_for(c)?)?)))
     }
 
-    /// Writes all of `y`, which has as many elements as the box. Both have elements of the same size.
+    /// Writes all of `y`, which has as many elements as the box. Both operands have elements of the
+    /// same size.
     ///
     /// # Errors
     /// `UNIMPLEMENTED` for more dimensions than kernels take; as [`Launch::run`].
     ///
     /// # Safety
-    /// The box stays within `x`.
+    /// - The box is within `x`.
     pub(super) unsafe fn read(
         &self,
         launch: &Launch<'_>,
@@ -100,21 +102,22 @@ impl Reader {
             && rest != 0
             && *extent > part
         {
-            // One run: all but its end in wide words.
+            // One run: all of it but the end is moved in wide words.
             let bulk = extent - rest;
             let run = |from: i64, len: i64| Box::new(&[len], &[1], wanted.base + from);
-            // SAFETY: parts of the box and of y.
+            // SAFETY: both calls read parts of the box and write parts of y.
             return unsafe {
                 self.words(launch, (y, x), &run(0, bulk), size)?;
                 self.words(launch, (&behind(y, bulk as u64, size), x), &run(bulk, rest), size)
             };
         }
-        // SAFETY: the caller knows that the box stays within `x`, and that `y` has as many elements.
+        // SAFETY: the caller guarantees that the box stays within `x`, and that `y` has as many
+        // elements.
         unsafe { self.words(launch, (y, x), wanted, size) }
     }
 
     /// # Safety
-    /// As [`Reader::read`].
+    /// - The caller upholds what [`Reader::read`] requires.
     unsafe fn words(
         &self,
         launch: &Launch<'_>,
@@ -127,8 +130,8 @@ impl Reader {
         let walk = wanted.walk.in_words((bytes / size) as i64);
         let addresses = (y.address, x.address.wrapping_add_signed(wanted.base * size as i64));
         if is_short(y.elements.max(x.elements) * size / bytes) {
-            // SAFETY: the caller knows that the box stays within `x`, and that `y` has as many elements; the words are
-            // of this box.
+            // SAFETY: the caller guarantees that the box stays within `x`, and that `y` has as many
+            // elements; the words are of this box.
             unsafe { run(launch, self.0.short(), addresses, &walk, bytes) }
         } else {
             let long = self.0.long(|| Entries::new(launch.device()))?;
@@ -139,7 +142,7 @@ impl Reader {
 }
 
 /// # Safety
-/// The addresses are those of an output and of an input that holds the box of words.
+/// - The addresses are those of an output, and of an input that contains the box of words.
 unsafe fn run<I: Index>(
     launch: &Launch<'_>,
     entries: &Entries<I>,
@@ -156,7 +159,7 @@ unsafe fn run<I: Index>(
         (entries.words.of(bytes), words, walk.strided::<I>()?)
     };
     let grid = Grid::stride(count, launch.facts());
-    // SAFETY: the caller knows that these are an output and an input that holds the box; counts and box are of the same
-    // words.
+    // SAFETY: the caller guarantees that these are an output and an input that holds the box;
+    // counts and box are of the same words.
     unsafe { launch.run(entry, grid, (y, x, I::of(count), strided, step)) }
 }

@@ -1,7 +1,8 @@
-//! `Transpose`, and `ConjugateTranspose` of numbers that are no pairs of numbers.
+//! `Transpose`, and `ConjugateTranspose` of real numbers.
 //!
-//! Where the innermost dimension stays, runs are copied ([`super::strided`]). Where it moves, and the planes that turn
-//! are not narrow, tiles go through shared memory, so that both sides are read and written in runs.
+//! Where the innermost dimension stays innermost, runs are copied ([`super::strided`]). Otherwise,
+//! unless the planes to transpose are narrow, tiles go through shared memory, so that both sides
+//! are read and written in runs.
 
 use super::{
     NUMBERS, REAL, check_vector,
@@ -32,7 +33,7 @@ const THREADS: u32 = 256;
 /// Planes with a side of fewer elements leave most of a tile empty.
 const NARROW: i64 = 8;
 
-/// `Tiles` of the source.
+/// `Tiles` in the source.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 struct Tiles {
@@ -53,14 +54,14 @@ type Call = (u64, u64, Tiles);
 /// Kernels that transpose.
 pub(super) struct Turner {
     tiles: ByWord<Call, { SIZES.len() }>,
-    /// For elements of 1 and 2 bytes.
+    /// Entries for elements of 1 and 2 bytes.
     blocks: [Entry<Call>; 2],
-    /// For elements of 2, 4 and 8 bytes.
+    /// Entries for elements of 2, 4 and 8 bytes.
     packs: [Entry<Call>; 3],
     reader: Reader,
 }
 
-/// What a thread turns at a time.
+/// What a thread transposes at a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Unit {
     /// An element.
@@ -72,7 +73,7 @@ enum Unit {
 }
 
 impl Unit {
-    /// Elements of a row, for elements of so many bytes.
+    /// Elements in a row of a unit, for elements of `size` bytes.
     fn lanes(self, size: u64) -> i64 {
         match self {
             Unit::Element => 1,
@@ -81,7 +82,7 @@ impl Unit {
         }
     }
 
-    /// Such units along a side of a tile: as in the source.
+    /// Number of units along a side of a tile: as in the source.
     fn side(self) -> u64 {
         match self {
             Unit::Element | Unit::Word => 32,
@@ -90,8 +91,8 @@ impl Unit {
     }
 }
 
-/// A transposition in which two dimensions change places and others may: element (column, row) of a plane is
-/// `column * column_step + row` of the input and `row * row_step + column` of the output.
+/// A transposition that swaps two dimensions, and may permute others: element (column, row) of a
+/// plane is `column * column_step + row` of the input and `row * row_step + column` of the output.
 #[derive(Debug, PartialEq, Eq)]
 struct Planes {
     columns: i64,
@@ -103,7 +104,8 @@ struct Planes {
 }
 
 impl Planes {
-    /// Of merged dimensions of the output and their strides in the input. `None` where the innermost dimension stays.
+    /// The planes of merged dimensions of the output and their strides in the input. `None` where
+    /// the innermost dimension stays.
     fn new(extents: &[i64], strides: &[i64]) -> Option<Planes> {
         let (last, row) = (extents.len().checked_sub(1)?, strides.iter().position(|it| *it == 1)?);
         if row == last {
@@ -121,7 +123,7 @@ impl Planes {
         })
     }
 
-    /// The largest unit of which sides of planes, steps and addresses are whole numbers.
+    /// The largest unit that divides the sides of the planes, the steps and the addresses.
     fn unit(&self, size: u64, operands: [&Operand; 2]) -> Unit {
         let steps = [self.columns, self.rows, self.column_step, self.row_step].into_iter();
         let others = self.others.iter().flat_map(|(_, from, to)| [*from, *to]);
@@ -132,8 +134,8 @@ impl Planes {
         }
     }
 
-    /// In squares of `lanes` elements, of which a tile has `side` along each side, with the number of tiles; `None` for too
-    /// many.
+    /// The parameter for squares of `lanes` elements, `side` of them along each side of a tile,
+    /// with the number of tiles; `None` for too many.
     fn tiles(&self, lanes: i64, side: u64) -> Result<Option<(u64, Tiles)>, KernelError> {
         let (columns, rows) = (self.columns / lanes, self.rows / lanes);
         let (across, down) = (columns as u64, rows as u64);
@@ -166,7 +168,7 @@ impl Planes {
 impl Turner {
     pub(super) fn new(c: &CreateContext<'_>) -> Result<Turner, KernelError> {
         let module = device_for(c)?.modules().get(&Variant::new(&SOURCE))?;
-        // SAFETY: each takes two addresses and `Tiles`.
+        // SAFETY: each entry takes two addresses and `Tiles`.
         unsafe {
             Ok(Turner {
                 tiles: ByWord::new(&module, "tiles")?,
@@ -181,7 +183,7 @@ impl Turner {
         }
     }
 
-    /// The entry for elements of so many bytes.
+    /// The entry for elements of `size` bytes.
     fn entry(&self, unit: Unit, size: u64) -> &Entry<Call> {
         let place = size.trailing_zeros() as usize;
         match unit {
@@ -191,7 +193,7 @@ impl Turner {
         }
     }
 
-    /// Transposes; the input has the plan's elements.
+    /// Transposes the input, which has the plan's elements.
     ///
     /// # Errors
     /// As [`Launch::run`]; `UNIMPLEMENTED` for too many dimensions.

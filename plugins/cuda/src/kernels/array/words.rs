@@ -1,7 +1,8 @@
-//! What words elements are moved as, and how a box of words is described to a kernel.
+//! Words as which elements are moved, and the parameters that describe a box of words.
 //!
-//! A kernel that only moves elements need not know their type: 16 neighbouring bytes that stay neighbours are one
-//! access, whether they are 16 bytes or two doubles. [`word_bytes`] says how wide words may be.
+//! A kernel that only moves elements need not know their type: 16 contiguous bytes that stay
+//! contiguous are one access, whether they are 16 bytes or two doubles. [`word_bytes`] gives the
+//! greatest width of words.
 
 pub(super) use crate::kernels::{
     divisor::{Divide, Divisor},
@@ -18,12 +19,12 @@ use tenon_sdk::KernelError;
 /// Sizes of a word.
 pub(super) const SIZES: [u64; 5] = [1, 2, 4, 8, 16];
 
-/// A type of numbers of words.
+/// An integer type for numbers of words.
 pub(super) trait Index: Divide + Send + Sync + 'static {
-    /// In CUDA C.
+    /// Name of the type in CUDA C.
     const NAME: &'static str;
 
-    /// A number of words, which is in range.
+    /// A number of words, which must be in range.
     fn of(value: u64) -> Self;
 }
 
@@ -43,13 +44,13 @@ impl Index for u64 {
     }
 }
 
-/// Whether numbers of so many words fit 32 bits, with their offsets.
+/// Whether 32 bits hold a number of words and its offsets.
 pub(super) fn is_short(words: u64) -> bool {
     words < 1 << 31
 }
 
-/// Bytes of the widest word for elements of `size` bytes, when runs, strides and first elements are these numbers of
-/// elements, from these addresses on: 1 to 16.
+/// Bytes of the widest word for elements of `size` bytes, where runs, strides and first elements
+/// are these numbers of elements, from these addresses on: 1 to 16.
 pub(super) fn word_bytes(
     size: u64,
     elements: impl IntoIterator<Item = i64>,
@@ -58,14 +59,14 @@ pub(super) fn word_bytes(
     let bytes = |elements: i64| (elements as u64).wrapping_mul(size);
     let bits = elements.into_iter().fold(16, |bits, count| bits | bytes(count));
     let bits = operands.iter().fold(bits, |bits, operand| bits | operand.address);
-    // Where an empty tensor is said to be does not matter.
+    // The address of an empty tensor does not matter.
     size.max(1 << bits.trailing_zeros())
 }
 
 /// Bytes of an element.
 ///
 /// # Errors
-/// `INTERNAL` for types without a size.
+/// `INTERNAL` for types of unknown size.
 pub(super) fn element_bytes(operand: &Operand) -> Result<u64, KernelError> {
     let dtype = operand.dtype;
     let size = dtype.size().filter(|size| SIZES.contains(&(*size as u64)));
@@ -73,7 +74,7 @@ pub(super) fn element_bytes(operand: &Operand) -> Result<u64, KernelError> {
     Ok(size.ok_or_else(unknown)? as u64)
 }
 
-/// What lies behind the first elements.
+/// The operand without its first elements.
 pub(super) fn behind(operand: &Operand, elements: u64, size: u64) -> Operand {
     Operand {
         address: operand.address + elements * size,
@@ -86,31 +87,32 @@ pub(super) fn behind(operand: &Operand, elements: u64, size: u64) -> Operand {
 pub(super) struct ByWord<A, const N: usize>([Entry<A>; N]);
 
 impl<A: Arguments, const N: usize> ByWord<A, N> {
-    /// `stem_1`, `stem_2` and so on.
+    /// The entries `stem_1`, `stem_2` and so on.
     ///
     /// # Errors
-    /// A module without them.
+    /// `INTERNAL` when the module lacks one of them.
     ///
     /// # Safety
-    /// As [`Module::entry`], for each of them.
+    /// - Each of the entries meets what [`Module::entry`] requires.
     pub(super) unsafe fn new(module: &Arc<Module>, stem: &str) -> Result<Self, KernelError> {
         let entries: Result<Vec<_>, KernelError> = SIZES
             .iter()
             .take(N)
-            // SAFETY: the caller knows that the parameters of each entry are the parts of `A`.
+            // SAFETY: the caller guarantees that the parameters of each entry are the parts of `A`.
             .map(|size| unsafe { module.entry(&format!("{stem}_{size}")) })
             .collect();
         let missing = |_| KernelError::internal(format!("{stem} has fewer than {N} entries"));
         Ok(ByWord(entries?.try_into().map_err(missing)?))
     }
 
-    /// That for words of so many bytes.
+    /// The entry for words of `bytes` bytes.
     pub(super) fn of(&self, bytes: u64) -> &Entry<A> {
         &self.0[bytes.trailing_zeros() as usize]
     }
 }
 
-/// Kernels for tensors of fewer than 2^31 words, and those for larger ones, which are compiled when there is one.
+/// The kernels for tensors of fewer than 2^31 words, and the ones for larger tensors, which are
+/// compiled when needed.
 pub(super) struct BySize<S, L> {
     short: S,
     long: OnceLock<L>,
@@ -128,7 +130,7 @@ impl<S, L> BySize<S, L> {
     /// The kernels for large tensors.
     ///
     /// # Errors
-    /// What `make` says.
+    /// The error of `make`.
     pub(super) fn long(
         &self,
         make: impl FnOnce() -> Result<L, KernelError>,

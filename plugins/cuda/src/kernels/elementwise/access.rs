@@ -1,4 +1,5 @@
-//! How a call's launches go over elements: the width of accesses and of indices, and the entry that is compiled for it.
+//! How the launches of a call access elements: the width of accesses and of indices, and the entry
+//! compiled for it.
 
 use crate::{
     compile::{Arguments, Entry, Variant},
@@ -14,13 +15,14 @@ use tenon_sdk::{DType, KernelError, geometry::BroadcastPlan};
 /// Bytes of the widest access.
 const WIDEST: u64 = 16;
 
-/// From how many elements on indices have 64 bits: kernels with 32 bits add a grid's threads to an index.
+/// Number of elements from which indices have 64 bits: kernels with 32-bit indices add a grid's
+/// threads to an index.
 const MANY: u64 = 1 << 31;
 
 /// Width of accesses and of indices.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Access {
-    /// Elements of an access.
+    /// Elements per access.
     pub lanes: u64,
     /// Whether indices have 64 bits.
     pub is_long: bool,
@@ -31,13 +33,14 @@ pub(super) fn bytes_of(dtype: DType) -> u64 {
     dtype.size().unwrap_or(1) as u64
 }
 
-/// Elements of an access where the widest of these types fills it.
+/// Elements per access, such that an access of the widest of these types has 16 bytes.
 pub(super) fn most_lanes(types: &[DType]) -> u64 {
     WIDEST / types.iter().map(|dtype| bytes_of(*dtype)).max().unwrap_or(1).clamp(1, WIDEST)
 }
 
 impl Access {
-    /// For whole operands of so many elements: one element at a time where one of them begins at an odd address.
+    /// Access to whole operands of `elements` elements: one element at a time where an address is
+    /// not aligned.
     pub fn whole(elements: u64, operands: &[Operand]) -> Access {
         let types: Vec<DType> = operands.iter().map(|operand| operand.dtype).collect();
         let lanes = most_lanes(&types);
@@ -45,9 +48,9 @@ impl Access {
         Access { lanes: if aligned { lanes } else { 1 }, is_long: elements >= MANY }
     }
 
-    /// Blocks for `elements` of them.
+    /// A grid for `elements` elements.
     pub fn grid(self, elements: u64, launch: &Launch<'_>) -> Grid {
-        // At least one thread for each element of a rest.
+        // At least one thread for each element of the remainder.
         Grid::stride(elements.div_ceil(self.lanes).max(elements % self.lanes), launch.facts())
     }
 }
@@ -57,14 +60,14 @@ impl Access {
 pub(super) struct Repeats<const N: usize>(Walk<N>);
 
 impl<const N: usize> Repeats<N> {
-    /// As planned.
+    /// The repetitions of a plan.
     pub fn new(plan: &BroadcastPlan<N>) -> Repeats<N> {
         let steps = |d: usize| std::array::from_fn(|operand| plan.strides(operand)[d]);
         let dims = plan.extents().iter().enumerate();
         Repeats(Walk::new(dims.map(|(d, extent)| (*extent, steps(d)))))
     }
 
-    /// Elements of an access: the most for which accesses end where rows do and begin at their multiples.
+    /// The widest access for which accesses end where rows do and begin at their multiples.
     pub fn access(&self, operands: [Operand; N], output: Operand) -> Access {
         let mut types: Vec<DType> = operands.iter().map(|operand| operand.dtype).collect();
         types.push(output.dtype);
@@ -92,7 +95,8 @@ impl<const N: usize> Repeats<N> {
             && operands.iter().enumerate().all(fits)
     }
 
-    /// The kernels' parameter, with the innermost dimension counted in accesses of `lanes`.
+    /// The kernels' parameter, with the innermost dimension counted in accesses of `lanes`
+    /// elements.
     ///
     /// # Errors
     /// As [`Walk::strided`].
@@ -101,20 +105,20 @@ impl<const N: usize> Repeats<N> {
     }
 }
 
-/// An entry of a source, in every width: the usual one is kept at hand.
+/// An entry of a source, in every width: the usual width is compiled in advance.
 pub(super) struct Entries<A> {
     variant: Variant,
     name: &'static str,
-    /// Lanes of the usual width, whose indices have 32 bits.
+    /// Lanes of the usual width, which has 32-bit indices.
     lanes: u64,
     usual: OnceLock<Entry<A>>,
 }
 
 impl<A: Arguments> Entries<A> {
-    /// Of a source with these defines.
+    /// The entry `name` of a source with these defines.
     ///
     /// # Safety
-    /// In every width, the parameters of the entry are the parts of `A`.
+    /// - In every width, the parameters of the entry are the parts of `A`.
     pub unsafe fn new(variant: Variant, name: &'static str, lanes: u64) -> Entries<A> {
         Entries { variant, name, lanes, usual: OnceLock::new() }
     }
@@ -129,10 +133,10 @@ impl<A: Arguments> Entries<A> {
     /// Enqueues a launch.
     ///
     /// # Errors
-    /// What the compiler or the driver says.
+    /// The error of the compiler or the driver.
     ///
     /// # Safety
-    /// As [`Launch::run`].
+    /// - The caller upholds what [`Launch::run`] requires.
     pub unsafe fn run(
         &self,
         launch: &Launch<'_>,
@@ -145,7 +149,8 @@ impl<A: Arguments> Entries<A> {
         }
         if access != (Access { lanes: self.lanes, is_long: false }) {
             let entry = self.load(launch, access)?;
-            // SAFETY: the caller knows that the addresses come from this call, and that the entry stays within them.
+            // SAFETY: the caller guarantees that the addresses come from this call, and that the
+            // entry stays within them.
             return unsafe { launch.run(&entry, grid, arguments) };
         }
         let entry = match self.usual.get() {
@@ -155,7 +160,8 @@ impl<A: Arguments> Entries<A> {
                 self.usual.get_or_init(|| entry)
             }
         };
-        // SAFETY: the caller knows that the addresses come from this call, and that the entry stays within them.
+        // SAFETY: the caller guarantees that the addresses come from this call, and that the entry
+        // stays within them.
         unsafe { launch.run(entry, grid, arguments) }
     }
 }

@@ -25,7 +25,8 @@ fn variant(dtype: DType, inputs: usize, is_onto: bool) -> Result<Variant, Kernel
     Ok(variant.define("ONTO", u8::from(is_onto)))
 }
 
-/// Each kind of number with two inputs and with eight onto a sum; the other numbers of inputs in one type.
+/// Each kind of number with two inputs, and with eight added to a sum; the other numbers of inputs
+/// in one type.
 pub(super) fn variants() -> Vec<Variant> {
     let types = NUMBERS.iter().filter(|dtype| EXAMPLES.contains(dtype));
     let mut all: Vec<Variant> =
@@ -34,7 +35,7 @@ pub(super) fn variants() -> Vec<Variant> {
     all
 }
 
-/// Inputs that are summed from left to right before the sums of eight.
+/// Number of inputs that are summed from left to right before the sums of eight.
 fn leading(count: usize) -> usize {
     match count % EIGHT {
         r @ (0 | 1) => (r + EIGHT).min(count),
@@ -44,10 +45,10 @@ fn leading(count: usize) -> usize {
 
 type Call<const N: usize> = ([u64; N], u64, u64);
 
-/// The entry for `N` inputs, once it is asked for.
+/// The entry for `N` inputs, created on first use.
 struct Sum<const N: usize>(OnceLock<Entries<Call<N>>>);
 
-/// A launch that sums.
+/// A launch that sums some of the inputs.
 struct Part<'a> {
     dtype: DType,
     inputs: &'a [Operand],
@@ -62,7 +63,8 @@ impl<const N: usize> Sum<N> {
             None => {
                 let variant = variant(part.dtype, N, part.is_onto)?;
                 let lanes = most_lanes(&[part.dtype]);
-                // SAFETY: `add_n` takes as many addresses as it is compiled for, that of the sum and a count.
+                // SAFETY: `add_n` takes the number of addresses that it is compiled for, the
+                // address of the sum and a count.
                 let entries = unsafe { Entries::new(variant, "add_n", lanes) };
                 self.0.get_or_init(|| entries)
             }
@@ -72,7 +74,7 @@ impl<const N: usize> Sum<N> {
         let inputs = std::array::from_fn(|n| part.inputs[n].address);
         let arguments = (inputs, part.output.address, part.output.elements);
         let grid = access.grid(part.output.elements, launch);
-        // SAFETY: all have as many elements as are said.
+        // SAFETY: all operands have `elements` elements.
         unsafe { entries.run(launch, access, grid, arguments) }
     }
 }

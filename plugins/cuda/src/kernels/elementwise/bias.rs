@@ -15,7 +15,7 @@ struct BiasAdd {
 
 impl Kernel for BiasAdd {
     fn new(c: &CreateContext<'_>) -> Result<Self, KernelError> {
-        // `BiasAddV1` has channels last.
+        // In `BiasAddV1` channels are always last.
         let format = match c.attrs().has("data_format") {
             true => DataFormat::parse(c.attr("data_format")?)?,
             false => DataFormat::Nhwc,
@@ -29,7 +29,7 @@ impl Kernel for BiasAdd {
         let [outer, channels, inner] =
             [split.outer, split.channels, split.inner].map(|size| size as i64);
         let plan = BroadcastPlan::new([&[outer, channels, inner], &[channels, 1]]);
-        // An empty tensor may have so many elements in some of its dimensions that they have no number.
+        // The dimensions of an empty tensor may have a product that overflows.
         match plan {
             Ok(plan) => self.sum.run_as(c, &plan, dims),
             Err(_) if dims.contains(&0) => c.prepare(0, dims).map(drop),

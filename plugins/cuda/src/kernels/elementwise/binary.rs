@@ -21,12 +21,12 @@ use tenon_sdk::{
 
 static SOURCE: Source = source!("binary.cu", overlaps);
 
-/// Addresses, elements, the attribute of an op that has one.
+/// Parameters: addresses, number of elements, the attribute of an op that has one.
 type Call = (u64, u64, u64, u64, f32);
-/// As above, with packs instead of elements, and how the operands repeat.
+/// As `Call`, with the number of packs instead of elements, and how the operands repeat.
 type Broadcast<I> = (u64, u64, u64, u64, f32, Strided<I, 2>);
 
-/// Layouts of operands of which each has all elements, or one.
+/// Layouts in which each operand has all elements, or one.
 const WHOLE: [(&str, &str); 3] = [
     ("SAME", "binary_same"),
     ("SCALAR_LEFT", "binary_scalar_left"),
@@ -38,7 +38,7 @@ fn variant(op: &str, from: DType, to: DType, layout: &str) -> Result<Variant, Ke
     Ok(variant.define("OP", op).define("LAYOUT", layout))
 }
 
-/// Every op, and every layout and width of one.
+/// Every op, and every layout and width of one op.
 pub(super) fn variants() -> Vec<Variant> {
     let mut all = Vec::new();
     for (op, types, to) in OPS {
@@ -80,8 +80,8 @@ impl Binary {
         let same = variant(op, from, to, WHOLE[0].0)?;
         let left = variant(op, from, to, WHOLE[1].0)?;
         let right = variant(op, from, to, WHOLE[2].0)?;
-        // SAFETY: the entries take three addresses, a count and a number; the last one also how operands repeat,
-        // which is for the index type of its width, see `repeat`.
+        // SAFETY: the entries take three addresses, a count and a number; the last entry also takes
+        // how operands repeat, for the index type of its width, see `repeat`.
         unsafe {
             Ok(Binary {
                 parameter,
@@ -96,7 +96,7 @@ impl Binary {
         }
     }
 
-    /// Operands of which each has all elements, or one; which entry.
+    /// Operands that each have all elements, or one; `layout` selects the entry.
     fn run_whole(
         &self,
         launch: &Launch<'_>,
@@ -107,7 +107,7 @@ impl Binary {
         let access = Access::whole(z.elements, &operands);
         let arguments = (x.address, y.address, z.address, z.elements, self.parameter);
         let grid = access.grid(z.elements, launch);
-        // SAFETY: operands have as many elements as are said, or the one that is read.
+        // SAFETY: operands have `elements` elements, or the one that the layout reads.
         unsafe { self.whole[layout].run(launch, access, grid, arguments) }
     }
 
@@ -122,7 +122,7 @@ impl Binary {
         let packs = z.elements / access.lanes;
         let grid = access.grid(z.elements, launch);
         let (x, y, z) = (x.address, y.address, z.address);
-        // SAFETY: what repeats stays within the operands, and there are as many packs as are said.
+        // SAFETY: the repetitions stay within the operands, and the count is the number of packs.
         unsafe {
             if access.is_long {
                 let arguments = (x, y, z, packs, self.parameter, repeats.parameter(access.lanes)?);
@@ -169,7 +169,8 @@ impl Kernel for Binary {
     }
 }
 
-/// As [`Binary`], of two tensors of one shape, or where `ANY_SHAPE`, of one number of elements.
+/// Like [`Binary`], for tensors of the same shape, or where `ANY_SHAPE`, of the same number of
+/// elements.
 struct Alike<const ANY_SHAPE: bool>(Binary);
 
 impl<const ANY_SHAPE: bool> Kernel for Alike<ANY_SHAPE> {
@@ -199,18 +200,19 @@ impl<const ANY_SHAPE: bool> Kernel for Alike<ANY_SHAPE> {
     }
 }
 
-/// `Equal` and `NotEqual`, of shapes that may not broadcast where the node says so: they are not equal then.
+/// `Equal` and `NotEqual`; if the node says so, shapes that do not broadcast are allowed, and count
+/// as not equal.
 struct Equality {
     binary: Binary,
     wants_one_shape: bool,
-    /// Whether what is not equal gives true.
+    /// Whether the op yields true for unequal elements.
     is_negated: bool,
 }
 
 static FILL: Source = source!("fill.cu");
 
 impl Equality {
-    /// The scalar that says so.
+    /// Writes the scalar result for shapes that do not broadcast.
     fn not_equal(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
         let launch = Launch::new(c)?;
         let z = launch.output(0, &[])?;
@@ -237,7 +239,8 @@ impl Kernel for Equality {
     }
 }
 
-/// Registers ops of the attribute T, and lists them: with the type of the result, where that is another.
+/// Registers ops with the attribute T, with the type of the result where it differs, and lists
+/// them.
 macro_rules! register {
     ($($kernel:ty: $op:literal $types:ident $(to $to:ident)?, $numerics:expr;)*) => {
         const OPS: &[(&str, &[DType], Option<DType>)] =
@@ -254,7 +257,8 @@ const fn ulps(ulps: f64) -> Numerics {
     Numerics::ulps(ulps)
 }
 
-// An integer divided by 0, and one to a negative power, is 0 here and refused on the CPU: see `op_binary.cuh`.
+// An integer divided by 0, and one to a negative power, is 0 here and an error on the CPU: see
+// `op_binary.cuh`.
 register! {
     Binary: "Add" ADDED, EXACT;
     Binary: "AddV2" NUMBERS, EXACT;

@@ -1,7 +1,8 @@
 //! `_FusedElementwise`: a program of elementwise ops as one generated kernel.
 //!
-//! The functors are those of the single ops and every result is rounded as between them, so that a program gives what
-//! its ops give. What is compiled depends on the program and on the kinds of its inputs.
+//! The functors are those of the single ops, and every result is rounded as between single ops, so
+//! that a program gives the same results as its ops. The variant depends on the program and on the
+//! kinds of its inputs.
 
 use super::{
     access::{Access, widened},
@@ -38,9 +39,9 @@ const MOST: usize = 8;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Full,
-    /// Trailing dimensions, of which an access is a part.
+    /// Its shape is a suffix of the output's, and its rows are whole accesses.
     Row,
-    /// Trailing dimensions that end within accesses.
+    /// Its shape is a suffix of the output's, and its rows end within accesses.
     Ragged,
     Scalar,
 }
@@ -65,11 +66,11 @@ impl Kind {
     }
 }
 
-/// A program in the words of `chain.cu`, over the inputs that its result depends on.
+/// A program in the notation of `chain.cu`, over the inputs that its result depends on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Text {
     body: String,
-    /// Numbers of the node's inputs.
+    /// Indices of the node's inputs that are read.
     reads: Vec<usize>,
 }
 
@@ -118,7 +119,7 @@ impl Text {
     }
 }
 
-/// Whether the last result depends on each one.
+/// Whether the last result depends on each instruction.
 fn live(all: &[Instruction]) -> Vec<bool> {
     let mut live = vec![false; all.len()];
     if let Some(last) = live.last_mut() {
@@ -151,7 +152,7 @@ pub(super) fn variants() -> Vec<Variant> {
     all
 }
 
-/// `ChainInputs` of `chain.cu`.
+/// `ChainInputs` in `chain.cu`.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 struct ChainInputs<I> {
@@ -170,10 +171,10 @@ impl<I: Divide> ChainInputs<I> {
     }
 }
 
-/// Inputs, the address of the result, elements.
+/// Parameters: inputs, address of the result, number of elements.
 type Call<I> = (ChainInputs<I>, u64, u64);
 
-/// An entry, by the width of its indices.
+/// A compiled entry, by the width of its indices.
 #[derive(Clone)]
 enum Loaded {
     Short(Arc<Entry<Call<u32>>>),
@@ -186,14 +187,14 @@ type Key = (Vec<Kind>, Access);
 struct Chain {
     dtype: DType,
     text: Text,
-    /// The entry of the last call, which is likely that of the next.
+    /// The entry of the last call, which the next call probably needs.
     last: Mutex<Option<(Key, Loaded)>>,
 }
 
-/// Types of which every op is.
+/// Types that every op of integers supports.
 const INTEGERS: &[DType] = &[DType::INT32, DType::INT64];
 
-/// The ops of integers.
+/// Whether an op supports integers.
 fn has_integers(op: ProgramOp) -> bool {
     use ProgramOp::{
         Abs, AddV2, Maximum, Minimum, Mul, Neg, Relu, Relu6, Square, SquaredDifference, Sub,
@@ -259,7 +260,8 @@ impl Supports for Chain {
 }
 
 impl Chain {
-    /// The largest shape among the inputs that the result depends on; the others are its last dimensions.
+    /// The largest shape among the inputs that the result depends on; the other shapes are suffixes
+    /// of it.
     fn output_dims<'a>(&self, c: &ComputeContext<'a>) -> Result<&'a [i64], KernelError> {
         let read = self.text.reads.iter().map(|&at| c.dims(at));
         let whole = read.max_by_key(|dims| dims.len()).unwrap_or(&[]);
@@ -284,8 +286,8 @@ impl Chain {
         let key = (inputs.iter().map(kind).collect(), access);
         let grid = access.grid(output.elements, launch);
         let (to, count) = (output.address, output.elements);
-        // SAFETY: the kinds say which inputs have as many elements as the output; of the others the divisors know how
-        // many there are.
+        // SAFETY: the kinds say which inputs have as many elements as the output; the divisors
+        // limit the indices into the others.
         unsafe {
             match self.loaded(launch, key)? {
                 Loaded::Short(entry) => {

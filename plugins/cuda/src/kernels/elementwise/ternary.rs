@@ -1,4 +1,4 @@
-//! Selection by a condition, and limits.
+//! `Select` and `ClipByValue`.
 
 use super::{
     access::{Access, Entries, Repeats, most_lanes},
@@ -17,16 +17,16 @@ use tenon_sdk::{DType, KernelError, geometry::BroadcastPlan, prelude::*, reg::Nu
 
 static SOURCE: Source = source!("ternary.cu", overlaps);
 
-/// Addresses, elements.
+/// Parameters: addresses, number of elements.
 type Call = (u64, u64, u64, u64, u64);
-/// As above, with packs instead of elements, and how the operands repeat.
+/// As `Call`, with the number of packs instead of elements, and how the operands repeat.
 type Broadcast<I> = (u64, u64, u64, u64, u64, Strided<I, 3>);
 
 fn variant(op: &str, element: &str, layout: &str) -> Variant {
     Variant::new(&SOURCE).define("T", element).define("OP", op).define("LAYOUT", layout)
 }
 
-/// Every word that is selected, every kind of number that is limited, in every layout.
+/// Every size of word for selection and every kind of number for limits, in every layout.
 pub(super) fn variants() -> Vec<Variant> {
     let layouts = ["SAME", "BROADCAST"];
     let select = |word| layouts.map(|layout| variant("Select", word, layout));
@@ -51,8 +51,8 @@ struct Ternary {
 impl Ternary {
     fn new(op: &str, element: &str, lanes: u64) -> Ternary {
         let named = |layout| variant(op, element, layout);
-        // SAFETY: the entries take four addresses and a count; the last one also how operands repeat, which is for the
-        // index type of its width, see `repeat`.
+        // SAFETY: the entries take four addresses and a count; the last entry also takes how
+        // operands repeat, for the index type of its width, see `repeat`.
         unsafe {
             Ternary {
                 same: Entries::new(named("SAME"), "ternary_same", lanes),
@@ -63,7 +63,7 @@ impl Ternary {
         }
     }
 
-    /// Operands broadcast as planned.
+    /// Enqueues the op on operands that are broadcast by the plan.
     fn run(
         &self,
         c: &ComputeContext<'_>,
@@ -93,7 +93,7 @@ impl Ternary {
         let (packs, grid) = (output.elements / access.lanes, access.grid(output.elements, launch));
         let [x, y, z] = inputs.map(|input| input.address);
         let to = output.address;
-        // SAFETY: what repeats stays within the operands, and there are as many packs as are said.
+        // SAFETY: the repetitions stay within the operands, and the count is the number of packs.
         unsafe {
             if access.is_long {
                 let arguments = (x, y, z, to, packs, repeats.parameter(access.lanes)?);
@@ -105,7 +105,8 @@ impl Ternary {
     }
 }
 
-/// A launch over the whole output, of inputs that have all elements, or the one that the entry reads.
+/// Enqueues the op over the whole output, with inputs that have all elements, or the one that the
+/// entry reads.
 fn whole(
     entries: &Entries<Call>,
     launch: &Launch<'_>,
@@ -118,11 +119,12 @@ fn whole(
     let [x, y, z] = inputs.map(|input| input.address);
     let arguments = (x, y, z, output.address, output.elements);
     let grid = access.grid(output.elements, launch);
-    // SAFETY: operands have as many elements as are said, or the one that is read.
+    // SAFETY: operands have `elements` elements, or the one that the entry reads.
     unsafe { entries.run(launch, access, grid, arguments) }
 }
 
-/// `SelectV2`; and where `OLD` is set `Select`, whose condition is a scalar, or has a value for each row or element.
+/// `SelectV2`; where `OLD` is set `Select`, whose condition is a scalar, or has a value for each
+/// row or element.
 struct Select<const OLD: bool>(Ternary);
 
 impl<const OLD: bool> Kernel for Select<OLD> {
@@ -159,7 +161,7 @@ register_kernel!("Select" on "CUDA": Select<true>, types = ("T", ALL), numerics 
 register_kernel!("SelectV2" on "CUDA": Select<false>, types = ("T", ALL),
     numerics = Numerics::EXACT);
 
-/// `ClipByValue`: limits of the tensor's shape, or scalars.
+/// `ClipByValue`, with limits of the tensor's shape, or scalars.
 struct Clip(Ternary);
 
 impl Kernel for Clip {

@@ -14,7 +14,7 @@ use tenon_sdk::{DType, KernelError, prelude::*, reg::Numerics};
 
 static SOURCE: Source = source!("unary.cu", overlaps);
 
-/// Addresses, elements, the attribute of an op that has one.
+/// Parameters: addresses, number of elements, the attribute of an op that has one.
 type Call = (u64, u64, u64, f32);
 
 fn variant(op: &str, from: DType, to: DType) -> Result<Variant, KernelError> {
@@ -22,7 +22,7 @@ fn variant(op: &str, from: DType, to: DType) -> Result<Variant, KernelError> {
     Ok(variant.define("OP", op))
 }
 
-/// Every op, in the types of its registration that differ in how they compute.
+/// Every op, in those types of its registration that it computes differently.
 pub(super) fn variants() -> Vec<Variant> {
     let mut all = Vec::new();
     for (op, types, to) in OPS {
@@ -67,12 +67,13 @@ impl Kernel for Unary {
         let access = Access::whole(y.elements, &[x, y]);
         let arguments = (x.address, y.address, y.elements, self.parameter);
         let grid = access.grid(y.elements, &launch);
-        // SAFETY: both have as many elements as are said.
+        // SAFETY: both operands have `elements` elements.
         unsafe { self.entries.run(&launch, access, grid, arguments) }
     }
 }
 
-/// Registers ops of the attribute T, and lists them: with the type of the result, where that is another.
+/// Registers ops with the attribute T, with the type of the result where it differs, and lists
+/// them.
 macro_rules! register {
     ($($op:literal $types:ident $(to $to:ident)?, $numerics:expr;)*) => {
         const OPS: &[(&str, &[DType], Option<DType>)] =
@@ -89,7 +90,8 @@ const fn ulps(ulps: f64) -> Numerics {
     Numerics::ulps(ulps)
 }
 
-// The bounds are those of the CUDA programming guide for its math library, with one unit for each further operation.
+// The bounds are those of the CUDA programming guide for its math library, with one unit for each
+// further operation.
 register! {
     "Abs" SIGNED, EXACT;
     "Neg" SIGNED, EXACT;
@@ -142,7 +144,8 @@ register_kernel!("LogicalNot" on "CUDA": Unary, numerics = Numerics::EXACT);
 register_kernel!("Cast" on "CUDA": Unary, types = ("SrcT", ALL), types = ("DstT", ALL),
     numerics = Numerics::EXACT);
 
-// As near as the CPU's kernels: relative to the number, and of what cancels absolute.
+// As accurate as the CPU's kernels: a relative error of the number, and an absolute error where
+// terms cancel.
 macro_rules! gelu {
     ($($dtype:ident $absolute:literal $relative:literal;)*) => {$(
         register_kernel!("_FusedGelu" on "CUDA": Unary, types = ("T", &[DType::$dtype]),

@@ -1,4 +1,4 @@
-//! What follows a product that a library has written: `gemm_after.cu`.
+//! Steps that follow a product which a library has written: `gemm_after.cu`.
 
 use super::epilogue::{Arguments, every_step};
 use crate::{
@@ -12,7 +12,7 @@ use tenon_sdk::{DType, KernelError};
 
 static SOURCE: Source = source!("gemm_after.cu");
 
-/// With every step, of each type.
+/// A variant with every step, for each type.
 pub(super) fn variants() -> Vec<Variant> {
     [DType::FLOAT, DType::DOUBLE, DType::HALF, DType::BFLOAT16]
         .into_iter()
@@ -28,20 +28,20 @@ fn variant(dtype: DType, steps: &str) -> Result<Variant, KernelError> {
 pub(super) struct After(Entry<(u64, u64, u32, u32, Arguments)>);
 
 impl After {
-    /// Compiles them for a device.
+    /// Compiles the steps for a device.
     ///
     /// # Errors
-    /// No compiler; what it says.
+    /// `UNAVAILABLE` without a compiler; the compiler's error.
     pub fn on(device: &Cuda, dtype: DType, steps: &str) -> Result<After, KernelError> {
         let module = device.modules().get(&variant(dtype, steps)?)?;
         // SAFETY: `gemm_after` takes an address, a count, two numbers and the arguments.
         Ok(After(unsafe { module.entry("gemm_after")? }))
     }
 
-    /// Enqueues them.
+    /// Enqueues the steps.
     ///
     /// # Errors
-    /// What the driver says.
+    /// The driver's error.
     pub fn run(
         &self,
         launch: &Launch<'_>,
@@ -53,7 +53,8 @@ impl After {
             .map_err(|_| KernelError::unimplemented("rows of 2^32 elements and more"))?;
         let whole = u32::from(c.is_aligned(16));
         let grid = Grid::stride(c.elements.div_ceil(4), launch.facts());
-        // SAFETY: the entry reads and writes `elements` of C, and reads the arguments, whose shapes were checked.
+        // SAFETY: the entry reads and writes `elements` of C, and reads the arguments, whose shapes
+        // were checked.
         unsafe { launch.run(&self.0, grid, (c.address, c.elements, columns, whole, arguments)) }
     }
 }

@@ -1,4 +1,4 @@
-//! `BatchMatMul`, `BatchMatMulV2`, and `BatchMatMulV3` of one type.
+//! `BatchMatMul`, `BatchMatMulV2`, and `BatchMatMulV3` with a single type.
 
 use super::{
     epilogue::Arguments,
@@ -18,7 +18,7 @@ pub(super) fn adjoint(c: &CreateContext<'_>) -> Result<[bool; 2], KernelError> {
     Ok([c.attr("adj_x")?, c.attr("adj_y")?])
 }
 
-/// Attribute `T`, or that of the output where there are three.
+/// Attribute `T`, or the output's type attribute where there are three.
 pub(super) fn dtype_of(c: &CreateContext<'_>) -> Result<DType, KernelError> {
     if c.op() == "BatchMatMulV3" { c.attr("Tout") } else { c.attr("T") }
 }

@@ -1,4 +1,4 @@
-//! The ops of products by cuBLASLt: label `cublaslt`.
+//! Matrix product ops by cuBLASLt: label `cublaslt`.
 
 use super::{
     batch_matmul::{adjoint, dtype_of},
@@ -20,7 +20,7 @@ use tenon_sdk::{
     prelude::*,
 };
 
-/// Whether the library is there.
+/// Whether the library is installed.
 fn supported() -> Supported {
     match cublaslt::require() {
         Ok(()) => Supported::Yes,
@@ -104,7 +104,7 @@ impl Supports for BatchMatMul {
 }
 
 impl BatchMatMul {
-    /// By the library; false where it does not compute all of them.
+    /// Computes the products by the library; false where it does not compute all of them.
     fn multiply(
         &self,
         launch: &Launch<'_>,
@@ -129,7 +129,8 @@ impl BatchMatMul {
     }
 }
 
-/// The rows of all left matrices, where one matrix multiplies them from the right and they follow each other.
+/// The rows of all left matrices together, where these are contiguous and a single right matrix
+/// multiplies them all.
 fn one_matrix(g: &BatchMatMulGeometry, transposed_a: bool) -> Option<usize> {
     match (g.batch.extents(), g.batch.strides(0), g.batch.strides(1)) {
         ([_], [1], [0]) if !transposed_a => g.batch.len().checked_mul(g.matrix.m),

@@ -1,4 +1,5 @@
-//! What follows a product: attribute `fused_ops` as steps of `epilogue.cuh`, and the further inputs as addresses.
+//! The epilogue of a product: attribute `fused_ops` as steps of `epilogue.cuh`, and the further
+//! inputs as addresses.
 
 use crate::launch::Launch;
 use tenon_sdk::{
@@ -10,7 +11,7 @@ use tenon_sdk::{
 /// Further inputs that `epilogue.cuh` has room for.
 const MAX_ARGUMENTS: usize = 12;
 
-/// `Arguments` of `epilogue.cuh`.
+/// `Arguments` in `epilogue.cuh`.
 #[derive(Debug, Clone, Copy, Default)]
 #[repr(C)]
 pub(in crate::kernels) struct Arguments {
@@ -20,7 +21,7 @@ pub(in crate::kernels) struct Arguments {
 }
 
 impl Arguments {
-    /// The address of a further input; 0 where there is none.
+    /// The address of a further input; 0 for an absent one.
     pub fn at(&self, input: usize) -> u64 {
         self.inputs.get(input).copied().unwrap_or(0)
     }
@@ -33,14 +34,14 @@ pub(in crate::kernels) struct Attributes {
     alpha: f32,
 }
 
-/// Inputs from this one on are those of the steps.
+/// Index of the first input of the steps.
 const FIRST: usize = 2;
 
 impl Attributes {
-    /// Reads them.
+    /// Reads the attributes.
     ///
     /// # Errors
-    /// A step that there is not; more inputs than [`MAX_ARGUMENTS`].
+    /// An unknown step; more inputs than [`MAX_ARGUMENTS`].
     pub fn new(c: &CreateContext<'_>) -> Result<Attributes, KernelError> {
         let names: Vec<&str> = c.attr("fused_ops")?;
         let epilogue = Epilogue::parse(&names)?;
@@ -54,7 +55,7 @@ impl Attributes {
         Ok(Attributes { epilogue, epsilon, alpha })
     }
 
-    /// As [`Attributes::new`], for ops that may have steps.
+    /// Like [`Attributes::new`], for ops that may have steps.
     ///
     /// # Errors
     /// As [`Attributes::new`].
@@ -67,15 +68,15 @@ impl Attributes {
         self.epilogue.steps()
     }
 
-    /// The value of `EPILOGUE`, for the steps but the first ones.
+    /// The value of the define `EPILOGUE`, without the first `skip` steps.
     pub fn define(&self, skip: usize) -> String {
         define(&self.epilogue, skip)
     }
 
-    /// The inputs of a call, for a product of these dimensions whose last are the channels.
+    /// The inputs of a call, for a product of these dimensions, whose last one is the channels.
     ///
     /// # Errors
-    /// Another number of inputs, or shapes that the steps do not take.
+    /// The number of inputs is wrong, or the steps do not accept their shapes.
     pub fn bind(
         &self,
         c: &ComputeContext<'_>,
@@ -118,7 +119,7 @@ fn define(epilogue: &Epilogue, skip: usize) -> String {
     epilogue.placed().skip(skip).map(step).collect::<Vec<_>>().join(" ")
 }
 
-/// Every step there is, one after the other.
+/// All steps, one after the other.
 pub(super) fn every_step() -> String {
     let names: Vec<&str> = EpilogueStep::ALL.iter().map(|step| step.name()).collect();
     Epilogue::parse(&names).map(|all| define(&all, 0)).unwrap_or_default()

@@ -1,4 +1,4 @@
-//! A product and the steps behind it: as many of them within it as cuBLASLt does.
+//! A product and its steps: cuBLASLt performs as many of them as it can within the product.
 //!
 //! ```text
 //! product with the first steps ── no algorithm ──> product alone ── no algorithm ──> own kernel, with all steps
@@ -22,27 +22,27 @@ use tenon_sdk::{
     DType, KernelError, author::CreateContext, fused::EpilogueStep, geometry::MatMulGeometry,
 };
 
-/// What the library does behind a product.
+/// What the library does after a product.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Ending {
-    /// At the end.
+    /// The epilogue.
     pub epilogue: Epilogue,
-    /// The further input that is a matrix to add.
+    /// Index of the further input that is a matrix to add.
     pub added: Option<usize>,
-    /// The further input that is a vector to add.
+    /// Index of the further input that is a vector to add.
     pub bias: Option<usize>,
 }
 
 impl Ending {
-    /// Nothing.
+    /// An ending that does nothing.
     pub const NONE: Ending = Ending { epilogue: Epilogue::None, added: None, bias: None };
 }
 
-/// What the library does of these steps, which are the first ones, and how many they are: perhaps a vector and then a
-/// matrix to add, or the matrix alone, and then perhaps a function.
+/// What the library does of these steps, and how many of the first steps that covers: optionally a
+/// vector and then a matrix to add, or the matrix alone, optionally followed by a function.
 ///
-/// A ReLU is among them where `relu` says so: ours keeps NaN, the library promises the greater one of a number and 0. In
-/// double it promises nothing but the addition of a matrix.
+/// A ReLU is included where `relu` allows it: ours preserves NaN, while the library only promises
+/// the greater of a number and 0. In double the library promises only the addition of a matrix.
 fn ending_of(steps: &[EpilogueStep], dtype: DType, relu: bool) -> (Ending, usize) {
     use EpilogueStep::{Add, BiasAdd, GeluApproximate, Relu};
     let is_double = dtype == DType::DOUBLE;
@@ -65,10 +65,10 @@ fn ending_of(steps: &[EpilogueStep], dtype: DType, relu: bool) -> (Ending, usize
     (Ending { epilogue, added, bias }, done + more)
 }
 
-/// Whether the library does all of these steps within a product.
+/// Whether the library performs all of these steps within a product.
 ///
 /// # Errors
-/// No knobs.
+/// The host's error when the knobs cannot be read.
 pub(in crate::kernels) fn does_all(
     c: &CreateContext<'_>,
     steps: &[EpilogueStep],
@@ -77,7 +77,7 @@ pub(in crate::kernels) fn does_all(
     Ok(ending_of(steps, dtype, settings::fuse_relu(c.knobs())?).1 == steps.len())
 }
 
-/// What the library does, and the pass behind it that does the other steps.
+/// What the library does, and the pass after it that does the other steps.
 struct Way {
     ending: Ending,
     dtype: DType,
@@ -91,10 +91,10 @@ impl Way {
         Way { ending, dtype, rest, after: OnceLock::new() }
     }
 
-    /// The pass, compiled at its first use; `None` where there are no other steps.
+    /// The pass, compiled on first use; `None` where there are no other steps.
     fn after(&self, device: &Cuda) -> Result<Option<&After>, KernelError> {
         if !self.rest.is_empty() && self.after.get().is_none() {
-            // Another thread's is as good.
+            // If another thread was first, its result is equivalent.
             let _ = self.after.set(After::on(device, self.dtype, &self.rest)?);
         }
         Ok(self.after.get())
@@ -104,16 +104,18 @@ impl Way {
 /// The products of a node, and its steps.
 pub(in crate::kernels) struct Fused {
     products: Products,
-    /// From all that the library may do to nothing but the product.
+    /// From the way in which the library does most, to the one in which it only computes the
+    /// product.
     ways: Vec<Way>,
     own: Own,
 }
 
 impl Fused {
-    /// With the steps of these attributes, or none.
+    /// The products with the steps of these attributes, if any.
     ///
     /// # Errors
-    /// No library; what it says; what the compiler says of the steps that are not the library's.
+    /// The library is missing; its error; the compiler's error for the steps that the library does
+    /// not perform.
     pub fn new(
         c: &CreateContext<'_>,
         dtype: DType,
@@ -128,7 +130,7 @@ impl Fused {
         if ending != Ending::NONE {
             ways.push(Way::new(Ending::NONE, dtype, rest(0)));
         }
-        // What is likely to be needed is compiled before a step waits for it.
+        // What is probably needed is compiled before a step waits for it.
         ways[0].after(device_for(c)?)?;
         Ok(Fused {
             products: Products::new(c, dtype, transposed, allow_tf32)?,
@@ -140,7 +142,7 @@ impl Fused {
     /// Enqueues a product of these sizes and its steps.
     ///
     /// # Errors
-    /// No memory; what the library, the driver or the compiler says.
+    /// Out of memory; the error of the library, the driver or the compiler.
     pub fn run(
         &self,
         launch: &Launch<'_>,

@@ -49,7 +49,7 @@ fn variant(
 /// Dimensions of batches in `gemm.cuh`.
 const MAX_BATCH_DIMS: usize = 8;
 
-/// Which matrices of both factors make those of the product: `Batches` of `gemm.cuh`.
+/// How matrices of both factors pair up for those of the product: `Batches` in `gemm.cuh`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(C)]
 struct Batches {
@@ -68,7 +68,7 @@ impl Batches {
     };
 }
 
-/// The parameters of `gemm` and `gemm_finish`: `Gemm` of `gemm.cuh`.
+/// The parameters of `gemm` and `gemm_finish`: `Gemm` in `gemm.cuh`.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 struct Parameters {
@@ -107,7 +107,7 @@ fn small(what: &str, size: usize) -> Result<u32, KernelError> {
 }
 
 impl Product {
-    /// Of two matrices.
+    /// Sizes of a product of two matrices.
     ///
     /// # Errors
     /// `UNIMPLEMENTED` for sizes of 2^31 and more.
@@ -121,10 +121,12 @@ impl Product {
         })
     }
 
-    /// Of matrices that broadcast. Where one matrix multiplies all others from the right, their rows are those of one.
+    /// Sizes of products that broadcast. A single right matrix multiplies all rows of the left
+    /// matrices as one product.
     ///
     /// # Errors
-    /// As [`Product::new`]; more dimensions than [`MAX_BATCH_DIMS`] that do not merge.
+    /// As [`Product::new`]; `UNIMPLEMENTED` for more than [`MAX_BATCH_DIMS`] dimensions that do not
+    /// merge.
     pub fn batched(g: &BatchMatMulGeometry, transposed_a: bool) -> Result<Product, KernelError> {
         let (extents, a, b) = (g.batch.extents(), g.batch.strides(0), g.batch.strides(1));
         let mut product = Product::new(&g.matrix)?;
@@ -167,10 +169,10 @@ struct Kernels {
 }
 
 impl Gemm {
-    /// Compiles them, with what follows.
+    /// Compiles the kernels, with the epilogue.
     ///
     /// # Errors
-    /// No compiler; what it says.
+    /// `UNAVAILABLE` without a compiler; the compiler's error.
     pub fn new(
         c: &CreateContext<'_>,
         dtype: DType,
@@ -180,7 +182,7 @@ impl Gemm {
         Gemm::on(device_for(c)?, dtype, transposed, epilogue)
     }
 
-    /// Compiles them for a device, for who finds out in a call that they are needed.
+    /// Compiles the kernels for a device, for a call that discovers that it needs them.
     ///
     /// # Errors
     /// As [`Gemm::new`].
@@ -206,10 +208,10 @@ impl Gemm {
         Ok(Gemm { dtype, transposed, tiles, kernels })
     }
 
-    /// Enqueues `c = a b`, and what follows.
+    /// Enqueues `c = a b`, and the epilogue.
     ///
     /// # Errors
-    /// No memory for parts; too many blocks; what the driver says.
+    /// Out of memory for partial sums; too many blocks; the driver's error.
     pub fn run(
         &self,
         launch: &Launch<'_>,
@@ -239,8 +241,8 @@ impl Gemm {
         };
         let kernels = &self.kernels[tile];
         let grid = Grid::block_each(blocks, self.tiles[tile].threads)?;
-        // SAFETY: the operands are dense matrices of the sizes in the parameters, as the geometry was checked; the
-        // memory for parts has the sums of each.
+        // SAFETY: the geometry was checked, so the operands are dense matrices of the sizes in the
+        // parameters; the memory for partial sums has room for those of each part.
         unsafe { launch.run(&kernels.gemm, grid, (parameters,))? };
         if parts == 1 {
             return Ok(());
@@ -250,7 +252,7 @@ impl Gemm {
         unsafe { launch.run(&kernels.finish, grid, (parameters,)) }
     }
 
-    /// Memory for the sums of parts.
+    /// Memory for partial sums.
     fn room(&self, launch: &Launch<'_>, sums: u64, parts: u32) -> Result<u64, KernelError> {
         let size = if matches!(self.dtype, DType::DOUBLE | DType::INT64) { 8 } else { 4 };
         let bytes = sums.checked_mul(parts.into()).and_then(|sums| sums.checked_mul(size));
@@ -260,7 +262,8 @@ impl Gemm {
         launch.scratch(bytes)
     }
 
-    /// Which of the operands have lines of whole packs: of 16 bytes, of C as many as are written at once.
+    /// Flags for the operands whose rows are whole packs: of 16 bytes, or for C, of as much as is
+    /// written at once.
     fn whole(&self, tile: &Tile, product: &Product, [a, b, c]: [Operand; 3]) -> u32 {
         let [a_line, b_line] = [
             if self.transposed[0] { product.m } else { product.k },

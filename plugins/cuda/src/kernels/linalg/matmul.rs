@@ -7,7 +7,7 @@ use super::{
 use crate::launch::Launch;
 use tenon_sdk::{DType, KernelError, geometry::MatMulGeometry, prelude::*, reg::Numerics};
 
-/// The two flags that say how operands are stored.
+/// The two attributes that say whether operands are transposed.
 pub(super) fn transposed(c: &CreateContext<'_>) -> Result<[bool; 2], KernelError> {
     Ok([c.attr("transpose_a")?, c.attr("transpose_b")?])
 }
@@ -57,17 +57,18 @@ impl Kernel for FusedMatMul {
     }
 }
 
-/// Relative to the sum of the absolute terms.
+/// Bounds relative to the sum of the absolute terms.
 pub(super) const FLOAT: Numerics = Numerics::relative(1e-30, 2e-6).accumulation(DType::FLOAT);
-/// The same.
+/// As [`FLOAT`].
 pub(super) const DOUBLE: Numerics = Numerics::relative(1e-300, 4e-15).accumulation(DType::DOUBLE);
-/// The same.
+/// As [`FLOAT`].
 pub(super) const HALF: Numerics = Numerics::relative(6e-8, 2e-3).accumulation(DType::FLOAT);
-/// The same.
+/// As [`FLOAT`].
 pub(super) const BFLOAT16: Numerics = Numerics::relative(1e-30, 1.6e-2).accumulation(DType::FLOAT);
 
-// Of the product relative to the sum of its absolute terms, and of the functions that follow.
-/// Of products with what follows.
+// Bounds of the product relative to the sum of its absolute terms, plus those of the functions that
+// follow.
+/// Bounds of products with an epilogue.
 pub(super) const FUSED: [Numerics; 4] = [
     Numerics::relative(1e-6, 4e-6).accumulation(DType::FLOAT),
     Numerics::relative(1e-14, 8e-15).accumulation(DType::DOUBLE),

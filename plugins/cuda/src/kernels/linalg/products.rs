@@ -1,6 +1,7 @@
-//! Products by cuBLASLt, and the plugin's own where the library has no algorithm on this GPU, compiled then.
+//! Products by cuBLASLt, or by the plugin's own kernel, compiled when needed, where the library has
+//! no algorithm on this GPU.
 //!
-//! Products without terms are not the library's: they become products of one term, which is 0.
+//! The library computes no products without terms: they become products with one term, which is 0.
 
 use super::{
     epilogue::Arguments,
@@ -38,13 +39,13 @@ pub(super) struct Products {
     search: bool,
 }
 
-/// Products of matrices that lie at the same distances.
+/// Products of matrices at equal distances.
 pub(super) struct Run {
-    /// Numbers of the first matrices of both factors and of the product.
+    /// Indices of the first matrices of both factors and of the product.
     pub first: [usize; 3],
-    /// Matrices from one to the next, of both factors.
+    /// Distances between consecutive matrices of both factors, in matrices.
     pub strides: [usize; 2],
-    /// Products.
+    /// Number of products.
     pub count: usize,
 }
 
@@ -54,10 +55,10 @@ impl Run {
 }
 
 impl Products {
-    /// Of this type, whose factors may be rounded to TF32 where `allow_tf32` says so.
+    /// Products of this type, whose factors may be rounded to TF32 if `allow_tf32`.
     ///
     /// # Errors
-    /// No library; what it says; a type that it does not multiply.
+    /// The library is missing; its error; a type that it does not multiply.
     pub fn new(
         c: &CreateContext<'_>,
         dtype: DType,
@@ -75,7 +76,7 @@ impl Products {
     /// Enqueues a run of products of these sizes; false where the library does not compute them.
     ///
     /// # Errors
-    /// No memory; what the library says.
+    /// Out of memory; the library's error.
     pub fn run(
         &self,
         launch: &Launch<'_>,
@@ -87,7 +88,7 @@ impl Products {
         if g.m == 0 || g.n == 0 || run.count == 0 {
             return Ok(true);
         }
-        // More are not the library's.
+        // The library takes no more than an i32.
         let Ok(count) = i32::try_from(run.count) else { return Ok(false) };
         let size = self.element.size();
         let matrices = [[g.m, g.k], [g.k, g.n], [g.m, g.n]].map(|[y, x]| y as u64 * x as u64);
@@ -114,7 +115,8 @@ impl Products {
             alignments: at.alignments(),
         };
         let scratch = |bytes| launch.scratch(bytes);
-        // SAFETY: operands of this call, whose matrices have these sizes, as the geometry was checked.
+        // SAFETY: operands of this call, whose matrices have these sizes, as the geometry was
+        // checked.
         unsafe { self.handle.multiply(launch.stream(), &problem, at, self.search, scratch) }
     }
 }
@@ -130,7 +132,7 @@ fn zeros(launch: &Launch<'_>, bytes: u64) -> Result<u64, KernelError> {
     Ok(zeros)
 }
 
-/// The plugin's own kernel of a node's products, once it was needed.
+/// The plugin's own kernel for a node's products, compiled when first needed.
 pub(super) struct Own {
     dtype: DType,
     transposed: [bool; 2],
@@ -139,15 +141,15 @@ pub(super) struct Own {
 }
 
 impl Own {
-    /// With steps behind each product.
+    /// A kernel with the given steps as its epilogue.
     pub fn new(dtype: DType, transposed: [bool; 2], steps: String) -> Own {
         Own { dtype, transposed, steps, gemm: OnceLock::new() }
     }
 
-    /// Enqueues it.
+    /// Enqueues the product.
     ///
     /// # Errors
-    /// No compiler, and what it says; as [`Gemm::run`].
+    /// `UNAVAILABLE` without a compiler; the compiler's error; as [`Gemm::run`].
     pub fn run(
         &self,
         launch: &Launch<'_>,
@@ -157,7 +159,7 @@ impl Own {
     ) -> Result<(), KernelError> {
         if self.gemm.get().is_none() {
             let made = Gemm::on(launch.device(), self.dtype, self.transposed, &self.steps)?;
-            // Another thread's is as good.
+            // If another thread was first, its result is equivalent.
             let _ = self.gemm.set(made);
         }
         let gemm = self.gemm.get().ok_or_else(|| KernelError::internal("no kernel of its own"))?;

@@ -1,6 +1,6 @@
-//! What a block of threads computes.
+//! The tile that a block of threads computes.
 //!
-//! A tile is a value of facts; choosing one is a function of these, of the product and of the GPU, and nothing else.
+//! A tile is a set of parameters; the choice depends only on these, on the product and on the GPU.
 
 use crate::{compile::Variant, launch::THREADS};
 use tenon_sdk::DType;
@@ -8,21 +8,21 @@ use tenon_sdk::DType;
 /// How the threads of a block share its tile of sums.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Tile {
-    /// Rows and columns.
+    /// Rows and columns of the tile.
     pub size: [u32; 2],
     /// Threads of a block.
     pub threads: u32,
     /// Rows and columns of a thread's sums, where sums are multiplied and added one by one.
     sums: [u32; 2],
-    /// Terms that are in shared memory at once there.
+    /// Number of terms in shared memory at once, where sums are multiplied and added one by one.
     depth: u32,
-    /// How tensor cores do it.
+    /// How tensor cores compute it, if they do.
     tensor_cores: Option<TensorCores>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct TensorCores {
-    /// The least architecture with those for the type: 800 is sm_80.
+    /// The oldest architecture whose tensor cores support the type: 800 is sm_80.
     since: u32,
     /// Rows and columns of a warp's sums.
     warp: [u32; 2],
@@ -30,13 +30,14 @@ struct TensorCores {
     stages: u32,
 }
 
-/// Parts of the terms are multiples of this: of the terms that any tile has in shared memory at once.
+/// Divisor of the terms of a part: a multiple of the terms that any tile has in shared memory at
+/// once.
 pub(super) const STEP: u32 = 32;
 
-/// A part has so many terms at least: adding the parts costs as much as some dozens.
+/// Fewest terms of a part: adding the parts costs as much as some dozens of terms.
 const LEAST_PART: u32 = 256;
 
-/// A large tile, which reads the least, and a small one, of which there are more.
+/// A large tile, which reads the least, and a small one, which makes more blocks.
 pub(super) fn tiles(dtype: DType) -> [Tile; 2] {
     let registers = |size, sums: [u32; 2], depth| {
         let [rows, columns]: [u32; 2] = size;
@@ -64,7 +65,7 @@ pub(super) fn tiles(dtype: DType) -> [Tile; 2] {
 }
 
 impl Tile {
-    /// With its defines.
+    /// Adds the defines of the tile.
     pub fn define(&self, variant: Variant) -> Variant {
         let [rows, columns] = self.size;
         let variant = variant
@@ -84,10 +85,10 @@ impl Tile {
         }
     }
 
-    /// Elements of a row of the output that are written at once.
+    /// Number of elements in a row of the output that are written at once.
     pub fn written(&self, dtype: DType) -> u64 {
         match (self.tensor_cores, dtype) {
-            // Tensor cores have pairs, packs of registers 16 bytes of the type that computes.
+            // Tensor cores write pairs; packs of registers are 16 bytes of the type of the sums.
             (Some(_), _) => 4,
             (None, DType::DOUBLE | DType::INT64) => 2,
             (None, _) => 4,
@@ -104,18 +105,19 @@ impl Tile {
 /// How a product is divided among blocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Division {
-    /// Which of the tiles.
+    /// Index of the tile.
     pub tile: usize,
-    /// Blocks, of all parts.
+    /// Number of blocks, over all parts.
     pub blocks: u64,
-    /// Parts of the terms.
+    /// Number of parts of the terms.
     pub parts: u32,
-    /// Terms of a part.
+    /// Number of terms of a part.
     pub part_terms: u32,
 }
 
-/// The division of products of `m x n` sums of `k` terms among so many multiprocessors: the large tile where it gives
-/// each of them a block, else the small one, and where that does not either, parts of the terms.
+/// The division of products of `m x n` sums of `k` terms among multiprocessors: the large tile if
+/// it gives each multiprocessor a block, else the small one, with the terms in parts if the small
+/// one does not either.
 pub(super) fn divide(
     tiles: &[Tile; 2],
     [m, n, k]: [u32; 3],

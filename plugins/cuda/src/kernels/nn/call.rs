@@ -1,4 +1,4 @@
-//! What a convolution's call works on.
+//! Operands of a convolution's call.
 
 use super::epilogue::{Epilogue, Inputs};
 use crate::launch::{Launch, Operand};
@@ -14,10 +14,11 @@ pub(super) struct Call<'a> {
 }
 
 impl<'a> Call<'a> {
-    /// Of a call whose output has these dimensions. `None`: it has no elements, and nothing is to be done.
+    /// The operands of a call whose output has these dimensions. `None`: the output is empty, and
+    /// there is nothing to do.
     ///
     /// # Errors
-    /// Inputs that the steps do not take; no memory for the output.
+    /// Inputs that the steps do not accept; out of memory.
     pub fn new(
         c: &'a ComputeContext<'a>,
         epilogue: &Epilogue,

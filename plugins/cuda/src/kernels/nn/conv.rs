@@ -1,4 +1,4 @@
-//! `Conv2D` and `_FusedConv2D` as implicit products of matrices.
+//! `Conv2D` and `_FusedConv2D` as implicit matrix products.
 
 use super::{
     call::Call,
@@ -33,7 +33,7 @@ pub(super) struct Conv2d {
 }
 
 impl Conv2d {
-    /// As [`Tiles::enqueue`].
+    /// Like [`Tiles::enqueue`].
     pub fn enqueue(&self, call: &Call<'_>, g: &Conv2dGeometry) -> Result<(), KernelError> {
         self.tiles.enqueue(call, &(*g).into())
     }

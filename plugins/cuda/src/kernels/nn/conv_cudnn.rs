@@ -1,6 +1,7 @@
 //! `Conv2D` and `_FusedConv2D` through cuDNN.
 //!
-//! Where cuDNN has no algorithm for some shapes and what follows them, the plugin's own kernel computes them.
+//! Where cuDNN has no algorithm for the shapes and the steps, the plugin's own kernel computes
+//! them.
 
 use super::{call::Call, conv::Conv2d, conv_filter::Filters, epilogue::Epilogue};
 use crate::{
@@ -23,8 +24,7 @@ use tenon_sdk::{
     reg::Numerics,
 };
 
-/// What cuDNN does in the place of these steps, and the places of the bias and of the tensor that is added among their
-/// inputs.
+/// What cuDNN does for these steps; `None` where it does not support them.
 fn ending_of(steps: &[EpilogueStep]) -> Option<Ending> {
     use EpilogueStep::{Add, BiasAdd, Relu};
     let of = |other, relu| Some(Ending { bias: true, other, relu });
@@ -38,7 +38,7 @@ fn ending_of(steps: &[EpilogueStep]) -> Option<Ending> {
     }
 }
 
-/// Places of the inputs of [`ending_of`]'s steps.
+/// Indices of the bias and of the added tensor among the inputs of [`ending_of`]'s steps.
 const BIAS: usize = 0;
 const OTHER: usize = 1;
 
@@ -72,11 +72,11 @@ struct CudnnConv2d {
     tf32: bool,
     search: bool,
     handles: Library<Handles>,
-    /// What cuDNN does with shapes that were seen; `None` where it has nothing.
+    /// Plans by the shapes seen so far; `None` where cuDNN has none.
     plans: Mutex<HashMap<Shapes, Option<Arc<Convolution>>>>,
 }
 
-/// Shapes that are remembered.
+/// Most shapes that are remembered.
 const MOST_PLANS: usize = 256;
 
 impl Kernel for CudnnConv2d {
@@ -131,7 +131,7 @@ impl Prepack for CudnnConv2d {
 }
 
 impl CudnnConv2d {
-    /// By cuDNN; false where none of its algorithms does all that is wanted.
+    /// Computes the convolution by cuDNN; false where none of its algorithms supports all of it.
     fn convolve(
         &self,
         plan: &Convolution,
@@ -154,7 +154,8 @@ impl CudnnConv2d {
         let (context, stream) = (launch.device().context(), launch.stream());
         if self.search && plan.is_open() && !stream.is_recording()? {
             let at = Addresses { workspace: scratch(plan.most_workspace())?, ..at };
-            // SAFETY: tensors of the geometry's shapes, and scratch memory of this call for any algorithm.
+            // SAFETY: tensors of the geometry's shapes, and scratch memory of this call for any
+            // algorithm.
             unsafe { plan.search(context, &self.handles, stream, at)? };
         }
         while let Some(bytes) = plan.workspace() {
@@ -167,7 +168,7 @@ impl CudnnConv2d {
         Ok(false)
     }
 
-    /// What cuDNN does for a geometry, if anything.
+    /// cuDNN's plan for a geometry, if it has one.
     fn plan(
         &self,
         g: &Conv2dGeometry,
@@ -182,7 +183,8 @@ impl CudnnConv2d {
         }
         let made = match Convolution::new(&shapes, &self.handles, launch.stream()) {
             Ok(made) => Some(Arc::new(made)),
-            // A library without one of its parts, too: a lost device is found out by the kernel that comes instead.
+            // This includes a library that lacks one of its parts. If the device is lost, the
+            // fallback kernel reports that.
             Err(error) if [Code::UNIMPLEMENTED, Code::UNAVAILABLE].contains(&error.code) => None,
             Err(error) => return Err(error),
         };

@@ -1,6 +1,6 @@
 //! Filters in cuDNN's order, with outputs outermost.
 //!
-//! A filter that is a constant is brought into it once, when the kernel is made; another one in every call.
+//! A constant filter is reordered once, when the kernel is created; any other in every call.
 
 use crate::{
     compile::{Entry, Source, Variant},
@@ -27,12 +27,12 @@ fn variant(word: &str) -> Variant {
     Variant::new(&SOURCE).define("T", word)
 }
 
-/// Which input of a convolution is its filter.
+/// Index of a convolution's filter among its inputs.
 pub(super) const FILTER: usize = 1;
 
 type Moves = Entry<(u64, u64, u32, u32, u32, u32)>;
 
-/// What brings the filters of a node into cuDNN's order.
+/// Reorders the filters of a node for cuDNN.
 pub(super) struct Filters {
     order: Order,
     dtype: DType,
@@ -49,7 +49,7 @@ struct Form {
     dims: [i64; 4],
 }
 
-/// Places of a filter `[rows, columns, channels, outputs]`.
+/// Dimensions of a filter `[rows, columns, channels, outputs]`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Places {
     depth: usize,
@@ -59,7 +59,8 @@ struct Places {
 }
 
 impl Places {
-    /// With channels last, places keep their order; with channels first, those of a channel follow each other.
+    /// With channels last, the elements of an output keep their order; with channels first, those
+    /// of a channel become contiguous.
     fn new([rows, columns, channels, outputs]: [usize; 4], order: Order) -> Places {
         let (taps, depth) = (rows * columns, rows * columns * channels);
         match order {
@@ -70,10 +71,10 @@ impl Places {
 }
 
 impl Filters {
-    /// Compiles what moves them.
+    /// Compiles the kernels that reorder filters.
     ///
     /// # Errors
-    /// No compiler; what it says.
+    /// `UNAVAILABLE` without a compiler; the compiler's error.
     pub fn new(c: &CreateContext<'_>, dtype: DType, order: Order) -> Result<Filters, KernelError> {
         let device = device_for(c)?;
         let (word, size) = word_of(dtype)?;
@@ -91,15 +92,17 @@ impl Filters {
         })
     }
 
-    /// A constant filter in cuDNN's order, in device memory; `None` for what is none.
+    /// A constant filter in cuDNN's order, in device memory; `None` for an input other than the
+    /// filter.
     ///
     /// # Errors
-    /// No memory; what the driver says.
+    /// Out of memory; the driver's error.
     pub fn prepack(&self, input: usize, view: &Slot) -> Result<Option<Packed>, KernelError> {
         if input != FILTER || !view.memory.is_host_address() || view.dtype != self.dtype {
             return Ok(None);
         }
-        // SAFETY: the host shows a filled slot during this call: so many dimensions, and host memory of so many bytes.
+        // SAFETY: the host passes a filled slot for this call, with valid dimensions, and host
+        // memory of `bytes` bytes.
         let (dims, bytes) = unsafe {
             let data = view.data.cast_const().cast::<u8>();
             (view.shape(), std::slice::from_raw_parts(data, view.bytes as usize))
@@ -118,7 +121,7 @@ impl Filters {
         Ok(Some(Packed::new(Form { block, dims }, moved.len() as u64)))
     }
 
-    /// Takes what was packed of an input.
+    /// Receives the packed form of an input.
     pub fn attach(&mut self, input: usize, packed: &Packed) {
         if input == FILTER {
             self.constant = Some(packed.clone());
@@ -131,11 +134,11 @@ impl Filters {
         (form.dims == dims).then_some(form)
     }
 
-    /// The address of the filter in cuDNN's order: of the constant, or in scratch memory. Sizes are those that cuDNN
-    /// takes, below 2^31.
+    /// The address of the filter in cuDNN's order: that of the constant, or of scratch memory.
+    /// Sizes are below 2^31, as cuDNN requires.
     ///
     /// # Errors
-    /// No memory; what the driver says.
+    /// Out of memory; the driver's error.
     pub fn of_cudnn(
         &self,
         launch: &Launch<'_>,
@@ -148,7 +151,8 @@ impl Filters {
         }
     }
 
-    /// The filter in the op's order: itself, or where only the constant in cuDNN's is there, in scratch memory.
+    /// The filter in the op's order: the input itself, or a copy in scratch memory where only the
+    /// constant in cuDNN's order exists.
     ///
     /// # Errors
     /// As [`Filters::of_cudnn`].
@@ -181,13 +185,14 @@ impl Filters {
         let to = launch.scratch(elements as usize * self.size)?;
         let blocks = u64::from(depth.div_ceil(32)) * u64::from(outputs.div_ceil(32));
         let arguments = (to, from, depth, outputs, channels, taps);
-        // SAFETY: reads and writes as many elements as the filter has, all of them once.
+        // SAFETY: the entry reads and writes as many elements as the filter has, each once.
         unsafe { launch.run(moves, Grid::block_each(blocks, 256)?, arguments)? };
         Ok(to)
     }
 }
 
-/// `transpose_filter` of `conv_filter.cu`, on the host: in tiles, so that neither side is walked across in long steps.
+/// `transpose_filter` in `conv_filter.cu`, on the host: in tiles, so that neither side is traversed
+/// in long strides.
 fn transposed<const SIZE: usize>(x: &[u8], places: Places) -> Vec<u8> {
     const TILE: usize = 32;
     let Places { depth, outputs, channels, taps } = places;
@@ -210,7 +215,7 @@ fn transposed<const SIZE: usize>(x: &[u8], places: Places) -> Vec<u8> {
 mod tests {
     use super::*;
 
-    /// The element that stands at a row, a column, a channel and an output.
+    /// Test value of the element at a row, a column, a channel and an output.
     fn mark([row, column, channel, output]: [usize; 4]) -> u16 {
         (row * 10_000 + column * 1000 + channel * 40 + output) as u16
     }

@@ -1,8 +1,8 @@
-//! `Conv2D` and `_FusedConv2D` with filters of one pixel, as products by cuBLASLt: label `cublaslt`.
+//! `Conv2D` and `_FusedConv2D` with 1x1 filters, as products by cuBLASLt: label `cublaslt`.
 //!
-//! Where channels are last, images are a matrix with a row for each pixel, and such a filter is the other factor as it
-//! is: nothing is brought into another order. Steps that are not the library's would be a pass over the results, which
-//! takes longer than most such convolutions: with those, other kernels do better.
+//! With channels last, images are a matrix with a row for each pixel, and a 1x1 filter is the other
+//! factor, so nothing is reordered. Steps that the library does not perform would need a pass over
+//! the results, which takes longer than most such convolutions: other kernels are faster for those.
 
 use crate::{
     cublaslt,
@@ -18,7 +18,7 @@ use tenon_sdk::{
     reg::Numerics,
 };
 
-/// The product that a convolution is; the reason where it is none.
+/// The product that equals the convolution; as an error, the reason why none does.
 fn product_of(g: &Conv2dGeometry) -> Result<MatMulGeometry, String> {
     let is_pixel = |dim: &WindowDim| dim.kernel == 1 && dim.stride == 1 && dim.output == dim.input;
     let refused = |found: String| {

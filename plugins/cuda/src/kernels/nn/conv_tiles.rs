@@ -1,4 +1,4 @@
-//! Convolutions over two and three dimensions as implicit products of matrices: `conv.cu`.
+//! Two- and three-dimensional convolutions as implicit matrix products: `conv.cu`.
 
 use super::{
     call::Call,
@@ -23,7 +23,7 @@ static SOURCE: Source = source!("conv.cu");
 /// Element types.
 pub(super) const TYPES: [&str; 4] = ["f16", "bf16", "f32", "f64"];
 
-/// Over two dimensions.
+/// The variant of a two-dimensional convolution.
 pub(super) fn variant(ty: &str, format: DataFormat) -> Variant {
     Variant::new(&SOURCE)
         .define("T", ty)
@@ -31,12 +31,12 @@ pub(super) fn variant(ty: &str, format: DataFormat) -> Variant {
         .define("LARGE_TILES", u8::from(has_large_tiles(ty)))
 }
 
-/// Sums of doubles take too many registers.
+/// Whether large tiles exist: sums of doubles take too many registers for them.
 fn has_large_tiles(ty: &str) -> bool {
     ty != "f64"
 }
 
-/// `Convolution` of `conv.cuh`.
+/// `Convolution` in `conv.cuh`.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Sizes {
@@ -62,7 +62,8 @@ struct Sizes {
 }
 
 impl Sizes {
-    /// Of a known geometry without tiles; `aligned`: whether the output is, to 16 bytes.
+    /// Sizes of a known geometry, without tiles; `aligned`: whether the output is aligned to 16
+    /// bytes.
     fn new(g: &Conv3dGeometry, aligned: bool) -> Result<Sizes, KernelError> {
         let [planes, rows, columns] = &g.windows;
         let kernels = [planes.kernel, rows.kernel, columns.kernel];
@@ -98,7 +99,7 @@ impl Sizes {
     }
 }
 
-/// Outputs of a group.
+/// Number of outputs of a group.
 fn group_outputs(g: &Conv3dGeometry) -> i64 {
     g.out_channels / g.groups
 }
@@ -113,8 +114,8 @@ struct Plan {
 }
 
 impl Plan {
-    /// The fastest of the ways there are: large tiles where they fill the GPU, and copies of 16 bytes where they can
-    /// be.
+    /// The fastest plan: large tiles where they fill the GPU, and copies of 16 bytes where the
+    /// operands allow them.
     fn new(
         g: &Conv3dGeometry,
         [y, x, filter]: [&Operand; 3],
@@ -152,14 +153,14 @@ pub(super) struct Tiles {
 }
 
 impl Tiles {
-    /// Has a variant for `ty` compiled.
+    /// Compiles a variant for `ty`.
     ///
     /// # Errors
-    /// It cannot be compiled or loaded.
+    /// The variant cannot be compiled or loaded.
     pub fn new(c: &CreateContext<'_>, ty: &str, variant: &Variant) -> Result<Tiles, KernelError> {
         let module = device_for(c)?.modules().get(variant)?;
-        // SAFETY: entries take three addresses, `Convolution` and `EpilogueInputs`, whose layouts are those of `Sizes`
-        // and `Inputs`.
+        // SAFETY: entries take three addresses, `Convolution` and `EpilogueInputs`, whose layouts
+        // are those of `Sizes` and `Inputs`.
         let entry = |name| unsafe { module.entry(name) };
         let large = match has_large_tiles(ty) {
             true => Some([entry("conv_large")?, entry("conv_large_packed")?]),
@@ -173,16 +174,16 @@ impl Tiles {
         &entries[usize::from(plan.packed)]
     }
 
-    /// Enqueues a call of this geometry. A variant over two dimensions takes images of one plane.
+    /// Enqueues a call of this geometry. A two-dimensional variant takes images of one plane.
     ///
     /// # Errors
-    /// Sizes that a launch does not have.
+    /// Sizes that a launch does not support.
     pub fn enqueue(&self, call: &Call<'_>, g: &Conv3dGeometry) -> Result<(), KernelError> {
         let Call { launch, y, x, filter, inputs } = call;
         let plan = Plan::new(g, [y, x, filter], self.large.is_some(), launch.facts())?;
         let arguments = (y.address, x.address, filter.address, plan.sizes, *inputs);
-        // SAFETY: the geometry of these shapes: reads of images and filter stay within them, writes within the
-        // output, and the steps' inputs have a value for each channel or output.
+        // SAFETY: the geometry is that of these shapes, so reads stay within images and filter, and
+        // writes within the output; the steps' inputs have a value for each channel or output.
         unsafe { launch.run(self.entry_for(&plan), plan.grid, arguments) }
     }
 }
@@ -239,7 +240,7 @@ mod tests {
         assert_eq!((few_pixels.large, few_pixels.grid.blocks[0]), (false, 4 * 8));
         let few_outputs = plan([8, 56, 56, 64], [3, 3, 64, 64], DataFormat::Nhwc, 0);
         assert!(!few_outputs.large);
-        // Tiles of outputs are of a group: 2 groups, 40 outputs each.
+        // A tile's outputs belong to one group: 2 groups, 40 outputs each.
         let groups = plan([1, 8, 8, 16], [1, 1, 8, 80], DataFormat::Nhwc, 0);
         assert_eq!((groups.sizes.tiles, groups.grid.blocks[0], groups.packed), (1, 2, true));
     }

@@ -1,4 +1,4 @@
-//! `Conv3D` as an implicit product of matrices.
+//! `Conv3D` as an implicit matrix product.
 
 use super::{
     call::Call,
@@ -24,7 +24,7 @@ fn variant(ty: &str, format: DataFormat) -> Variant {
 
 struct Conv3d {
     attributes: ConvAttributes,
-    /// Of no steps: no fused op has this convolution.
+    /// Without steps: no fused op has this convolution.
     epilogue: Epilogue,
     tiles: Tiles,
 }
@@ -53,7 +53,7 @@ macro_rules! kernels {
     )*};
 }
 
-// Relative to the sum of the absolute terms, as over two dimensions.
+// Bounds relative to the sum of the absolute terms, as in two dimensions.
 kernels! {
     FLOAT, FLOAT, 1e-30, 4e-6;
     DOUBLE, DOUBLE, 1e-300, 8e-15;

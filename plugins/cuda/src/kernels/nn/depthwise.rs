@@ -1,4 +1,5 @@
-//! `DepthwiseConv2dNative` and `_FusedDepthwiseConv2dNative`: each channel with filters of its own, directly.
+//! `DepthwiseConv2dNative` and `_FusedDepthwiseConv2dNative`: each channel with its own filters,
+//! computed directly.
 
 use super::{
     call::Call,
@@ -37,7 +38,7 @@ fn variant(ty: &str, format: DataFormat, steps: &str) -> Variant {
     if steps.is_empty() { variant } else { variant.define("STEPS", steps) }
 }
 
-/// `Depthwise` of `depthwise.cu`.
+/// `Depthwise` in `depthwise.cu`.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Sizes {
@@ -54,7 +55,7 @@ struct Sizes {
 const COLUMNS: i64 = 4;
 
 impl Sizes {
-    /// Of a geometry that has outputs; and whether it goes in packs.
+    /// Sizes of a geometry that has outputs, and whether it is processed in packs.
     fn new(g: &Conv2dGeometry, all: [&Operand; 3]) -> Result<(Sizes, bool), KernelError> {
         let lanes = match g.format {
             DataFormat::Nhwc if g.group_outputs() == 1 => packed_lanes(g.out_channels, &all),
@@ -95,8 +96,8 @@ impl Kernel for Depthwise {
         let (attributes, epilogue) = (ConvAttributes::depthwise(c)?, Epilogue::new(c)?);
         let variant = variant(name_of(c.attr("T")?)?, attributes.format(), &epilogue.text());
         let module = device_for(c)?.modules().get(&variant)?;
-        // SAFETY: entries take three addresses, `Depthwise` and `EpilogueInputs`, whose layouts are those of `Sizes`
-        // and `Inputs`.
+        // SAFETY: entries take three addresses, `Depthwise` and `EpilogueInputs`, whose layouts are
+        // those of `Sizes` and `Inputs`.
         let entry = |name| unsafe { module.entry(name) };
         let packed = match attributes.format() {
             DataFormat::Nhwc => Some(entry("depthwise_packed")?),
@@ -115,8 +116,8 @@ impl Kernel for Depthwise {
         let entry = self.packed.as_ref().filter(|_| packed).unwrap_or(&self.single);
         let grid = Grid::stride(sizes.items.count(), launch.facts());
         let arguments = (y.address, x.address, filter.address, sizes, *inputs);
-        // SAFETY: the geometry of these shapes: reads of images and filter stay within them, writes within the
-        // output, and the steps' inputs have a value for each channel or output.
+        // SAFETY: the geometry is that of these shapes, so reads stay within images and filter, and
+        // writes within the output; the steps' inputs have a value for each channel or output.
         unsafe { launch.run(entry, grid, arguments) }
     }
 }

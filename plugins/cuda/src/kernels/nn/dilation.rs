@@ -1,4 +1,4 @@
-//! `Dilation2D`, directly.
+//! `Dilation2D`, computed directly.
 
 use super::sizes::{Axis, Items, OutputSizes, Strides, packed_lanes, small};
 use crate::{
@@ -24,7 +24,7 @@ fn variant(ty: &str) -> Variant {
     Variant::new(&SOURCE).define("T", ty)
 }
 
-/// `Dilation` of `dilation.cu`.
+/// `Dilation` in `dilation.cu`.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Sizes {
@@ -41,7 +41,7 @@ struct Sizes {
 const COLUMNS: i64 = 4;
 
 impl Sizes {
-    /// Of a geometry that has outputs, in packs of so many channels.
+    /// Sizes of a geometry that has outputs, in packs of `lanes` channels.
     fn new(g: &Dilation2dGeometry, lanes: i64) -> Result<Sizes, KernelError> {
         let output = OutputSizes {
             format: DataFormat::Nhwc,
@@ -104,7 +104,8 @@ impl Kernel for Dilation2d {
         let sizes = Sizes::new(&g, lanes)?;
         let entry = if lanes > 1 { &self.packed } else { &self.single };
         let grid = Grid::stride(sizes.items.count(), launch.facts());
-        // SAFETY: the geometry of these shapes: reads of images and filter stay within them, writes within the output.
+        // SAFETY: the geometry is that of these shapes, so reads stay within images and filter, and
+        // writes within the output.
         unsafe { launch.run(entry, grid, (y.address, x.address, filter.address, sizes)) }
     }
 }

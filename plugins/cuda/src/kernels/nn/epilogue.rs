@@ -1,4 +1,5 @@
-//! What follows a convolution, done on each element before it is written: `conv_steps.cuh` has the steps.
+//! Steps after a convolution, applied to each element before it is written; `conv_steps.cuh`
+//! defines them.
 
 use crate::launch::Launch;
 use std::fmt::Write;
@@ -9,13 +10,13 @@ use tenon_sdk::{
     geometry::DataFormat,
 };
 
-/// Inputs of steps at most.
+/// Most inputs of the steps.
 const MOST_INPUTS: usize = 32;
 
-/// Inputs of the op before those of the steps.
+/// Index of the first input of the steps.
 const FIRST: usize = 2;
 
-/// `EpilogueInputs` of `conv_steps.cuh`.
+/// `EpilogueInputs` in `conv_steps.cuh`.
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Inputs {
@@ -25,13 +26,13 @@ pub(super) struct Inputs {
 }
 
 impl Inputs {
-    /// The address of one.
+    /// The address of an input.
     pub fn at(&self, input: usize) -> u64 {
         self.at.get(input).copied().unwrap_or(0)
     }
 }
 
-/// The steps of a node: none, but for fused ops.
+/// The steps of a node; none for ops that are not fused.
 pub(super) struct Epilogue {
     steps: fused::Epilogue,
     epsilon: f32,
@@ -42,7 +43,7 @@ impl Epilogue {
     /// Reads the attributes.
     ///
     /// # Errors
-    /// A step that there is not; `UNIMPLEMENTED` for steps that take more inputs than a launch has parameters for.
+    /// An unknown step; `UNIMPLEMENTED` for steps with more inputs than a launch has parameters.
     pub fn new(c: &CreateContext<'_>) -> Result<Epilogue, KernelError> {
         if !c.attrs().has("fused_ops") {
             return Ok(Epilogue { steps: fused::Epilogue::default(), epsilon: 0.0, alpha: 0.0 });
@@ -63,7 +64,7 @@ impl Epilogue {
         self.steps.steps()
     }
 
-    /// The value of `STEPS`.
+    /// The value of the define `STEPS`.
     pub fn text(&self) -> String {
         text(&self.steps)
     }
@@ -71,7 +72,7 @@ impl Epilogue {
     /// The inputs of a call whose output has this shape.
     ///
     /// # Errors
-    /// Another number of inputs, or shapes that the steps do not take.
+    /// The number of inputs is wrong, or the steps do not accept their shapes.
     pub fn bind(
         &self,
         c: &ComputeContext<'_>,
@@ -110,7 +111,7 @@ fn text(steps: &fused::Epilogue) -> String {
     text
 }
 
-/// Values of `STEPS` that stand for all: every step is in one of them.
+/// Values of `STEPS` that represent all others: each step occurs in one of them.
 pub(super) fn examples() -> Vec<String> {
     let lists: [&[&str]; 6] = [
         &["BiasAdd", "Relu"],

@@ -27,7 +27,7 @@ fn variant(ty: &str) -> Variant {
     Variant::new(&SOURCE).define("T", ty)
 }
 
-/// `Response` of `lrn.cu`.
+/// `Response` in `lrn.cu`.
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
 struct Response {
@@ -89,8 +89,8 @@ impl Kernel for Lrn {
         };
         let entry = if lanes > 1 { &self.packed } else { &self.single };
         let grid = Grid::stride(response.items, launch.facts());
-        // SAFETY: input and output have one shape, of `items` times the lanes of the entry, in whole pixels; a channel's
-        // neighbours are of its pixel.
+        // SAFETY: input and output have the same shape, `items` times the lanes of the entry, in
+        // whole pixels; a channel's neighbours belong to its pixel.
         unsafe { launch.run(entry, grid, (y.address, x.address, response)) }
     }
 }

@@ -16,20 +16,20 @@ use tenon_sdk::{
 
 static SOURCE: Source = source!("pool.cu");
 
-/// What becomes of a window, as `pool.cu` names it.
+/// How a window is reduced, as `pool.cu` names it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Fold {
-    /// Its greatest element.
+    /// To its greatest element.
     Greatest,
-    /// The mean of its elements.
+    /// To the mean of its elements.
     Mean,
 }
 
 impl Fold {
-    /// The geometry of a pooling that does this.
+    /// The geometry of a pooling with this reduction.
     ///
     /// # Errors
-    /// As TensorFlow's.
+    /// The geometry's error, as in TensorFlow.
     pub fn geometry(self, params: &Pool2dParams<'_>) -> Result<Pool2dGeometry, KernelError> {
         Ok(match self {
             Fold::Greatest => Pool2dGeometry::max(params)?,
@@ -56,7 +56,7 @@ fn variant(ty: &str, fold: Fold, format: DataFormat) -> Variant {
         .define("CHANNELS_FIRST", u8::from(format == DataFormat::Nchw))
 }
 
-/// `Pooling` of `pool.cu`.
+/// `Pooling` in `pool.cu`.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Sizes {
@@ -70,7 +70,7 @@ pub(super) struct Sizes {
 }
 
 impl Sizes {
-    /// Of a geometry that has outputs, in packs of so many channels.
+    /// Sizes of a geometry that has outputs, in packs of `lanes` channels.
     pub fn new(g: &Pool2dGeometry, lanes: i64) -> Result<Sizes, KernelError> {
         let output = OutputSizes {
             format: g.format,
@@ -91,7 +91,7 @@ impl Sizes {
     }
 }
 
-/// Channels of an item.
+/// Number of channels of an item.
 fn lanes(g: &Pool2dGeometry, y: &Operand, x: &Operand) -> i64 {
     match g.format {
         DataFormat::Nhwc if g.depth_window == 1 => packed_lanes(g.out_channels, &[y, x]),
@@ -101,7 +101,7 @@ fn lanes(g: &Pool2dGeometry, y: &Operand, x: &Operand) -> i64 {
 
 type Pooling = Entry<(u64, u64, Sizes)>;
 
-/// A pooling of a node.
+/// The pooling of a node.
 pub(super) struct Pool {
     pub attributes: PoolAttributes,
     pub fold: Fold,
@@ -110,10 +110,10 @@ pub(super) struct Pool {
 }
 
 impl Pool {
-    /// Compiles it.
+    /// Compiles the pooling.
     ///
     /// # Errors
-    /// No compiler; what it says.
+    /// `UNAVAILABLE` without a compiler; the compiler's error.
     pub fn new(c: &CreateContext<'_>, fold: Fold) -> Result<Pool, KernelError> {
         let attributes = PoolAttributes::new(c)?;
         let variant = variant(name_of(c.attr("T")?)?, fold, attributes.format());
@@ -144,15 +144,15 @@ impl Pool {
     /// The geometry of a call.
     ///
     /// # Errors
-    /// As TensorFlow's.
+    /// The geometry's error, as in TensorFlow.
     pub fn geometry(&self, params: &Pool2dParams<'_>) -> Result<Pool2dGeometry, KernelError> {
         self.fold.geometry(params)
     }
 
-    /// Enqueues it, for an output that has elements.
+    /// Enqueues the pooling, for an output that has elements.
     ///
     /// # Errors
-    /// Sizes that the kernel does not take; what the driver says.
+    /// Sizes that the kernel does not support; the driver's error.
     pub fn enqueue(
         &self,
         launch: &Launch<'_>,
@@ -164,7 +164,8 @@ impl Pool {
         let sizes = Sizes::new(g, lanes)?;
         let entry = self.packed.as_ref().filter(|_| lanes > 1).unwrap_or(&self.single);
         let grid = Grid::stride(sizes.items.count(), launch.facts());
-        // SAFETY: the geometry of these shapes: reads stay within the input, writes within the output.
+        // SAFETY: the geometry is that of these shapes, so reads stay within the input, and writes
+        // within the output.
         unsafe { launch.run(entry, grid, (y.address, x.address, sizes)) }
     }
 }
@@ -207,7 +208,7 @@ impl Kernel for AvgPool {
     }
 }
 
-/// Element types of the greatest one.
+/// Element types of poolings by the greatest element.
 const ORDERED: &[DType] = &[
     DType::INT8,
     DType::INT16,

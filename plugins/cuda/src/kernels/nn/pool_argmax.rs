@@ -1,4 +1,4 @@
-//! `MaxPoolWithArgmax`: the greatest element of each window, and where it stands.
+//! `MaxPoolWithArgmax`: the greatest element of each window, and its index.
 
 use super::pool::Sizes;
 use crate::{
@@ -38,7 +38,8 @@ impl Kernel for MaxPoolWithArgmax {
         Ok(MaxPoolWithArgmax {
             attributes: PoolAttributes::new(c)?,
             from_input: c.attr("include_batch_in_index")?,
-            // SAFETY: the entry takes three addresses, `Pooling`, whose layout is that of `Sizes`, and a number.
+            // SAFETY: the entry takes three addresses, `Pooling`, whose layout is that of `Sizes`,
+            // and a number.
             entry: unsafe { module.entry("pool_argmax")? },
         })
     }
@@ -68,7 +69,8 @@ impl Kernel for MaxPoolWithArgmax {
         let sizes = Sizes::new(&g, 1)?;
         let grid = Grid::stride(sizes.items.count(), launch.facts());
         let arguments = (y.address, indices.address, x.address, sizes, u32::from(self.from_input));
-        // SAFETY: the geometry of these shapes: reads stay within the input, writes within the outputs.
+        // SAFETY: the geometry is that of these shapes, so reads stay within the input, and writes
+        // within the outputs.
         unsafe { launch.run(&self.entry, grid, arguments) }
     }
 }

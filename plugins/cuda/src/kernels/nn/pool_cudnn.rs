@@ -1,5 +1,6 @@
-//! `MaxPool` and `AvgPool` through cuDNN: label `cudnn`, behind the plugin's own kernels, which move no more bytes
-//! (core/docs/decisions/cuda-libraries.md). Windows that cuDNN does not have are the plugin's own.
+//! `MaxPool` and `AvgPool` through cuDNN: label `cudnn`, with lower priority than the plugin's own
+//! kernels, which move no more bytes (core/docs/decisions/cuda-libraries.md). The plugin's own
+//! kernels compute windows that cuDNN does not support.
 
 use super::pool::{Fold, Pool};
 use crate::{
@@ -16,15 +17,15 @@ use tenon_sdk::{
     reg::Numerics,
 };
 
-/// Shapes that are remembered.
+/// Most shapes that are remembered.
 const MOST_PLANS: usize = 256;
 
-/// A pooling of a node.
+/// The pooling of a node.
 struct CudnnPool {
     own: Pool,
     dtype: DType,
     handles: Library<Handles>,
-    /// `None`: cuDNN does not have them.
+    /// Plans by shapes. `None`: cuDNN does not support them.
     plans: Mutex<HashMap<PoolShapes, Option<Arc<Pooling>>>>,
 }
 
@@ -81,7 +82,7 @@ impl CudnnPool {
     }
 }
 
-/// What cuDNN says of a node.
+/// Whether cuDNN supports a node.
 fn answer(c: &CreateContext<'_>, fold: Fold) -> Result<Supported, KernelError> {
     cudnn::require()?;
     let attributes = PoolAttributes::new(c)?;
@@ -123,7 +124,7 @@ pools! {
 
 const FLOATS: &[DType] = &[DType::HALF, DType::BFLOAT16, DType::FLOAT, DType::DOUBLE];
 
-// Equal for numbers; cuDNN does not say what becomes of windows in which there are none.
+// The kernels agree for numbers; cuDNN does not specify the result of windows that contain none.
 register_kernel!("MaxPool" on "CUDA": MaxPool, types = ("T", FLOATS), label = "cudnn", priority = -1,
     numerics = Numerics::EXACT);
 register_kernel!("AvgPool" on "CUDA": AvgPool, types = ("T", &[DType::FLOAT]), label = "cudnn", priority = -1,

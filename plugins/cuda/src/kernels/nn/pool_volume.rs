@@ -1,4 +1,5 @@
-//! `MaxPool3D` and `AvgPool3D`. With channels first, each channel is an image of its own with one channel.
+//! `MaxPool3D` and `AvgPool3D`. With channels first, each channel is treated as an image with one
+//! channel.
 
 use super::{
     pool::Fold,
@@ -28,7 +29,7 @@ fn variant(ty: &str, fold: Fold) -> Variant {
     Variant::new(&SOURCE).define("T", ty).define("FOLD", format!("{fold:?}"))
 }
 
-/// `Pooling` of `pool_volume.cu`.
+/// `Pooling` in `pool_volume.cu`.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Sizes {
@@ -38,7 +39,7 @@ struct Sizes {
 }
 
 impl Sizes {
-    /// Of a geometry that has outputs, and whether it goes in packs.
+    /// Sizes of a geometry that has outputs, and whether it is processed in packs.
     fn new(g: &Pool3dGeometry, all: [&Operand; 2]) -> Result<(Sizes, bool), KernelError> {
         let (images, channels) = match g.format {
             DataFormat::Nhwc => (g.batch, g.channels),
@@ -58,7 +59,7 @@ impl Sizes {
 
 type Pooling = Entry<(u64, u64, Sizes)>;
 
-/// A pooling of a node.
+/// The pooling of a node.
 struct Pool {
     attributes: PoolAttributes,
     single: Pooling,
@@ -88,8 +89,8 @@ impl Pool {
         let (sizes, packed) = Sizes::new(&g, [&y, &x])?;
         let entry = if packed { &self.packed } else { &self.single };
         let grid = Grid::stride(sizes.items.count(), launch.facts());
-        // SAFETY: the geometry of these shapes: reads stay within the input, and each item writes its own part of the
-        // output.
+        // SAFETY: the geometry is that of these shapes, so reads stay within the input, and each
+        // item writes its own part of the output.
         unsafe { launch.run(entry, grid, (y.address, x.address, sizes)) }
     }
 }

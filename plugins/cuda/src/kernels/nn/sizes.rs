@@ -1,4 +1,4 @@
-//! Sizes of windows as kernels take them, in the layouts of `windows.cuh`.
+//! Sizes of windows as kernel parameters, in the layouts of `windows.cuh`.
 
 use crate::{
     kernels::divisor::{Divide, Divisor},
@@ -9,10 +9,10 @@ use tenon_sdk::{
     geometry::{DataFormat, WindowDim},
 };
 
-/// Positions in an axis stay below this, so that sums of two of them are 32-bit integers.
+/// Limit of positions along an axis, so that sums of two of them are 32-bit integers.
 const FAR: i64 = 1 << 30;
 
-/// `Axis` of `windows.cuh`.
+/// `Axis` in `windows.cuh`.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Axis {
@@ -25,12 +25,12 @@ pub(super) struct Axis {
 }
 
 impl Axis {
-    /// Of a dimension of a known geometry.
+    /// The axis of a dimension of a known geometry.
     ///
     /// # Errors
     /// `UNIMPLEMENTED` for positions from 2^30 on, padding included.
     pub fn new(window: &WindowDim) -> Result<Axis, KernelError> {
-        // What nothing is multiplied by says nothing.
+        // A stride that is only multiplied by 0 is irrelevant.
         let stride = if window.output > 1 { window.stride } else { 1 };
         let dilation = if window.kernel > 1 { window.dilation } else { 1 };
         let reach = |count: i64, step: i64| (count - 1).max(0).checked_mul(step);
@@ -49,7 +49,7 @@ impl Axis {
     }
 }
 
-/// Divides numbers of elements.
+/// A divisor for numbers of elements.
 ///
 /// # Errors
 /// `UNIMPLEMENTED` for divisors that are not from 1 to 2^31.
@@ -62,7 +62,7 @@ pub(super) fn divisor(by: i64) -> Result<Divisor<u32>, KernelError> {
     Ok(u32::divisor(by as u64))
 }
 
-/// `ImageStrides` of `windows.cuh`: steps in memory between images, rows, columns and channels.
+/// `ImageStrides` in `windows.cuh`: strides in memory of images, rows, columns and channels.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Strides {
@@ -73,7 +73,7 @@ pub(super) struct Strides {
 }
 
 impl Strides {
-    /// Of images of so many rows, columns and channels.
+    /// Strides of images of `rows` rows, `columns` columns and `channels` channels.
     pub fn new(format: DataFormat, rows: i64, columns: i64, channels: i64) -> Strides {
         let image = rows * columns * channels;
         match format {
@@ -85,7 +85,8 @@ impl Strides {
     }
 }
 
-/// `Items` of `windows.cuh`, or with 4 parts `VolumeItems`: the extents of images' dimensions, the innermost first.
+/// `Items` in `windows.cuh`, or with 4 parts `VolumeItems`: the extents of the images' dimensions,
+/// innermost first.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Items<const N: usize = 3> {
@@ -104,12 +105,13 @@ pub(super) struct OutputSizes {
 }
 
 impl OutputSizes {
-    /// Steps in its memory.
+    /// Strides of the output.
     pub fn strides(&self) -> Strides {
         Strides::new(self.format, self.rows, self.columns, self.channels)
     }
 
-    /// Items of so many channels, which divide theirs, by so many columns. There is at least one output.
+    /// Items of `channels` channels, a divisor of the output's, by `columns` columns. There is at
+    /// least one output.
     ///
     /// # Errors
     /// `UNIMPLEMENTED` for 2^31 items or more.
@@ -125,7 +127,7 @@ impl OutputSizes {
 }
 
 impl<const N: usize> Items<N> {
-    /// Of images with so many items along each dimension.
+    /// Items of images with these numbers of items along each dimension.
     ///
     /// # Errors
     /// `UNIMPLEMENTED` for 2^31 items or more.
@@ -144,19 +146,20 @@ impl<const N: usize> Items<N> {
         Ok(Items { parts, count: count as u32 })
     }
 
-    /// How many.
+    /// Number of items.
     pub fn count(&self) -> u64 {
         self.count.into()
     }
 }
 
-/// Elements that fill 16 bytes; 0 for types that do not.
+/// Number of elements in 16 bytes; 0 for types that do not divide them.
 pub(super) fn lanes_of(dtype: DType) -> i64 {
     dtype.size().and_then(|size| 16usize.checked_div(size)).unwrap_or(0) as i64
 }
 
-/// Channels that are moved at once: as many as fill 16 bytes where the channels, which are last, are whole packs of them
-/// and all these begin at multiples of 16 bytes; else 1. All are of one type.
+/// Number of channels that are moved at once: as many as fill 16 bytes where the channels, which
+/// are last, divide into whole packs and all operands begin at multiples of 16 bytes; else 1. All
+/// operands are of one type.
 pub(super) fn packed_lanes(channels: i64, operands: &[&Operand]) -> i64 {
     let lanes = operands.first().map_or(0, |operand| lanes_of(operand.dtype));
     let packed =
@@ -164,7 +167,7 @@ pub(super) fn packed_lanes(channels: i64, operands: &[&Operand]) -> i64 {
     if packed { lanes } else { 1 }
 }
 
-/// A number as a parameter of 32 bits.
+/// A number as a 32-bit parameter.
 ///
 /// # Errors
 /// `UNIMPLEMENTED` from 2^30 on.
@@ -221,7 +224,7 @@ mod tests {
             Axis::new(&WindowDim::new("rows", input, kernel, stride, dilation, padding).unwrap())
         };
         assert!(axis(9, 3, 2, 1, DimPadding::Same).is_ok());
-        // A stride and a dilation that nothing is multiplied by.
+        // A stride and a dilation that are only multiplied by 0.
         let one = axis(1, 1, 1 << 40, 1 << 40, DimPadding::Valid).unwrap();
         assert_eq!((one.stride, one.dilation), (1, 1));
         let far = DimPadding::Explicit { before: 1 << 31, after: 0 };

@@ -1,7 +1,8 @@
-//! `FusedBatchNorm`, `FusedBatchNormV2`, `FusedBatchNormV3`: the last has an output more, which is 0.
+//! `FusedBatchNorm`, `FusedBatchNormV2`, `FusedBatchNormV3`: the last has an extra output, which is
+//! 0.
 //!
-//! `y = (x - mean) / sqrt(variance + epsilon) * scale + offset` per channel. In training, mean and variance are those
-//! of the batch, which a reduction gives in one pass.
+//! `y = (x - mean) / sqrt(variance + epsilon) * scale + offset` per channel. In training, mean and
+//! variance are those of the batch, which one reduction computes in one pass.
 
 use super::rows::{lanes_of, module_of};
 use crate::{
@@ -31,12 +32,12 @@ fn variant(dtype: DType) -> Result<Variant, KernelError> {
     Ok(Variant::new(&SOURCE).define("DTYPE", name_of(dtype)?))
 }
 
-/// `Mode` of `norm_batch.cu`: by which statistics to normalise.
+/// `Mode` in `norm_batch.cu`: which statistics to normalise by.
 const GIVEN: u32 = 0;
 const BATCH: u32 = 1;
 const EMPTY: u32 = 2;
 
-/// `Statistics` of `norm_batch.cu`.
+/// `Statistics` in `norm_batch.cu`.
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
 struct Statistics {
@@ -51,7 +52,7 @@ struct Statistics {
     unbiased: f32,
 }
 
-/// `Affine` of `norm_batch.cu`.
+/// `Affine` in `norm_batch.cu`.
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
 struct Affine {
@@ -60,11 +61,11 @@ struct Affine {
     scale: u64,
     offset: u64,
     epsilon: f32,
-    /// 0: what is copied to the GPU has no bytes without a value.
+    /// 0: a struct that is copied to the GPU has no uninitialised bytes.
     padding: u32,
 }
 
-/// `Rows` of `norm_batch.cu`.
+/// `Rows` in `norm_batch.cu`.
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
 struct Rows {
@@ -76,7 +77,7 @@ struct Rows {
     affine: Affine,
 }
 
-/// `Planes` of `norm_batch.cu`.
+/// `Planes` in `norm_batch.cu`.
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
 struct Planes {
@@ -88,12 +89,12 @@ struct Planes {
     affine: Affine,
 }
 
-/// Elements of a plane that a warp takes.
+/// Number of elements of a plane that a warp processes.
 const PLANE_CHUNK: u64 = 4096;
 
 pub(super) struct FusedBatchNorm {
     pub attributes: BatchNormAttributes,
-    /// In training.
+    /// The reduction for the batch's statistics, in training.
     moments: Option<Reducer>,
     statistics: Entry<(Statistics,)>,
     rows: [Entry<(u64, u64, Rows)>; 2],
@@ -106,7 +107,8 @@ impl Kernel for FusedBatchNorm {
         let moments = Reduction { fold: "Moments", element, index: None };
         let moments = attributes.is_training.then(|| Reducer::new(c, moments)).transpose()?;
         let module = module_of(c, variant(element))?;
-        // SAFETY: the parameters are those of the entry points of `norm_batch.cu`; tests compare the structs' sizes.
+        // SAFETY: the parameters are those of the entry points of `norm_batch.cu`; tests compare
+        // the structs' sizes.
         unsafe {
             Ok(FusedBatchNorm {
                 attributes,
@@ -141,10 +143,10 @@ pub(super) struct Call<'a> {
 }
 
 impl FusedBatchNorm {
-    /// Begins a call. `None`: there is nothing to normalise.
+    /// Prepares a call. `None`: there is nothing to normalise.
     ///
     /// # Errors
-    /// Shapes that do not fit; no memory; what the driver says.
+    /// Shapes that do not match; out of memory; the driver's error.
     pub fn begin<'a>(&self, c: &'a ComputeContext<'a>) -> Result<Option<Call<'a>>, KernelError> {
         let split = self.attributes.split(std::array::from_fn(|input| c.dims(input)))?;
         let channels = u32::try_from(split.channels).map_err(|_| {
@@ -163,7 +165,7 @@ impl FusedBatchNorm {
     /// Enqueues the normalisation.
     ///
     /// # Errors
-    /// Too many blocks; what the driver says.
+    /// Too many blocks; the driver's error.
     pub fn normalise(&self, call: &Call<'_>) -> Result<(), KernelError> {
         let &Call { ref launch, ref split, channels, x, y, lists } = call;
         let aligned = [x, y].iter().chain(&lists).all(|operand| operand.is_aligned(16));
@@ -177,7 +179,7 @@ impl FusedBatchNorm {
         }
     }
 
-    /// Writes the statistics that come out; gives those to normalise by.
+    /// Writes the output statistics; returns the ones to normalise by.
     fn statistics(
         &self,
         c: &ComputeContext<'_>,
@@ -208,9 +210,10 @@ impl FusedBatchNorm {
             share: self.attributes.factor,
             unbiased: (count / (count - 1.0).max(1.0)) as f32,
         };
-        // One thread at least: the last output has no channels.
+        // At least one thread: the last output is written even without channels.
         let grid = Grid::stride(u64::from(channels).max(1), launch.facts());
-        // SAFETY: every list has a value for each channel, but those given where the entry does not read them.
+        // SAFETY: every list has a value for each channel, except given statistics that the entry
+        // does not read.
         unsafe { launch.run(&self.statistics, grid, (statistics,))? };
         Ok(if mode == GIVEN { given } else { reserved })
     }

@@ -1,5 +1,6 @@
-//! Batch normalisation through cuDNN: label `cudnn`, behind the plugin's own kernels, which move no more bytes
-//! (core/docs/decisions/cuda-libraries.md). The statistics of a batch, and those that come out, are the plugin's own.
+//! Batch normalisation through cuDNN: label `cudnn`, with lower priority than the plugin's own
+//! kernels, which move no more bytes (core/docs/decisions/cuda-libraries.md). The plugin's own
+//! kernels compute the statistics of a batch, and the output statistics.
 
 use super::batch::{Call, FusedBatchNorm};
 use crate::{
@@ -13,13 +14,13 @@ use std::{
 };
 use tenon_sdk::{Code, DType, KernelError, author::Supported, prelude::*, reg::Numerics};
 
-/// Shapes that are remembered.
+/// Most shapes that are remembered.
 const MOST_PLANS: usize = 256;
 
 /// What a normalisation depends on: images, channels, and elements of a channel of an image.
 type Sizes = [i64; 3];
 
-/// What cuDNN does with each; `None`: it does not have them.
+/// cuDNN's plan for each size; `None`: cuDNN does not support it.
 type Plans = HashMap<(Order, Sizes), Option<Arc<Normalisation>>>;
 
 struct CudnnBatchNorm {
@@ -58,10 +59,10 @@ impl Supports for CudnnBatchNorm {
 }
 
 impl CudnnBatchNorm {
-    /// By cuDNN; false where it does not have it.
+    /// Normalises by cuDNN; false where it does not support the call.
     fn normalise(&self, call: &Call<'_>, images: i64) -> Result<bool, KernelError> {
         let epsilon = f64::from(self.own.attributes.epsilon);
-        // cuDNN takes no other.
+        // cuDNN accepts no other epsilon.
         if epsilon < 0.0 || epsilon.is_nan() {
             return Ok(false);
         }
@@ -104,7 +105,7 @@ impl CudnnBatchNorm {
     }
 }
 
-/// Channels are last where nothing comes behind them.
+/// Channels are last where no dimension follows them.
 fn key_of(call: &Call<'_>, images: i64) -> (Order, Sizes) {
     let split = &call.split;
     let (channels, inner) = (split.channels as i64, split.inner as i64);

@@ -19,7 +19,7 @@ fn variant(dtype: DType) -> Result<Variant, KernelError> {
     Ok(Variant::new(&SOURCE).define("DTYPE", name_of(dtype)?))
 }
 
-/// `Norm` of `norm_layer.cu`.
+/// `Norm` in `norm_layer.cu`.
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
 struct Norm {
@@ -40,7 +40,7 @@ impl Kernel for LayerNorm {
     fn new(c: &CreateContext<'_>) -> Result<Self, KernelError> {
         let dtype = c.input_types()[0];
         let module = module_of(c, variant(dtype))?;
-        // SAFETY: these take two addresses and a `Norm`, whose layout a test compares.
+        // SAFETY: these entries take two addresses and a `Norm`, whose layout a test compares.
         let entries = unsafe { RowEntries::new(&module, "norm", dtype)? };
         Ok(LayerNorm { epsilon: c.attr("epsilon")?, entries })
     }
@@ -69,7 +69,7 @@ impl Kernel for LayerNorm {
     }
 }
 
-/// Refuses a scale or offset that is not as long as the last dimension.
+/// Checks that a scale or offset is as long as the last dimension.
 fn check_vector(
     c: &ComputeContext<'_>,
     at: usize,

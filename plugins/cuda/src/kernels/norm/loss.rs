@@ -1,7 +1,7 @@
 //! `SoftmaxCrossEntropyWithLogits`, `SparseSoftmaxCrossEntropyWithLogits`.
 //!
-//! A class that there is not is no error here, since classes are in the device's memory: as in TensorFlow on a GPU, its
-//! loss and gradient are NaN.
+//! A class out of range is not an error here, since classes are in the device's memory: as in
+//! TensorFlow on a GPU, its loss and gradient are NaN.
 
 use super::rows::{FLOATS, RowEntries, lanes_of, module_of};
 use crate::{
@@ -20,23 +20,23 @@ pub(super) fn variants() -> Vec<Variant> {
     all.filter_map(|(dtype, label)| variant(dtype, label).ok()).collect()
 }
 
-/// With labels of the same type one for each element, else the classes.
+/// The variant for labels of the element type, one per element, or for classes.
 fn variant(dtype: DType, label: DType) -> Result<Variant, KernelError> {
     Ok(Variant::new(&SOURCE).define("DTYPE", name_of(dtype)?).define("LABEL", name_of(label)?))
 }
 
-/// `Matrix` of `softmax_loss.cu`: rows that may be repeated, as may the elements of one.
+/// `Matrix` in `softmax_loss.cu`: a matrix whose rows, and elements of a row, may repeat.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Matrix {
     data: u64,
-    /// How far rows are apart; of classes (`Classes`) how many there are.
+    /// Stride of rows; for classes (`Classes`) their number.
     row: u64,
     column: u64,
 }
 
 impl Matrix {
-    /// A tensor of up to two dimensions, as it is broadcast to a matrix.
+    /// A tensor of up to two dimensions, broadcast to a matrix.
     fn new(operand: Operand, dims: &[i64]) -> Matrix {
         let (rows, columns) = match dims {
             [.., rows, columns] => (*rows, *columns),
@@ -47,13 +47,13 @@ impl Matrix {
         Matrix { data: operand.address, row: stride(rows, columns), column: stride(columns, 1) }
     }
 
-    /// Whether a row's packs of so many elements lie side by side and are aligned.
+    /// Whether packs of `lanes` elements are contiguous in a row, and aligned.
     fn has_packs(&self, cols: u64, lanes: u64) -> bool {
         self.column == 1 && self.data.is_multiple_of(16) && cols.is_multiple_of(lanes)
     }
 }
 
-/// `Loss` of `softmax_loss.cu`.
+/// `Loss` in `softmax_loss.cu`.
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
 struct Loss {
@@ -71,7 +71,7 @@ impl Kernel for CrossEntropy {
     fn new(c: &CreateContext<'_>) -> Result<Self, KernelError> {
         let dtype = c.input_types()[0];
         let module = module_of(c, variant(dtype, c.input_types()[1]))?;
-        // SAFETY: these take a `Loss`, whose layout a test compares.
+        // SAFETY: these entries take a `Loss`, whose layout a test compares.
         Ok(CrossEntropy(unsafe { RowEntries::new(&module, "loss", dtype)? }))
     }
 
@@ -100,8 +100,8 @@ impl Kernel for CrossEntropy {
         let (entry, grid) = self.0.choose([rows, cols], packed, launch.facts());
         let (loss, gradient) = (loss.address, gradient.address);
         let arguments = Loss { logits, labels, loss, gradient, rows, cols };
-        // SAFETY: the strides stay within the inputs, which broadcast to `rows * cols`; a loss for each row, and
-        // as many gradients as there are elements. Without columns nothing is read.
+        // SAFETY: the strides stay within the inputs, which broadcast to `rows * cols`; there is a
+        // loss for each row, and a gradient for each element. Without columns nothing is read.
         unsafe { launch.run(entry, grid, (arguments,)) }
     }
 }
@@ -135,7 +135,7 @@ impl Kernel for SparseCrossEntropy {
     }
 }
 
-/// Rows and classes; refuses shapes that do not go together.
+/// The numbers of rows and classes; checks that the shapes match.
 fn check_classes(c: &ComputeContext<'_>) -> Result<[i64; 2], KernelError> {
     let (&[rows, classes], &[count]) = (c.dims(0), c.dims(1)) else {
         return Err(KernelError::invalid_argument(format!(
@@ -158,7 +158,7 @@ fn check_classes(c: &ComputeContext<'_>) -> Result<[i64; 2], KernelError> {
     Ok([rows, classes])
 }
 
-/// Relative to the sum of the absolute terms.
+/// Bounds relative to the sum of the absolute terms.
 macro_rules! losses {
     ($($op:literal $kernel:ty;)*) => {$(
         register_kernel!($op on "CUDA": $kernel, types = ("T", &[DType::FLOAT]),

@@ -1,4 +1,4 @@
-//! Rows of a matrix that a few lanes of a warp or a block takes each: `rows.cuh`.
+//! Rows of a matrix, each processed by a few lanes of a warp or by a block: `rows.cuh`.
 
 use crate::{
     compile::{Arguments, Entry, Module},
@@ -11,14 +11,14 @@ use tenon_sdk::{DType, KernelError, author::CreateContext};
 /// Types whose rows are normalised.
 pub(super) const FLOATS: &[DType] = &[DType::FLOAT, DType::DOUBLE, DType::HALF, DType::BFLOAT16];
 
-/// Elements of a row that a lane holds, where lanes of a warp take one: as the sources have them.
+/// Elements of a row that a lane holds, where lanes of a warp process a row: as in the sources.
 const FEW: u64 = 8;
 /// Lanes of a warp.
 const WARP: u64 = 32;
 /// Longest row that the registers of a block hold.
 const BLOCK_ROW: u64 = 8192;
 
-/// The module of a variant on the device that a kernel is made for.
+/// The module of a variant on the device for which a kernel is created.
 pub(super) fn module_of(
     c: &CreateContext<'_>,
     variant: Result<crate::compile::Variant, KernelError>,
@@ -26,15 +26,16 @@ pub(super) fn module_of(
     device_for(c)?.modules().get(&variant?)
 }
 
-/// Elements that fill 16 bytes.
+/// Number of elements in 16 bytes.
 pub(super) fn lanes_of(dtype: DType) -> u64 {
     dtype.size().map_or(1, |size| 16 / (size as u64).clamp(1, 16))
 }
 
-/// Entry points by who takes a row: lanes of a warp or a block in registers, a block in several passes; each for single
-/// elements and for packs.
+/// Entry points by the group of threads that processes a row: lanes of a warp or a block, in
+/// registers, or a block in several passes; each for single elements and for packs.
 pub(super) struct RowEntries<A> {
-    /// Elements that a thread of `blocks` holds, and threads of a block of `long`: as the sources have them.
+    /// Elements that a thread of `blocks` holds, and threads of a block of `long`: as in the
+    /// sources.
     many: u64,
     threads: u32,
     lanes: [Entry<A>; 2],
@@ -42,19 +43,20 @@ pub(super) struct RowEntries<A> {
     long: [Entry<A>; 2],
 }
 
-/// Who takes a row.
+/// The group of threads that processes a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Group {
-    /// So many lanes of a warp.
+    /// This number of lanes of a warp.
     Lanes(u64),
-    /// A block of so many threads that hold it.
+    /// A block of this number of threads that holds the row.
     Block(u32),
-    /// A block that reads it several times.
+    /// A block that reads the row several times.
     Long,
 }
 
 impl Group {
-    /// The fewest threads that hold a row of `cols` elements, where those of a block hold `many` each.
+    /// The smallest group that holds a row of `cols` elements, where threads of a block hold `many`
+    /// elements each.
     fn of(cols: u64, many: u64) -> Group {
         let threads = |each: u64| cols.div_ceil(each).max(1).next_power_of_two();
         match cols {
@@ -66,13 +68,13 @@ impl Group {
 }
 
 impl<A: Arguments> RowEntries<A> {
-    /// Those for a type whose names begin with `name`.
+    /// The entry points for a type whose names begin with `name`.
     ///
     /// # Errors
-    /// `NOT_FOUND` when one is missing.
+    /// `NOT_FOUND` when the module lacks one of them.
     ///
     /// # Safety
-    /// As for [`Module::entry`].
+    /// - Each of the entries meets what [`Module::entry`] requires.
     pub unsafe fn new(
         module: &Arc<Module>,
         name: &str,
@@ -80,7 +82,7 @@ impl<A: Arguments> RowEntries<A> {
     ) -> Result<RowEntries<A>, KernelError> {
         let both = |kind: &str| -> Result<[Entry<A>; 2], KernelError> {
             let packed = format!("{name}_{kind}_packed");
-            // SAFETY: the caller knows that the parameters of each entry are the parts of `A`.
+            // SAFETY: the caller guarantees that the parameters of each entry are the parts of `A`.
             unsafe { Ok([module.entry(&format!("{name}_{kind}"))?, module.entry(&packed)?]) }
         };
         let (many, threads) = if dtype.size() == Some(8) { (16, 512) } else { (32, 1024) };
@@ -93,7 +95,8 @@ impl<A: Arguments> RowEntries<A> {
         })
     }
 
-    /// The one for so many rows of `cols` elements, which are whole aligned packs where `packed`, and its grid.
+    /// The entry for `rows` rows of `cols` elements, which are whole aligned packs where `packed`,
+    /// and its grid.
     pub fn choose(&self, [rows, cols]: [u64; 2], packed: bool, facts: &Facts) -> (&Entry<A>, Grid) {
         let packed = usize::from(packed);
         match Group::of(cols, self.many) {

@@ -20,14 +20,14 @@ fn variant(dtype: DType, log: bool) -> Result<Variant, KernelError> {
     Ok(Variant::new(&SOURCE).define("DTYPE", name_of(dtype)?).define("LOG", u8::from(log)))
 }
 
-/// Rows are the last dimension's.
+/// Softmax of the rows of the last dimension.
 struct Softmax(RowEntries<(u64, u64, u64, u64)>);
 
 impl Kernel for Softmax {
     fn new(c: &CreateContext<'_>) -> Result<Self, KernelError> {
         let dtype = c.input_types()[0];
         let module = module_of(c, variant(dtype, c.op() == "LogSoftmax"))?;
-        // SAFETY: these take two addresses and two counts.
+        // SAFETY: these entries take two addresses and two counts.
         Ok(Softmax(unsafe { RowEntries::new(&module, "softmax", dtype)? }))
     }
 

@@ -7,7 +7,7 @@ use super::{
 use crate::launch::Launch;
 use tenon_sdk::{DType, KernelError, prelude::*, reg::Numerics};
 
-/// Sums as they are.
+/// The output stage that leaves sums unchanged.
 const SUMS: Stage = Stage { form: Form::Sums, low: i32::MIN, high: i32::MAX, zero_point: 0 };
 
 struct QuantizedMatMul(Product);

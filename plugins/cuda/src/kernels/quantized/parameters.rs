@@ -1,4 +1,5 @@
-//! The parameters of fused products: checked as plugins/int8 checks them, and what they are for each column.
+//! The parameters of fused products: checked as in plugins/int8, and converted to values for each
+//! column.
 
 use super::product::{Column, Form, Stage};
 use tenon_sdk::{
@@ -20,7 +21,7 @@ const OUT_SCALE: usize = 6;
 const OUT_ZERO_POINT: usize = 7;
 const BIAS: usize = 8;
 
-/// The attributes.
+/// The attributes of a fused product.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Attributes {
     /// Types of the factors.
@@ -31,10 +32,10 @@ pub(super) struct Attributes {
 }
 
 impl Attributes {
-    /// Reads them.
+    /// Reads the attributes.
     ///
     /// # Errors
-    /// An activation that the output's type has not.
+    /// An activation that the output's type does not support.
     pub fn new(c: &CreateContext<'_>) -> Result<Attributes, KernelError> {
         let name: &str = c.attr("activation")?;
         let activation = Activation::parse(name, [c.attr("clamp_min")?, c.attr("clamp_max")?])?;
@@ -99,7 +100,7 @@ fn vector<'a, T: Element>(
     }
 }
 
-/// That of a column: its own, or the one for all.
+/// The value of a column: its own, or the one for all.
 fn of_column<T: Copy>(values: &[T], column: usize) -> Option<T> {
     values.get(column).or(values.first()).copied()
 }
@@ -108,7 +109,7 @@ impl<'a> Parameters<'a> {
     /// Reads the parameters of a product of `depth` terms and `columns` columns.
     ///
     /// # Errors
-    /// A vector of another length, a zero point that its type does not hold, a product too deep for 32 bits.
+    /// A vector of the wrong length, a zero point outside its type, a product too deep for 32 bits.
     pub fn read(
         c: &ComputeContext<'a>,
         attributes: Attributes,
@@ -137,7 +138,7 @@ impl<'a> Parameters<'a> {
         Ok(parameters)
     }
 
-    /// The magnitudes of what is summed.
+    /// The limits on the magnitudes of the terms.
     fn limits(&self) -> Result<Depth, FixedPointError> {
         let [left, right] = self.attributes.types;
         let reach = |what, dtype, zero| ZeroPoint::new(what, dtype, zero).map(ZeroPoint::reach);
@@ -157,10 +158,10 @@ impl<'a> Parameters<'a> {
         self.a_zero_point
     }
 
-    /// What becomes of sums, and by which scale of the output they are divided.
+    /// The output stage, and the output scale by which sums are divided.
     ///
     /// # Errors
-    /// A scale that is none, a zero point that the output's type does not hold.
+    /// An invalid scale; a zero point outside the output's type.
     fn form(&self) -> Result<(Stage, f32), KernelError> {
         let Attributes { out, activation, in_fixed_point, .. } = self.attributes;
         Ok(match out {
@@ -182,10 +183,10 @@ impl<'a> Parameters<'a> {
         })
     }
 
-    /// The output stage, and what belongs to columns: one for all where all are alike.
+    /// The output stage, and the values for columns: a single one where all are equal.
     ///
     /// # Errors
-    /// A scale that is none, or too far from 1; a zero point that the output's type does not hold.
+    /// A scale that is invalid or too far from 1; a zero point outside the output's type.
     pub fn columns(&self) -> Result<(Stage, Vec<Column>), KernelError> {
         let (stage, out) = self.form()?;
         let count = self.b_scale.len().max(self.b_zero_point.len()).max(self.bias.len()).max(1);
@@ -206,7 +207,7 @@ impl<'a> Parameters<'a> {
             }
         };
         let zero = of_column(self.b_zero_point, at).unwrap_or(0);
-        // The depth was checked to fit in 32 bits; what is left is arithmetic modulo 2^32.
+        // The depth was checked to fit in 32 bits; the rest is arithmetic modulo 2^32.
         let centre = (self.depth as i32).wrapping_mul(self.a_zero_point).wrapping_mul(zero);
         let bias = of_column(self.bias, at).unwrap_or(0);
         let (base, slope) = (bias.wrapping_add(centre), zero.wrapping_neg());

@@ -30,41 +30,41 @@ fn byte_of(dtype: DType) -> Result<&'static str, KernelError> {
     }
 }
 
-/// What becomes of sums: `Form` of `quantized_output.cuh`.
+/// What is done with sums: `Form` in `quantized_output.cuh`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u32)]
 pub(super) enum Form {
-    /// They are clamped.
+    /// Clamp them.
     Sums = 0,
-    /// They are multiplied by a float and clamped as that.
+    /// Multiply them by a float and clamp them as floats.
     Real = 1,
-    /// They are multiplied by a float and rounded.
+    /// Multiply them by a float and round them.
     Float = 2,
-    /// They are multiplied in fixed point.
+    /// Multiply them in fixed point.
     FixedPoint = 3,
 }
 
-/// `Stage` of `quantized_output.cuh`.
+/// `Stage` in `quantized_output.cuh`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(C)]
 pub(super) struct Stage {
-    /// What becomes of sums.
+    /// What is done with sums.
     pub form: Form,
     /// The least result.
     pub low: i32,
     /// The greatest result.
     pub high: i32,
-    /// What is added to it.
+    /// Added to the result.
     pub zero_point: i32,
 }
 
-/// `Column` of `quantized_output.cuh`.
+/// `Column` in `quantized_output.cuh`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[repr(C, align(16))]
 pub(super) struct Column {
-    /// What a sum begins as, without the sum of the column.
+    /// Initial value of a sum, without the sum of the column.
     pub base: i32,
-    /// What the sum of the row is multiplied by.
+    /// Factor of the sum of the row.
     pub slope: i32,
     /// The bits of a float, or a mantissa.
     pub multiplier: i32,
@@ -72,10 +72,10 @@ pub(super) struct Column {
     pub exponent: i32,
 }
 
-/// Columns that one launch takes along: parameters are 4 KiB at most.
+/// Most columns of one launch: its parameters have 4 KiB at most.
 const MOST_COLUMNS: usize = 240;
 
-/// `Columns` of `quantized_gemm.cu`.
+/// `Columns` in `quantized_gemm.cu`.
 #[derive(Clone, Copy)]
 #[repr(C)]
 struct Columns {
@@ -84,12 +84,12 @@ struct Columns {
     count: u32,
     repeats: u32,
     unused: u32,
-    /// The device's memory begins here at a multiple of 16 bytes.
+    /// Padding: the device aligns `values` to 16 bytes.
     unused_too: u64,
     values: [Column; MOST_COLUMNS],
 }
 
-/// `Product` of `quantized_gemm.cu`.
+/// `Product` in `quantized_gemm.cu`.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 struct Parameters {
@@ -128,17 +128,18 @@ fn small(size: usize) -> Result<u32, KernelError> {
 }
 
 impl Product {
-    /// Of factors of these types, perhaps transposed.
+    /// The kernels for factors of these types, optionally transposed.
     ///
     /// # Errors
-    /// No compiler; what it says.
+    /// `UNAVAILABLE` without a compiler; the compiler's error.
     pub fn new(
         c: &CreateContext<'_>,
         types: [DType; 2],
         transposed: [bool; 2],
     ) -> Result<Product, KernelError> {
         let module = device_for(c)?.modules().get(&variant(types)?)?;
-        // SAFETY: the first takes a `Columns`, the others a `Product`, of which these are the layouts.
+        // SAFETY: the first takes a `Columns`, the others a `Product`, of which these are the
+        // layouts.
         unsafe {
             Ok(Product {
                 transposed,
@@ -153,17 +154,17 @@ impl Product {
     /// The sizes of a call.
     ///
     /// # Errors
-    /// The inputs do not fit each other.
+    /// The shapes of the inputs do not match.
     pub fn geometry(&self, c: &ComputeContext<'_>) -> Result<MatMulGeometry, KernelError> {
         let [a, b] = self.transposed;
         Ok(MatMulGeometry::new(c.dims(0), c.dims(1), a, b)?)
     }
 
-    /// Enqueues the product of values less their zero points, `left_zero` and, negated, the columns' slopes. There is a
-    /// column for each, or one for all.
+    /// Enqueues the product of values minus their zero points, `left_zero` and, negated, the
+    /// columns' slopes. `columns` has an element for each column, or one for all.
     ///
     /// # Errors
-    /// No memory; sizes of 2^31 and more; what the driver says.
+    /// Out of memory; sizes of 2^31 and more; the driver's error.
     pub fn run(
         &self,
         launch: &Launch<'_>,
@@ -194,8 +195,8 @@ impl Product {
         let lines = |count: usize| Grid::stride(32 * count as u64, launch.facts());
         let tiles = (g.m as u64).div_ceil(TILE).saturating_mul((g.n as u64).div_ceil(TILE));
         let grid = Grid::block_each(tiles, THREADS)?;
-        // SAFETY: dense operands of these sizes, as the geometry was checked; memory for a column each, and for the sum
-        // of each row where it is read.
+        // SAFETY: the geometry was checked, so the operands are dense and of these sizes; there is
+        // memory for each column, and for the sum of each row where it is read.
         unsafe {
             if has_slopes {
                 launch.run(&self.row_sums, lines(g.m), (parameters,))?;
@@ -207,7 +208,7 @@ impl Product {
         }
     }
 
-    /// Has what belongs to columns written to device memory.
+    /// Enqueues the copy of the values for columns to device memory.
     fn write_columns(
         &self,
         launch: &Launch<'_>,
@@ -231,19 +232,19 @@ impl Product {
                 values,
             };
             let grid = Grid::stride(count.into(), launch.facts());
-            // SAFETY: memory for so many columns.
+            // SAFETY: there is memory for `count` columns.
             unsafe { launch.run(&self.columns, grid, (part,))? };
         }
         Ok(to)
     }
 
-    /// `Flag` of `quantized_gemm.cu`.
+    /// `Flag` in `quantized_gemm.cu`.
     fn flags(&self, g: &MatMulGeometry, [a, b, c]: [Operand; 3]) -> u32 {
         let [a_turned, b_turned] = self.transposed;
         let is_whole = |operand: Operand, line: usize, bytes: u64| {
             (line as u64).is_multiple_of(bytes) && operand.is_aligned(bytes)
         };
-        // What is turned on its way is read four bytes at a time.
+        // A transposed operand is read four bytes at a time.
         let a_whole = if a_turned { is_whole(a, g.m, 4) } else { is_whole(a, g.k, 16) };
         let b_whole = if b_turned { is_whole(b, g.k, 16) } else { is_whole(b, g.n, 4) };
         let size = c.dtype.size().unwrap_or(4) as u64;

@@ -1,5 +1,5 @@
-//! Ranges of real numbers, and the codes that stand for the numbers in them: TensorFlow's `quantization_utils.h`, with its
-//! roundings, as plugins/int8 has it.
+//! Ranges of real numbers, and the codes that represent the numbers in them: TensorFlow's
+//! `quantization_utils.h`, with its roundings, as in plugins/int8.
 
 use tenon_sdk::{KernelError, author::ComputeContext, geometry::GeometryError};
 
@@ -32,10 +32,10 @@ impl Range {
         )))
     }
 
-    /// The range that input number `at` and the one behind it hold, with different ends.
+    /// The range given by inputs `at` and `at + 1`, whose ends must differ.
     ///
     /// # Errors
-    /// They are no scalars, or no such range.
+    /// The inputs are not scalars, or not such a range.
     pub fn wide(
         c: &ComputeContext<'_>,
         at: usize,
@@ -52,10 +52,10 @@ impl Range {
         )))
     }
 
-    /// The range of 32-bit sums of products of codes, whose levels are these.
+    /// The range of 32-bit sums of products of codes with these levels.
     ///
     /// # Errors
-    /// It has no finite ends.
+    /// The range has no finite ends.
     pub fn of_products(a: f32, b: f32) -> Result<Range, KernelError> {
         let level = a * b;
         let (min, max) = (level * i32::MIN as f32, level * i32::MAX as f32);
@@ -66,15 +66,15 @@ impl Range {
         self.max - self.min
     }
 
-    /// The difference between the numbers of neighbouring codes of quint8.
+    /// The difference between the numbers of adjacent codes of quint8.
     pub fn level(self) -> f32 {
         self.width() / STEPS as f32
     }
 
-    /// The code of 0 in quint8, which may lie beyond the type's.
+    /// The code of 0 in quint8, which may be outside the type's range.
     ///
     /// # Errors
-    /// It does not fit in 32 bits.
+    /// The code does not fit in 32 bits.
     pub fn zero(self) -> Result<i32, KernelError> {
         let codes = STEPS + 1.0;
         let scale = codes / (f64::from(self.width()) * (codes / STEPS));
@@ -87,10 +87,10 @@ impl Range {
         })
     }
 
-    /// Writes the ends to output number `at` and the one behind it, in host memory.
+    /// Writes the ends to outputs `at` and `at + 1`, in host memory.
     ///
     /// # Errors
-    /// No memory.
+    /// Out of memory.
     pub fn write(self, c: &ComputeContext<'_>, at: usize) -> Result<(), KernelError> {
         c.output::<f32>(at, &[])?.data.fill(self.min);
         c.output::<f32>(at + 1, &[])?.data.fill(self.max);
@@ -98,12 +98,12 @@ impl Range {
     }
 }
 
-/// The greatest distance of a code of quint8 from the code that stands for 0.
+/// The greatest distance of a code of quint8 from the code of 0.
 fn reach(zero: i32) -> u64 {
     u64::from(0i32.abs_diff(zero).max(255i32.abs_diff(zero)))
 }
 
-/// Refuses sums of so many products that 32 bits could not hold every one.
+/// Checks that 32 bits hold every sum of `terms` products.
 ///
 /// # Errors
 /// There are more than `(2^31 - 1) / (reach_a * reach_b)`.

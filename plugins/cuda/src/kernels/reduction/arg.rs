@@ -21,7 +21,8 @@ pub(super) fn variants() -> Vec<Variant> {
     each.flatten().collect()
 }
 
-/// The index of the first of the greatest or least elements along an axis; the fold has the name of the op.
+/// The index of the first of the greatest or least elements along an axis; the fold has the name of
+/// the op.
 struct Arg(Reducer);
 
 impl Kernel for Arg {
@@ -45,7 +46,7 @@ impl Kernel for Arg {
     }
 }
 
-/// What elements may be.
+/// Types of elements.
 const SEARCHED: &[DType] = &[
     DType::FLOAT,
     DType::DOUBLE,

@@ -1,7 +1,7 @@
 //! `Bincount` and `HistogramFixedWidth`.
 //!
-//! What is counted is added by integer atomics, whose order does not matter. Sums of weights that are floats are those
-//! of segments, for atomics would add them in another order each time.
+//! Counts are added by integer atomics, whose order does not matter. Sums of float weights are
+//! computed as sums of segments, because atomics would add them in a different order each time.
 
 use super::{segment::SegmentReducer, sort::Sorter};
 use crate::{
@@ -42,34 +42,34 @@ fn histogram(element: DType, count: DType) -> Result<Variant, KernelError> {
     Ok(variant.define("COUNT", name_of(count)?).define("QUOTIENT", "f64"))
 }
 
-/// Shared memory that every block may have.
+/// Bytes of shared memory that every block may use.
 const SHARED: u64 = 48 << 10;
 
-/// The bytes of shared memory for so many bins of `width` bytes; 0 where they do not fit.
+/// The bytes of shared memory for `bins` bins of `width` bytes; 0 where they do not fit.
 fn shared_for(bins: u64, width: u64) -> u32 {
     let bytes = bins.saturating_mul(width);
     if bytes <= SHARED { bytes as u32 } else { 0 }
 }
 
-/// Blocks for a loop over items, which each have bins in shared memory to clear and to add to the others: fewer where
-/// items are few.
+/// A grid for a loop over items, where each block has bins in shared memory to clear and to add to
+/// the result: fewer blocks where there are few items.
 fn grid(launch: &Launch<'_>, items: u64, bins: u64, shared: u32) -> Grid {
     let items = if shared > 0 { items.min(items / bins.max(1) * 256 + 1) } else { items };
     Grid::stride(items, launch.facts()).shared(shared)
 }
 
 struct Bincount {
-    /// Bytes of a bin that is counted in.
+    /// Bytes of a bin.
     width: u64,
     clear: Entry<(u64, u64)>,
     count: Entry<(u64, u64, u64, u64, u64, u32)>,
     write: Entry<(u64, u64, u64)>,
-    /// For floats: the sums of weights.
+    /// For float weights: their sums.
     sums: Option<(Sorter, SegmentReducer)>,
 }
 
 impl Bincount {
-    /// The sums of weights by the numbers in `arr`.
+    /// Sums the weights by the numbers in `arr`.
     fn sum(
         &self,
         (sorter, reducer): &(Sorter, SegmentReducer),
@@ -77,7 +77,7 @@ impl Bincount {
         [arr, weights, y]: [Operand; 3],
     ) -> Result<(), KernelError> {
         let order = sorter.run(launch, arr, y.elements)?;
-        // SAFETY: an order of as many rows as there are numbers, and weights.
+        // SAFETY: the order has as many rows as there are numbers, and as many weights.
         unsafe { reducer.run(launch, [weights, y], [y.elements, 1], &order) }
     }
 
@@ -97,8 +97,8 @@ impl Bincount {
         let weights = if weights.elements > 0 { weights.address } else { 0 };
         let grid = grid(launch, arr.elements, y.elements, shared);
         let in_shared = u32::from(shared > 0);
-        // SAFETY: there are as many bins as the output has elements, of the width that the source has, and as many
-        // weights as numbers, or none.
+        // SAFETY: there are as many bins as the output has elements, of the width in the source,
+        // and as many weights as numbers, or none.
         unsafe {
             launch.run(&self.clear, stride, (bins, y.elements))?;
             let numbers = (arr.elements, y.elements, in_shared);
@@ -122,7 +122,7 @@ impl Kernel for Bincount {
             false => None,
         };
         let width = if element == DType::INT32 { 4 } else { 8 };
-        // SAFETY: the parameters of the entries of these names: addresses and counts, and one flag of 32 bits.
+        // SAFETY: the entries of these names take addresses and counts, and one flag of 32 bits.
         unsafe {
             let (clear, count) = (module.entry("clear")?, module.entry("bincount")?);
             Ok(Bincount { width, clear, count, write: module.entry("bincount_write")?, sums })
@@ -143,7 +143,7 @@ impl Kernel for Bincount {
     }
 }
 
-/// `Range` of the source.
+/// `Range` in the source.
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
 struct Range<T> {
@@ -175,7 +175,8 @@ impl<T: Number> Kernel for Histogram<T> {
     fn new(c: &CreateContext<'_>) -> Result<Self, KernelError> {
         let (element, count) = (c.input_types()[0], c.output_types()[0]);
         let module = device_for(c)?.modules().get(&histogram(element, count)?)?;
-        // SAFETY: addresses and counts, a range of the element's type, whose size a test compares, and a flag.
+        // SAFETY: the entries take addresses and counts, a range of the element's type, whose size
+        // a test compares, and a flag.
         unsafe {
             Ok(Histogram { clear: module.entry("clear")?, count: module.entry("histogram")? })
         }
@@ -189,7 +190,7 @@ impl<T: Number> Kernel for Histogram<T> {
         let shared = shared_for(y.elements, y.dtype.size().unwrap_or(8) as u64);
         let grid = grid(&launch, x.elements, y.elements, shared);
         let stride = Grid::stride(y.elements, launch.facts());
-        // SAFETY: there are as many bins as parts, of the width that the source has.
+        // SAFETY: there are as many bins as parts, of the width in the source.
         unsafe {
             launch.run(&self.clear, stride, (y.address, y.elements))?;
             let in_shared = u32::from(shared > 0);

@@ -1,6 +1,6 @@
-//! How a reduction is laid out on a GPU: a pure function of shape, element size and multiprocessors.
+//! The layout of a reduction on a GPU: a pure function of shape, element size and multiprocessors.
 //!
-//! Results depend on it (in their last bits), and on nothing else: not on the time or on what else runs.
+//! The last bits of results depend on it; it depends neither on timing nor on other work.
 
 use crate::kernels::strided::{Strided, Walk};
 use tenon_sdk::{
@@ -10,12 +10,12 @@ use tenon_sdk::{
 
 /// Threads of a block of `reduce.cu`.
 pub(super) const THREADS: u64 = 256;
-/// Longest row that one warp takes.
+/// Longest row for one warp.
 const WARP_ROW: u64 = 1024;
-/// Packs that a thread has under way at once.
+/// Number of packs that a thread loads at once.
 const UNROLL: u64 = 4;
 
-/// A merged dimension: how many, and how far apart.
+/// A merged dimension: its extent and its stride.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Dim {
     extent: u64,
@@ -30,22 +30,22 @@ pub(in crate::kernels) struct Shape {
     first_reduced: bool,
     /// Elements of the output.
     pub outputs: u64,
-    /// Elements that each comes from.
+    /// Elements that are reduced to each of them.
     pub reduced: u64,
 }
 
 impl Shape {
-    /// Of a plan.
+    /// The shape of a plan.
     pub fn of(plan: &ReducePlan) -> Shape {
         Shape::new(plan.extents(), plan.is_reduced(0), plan.output_len(), plan.reduced_len())
     }
 
-    /// Of a search along an axis.
+    /// The shape of a search along an axis.
     pub fn of_search(g: &ArgGeometry) -> Shape {
         let [outer, len, inner] = [g.outer as i64, g.len as i64, g.inner as i64];
         let all = [(outer, false), (len, true), (inner, false)];
         let some: Vec<_> = all.into_iter().filter(|&(extent, _)| extent != 1).collect();
-        // An axis of size 1 leaves one or two kept dimensions, which are one.
+        // With an axis of size 1, the one or two kept dimensions merge.
         if len == 1 {
             return Shape::new(&[outer * inner], false, g.outer * g.inner, 1);
         }
@@ -69,7 +69,7 @@ impl Shape {
         self.outputs.saturating_mul(self.reduced)
     }
 
-    /// (outer, reduced, inner), where it has that form.
+    /// The extents (outer, reduced, inner), where the shape has that form.
     fn middle(&self) -> Option<[u64; 3]> {
         let size = |i: usize| self.dims[i].extent;
         match (self.dims.len(), self.first_reduced) {
@@ -92,16 +92,17 @@ impl Shape {
     }
 }
 
-/// Steps that are divided over blocks.
+/// Steps that are divided among blocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Split {
-    /// How many parts.
+    /// Number of parts.
     pub parts: u32,
-    /// Steps of each but the last.
+    /// Steps of each part but the last.
     pub chunk: u64,
 }
 
-/// Splits `steps` for each of `blocks` so that the GPU is full, if that leaves a part at least `least` steps.
+/// Splits `steps` for each of `blocks` so that the GPU is full, provided that each part has at
+/// least `least` steps.
 fn split(blocks: u64, steps: u64, least: u64, multiprocessors: u32) -> Split {
     let wanted = (4 * u64::from(multiprocessors)).div_ceil(blocks.max(1));
     let parts = wanted.min(steps / least.max(1)).clamp(1, 1 << 16);
@@ -109,7 +110,7 @@ fn split(blocks: u64, steps: u64, least: u64, multiprocessors: u32) -> Split {
     Split { parts: steps.div_ceil(chunk).max(1) as u32, chunk }
 }
 
-/// `Columns` of `reduce.cu`.
+/// `Columns` in `reduce.cu`.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Columns {
@@ -119,38 +120,38 @@ pub(super) struct Columns {
     pub reduced: u64,
     /// Rows of a part.
     pub chunk: u64,
-    /// How many such matrices.
+    /// Number of such matrices.
     pub outer: u32,
-    /// Parts.
+    /// Number of parts.
     pub parts: u32,
-    /// Blocks side by side.
+    /// Number of blocks side by side.
     pub tiles: u32,
-    /// Threads of a block side by side.
+    /// Number of a block's threads side by side.
     pub width: u32,
 }
 
-/// `Parts` of `reduce.cu`.
+/// `Parts` in `reduce.cu`.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Parts {
     /// Elements of the output.
     pub outputs: u64,
-    /// Elements that each comes from.
+    /// Elements that are reduced to each of them.
     pub reduced: u64,
     /// Elements of a part.
     pub chunk: u64,
-    /// Parts.
+    /// Number of parts.
     pub parts: u32,
-    /// Nothing, so that every byte of an argument is known.
+    /// Padding, so that every byte of an argument is initialised.
     pub unused: u32,
 }
 
 /// Kept and reduced dimensions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Dims {
-    /// Of fewer than 2^31 elements.
+    /// For fewer than 2^31 elements.
     Narrow(Strided<u32, 1>, Strided<u32, 1>),
-    /// Of more.
+    /// For more elements.
     Wide(Strided<u64, 1>, Strided<u64, 1>),
 }
 
@@ -165,22 +166,23 @@ impl Dims {
     }
 }
 
-/// Which entry points of `reduce.cu` do it, and with what.
+/// Which entry points of `reduce.cu` perform the reduction, with which parameters.
 #[allow(clippy::large_enum_variant, reason = "one at a time, on the stack of a call")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Layout {
-    /// So many lanes for each row.
+    /// This number of lanes for each row.
     Lanes(u32),
     /// Blocks for each row.
     Blocks(Split),
-    /// Tiles of columns; whether of packs.
+    /// Tiles of columns; whether in packs.
     Columns(Columns, bool),
-    /// Strided dimensions; whether blocks rather than threads have a result each.
+    /// Strided dimensions; whether a block rather than a thread computes each result.
     Strided(Parts, Dims, bool),
 }
 
 impl Layout {
-    /// For elements of `size` bytes, which lie at multiples of 16 bytes where they are `aligned`.
+    /// The layout for elements of `size` bytes, whose address is a multiple of 16 bytes where
+    /// `aligned`.
     pub fn new(
         shape: &Shape,
         size: u64,
@@ -205,7 +207,7 @@ impl Layout {
 
     fn rows(outer: u64, reduced: u64, lanes: u64, multiprocessors: u32) -> Layout {
         if reduced <= WARP_ROW {
-            // Two packs for each lane; one lane takes the elements in their order.
+            // Two packs for each lane; a single lane processes the elements in order.
             let lanes = match reduced {
                 0..=8 => 1,
                 _ => reduced.div_ceil(2 * lanes).next_power_of_two().min(32),
@@ -215,13 +217,13 @@ impl Layout {
         Layout::Blocks(split(outer, reduced, THREADS * UNROLL * lanes, multiprocessors))
     }
 
-    /// `None` where most threads of a block would have nothing to do.
+    /// `None` where most threads of a block would be idle.
     fn columns(
         [outer, reduced, inner]: [u64; 3],
         packs: u64,
         multiprocessors: u32,
     ) -> Option<Columns> {
-        // A warp side by side reads 512 bytes; more only where rows are few.
+        // The threads of a warp side by side read 512 bytes; more only where rows are few.
         let mut width = packs.next_power_of_two().min(32);
         while width < THREADS && width < packs && THREADS / width > reduced {
             width *= 2;
@@ -247,7 +249,7 @@ impl Layout {
 
     fn strided(shape: &Shape, multiprocessors: u32) -> Result<Layout, KernelError> {
         let Shape { outputs, reduced, .. } = *shape;
-        // Neighbouring threads read neighbouring elements: of what is reduced, or of what is kept.
+        // Neighbouring threads read neighbouring elements, whether reduced or kept.
         let innermost_reduced = shape.first_reduced != shape.dims.len().is_multiple_of(2);
         let blocks = innermost_reduced && reduced >= 64;
         let Split { parts, chunk } = if blocks {
@@ -259,7 +261,7 @@ impl Layout {
         Ok(Layout::Strided(parts, Dims::new(shape)?, blocks))
     }
 
-    /// Parts of each result.
+    /// Number of parts of each result.
     pub fn parts(&self) -> u32 {
         match self {
             Layout::Lanes(_) => 1,
@@ -288,7 +290,7 @@ mod tests {
         let one = Split { parts: 1, chunk: 8192 };
         assert_eq!(layout(&[1000, 5000], &[1], 4), Layout::Blocks(one));
         let Layout::Blocks(many) = layout(&[1 << 24], &[0], 4) else { panic!() };
-        // Of 400 parts, each rounded up to whole steps of a block.
+        // The 400 parts, each rounded up to whole steps of a block.
         assert_eq!((many.parts, many.chunk), (373, 45056));
         let Layout::Columns(columns, true) = layout(&[1 << 16, 64], &[0], 4) else { panic!() };
         assert_eq!((columns.tiles, columns.width, columns.outer), (1, 16, 1));

@@ -39,21 +39,22 @@ impl Kernel for NthElement {
         let launch = Launch::new(c)?;
         let x = launch.input(0)?;
         let y = launch.output(0, &c.dims(0)[..c.dims(0).len() - 1])?;
-        // The greatest that it comes among, counted from 1.
+        // The rank of the element among the greatest, counted from 1.
         let (len, n) = (rows.len as u32, n as u32);
         let k = if self.reverse { n + 1 } else { len - n };
         let grid = Grid::block_each(y.elements, threads_of(len.into()))?;
-        // SAFETY: a block for each row; `n` is below its length.
+        // SAFETY: the grid has a block for each row; `n` is below its length.
         unsafe { launch.run(&self.nth, grid, (y.address, x.address, len, k)) }
     }
 }
 
-/// Longest row that lanes of one warp take, and elements for each lane of a shorter one, as in the source.
+/// Longest row for lanes of one warp, and elements for each lane of a shorter one, as in the
+/// source.
 const WARP_ROW: usize = 1024;
 const FEW: usize = 8;
 
 struct InTopK {
-    /// `None`: the third input says.
+    /// `None`: the third input gives it.
     k: Option<i64>,
     lanes: Entry<(u64, u64, u64, u32, u64, u64, i64)>,
     blocks: Entry<(u64, u64, u64, u32, u64, u64, i64)>,
@@ -62,7 +63,8 @@ struct InTopK {
 impl Kernel for InTopK {
     fn new(c: &CreateContext<'_>) -> Result<Self, KernelError> {
         let module = device_for(c)?.modules().get(&Variant::new(&IN_TOP_K))?;
-        // SAFETY: both take three addresses, the bytes of a target, and three numbers of 64 bits.
+        // SAFETY: both entries take three addresses, the bytes of a target, and three numbers of 64
+        // bits.
         unsafe {
             Ok(InTopK {
                 k: c.attr("k").ok(),
@@ -85,7 +87,7 @@ impl Kernel for InTopK {
         };
         let grid = Grid::stride(y.elements.saturating_mul(group.into()), launch.facts());
         let (count, classes) = (rows.count as u64, rows.len as u64);
-        // SAFETY: `classes` predictions and a target for each row.
+        // SAFETY: there are `classes` predictions and a target for each row.
         unsafe {
             let arguments = (y.address, x.address, targets.address, size, count, classes, k);
             launch.run(entry, grid, arguments)

@@ -12,19 +12,19 @@ use tenon_sdk::{Code, DType, KernelError, author::CreateContext};
 
 static SOURCE: Source = source!("reduce.cu");
 
-/// A reduction of elements: which, of what, to what.
+/// A reduction of elements: the fold, and the types of elements and results.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::kernels) struct Reduction<'a> {
-    /// A template of `fold.cuh`, which has the name of the op.
+    /// Name of a template in `fold.cuh`, which is the name of the op.
     pub fold: &'a str,
-    /// Elements.
+    /// Type of the elements.
     pub element: DType,
-    /// The type of the indices that a search gives.
+    /// The type of the indices that a search yields.
     pub index: Option<DType>,
 }
 
 impl Reduction<'_> {
-    /// What is compiled for it.
+    /// The variant to compile.
     pub fn variant(&self) -> Result<Variant, KernelError> {
         let element = name_of(self.element)?;
         let arguments = match self.index {
@@ -69,7 +69,7 @@ impl Reduction<'_> {
 
 type Strides<D> = Entry<(u64, u64, u64, Parts, Strided<D, 1>, Strided<D, 1>)>;
 
-/// A reduction that is compiled.
+/// A compiled reduction.
 pub(in crate::kernels) struct Reducer {
     size: u64,
     state_bytes: u64,
@@ -82,15 +82,15 @@ pub(in crate::kernels) struct Reducer {
 }
 
 impl Reducer {
-    /// Compiles it.
+    /// Compiles a reduction.
     ///
     /// # Errors
     /// As [`crate::compile::Modules::get`].
     pub fn new(c: &CreateContext<'_>, reduction: Reduction<'_>) -> Result<Reducer, KernelError> {
         let (size, state_bytes) = (reduction.size()?, reduction.state_bytes()?);
         let module: Arc<Module> = device_for(c)?.modules().get(&reduction.variant()?)?;
-        // SAFETY: the parameters are those of the entry points of this name in `reduce.cu`: addresses and counts of
-        // 64 bits, parts and lanes of 32, and structs whose layouts tests compare.
+        // SAFETY: the entry points of these names in `reduce.cu` take addresses and counts of 64
+        // bits, parts and lanes of 32, and structs whose layouts tests compare.
         unsafe {
             Ok(Reducer {
                 size,
@@ -108,10 +108,10 @@ impl Reducer {
         }
     }
 
-    /// Enqueues it: `x` has the elements of the shape, `y` one for each of its outputs.
+    /// Enqueues the reduction: `x` has the elements of the shape, `y` one for each of its outputs.
     ///
     /// # Errors
-    /// No scratch memory; what the driver says.
+    /// Out of scratch memory; the driver's error.
     pub fn run(
         &self,
         launch: &Launch<'_>,
@@ -122,7 +122,7 @@ impl Reducer {
         self.run_to(launch, shape, x, y.address)
     }
 
-    /// The same to an address that has room for the fold's results, such as scratch memory.
+    /// Like [`Reducer::run`], with results at an address with enough room, such as scratch memory.
     ///
     /// # Errors
     /// As [`Reducer::run`].
@@ -184,8 +184,8 @@ impl Reducer {
     ) -> Result<(), KernelError> {
         let blocks = shape.outputs.saturating_mul(parts.into());
         let grid = Grid::block_each(blocks, THREADS as u32)?;
-        // SAFETY: the grid has `parts` blocks for each row of `reduced` elements, and as many states are at
-        // `partial` where there are several.
+        // SAFETY: the grid has `parts` blocks for each row of `reduced` elements, and where there
+        // are several parts, `partial` has room for as many states.
         unsafe { launch.run(&self.blocks, grid, (partial, y, x, shape.reduced, chunk, parts)) }
     }
 
@@ -199,7 +199,8 @@ impl Reducer {
         let blocks = u64::from(columns.outer) * u64::from(columns.tiles) * u64::from(columns.parts);
         let grid = Grid::block_each(blocks, THREADS as u32)?;
         let entry = &self.columns[usize::from(packed)];
-        // SAFETY: the grid covers the columns; packs are asked for where the rows are whole ones and aligned.
+        // SAFETY: the grid covers the columns; packs are used only where the rows are whole aligned
+        // packs.
         unsafe { launch.run(entry, grid, (partial, y, x, columns)) }
     }
 
@@ -243,7 +244,7 @@ impl Reducer {
         // Neighbouring threads read neighbouring states unless there are few results.
         let lanes = if shape.outputs < 1 << 14 { parts.next_power_of_two().min(32) } else { 1 };
         let grid = Grid::stride(shape.outputs.saturating_mul(lanes.into()), launch.facts());
-        // SAFETY: the launch before wrote `parts * outputs` states.
+        // SAFETY: the preceding launch wrote `parts * outputs` states.
         unsafe {
             launch.run(&self.merge, grid, (y, partial, shape.outputs, parts, shape.reduced, lanes))
         }

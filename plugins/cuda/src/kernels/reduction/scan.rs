@@ -22,7 +22,7 @@ fn variant(dtype: DType, fold: &str) -> Result<Variant, KernelError> {
     Ok(Variant::new(&SOURCE).define("DTYPE", element).define("FOLD", format!("{fold}<{element}>")))
 }
 
-/// `Scan` of `scan.cu`.
+/// `Scan` in `scan.cu`.
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
 struct Extents {
@@ -36,18 +36,18 @@ struct Extents {
     unused: u32,
 }
 
-/// Parts of a line at most: each of them reads the totals of those before it.
+/// Most parts of a line: each part reads the totals of all before it.
 const MOST_PARTS: u64 = 1024;
 
-/// Elements of each part of a line, whole `steps`, and how many parts there are: so many that `wanted` of all lines are
-/// there, none shorter than `least`.
+/// Elements of each part of a line, in whole `step`s, and the number of parts: about `wanted` parts
+/// over all lines, none shorter than `least`.
 fn split([lines, len]: [u64; 2], wanted: u64, least: u64, step: u64) -> (u64, u32) {
     let parts = (wanted / lines.max(1)).min(len / least).clamp(1, MOST_PARTS);
     let part = len.div_ceil(parts).next_multiple_of(step);
     (part, len.div_ceil(part) as u32)
 }
 
-/// Bytes of what is known of some elements: 16-bit floats are summed in 32 bits.
+/// Bytes of a partial result: 16-bit floats are summed in 32 bits.
 fn state_size(dtype: DType) -> usize {
     match dtype {
         DType::HALF | DType::BFLOAT16 => 4,
@@ -75,7 +75,8 @@ impl Kernel for Scan {
             _ => "Sum",
         };
         let module = device_for(c)?.modules().get(&variant(c.input_types()[0], fold)?)?;
-        // SAFETY: scans take three addresses and extents, totals two, whose layout a test compares.
+        // SAFETY: scans take three addresses and extents, totals two addresses and extents; a test
+        // compares the layout of the extents.
         unsafe {
             Ok(Scan {
                 exclusive: c.attr("exclusive")?,
@@ -125,7 +126,7 @@ impl Kernel for Scan {
     }
 }
 
-/// Enqueues a scan, and before it the totals of its parts where there are several.
+/// Enqueues a scan, preceded by the totals of its parts where there are several.
 fn enqueue(
     launch: &Launch<'_>,
     [x, y]: [Operand; 2],
@@ -135,13 +136,14 @@ fn enqueue(
 ) -> Result<(), KernelError> {
     let mut totals = 0;
     if scan.parts > 1 {
-        // Fewer than there are elements.
+        // Below the number of elements.
         let count = scan.outer * scan.inner * u64::from(scan.parts);
         totals = launch.scratch(count as usize * state_size(x.dtype))?;
         // SAFETY: there is room for a total of each part, and X has `outer * len * inner` elements.
         unsafe { launch.run(total, grid, (totals, x.address, scan))? };
     }
-    // SAFETY: as above, as many elements of Y; packs are asked for where rows are whole ones and aligned.
+    // SAFETY: as above, and Y has as many elements; packs are used only where rows are whole
+    // aligned packs.
     unsafe { launch.run(lines, grid, (y.address, x.address, totals, scan)) }
 }
 
@@ -155,7 +157,7 @@ register_kernel!("Cumsum" on "CUDA": Scan, types = ("T", super::INTEGERS),
 register_kernel!("Cumprod" on "CUDA": Scan, types = ("T", super::INTEGERS),
     host_memory = &["axis"], numerics = Numerics::EXACT);
 
-/// The logarithm takes relative errors of the sum for absolute ones of the result.
+/// The logarithm turns relative errors of the sum into absolute ones of the result.
 macro_rules! logarithms {
     ($($dtype:ident: $absolute:literal, $relative:literal, $accumulation:ident;)*) => {$(
         register_kernel!("CumulativeLogsumexp" on "CUDA": Scan, types = ("T", &[DType::$dtype]),
@@ -182,7 +184,8 @@ mod tests {
 
     #[test]
     fn parts_are_whole_steps_and_all_that_there_is() {
-        // One long row fills the GPU, many rows do so by themselves, and a short one is not worth it.
+        // One long row needs splitting to fill the GPU, many rows fill it without, and a short one
+        // is not worth splitting.
         assert_eq!(split([1, 1 << 24], 528, 4096, 1024), (32_768, 512));
         assert_eq!(split([600, 1 << 24], 528, 4096, 1024), (1 << 24, 1));
         assert_eq!(split([1, 8000], 528, 4096, 1024), (8192, 1));

@@ -1,8 +1,10 @@
-//! Rows of one segment to one row: `Segment*` and `SparseSegment*`, whose ids are sorted, and `UnsortedSegment*`.
+//! Reductions of the rows of each segment to one row: `Segment*` and `SparseSegment*`, whose ids
+//! are sorted, and `UnsortedSegment*`.
 //!
-//! Sorted ids say how many segments there are and lie in host memory, as do the indices of rows; the host says where
-//! each segment begins. Ids in any order lie on the device, and rows are put in their order there ([`Sorter`]). Nothing
-//! looks at them before: an id outside is not refused, its row is left out, as by TensorFlow on a GPU.
+//! Sorted ids determine the number of segments and are in host memory, as are the indices of rows;
+//! the host computes where each segment begins. Unsorted ids are on the device, where the rows are
+//! sorted by them ([`Sorter`]). Nothing reads them before: an id out of range is not refused; its
+//! row is left out, as in TensorFlow on a GPU.
 
 use super::{
     NUMBERS,
@@ -19,7 +21,7 @@ use tenon_sdk::{Code, DType, KernelError, geometry::SegmentPlan, prelude::*, reg
 
 static SOURCE: Source = source!("segment.cu");
 
-/// Folds of the source.
+/// Folds in the source.
 const FOLDS: &[&str] = &[
     "SegmentSum",
     "SegmentMean",
@@ -41,7 +43,7 @@ fn variant(fold: &str, element: DType) -> Result<Variant, KernelError> {
     Ok(Variant::new(&SOURCE).define("DTYPE", element).define("FOLD", format!("{fold}<{element}>")))
 }
 
-/// The fold of an op: sums and products are the same in any order of ids.
+/// The fold of an op: sums and products are the same for sorted and unsorted ids.
 fn fold_of(op: &str) -> &str {
     match op {
         "UnsortedSegmentSum" => "SegmentSum",
@@ -50,7 +52,7 @@ fn fold_of(op: &str) -> &str {
     }
 }
 
-/// `Segments` of the source.
+/// `Segments` in the source.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Layout {
@@ -64,18 +66,18 @@ struct Layout {
     piece: u32,
 }
 
-/// Rows of a thread, where a segment has so many.
+/// Rows per thread, where a segment has that many.
 const ROWS: u64 = 4;
 
-/// Rows of a thread from which on its segment is long, and rows of a piece of such ones.
+/// Rows per thread from which a segment is long, and rows of a piece of a long segment.
 const LONG: u64 = 512;
 const PIECE: u32 = 1024;
 
 impl Layout {
-    /// For rows of `inner` elements in packs of `lanes`.
+    /// The layout for rows of `inner` elements in packs of `lanes`.
     fn new([segments, inner, rows]: [u64; 3], lanes: u64, multiprocessors: u32) -> Layout {
         let packs = inner.div_ceil(lanes);
-        // As if segments were equally long, which is all that is known of them.
+        // Assumes equally long segments, since nothing more is known.
         let average = rows / segments.max(1);
         let width = packs.next_power_of_two().min(32);
         let height = (average / ROWS).next_power_of_two().min(u64::from(THREADS) / width);
@@ -84,7 +86,7 @@ impl Layout {
         let blocks = segments.saturating_mul(tiles).div_ceil(groups);
         let wanted = (4 * u64::from(multiprocessors)).div_ceil(blocks.max(1));
         let parts = wanted.min(average / (4 * ROWS * height)).clamp(1, 1 << 16);
-        // Segments in parts are split already, as long as they may be.
+        // Segments in parts are split already, whatever their length.
         let limit = if parts > 1 { u64::MAX } else { (LONG * height).max(8 * average) };
         Layout {
             segments,
@@ -98,7 +100,7 @@ impl Layout {
         }
     }
 
-    /// Pieces of so many rows, where there may be a segment that is long.
+    /// Number of pieces, where a segment may be long.
     fn pieces(&self, order: &Order) -> u64 {
         if order.longest > u64::from(self.limit) { order.count.div_ceil(PIECE.into()) } else { 0 }
     }
@@ -117,10 +119,10 @@ type Pieces = Entry<(u64, u64, u64, u64, Layout)>;
 pub(super) struct SegmentReducer {
     size: u64,
     state_bytes: u64,
-    /// Elements, and packs of them.
+    /// Entries by elements, and by packs.
     segments: [Segments; 2],
     merge: Entry<(u64, u64, u64, Layout)>,
-    /// As `segments`, by elements and by packs.
+    /// Entries by elements, and by packs.
     pieces: [Pieces; 2],
     merge_pieces: [Segments; 2],
 }
@@ -134,7 +136,8 @@ impl SegmentReducer {
         let module = device_for(c)?.modules().get(&variant(fold, element)?)?;
         let like = if fold == "SegmentMean" { "Mean" } else { "Sum" };
         let reduction = Reduction { fold: like, element, index: None };
-        // SAFETY: these take three to five addresses and a layout, whose size a test compares.
+        // SAFETY: these entries take three to five addresses and a layout, whose size a test
+        // compares.
         unsafe {
             Ok(SegmentReducer {
                 size: reduction.size()?,
@@ -147,13 +150,15 @@ impl SegmentReducer {
         }
     }
 
-    /// Enqueues it: rows of `x`, `inner` elements each, in an order that has `order.rows` of them.
+    /// Enqueues the reduction: rows of `x` with `inner` elements each, in an order of `order.rows`
+    /// rows.
     ///
     /// # Errors
-    /// No scratch memory; what the driver says.
+    /// Out of scratch memory; the driver's error.
     ///
     /// # Safety
-    /// The order has where each of `segments` begins and rows of `x` alone; `y` has a row for each segment.
+    /// - The order holds the beginning of each of `segments`, and only rows of `x`.
+    /// - `y` has a row for each segment.
     pub(super) unsafe fn run(
         &self,
         launch: &Launch<'_>,
@@ -181,8 +186,9 @@ impl SegmentReducer {
         let partial = if bytes > 0 { launch.scratch(bytes)? } else { 0 };
         let (at, facts) = (usize::from(packed), launch.facts());
         let Order { begins, rows, .. } = *order;
-        // SAFETY: the caller knows that the order is of these segments and rows of `x`, and that `y` has a row for each
-        // segment; packs are of whole aligned rows, and the states of parts or pieces have memory.
+        // SAFETY: the caller guarantees that the order is of these segments and rows of `x`, and
+        // that `y` has a row for each segment; packs are used only for whole aligned rows, and the
+        // states of parts or pieces have memory.
         unsafe {
             let arguments = (partial, y.address, x.address, begins, rows, layout);
             launch.run(&self.segments[at], layout.grid(launch), arguments)?;
@@ -201,7 +207,7 @@ impl SegmentReducer {
     }
 }
 
-/// Where each of `segments` begins among sorted ids, and where the last ends.
+/// The beginning of each of `segments` among sorted ids, and the end of the last.
 fn begins(ids: &[i64], segments: usize) -> Result<Vec<u32>, KernelError> {
     if u32::try_from(ids.len()).is_err() {
         return Err(KernelError::unimplemented(format!(
@@ -258,12 +264,13 @@ impl Kernel for Sorted {
         let rows = if self.is_sparse { self.upload.run(&launch, &rows(&picked)?)? } else { 0 };
         let (count, longest) = (ids.len() as u64, longest.unwrap_or(0));
         let order = Order { begins, rows, count, longest };
-        // SAFETY: the plan has seen ids and indices: segments begin among them, and rows are rows of `x`.
+        // SAFETY: the plan has checked ids and indices: segments begin among the ids, and rows are
+        // rows of `x`.
         unsafe { self.reducer.run(&launch, [x, y], [segments, plan.inner as u64], &order) }
     }
 }
 
-/// Rows by short numbers.
+/// Row indices as 32-bit numbers.
 fn rows(picked: &[i64]) -> Result<Vec<u32>, KernelError> {
     let short = |&row: &i64| {
         u32::try_from(row).map_err(|_| {
@@ -274,7 +281,7 @@ fn rows(picked: &[i64]) -> Result<Vec<u32>, KernelError> {
     picked.iter().map(short).collect()
 }
 
-/// Segments of ids in any order.
+/// Segments of unsorted ids.
 struct Unsorted {
     reducer: SegmentReducer,
     sorter: Sorter,
@@ -297,7 +304,7 @@ impl Kernel for Unsorted {
         }
         let segments = segments as u64;
         let order = self.sorter.run(&launch, ids, segments)?;
-        // SAFETY: an order of as many rows as there are ids, which are the rows of `x`.
+        // SAFETY: the order has as many rows as there are ids, which are the rows of `x`.
         unsafe { self.reducer.run(&launch, [x, y], [segments, plan.inner as u64], &order) }
     }
 }
@@ -312,7 +319,7 @@ super::rounding_kernels! {
     "UnsortedSegmentProd": Unsorted, host_memory = &["num_segments"];
 }
 
-/// Registers kernels that give the same bits in any order.
+/// Registers kernels that yield the same bits in any order.
 macro_rules! exact {
     ($($op:literal: $kernel:ty, $types:expr, $host:expr;)*) => {$(
         register_kernel!($op on "CUDA": $kernel, types = ("T", $types), host_memory = $host,

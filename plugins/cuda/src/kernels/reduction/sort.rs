@@ -1,4 +1,4 @@
-//! The order of rows by their segment, on the device.
+//! Sorts rows by their segments, on the device.
 
 use crate::{
     compile::{Entry, Source, Variant},
@@ -13,27 +13,27 @@ pub(super) fn variants() -> Vec<Variant> {
     vec![Variant::new(&SOURCE)]
 }
 
-/// Rows in the order of segments.
+/// The rows in the order of their segments.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Order {
-    /// Where each segment begins in the order, and where the last ends.
+    /// Address of where each segment begins in the order, and where the last ends.
     pub begins: u64,
-    /// The rows; 0: as they stand.
+    /// Address of the row indices; 0: rows are in order.
     pub rows: u64,
-    /// How many there are.
+    /// Number of rows.
     pub count: u64,
-    /// Rows of any segment at most.
+    /// Most rows of any segment.
     pub longest: u64,
 }
 
-/// Keys of a block's step, and values of a digit, as in the source.
+/// Keys per step of a block, and values of a digit, as in the source.
 const TILE: u64 = 2048;
 const DIGITS: u64 = 256;
 
 /// Most ids and most segments: their numbers have 31 bits.
 const MOST: u64 = i32::MAX as u64;
 
-/// Chunks of keys, a block for each.
+/// Chunks of keys, with a block for each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Chunks {
     count: u32,
@@ -41,7 +41,7 @@ struct Chunks {
 }
 
 impl Chunks {
-    /// Whole tiles, no more than keep the GPU full.
+    /// Chunks of whole tiles, no more than fill the GPU.
     fn new(keys: u64, multiprocessors: u32) -> Chunks {
         let tiles = keys.div_ceil(TILE);
         let size = tiles.div_ceil(u64::from(multiprocessors) * 8).max(1) * TILE;
@@ -49,7 +49,7 @@ impl Chunks {
     }
 }
 
-/// `Keys` of the source.
+/// `Keys` in the source.
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
 struct Keys {
@@ -69,7 +69,7 @@ pub(super) struct Sorter {
 impl Sorter {
     pub(super) fn new(c: &CreateContext<'_>) -> Result<Sorter, KernelError> {
         let module = device_for(c)?.modules().get(&Variant::new(&SOURCE))?;
-        // SAFETY: the parameters of the entries of these names: addresses, and numbers of 32 bits.
+        // SAFETY: the entries of these names take addresses, and numbers of 32 bits.
         unsafe {
             Ok(Sorter {
                 keys: module.entry("segment_keys")?,
@@ -81,10 +81,12 @@ impl Sorter {
         }
     }
 
-    /// Enqueues it: rows by their ids, those of ids outside 0..segments last and in no segment.
+    /// Enqueues the sort of rows by their ids; rows with ids outside 0..segments come last and are
+    /// in no segment.
     ///
     /// # Errors
-    /// `UNIMPLEMENTED` for more than 2^31 - 1 ids or segments; no scratch memory; what the driver says.
+    /// `UNIMPLEMENTED` for more than 2^31 - 1 ids or segments; out of scratch memory; the driver's
+    /// error.
     pub(super) fn run(
         &self,
         launch: &Launch<'_>,
@@ -102,7 +104,7 @@ impl Sorter {
         let keys = self.sorted(launch, ids, last)?;
         let begins = words(launch, segments + 1)?;
         let grid = Grid::stride(segments + 1, launch.facts());
-        // SAFETY: `count` keys, and a word for each segment and one more.
+        // SAFETY: there are `count` keys, and a word for each segment and one more.
         unsafe { launch.run(&self.begins, grid, (begins, keys.keys, count, last))? };
         Ok(Order { begins, rows: keys.rows, count: ids.elements, longest: ids.elements })
     }
@@ -124,10 +126,11 @@ impl Sorter {
         let table = words(launch, counts)?;
         let grid = Grid::new(chunks.count, THREADS);
         let stride = Grid::stride(ids.elements, launch.facts());
-        // SAFETY: keys and rows have `count` words each, the table one for each digit of each chunk.
+        // SAFETY: keys and rows have `count` words each, the table one for each digit of each
+        // chunk.
         unsafe { launch.run(&self.keys, stride, (from.keys, ids.address, size, count, segments))? };
         for shift in (0..u32::BITS - segments.leading_zeros()).step_by(8) {
-            // SAFETY: as above; keys go to other memory than they come from.
+            // SAFETY: as above; keys are written to other memory than they are read from.
             unsafe {
                 launch.run(&self.count, grid, (table, from.keys, count, chunks.size, shift))?;
                 launch.run(&self.scan, Grid::new(1, THREADS), (table, counts as u32))?;
@@ -143,7 +146,7 @@ impl Sorter {
     }
 }
 
-/// Scratch memory for so many words.
+/// Scratch memory for `count` words.
 fn words(launch: &Launch<'_>, count: u64) -> Result<u64, KernelError> {
     let bytes = count.checked_mul(4).and_then(|bytes| usize::try_from(bytes).ok());
     let bytes = bytes.ok_or_else(|| {

@@ -1,4 +1,4 @@
-//! `TopK`, `TopKV2`: the greatest elements of rows, greatest first, the first of equal ones first.
+//! `TopK`, `TopKV2`: the greatest elements of rows, in descending order, equal ones by index.
 
 use super::NUMBERS;
 use crate::{
@@ -22,10 +22,10 @@ fn variant(element: DType) -> Result<Variant, KernelError> {
 /// Pairs that a block sorts in shared memory, as in the source.
 const TILE: u32 = 2048;
 
-/// Elements of a part, at least.
+/// Fewest elements of a part.
 const PART: u64 = 4096;
 
-/// `Top` of the source.
+/// `Top` in the source.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Top {
@@ -37,28 +37,30 @@ struct Top {
     size: u32,
 }
 
-/// Parts of each of `rows`, so that the GPU is full, of elements enough for `k` to be few among them.
+/// Number of parts of each of `rows`: enough to fill the GPU, with so many elements each that `k`
+/// is few among them.
 fn parts([rows, len, k]: [u64; 3], multiprocessors: u32) -> u32 {
     let wanted = (4 * u64::from(multiprocessors)) / rows.max(1);
     wanted.min(len / PART.max(8 * k)).clamp(1, 1 << 16) as u32
 }
 
-/// Elements that the lanes of a warp look at, one after the other, for each of the greatest.
+/// Number of elements that the lanes of a warp examine one after the other, for each of the
+/// greatest.
 const LOOKS: u64 = 256;
 
-/// Whether a warp finds the greatest of a row sooner than a block does: in no more looks than a block takes instructions
-/// to select and to sort.
+/// Whether a warp finds the greatest elements of a row sooner than a block: by examining fewer
+/// elements than a block executes instructions to select and to sort.
 fn is_short(len: u64, k: u64) -> bool {
     len.div_ceil(32).saturating_mul(k) <= LOOKS
 }
 
-/// Threads that have some eight elements each.
+/// Number of threads for about eight elements each.
 pub(super) fn threads_of(len: u64) -> u32 {
     (len / 8).next_power_of_two().clamp(64, 512) as u32
 }
 
 struct TopK {
-    /// `None`: the second input says.
+    /// `None`: the second input gives it.
     k: Option<i64>,
     /// Bytes of a key.
     key: u64,
@@ -70,7 +72,7 @@ struct TopK {
     write: Entry<(u64, u64, u64, u64, Top, u64)>,
 }
 
-/// A call: what lies where.
+/// Operands of a call.
 struct Call<'a> {
     launch: Launch<'a>,
     x: Operand,
@@ -80,16 +82,16 @@ struct Call<'a> {
 }
 
 impl TopK {
-    /// A warp for each row.
+    /// Uses a warp for each row.
     fn run_short(&self, call: &Call<'_>, top: Top) -> Result<(), KernelError> {
         let Call { launch, x, values, indices, rows } = call;
         let grid = Grid::stride(rows.saturating_mul(32), launch.facts());
         let arguments = (values.address, indices.address, x.address, top, *rows);
-        // SAFETY: a row has `k` elements or more, and both outputs `k` for each.
+        // SAFETY: a row has at least `k` elements, and both outputs `k` for each.
         unsafe { launch.run(&self.short, grid, arguments) }
     }
 
-    /// A block for each part of each row, then one for each row.
+    /// Uses a block for each part of each row, then one for each row.
     fn run_few(&self, call: &Call<'_>, top: Top) -> Result<(), KernelError> {
         let Call { launch, x, values, indices, rows } = call;
         let bytes = top.padded * (self.key as u32 + 4);
@@ -98,14 +100,15 @@ impl TopK {
         let mut last = top;
         let mut len = u64::from(top.len);
         if top.parts > 1 {
-            // Within u32, for a part has eight times as many elements.
+            // Fits u32, because a part has eight times as many elements.
             let candidates = top.parts * top.k;
             list = launch.scratch(bytes_of(*rows, candidates.into(), 4)?)?;
             let grid = Grid::block_each(
                 rows.saturating_mul(top.parts.into()),
                 threads_of(len / u64::from(top.parts)),
             )?;
-            // SAFETY: the list has room for `k` of each part of each row, which has more elements.
+            // SAFETY: the list has room for `k` pairs of each part of each row, and a part has more
+            // elements.
             unsafe {
                 let arguments = (values, indices, x.address, list, top);
                 launch.run(&self.few, grid.shared(bytes), arguments)?;
@@ -114,7 +117,7 @@ impl TopK {
             len = candidates.into();
         }
         let grid = Grid::block_each(*rows, threads_of(len))?.shared(bytes);
-        // SAFETY: a row has `k` elements or more, and both outputs `k` for each.
+        // SAFETY: a row has at least `k` elements, and both outputs `k` for each.
         unsafe { launch.run(&self.few, grid, (values, indices, x.address, list, last)) }
     }
 
@@ -149,7 +152,7 @@ impl TopK {
     }
 }
 
-/// Bytes of so many elements of each row.
+/// Bytes of `each` elements of `size` bytes for each row.
 fn bytes_of(rows: u64, each: u64, size: u64) -> Result<usize, KernelError> {
     let bytes = rows.checked_mul(each).and_then(|count| count.checked_mul(size));
     bytes.and_then(|bytes| usize::try_from(bytes).ok()).ok_or_else(|| {
@@ -163,8 +166,8 @@ impl Kernel for TopK {
         let element = c.input_types()[0];
         let module = device_for(c)?.modules().get(&variant(element)?)?;
         let key = if element.size() == Some(8) { 8 } else { 4 };
-        // SAFETY: the parameters of the entries of these names: addresses, numbers as wide as these, and `Top`, whose
-        // size a test compares.
+        // SAFETY: the entries of these names take addresses, numbers as wide as these, and `Top`,
+        // whose size a test compares.
         unsafe {
             Ok(TopK {
                 k: c.attr("k").ok(),

@@ -1,8 +1,9 @@
-//! Arenas: host memory that a worker sees too.
+//! Arenas: host memory that is shared with a worker.
 //!
-//! The host has one arena, which every worker can read; each worker has one that it can write beside the host. So the
-//! inputs of an isolated kernel are read where they are, its outputs are written where they stay, and it can spoil
-//! nothing but what it computed itself. Which parts are in use is known to the host alone, in memory of its own.
+//! The host has one arena, which every worker can read; each worker has one that it and the host
+//! can write. So the inputs of an isolated kernel are read in place, its outputs are written in
+//! place, and it can corrupt only what it computed itself. Only the host knows which parts are in
+//! use, in private memory.
 
 use super::{
     extents::Extents,
@@ -26,14 +27,15 @@ use tenon_host::memory::{
     Account, Block, BlockSource, FreeLists, HOST_CACHE_BYTES, HostMemory, block_size,
 };
 
-/// Under the lists of free blocks, which the memory pools have.
+/// Below the memory pools' lists of free blocks.
 const EXTENTS: Rank = Rank(81);
 const PAGE: u64 = 4096;
-/// Blocks from this size on begin at a page, and their pages go back to the system when they are freed.
+/// Blocks of at least this size begin at a page, and their pages are returned to the system when
+/// they are freed.
 const PAGED: usize = 64 << 10;
 const ADVICE: &str = "free tensors, or raise host.isolate_tensors_mb";
 
-/// Memory in which blocks are handed out.
+/// Memory in which blocks are allocated.
 pub(crate) struct Arena {
     name: String,
     file: SharedFile,
@@ -42,8 +44,8 @@ pub(crate) struct Arena {
 }
 
 impl Arena {
-    /// An arena with as many bytes as the machine has memory, or fewer: no page exists before it is used, and none
-    /// beyond the end is ever there. 0 is no limit.
+    /// Creates an arena with at most as many bytes as the machine has memory; 0 means no other
+    /// limit. Pages exist only once they are used, and none exist beyond the end.
     pub fn new(name: &str, limit: u64) -> io::Result<Arena> {
         let (page, pages) = (rustix::param::page_size(), total_pages()?);
         let most = if limit == 0 { u64::MAX } else { limit };
@@ -55,12 +57,12 @@ impl Arena {
         Ok(Arena { name: name.to_owned(), file, mapping, extents })
     }
 
-    /// The arena of the process, once there is one.
+    /// The arena of the process, if it has been created.
     pub fn of_host() -> Option<&'static Arc<Arena>> {
         HOST.get()
     }
 
-    /// The arena of the process, from now on: large tensors are put there.
+    /// Creates the arena of the process, in which large tensors are allocated from then on.
     pub fn start_host() -> io::Result<&'static Arc<Arena>> {
         if let Some(arena) = HOST.get() {
             return Ok(arena);
@@ -72,47 +74,48 @@ impl Arena {
         }))
     }
 
-    /// Its size.
+    /// Size in bytes.
     pub fn bytes(&self) -> usize {
         self.mapping.bytes()
     }
 
-    /// A descriptor for a process that may write it.
+    /// A descriptor for a process that may write the arena.
     pub fn writable(&self) -> io::Result<OwnedFd> {
         use std::os::fd::AsFd;
         self.file.as_fd().try_clone_to_owned()
     }
 
-    /// A descriptor for a process that may only read it.
+    /// A descriptor for a process that may only read the arena.
     pub fn readable(&self) -> io::Result<OwnedFd> {
         self.file.read_only()
     }
 
-    /// Where in it an address lies; `None` for one that does not.
+    /// Offset of an address in the arena; `None` for an address outside.
     pub fn offset_of(&self, address: *const c_void) -> Option<u64> {
         self.mapping.offset_of(address)
     }
 
-    /// The address of bytes that lie in it.
+    /// The address of a range of bytes; `None` unless it is in the arena.
     pub fn at(&self, offset: u64, bytes: u64) -> Option<NonNull<c_void>> {
         self.mapping.at(offset, bytes)
     }
 
-    /// Takes a block.
+    /// Allocates a block.
     pub fn take(&self, bytes: usize) -> Option<NonNull<c_void>> {
         let align = if bytes >= PAGED { PAGE } else { super::extents::GRAIN };
         let offset = self.extents.lock().take(bytes as u64, align)?;
         self.at(offset, bytes as u64)
     }
 
-    /// Whether somebody has written to each page of a part: promised bytes have none.
+    /// Whether each page of a range has been written; a page that was only promised does not exist.
     pub fn is_written(&self, offset: u64, bytes: u64) -> bool {
-        // Where there is no part of the file without pages behind the offset, its end is told.
+        // Where no page is missing from the offset on, the result is the end of the file.
         let hole = seek(&self.file, SeekFrom::Hole(offset));
         bytes == 0 || hole.is_ok_and(|hole| hole >= offset.saturating_add(bytes))
     }
 
-    /// Gives the pages of everything that is not handed out back to the system: whoever wrote there, in error, is gone.
+    /// Returns the pages of all free blocks to the system: a worker that wrote there, in error, is
+    /// gone.
     pub fn reclaim(&self) {
         let extents = self.extents.lock();
         for (begin, length) in extents.free() {
@@ -123,26 +126,27 @@ impl Arena {
         }
     }
 
-    /// Where the system refuses, the pages stay. What is punched reads as zeros.
+    /// Discards pages; they then read as zeros. Where the system refuses, the pages stay.
     fn punch(&self, offset: u64, bytes: u64) {
         let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
         let _ = fallocate(&self.file, flags, offset, bytes);
     }
 
-    /// Bytes of pages that there are, whoever wrote to them.
+    /// Bytes of existing pages, whichever process wrote them.
     #[cfg(test)]
     fn resident(&self) -> u64 {
         rustix::fs::fstat(&self.file).unwrap().st_blocks as u64 * 512
     }
 
-    /// Gives a block back.
+    /// Frees a block.
     ///
     /// # Safety
-    /// It came from [`Arena::take`] with this size, and nobody uses it any more.
+    /// - `data` came from [`Arena::take`] with this size.
+    /// - Nothing uses the block any more.
     pub unsafe fn give(&self, data: NonNull<c_void>, bytes: usize) {
         let Some(offset) = self.offset_of(data.as_ptr()) else { return };
         if bytes >= PAGED {
-            // Whole pages of the block.
+            // Only whole pages of the block.
             self.punch(offset, bytes as u64 / PAGE * PAGE);
         }
         self.extents.lock().give(offset, bytes as u64);
@@ -159,21 +163,21 @@ impl BlockSource for Arena {
     }
 
     unsafe fn give(&self, data: NonNull<c_void>, bytes: usize) {
-        // SAFETY: the caller of the source keeps to the same condition.
+        // SAFETY: the caller of the source upholds the same condition.
         unsafe { Arena::give(self, data, bytes) }
     }
 }
 
 static HOST: OnceLock<Arc<Arena>> = OnceLock::new();
 
-/// Pages of memory that this machine has.
+/// Number of memory pages of this machine.
 fn total_pages() -> io::Result<u64> {
-    // SAFETY: it reads a figure of the system.
+    // SAFETY: it reads a value of the system.
     let pages = unsafe { libc::sysconf(libc::_SC_PHYS_PAGES) };
     u64::try_from(pages).map_err(|_| io::Error::other("the machine's memory is not known"))
 }
 
-/// The memory that a worker's outputs lie in: pooled and accounted, host memory for everyone else.
+/// Memory for the outputs of a worker: pooled, with statistics, and host memory to everything else.
 pub(crate) struct ArenaMemory {
     lists: FreeLists,
     account: Account,
@@ -181,7 +185,7 @@ pub(crate) struct ArenaMemory {
 }
 
 impl ArenaMemory {
-    /// A pool over an arena of its own of at most `limit` bytes; 0 is as many as the machine has memory.
+    /// A pool over a new arena of at most `limit` bytes; 0 limits it by the machine's memory.
     pub fn new(name: &str, limit: u64) -> io::Result<ArenaMemory> {
         let lists = FreeLists::new(HOST_CACHE_BYTES);
         let arena = Arena::new(name, limit)?;
@@ -193,12 +197,12 @@ impl ArenaMemory {
         &self.arena
     }
 
-    /// Bytes that are in use; nobody is waited for.
+    /// Bytes in use; does not wait.
     pub fn live_bytes(&self) -> u64 {
         self.account.stats(0).live_bytes
     }
 
-    /// The figures.
+    /// The pool's statistics.
     #[cfg(test)]
     pub fn stats(&self) -> tenon_host::memory::MemoryStats {
         self.account.stats(self.lists.cached_bytes())
@@ -212,20 +216,20 @@ impl ArenaMemory {
         })
     }
 
-    /// Gives everything that is not in use back to the system.
+    /// Returns everything that is not in use to the system.
     pub fn reclaim(&self) {
         self.trim();
         self.arena.reclaim();
     }
 
     fn trim(&self) {
-        // SAFETY: cached blocks came from the arena with their size, and belong to nobody else.
+        // SAFETY: cached blocks came from the arena with their size, and nothing else uses them.
         self.lists.drain(|block| unsafe { self.arena.give(block.data, block.size) });
     }
 }
 
-// SAFETY: blocks are at least as large as asked for, aligned to 64 bytes, never null, and handed out to one owner at
-// a time.
+// SAFETY: blocks are at least as large as asked for, aligned to 64 bytes, never null, and handed
+// out to one owner at a time.
 unsafe impl Memory for ArenaMemory {
     fn kind(&self) -> MemoryKind {
         MemoryKind::HOST
@@ -254,7 +258,8 @@ unsafe impl Memory for ArenaMemory {
     unsafe fn deallocate(&self, data: NonNull<c_void>, bytes: usize) {
         self.account.give(bytes as u64);
         let block = Block { data, size: block_size(bytes) };
-        // SAFETY: `data` came from `allocate`, which rounds this size alike, and the caller is its last user.
+        // SAFETY: `data` came from `allocate`, which rounds this size the same way, and the caller
+        // uses it no more.
         self.lists.give(block, |block| unsafe { self.arena.give(block.data, block.size) });
     }
 }
@@ -273,7 +278,7 @@ mod tests {
             let offset = memory.arena().offset_of(data.as_ptr()).unwrap();
             assert_eq!(offset % 64, 0);
             assert_eq!(memory.arena().at(offset, bytes as u64), Some(data));
-            // SAFETY: allocated with this size, seen by nobody else.
+            // SAFETY: allocated with this size, and used by nothing else.
             unsafe { data.cast::<u8>().as_ptr().write_bytes(3, bytes) };
         }
         for (data, bytes) in blocks {
@@ -293,7 +298,8 @@ mod tests {
         let arena = memory.arena();
         assert_eq!(arena.bytes(), 64 << 20, "no page is there beyond the limit");
         let kept = memory.allocate(100_000).unwrap();
-        // SAFETY: allocated with this size, and the rest of the arena is nobody's: as a wild loop writes.
+        // SAFETY: allocated with this size, and nothing uses the rest of the arena: it is written
+        // as by a wild loop.
         unsafe {
             kept.cast::<u8>().as_ptr().write_bytes(7, 100_000);
             arena.at(1 << 20, 32 << 20).unwrap().cast::<u8>().as_ptr().write_bytes(1, 32 << 20);
@@ -315,7 +321,7 @@ mod tests {
         let at = memory.allocate(8 << 20).unwrap();
         let offset = arena.offset_of(at.as_ptr()).unwrap();
         assert!(!arena.is_written(offset, 8 << 20) && arena.is_written(offset, 0));
-        // SAFETY: allocated with this size, seen by nobody else.
+        // SAFETY: allocated with this size, and used by nothing else.
         unsafe { at.cast::<u8>().as_ptr().write_bytes(1, 4 << 20) };
         assert!(arena.is_written(offset, 4 << 20) && !arena.is_written(offset, 8 << 20));
         // SAFETY: as above.

@@ -1,4 +1,4 @@
-//! The arenas as a worker sees them.
+//! The arenas in a worker's process.
 
 use super::{
     shared::Mapping,
@@ -19,7 +19,7 @@ pub(super) struct Arenas {
 }
 
 impl Arenas {
-    /// Maps both, of these sizes.
+    /// Maps both arenas, of these sizes.
     pub fn new(
         host: &OwnedFd,
         own: &OwnedFd,
@@ -31,7 +31,7 @@ impl Arenas {
         })
     }
 
-    /// The address of bytes that lie in an arena.
+    /// The address of a range of bytes in an arena.
     pub fn at(&self, place: Place, bytes: u64) -> Result<NonNull<c_void>, KernelError> {
         let mapping = match place.arena {
             ArenaName::Host => &self.host,

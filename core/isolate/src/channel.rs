@@ -1,16 +1,19 @@
-//! A channel: one message at a time between the host and a worker, in memory that both see.
+//! A channel: passes one message at a time between the host and a worker, in shared memory.
 //!
-//! States of a channel: *the host's turn* ↔ *the worker's turn*. Who has the turn owns the message and may write it;
-//! passing the turn on sends it. A call begins with a request of the host's; the worker asks for services in between,
-//! any number of times, and ends with a reply. Between calls it is the host's turn.
+//! States of a channel: *the host's turn* ↔ *the worker's turn*. The side that has the turn owns
+//! the message and may write it; passing the turn sends it. A call begins with a request of the
+//! host; the worker asks for services in between, any number of times, and ends with a reply.
+//! Between calls it is the host's turn.
 //!
-//! Who waits looks again and again for a while, then sleeps in the kernel: a message between two threads that both
-//! look takes less than a microsecond, waking one that sleeps takes tens of them on a virtual machine.
+//! A waiting side polls for a while, then sleeps in the kernel: a message between two polling
+//! threads takes less than a microsecond, while waking a sleeping thread takes tens of them on a
+//! virtual machine.
 //!
 //! # Invariants
-//! - `turn` is written only by who has it. A message is copied before it is read: the other side may be out of order
-//!   and write at any time.
-//! - Who sleeps has said so before it looked at `turn` for the last time; who passes the turn on looks at that after.
+//! - Only the side that has the turn writes `turn`. A message is copied before it is read: a faulty
+//!   peer may write at any time.
+//! - A side announces that it sleeps before its last look at `turn`; the other side checks for that
+//!   after passing the turn.
 
 use super::shared::Mapping;
 use rustix::{
@@ -26,21 +29,21 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Channels of a worker: calls that are in it at the same time.
+/// Number of channels of a worker: the calls that it runs at the same time.
 pub(super) const CHANNELS: usize = 8;
-/// Bytes of a message that lie in the channel itself; longer ones lie in an arena.
+/// Bytes of a message that fit in the channel itself; longer ones are in an arena.
 pub(super) const MESSAGE_BYTES: usize = 128 << 10;
 /// Bytes of all channels.
 pub(super) const CHANNELS_BYTES: usize = CHANNELS * STRIDE;
 
 const STRIDE: usize = HEAD_BYTES + MESSAGE_BYTES;
 const HEAD_BYTES: usize = 4096;
-/// What stands for the place of a message that lies in the channel itself.
+/// The place of a message that is in the channel itself.
 const HERE: u64 = u64::MAX;
-/// How often a look at the clock is worth it while looking.
+/// Number of polls between two looks at the clock.
 const LOOKS: u32 = 64;
 
-/// Whose turn it is.
+/// The side that has the turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Side {
     /// The host's.
@@ -65,31 +68,31 @@ impl Side {
     }
 }
 
-/// What stands before the message. All zero at first: it is the host's turn.
+/// What precedes the message. All zero at first: it is the host's turn.
 #[repr(C, align(64))]
 struct Head {
     turn: AtomicU32,
     asleep: [AtomicU32; 2],
     length: AtomicU64,
-    /// Where in the sender's arena the message lies, or [`HERE`].
+    /// Offset of the message in the sender's arena, or [`HERE`].
     place: AtomicU64,
 }
 
-/// A message's length and where it lies.
+/// The length and the place of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Message {
-    /// In the channel.
+    /// In the channel, with this length.
     Here(usize),
     /// In the sender's arena.
     Arena {
-        /// Where.
+        /// Offset in the arena.
         offset: u64,
         /// Its length.
         bytes: u64,
     },
 }
 
-/// One end of a channel.
+/// One side of a channel.
 pub(super) struct Channel {
     mapping: Arc<Mapping>,
     at: usize,
@@ -97,7 +100,7 @@ pub(super) struct Channel {
 }
 
 impl Channel {
-    /// This side's end of channel `at`, in a mapping of at least [`CHANNELS_BYTES`].
+    /// This side of channel `at`, in a mapping of at least [`CHANNELS_BYTES`].
     pub fn new(mapping: &Arc<Mapping>, at: usize, side: Side) -> Channel {
         assert!(at < CHANNELS && mapping.bytes() >= CHANNELS_BYTES);
         Channel { mapping: Arc::clone(mapping), at, side }
@@ -113,20 +116,20 @@ impl Channel {
         unsafe { self.mapping.base().byte_add(self.at * STRIDE + HEAD_BYTES).cast().as_ptr() }
     }
 
-    /// Whether a message is short enough to lie in the channel.
+    /// Whether a message is short enough for the channel itself.
     pub fn fits(message: &[u8]) -> bool {
         message.len() <= MESSAGE_BYTES
     }
 
-    /// Sends a message that [fits](Channel::fits), and passes the turn on.
+    /// Sends a message that [fits](Channel::fits), and passes the turn.
     pub fn send(&self, message: &[u8]) {
         assert!(Channel::fits(message), "a longer message goes through an arena");
-        // SAFETY: it is this side's turn, and there is room for as many bytes.
+        // SAFETY: it is this side's turn, and the channel has room for the message.
         unsafe { ptr::copy_nonoverlapping(message.as_ptr(), self.message(), message.len()) };
         self.pass(message.len() as u64, HERE);
     }
 
-    /// Sends a message that lies in this side's arena, and passes the turn on.
+    /// Sends a message in this side's arena, and passes the turn.
     pub fn send_from_arena(&self, offset: u64, bytes: u64) {
         self.pass(bytes, offset);
     }
@@ -141,12 +144,13 @@ impl Channel {
         }
     }
 
-    /// Wakes whoever sleeps on either end.
+    /// Wakes the threads that sleep on either side.
     pub fn wake(&self) {
         let _ = futex::wake(&self.head().turn, futex::Flags::empty(), u32::MAX);
     }
 
-    /// Waits until it is this side's turn: looks for `look`, then sleeps for `sleep` at most. False when it is not.
+    /// Waits for this side's turn: polls for `look`, then sleeps for at most `sleep`. Returns
+    /// whether it has the turn.
     pub fn wait(&self, look: Duration, sleep: Duration) -> bool {
         let (head, mine) = (self.head(), self.side.number());
         let is_mine = || head.turn.load(Ordering::Acquire) == mine;
@@ -175,7 +179,7 @@ impl Channel {
             let theirs = self.side.other().number();
             match futex::wait(&head.turn, futex::Flags::empty(), theirs, Some(&timeout)) {
                 Ok(()) | Err(Errno::INTR) => {}
-                // The turn has changed, or the time is over: looked at above.
+                // The turn changed, or the time is over: the loop checks both.
                 Err(_) => {}
             }
         }
@@ -183,7 +187,7 @@ impl Channel {
         is_mine()
     }
 
-    /// The message that came with the turn. `into` takes one that lies in the channel.
+    /// The message that came with the turn. One in the channel is copied to `into`.
     pub fn receive(&self, into: &mut Vec<u8>) -> Message {
         let head = self.head();
         let (bytes, offset) =
@@ -191,12 +195,12 @@ impl Channel {
         if offset != HERE {
             return Message::Arena { offset, bytes };
         }
-        // What the other side says is not trusted.
+        // The other side's numbers are not trusted.
         let bytes = (bytes as usize).min(MESSAGE_BYTES);
         into.clear();
         into.reserve(bytes);
-        // SAFETY: there is room for as many bytes, which lie in the channel. Should the other side write meanwhile,
-        // the copy is any bytes, which are checked as they are read.
+        // SAFETY: the message is within the channel, and `into` has room for it. If the other side
+        // writes meanwhile, the copy has arbitrary bytes, which are checked as they are read.
         unsafe {
             ptr::copy_nonoverlapping(self.message().cast_const(), into.as_mut_ptr(), bytes);
             into.set_len(bytes);
@@ -215,7 +219,7 @@ mod tests {
 
     fn ends() -> (Channel, Channel) {
         let file = SharedFile::new("tenon-test", CHANNELS_BYTES).unwrap();
-        // One mapping of each side, at addresses of their own, as in two processes.
+        // One mapping for each side, at different addresses, as in two processes.
         let (host, worker) = (Arc::new(file.map().unwrap()), Arc::new(file.map().unwrap()));
         (Channel::new(&host, 3, Side::Host), Channel::new(&worker, 3, Side::Worker))
     }
@@ -228,7 +232,8 @@ mod tests {
             scope.spawn(|| {
                 let mut message = Vec::new();
                 for round in 0..ROUNDS {
-                    // One side sleeps at once, the other looks: both ways of waiting meet.
+                    // One side sleeps at once and the other polls, so that both ways of waiting are
+                    // combined.
                     let look = if round % 3 == 0 { Duration::ZERO } else { LOOK };
                     assert!(worker.wait(look, SLEEP));
                     assert_eq!(worker.receive(&mut message), Message::Here(4));

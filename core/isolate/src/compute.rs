@@ -1,5 +1,5 @@
-//! A call of an isolated kernel: the request, and the conversation that [`super::outputs`] leads until the kernel is
-//! done.
+//! A call of an isolated kernel: its request, and the conversation in [`super::outputs`] until the
+//! kernel is done.
 
 use super::{
     kernel::RemoteState,
@@ -15,9 +15,11 @@ use tenon_host::{call::monotonic_ns, fpu::FpState};
 /// `compute` of every isolated kernel.
 ///
 /// # Safety
-/// A state that [`super::kernel`] made, and a call of the host's.
+/// - `state` came from [`super::kernel`].
+/// - `call` is a call of the host, valid until this returns.
 pub(super) unsafe extern "C" fn compute(state: *mut KernelState, call: *const Call) -> Code {
-    // SAFETY: the host gives a state that `Kernel` made and a filled call of this kernel; both live until it returns.
+    // SAFETY: the host gives a state that `Kernel` made and a filled call of this kernel; both live
+    // until it returns.
     let (state, call) = unsafe { (&*state.cast::<RemoteState>(), &*call) };
     // SAFETY: as above; the call is this kernel's until it returns.
     let mut host = unsafe { Host::new(call, state.plugin.memory()) };
@@ -42,7 +44,7 @@ fn run(state: &RemoteState, host: &mut Host<'_>) -> Result<(), KernelError> {
         Ok(()) => plugin.computed(),
         Err(Trouble::Failed(error)) => return Err(error),
         Err(Trouble::Broken(what)) => {
-            call.condemn();
+            call.end_process();
             let message = format!(
                 "{}: a message of its process is out of order: {what}; the process is ended",
                 state.name
@@ -57,7 +59,7 @@ fn ranges(first: *const Range, count: u32) -> Vec<(u32, u32)> {
     if first.is_null() {
         return Vec::new();
     }
-    // SAFETY: a call of the host's has as many ranges.
+    // SAFETY: a call of the host has as many ranges as it says.
     let ranges = unsafe { slice::from_raw_parts(first, count as usize) };
     ranges.iter().map(|range| (range.start, range.len)).collect()
 }
@@ -100,7 +102,7 @@ fn computation<'a>(
     })
 }
 
-/// An input as a message has it. The copy of a constant that no worker can read where it lies is kept.
+/// An input for a message. A copy of a constant that a worker cannot read in place is kept.
 fn input<'a>(
     state: &RemoteState,
     slot: &'a Slot,

@@ -1,7 +1,8 @@
-//! What a worker writes down as it crashes, in a page that the host sees too.
+//! What a worker records as it crashes, in a page that is shared with the host.
 //!
-//! The handler runs on the thread that crashed: it stores which signal, which address, which channel's thread it was
-//! and how much memory the process has, and lets the signal take its course. It allocates nothing and takes no lock.
+//! The signal handler runs on the thread that crashed: it stores the signal, the address, the
+//! channel that the thread serves and the memory of the process, and then lets the signal proceed.
+//! It allocates nothing and takes no lock.
 
 use super::{channel::CHANNELS_BYTES, shared::Mapping};
 use std::{
@@ -12,15 +13,15 @@ use std::{
 /// Bytes of the page, after the channels.
 pub(super) const CRASH_BYTES: usize = 4096;
 
-/// What the page holds. All zero: no crash.
+/// Contents of the page. All zero: no crash.
 #[repr(C)]
 pub(super) struct CrashPage {
     /// Set last.
     pub signal: AtomicU32,
-    /// Number of the channel, from 1; 0 for a thread of no channel.
+    /// Number of the channel, from 1; 0 for a thread that serves no channel.
     pub channel: AtomicU32,
     pub address: AtomicU64,
-    /// Pages of data that the process had.
+    /// Bytes of data memory of the process.
     pub data_bytes: AtomicU64,
 }
 
@@ -28,26 +29,26 @@ impl CrashPage {
     /// The page in a mapping of the channels.
     pub fn of(mapping: &Mapping) -> Option<&CrashPage> {
         let at = mapping.at(CHANNELS_BYTES as u64, CRASH_BYTES as u64)?;
-        // SAFETY: within the mapping, aligned to a page, atomic throughout; the mapping is borrowed for as long.
+        // SAFETY: within the mapping, aligned to a page, atomic throughout; it borrows the mapping.
         Some(unsafe { at.cast::<CrashPage>().as_ref() })
     }
 }
 
-/// A crash.
+/// A recorded crash.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct CrashRecord {
     /// Number of the signal.
     pub signal: u32,
-    /// The address; 0 also where the machine does not say.
+    /// The address; 0 also where the machine does not report it.
     pub address: u64,
-    /// The channel whose thread it was.
+    /// The channel that the thread served.
     pub channel: Option<usize>,
-    /// Bytes of data that the process had; 0 is not known.
+    /// Bytes of data memory of the process; 0 when unknown.
     pub data_bytes: u64,
 }
 
 impl CrashRecord {
-    /// What a worker wrote down, if it did.
+    /// The crash that a worker recorded, if any.
     pub fn read(mapping: &Mapping) -> Option<CrashRecord> {
         let page = CrashPage::of(mapping)?;
         let signal = page.signal.load(Ordering::Acquire);

@@ -1,8 +1,9 @@
 //! Registrations on their way from a worker to the host.
 //!
-//! The worker copies what its plugin hands to the registrar, text by text ([`capture`](super::worker)); the host hands
-//! the copies to its own registrar, which checks them as it checks those of a plugin in its own process ([`submit`]).
-//! Tables and shape functions stay in the worker: the host's kernels have a table that calls it.
+//! The worker copies what its plugin passes to the registrar, text by text
+//! ([`capture`](super::worker)); the host passes the copies to its own registrar, which checks them
+//! like those of a plugin in its own process ([`submit`]). Kernel tables and shape functions stay
+//! in the worker: the host's kernels have a table that calls the worker.
 
 use super::kernel::table_for;
 use serde::{Deserialize, Serialize};
@@ -22,9 +23,9 @@ pub(super) enum Definition {
     Knob(KnobWire),
     /// The texts of a fusion.
     Fusion(Vec<String>),
-    /// A device type, by its name: the host refuses it.
+    /// A device type, by its name, which the host refuses.
     DeviceType(String),
-    /// A graph pass, whose entries would have to run here: the host goes without.
+    /// A graph pass, which cannot run in the host's process; the host ignores it.
     Pass,
     /// A registration of another kind, by its tag, which the host does not know either.
     Other(u32),
@@ -49,7 +50,7 @@ pub(super) struct OpWire {
     pub source: SourceWire,
 }
 
-/// Calls to measure, and formulas of operations and bytes.
+/// Numbers of calls to measure, and formulas of operations and bytes.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct BenchWire {
     pub calls: Vec<String>,
@@ -57,8 +58,8 @@ pub(super) struct BenchWire {
     pub bytes: String,
 }
 
-/// Facts: flags, role, rule of values, refusal, symmetry, gradient, the arguments that are passed on; then the inputs
-/// that decide.
+/// Facts: flags, role, rule of values, refusal, symmetry, gradient, the arguments that are passed
+/// on; then a mask of the inputs that decide.
 pub(super) type FactsWire = ([u32; 8], u64);
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -76,9 +77,9 @@ pub(super) struct KernelWire {
     pub numerics: [u32; 3],
     /// Units in the last place, absolute and relative part.
     pub figures: [f64; 3],
-    /// Flags of its table; `None` for one that cannot compute.
+    /// Flags of the kernel's table; `None` for a table that cannot compute.
     pub table_flags: Option<u32>,
-    /// Fixed and per element, in nanoseconds.
+    /// Fixed cost and cost per element, in nanoseconds.
     pub cost: Option<[f64; 2]>,
     pub source: SourceWire,
 }
@@ -92,14 +93,14 @@ pub(super) struct KnobWire {
     pub source: SourceWire,
 }
 
-/// Hands definitions to a registrar, in their order.
+/// Passes definitions to a registrar, in order.
 pub(super) fn submit(
     definitions: &[Definition],
     registrar: *mut Registrar,
     table: *const RegistrarTable,
 ) {
     for definition in definitions {
-        // What is wrong with one is kept by the registrar.
+        // The registrar records what is wrong with a definition.
         let _ = match definition {
             Definition::Op(op) => submit_op(op, registrar, table),
             Definition::Kernel(kernel) => submit_kernel(kernel, registrar, table),
@@ -263,7 +264,7 @@ fn submit_fusion(
     extension((&raw const link).cast(), registrar, table)
 }
 
-/// A registration of which nothing but its kind came along: it counts for the comparison with the manifest.
+/// Submits a registration of which only the kind was sent, for the comparison with the manifest.
 fn submit_other(tag: u32, registrar: *mut Registrar, table: *const RegistrarTable) -> Code {
     let header = ExtHeader { tag, version: 0, size: 0, layout_hash: 0, next: ptr::null() };
     extension(&raw const header, registrar, table)

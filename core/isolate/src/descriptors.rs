@@ -1,4 +1,4 @@
-//! Descriptors on their way from one process to another.
+//! Passes file descriptors between processes.
 
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
@@ -13,10 +13,10 @@ use std::{
     },
 };
 
-/// As many as come with one message.
+/// Number of descriptors with one message.
 pub(super) const COUNT: usize = 4;
 
-/// Sends descriptors, with a byte that says so.
+/// Sends descriptors with a byte of data, which they need.
 pub(super) fn send(socket: &UnixStream, descriptors: &[OwnedFd]) -> io::Result<()> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(COUNT))];
     let mut messages = SendAncillaryBuffer::new(&mut space);

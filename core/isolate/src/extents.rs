@@ -1,23 +1,23 @@
-//! Which parts of an arena are free: a first-fit list of ranges that join when they meet.
+//! Free ranges of an arena: a first-fit list; adjacent ranges merge.
 
 use std::collections::BTreeMap;
 
 /// Every range begins and ends at a multiple of this: a tensor's alignment.
 pub(super) const GRAIN: u64 = 64;
 
-/// Free ranges, by where they begin; no two touch.
+/// Free ranges by their beginning; none are adjacent.
 #[derive(Debug, Default)]
 pub(super) struct Extents {
     free: BTreeMap<u64, u64>,
 }
 
 impl Extents {
-    /// All of an arena of this size is free.
+    /// An arena of this size, all free.
     pub fn new(bytes: u64) -> Extents {
         Extents { free: BTreeMap::from([(0, bytes / GRAIN * GRAIN)]) }
     }
 
-    /// Takes a range that begins at a multiple of `align`, which is one of [`GRAIN`].
+    /// Allocates a range that begins at a multiple of `align`, itself a multiple of [`GRAIN`].
     pub fn take(&mut self, bytes: u64, align: u64) -> Option<u64> {
         let bytes = bytes.max(1).checked_next_multiple_of(GRAIN)?;
         let fits = |(&begin, &length): (&u64, &u64)| {
@@ -36,12 +36,12 @@ impl Extents {
         Some(at)
     }
 
-    /// The free ranges: where each begins, and its length.
+    /// The free ranges: the beginning and the length of each.
     pub fn free(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
         self.free.iter().map(|(&begin, &length)| (begin, length))
     }
 
-    /// Gives back what was taken.
+    /// Frees an allocated range.
     pub fn give(&mut self, at: u64, bytes: u64) {
         let mut length = bytes.max(1).next_multiple_of(GRAIN);
         let mut begin = at;

@@ -1,7 +1,8 @@
-//! Kernels of isolated plugins, as the host has them.
+//! The host's side of kernels of isolated plugins.
 //!
-//! States of a kernel's state: *made* in a worker → *gone* with that worker → made again, from the same message, in
-//! the next one, when it is called there. What a stateful kernel kept between calls is gone with the worker.
+//! States of a kernel's state: *created* in a worker → *gone* with that worker → created again,
+//! from the same message, in the next worker when it is called there. What a stateful kernel kept
+//! between calls is lost with the worker.
 
 use super::{
     compute::compute,
@@ -27,36 +28,37 @@ use tenon_framework::{
 };
 use tenon_host::{PluginContext, sink::report_entry};
 
-/// Outside the plugin's state: a kernel is made in the worker that there is.
+/// Outside the plugin's state lock: the state is created in the current worker.
 const MADE: Rank = Rank(24);
 
 /// A kernel of an isolated plugin.
 pub(super) struct Kernel {
     plugin: Arc<Isolated>,
-    /// Its number among those that the plugin registers.
+    /// Index of the kernel among those that the plugin registers.
     number: u32,
     /// For messages.
     name: Arc<str>,
     memory: Arc<dyn Memory>,
 }
 
-/// What lies behind the state's pointer.
+/// The type behind the state's pointer.
 pub(super) struct RemoteState {
     pub plugin: Arc<Isolated>,
     /// The kernel, for messages.
     pub name: Arc<str>,
-    /// What it was created from.
+    /// The message that creates it.
     creation: Vec<u8>,
-    /// What the creation refers to.
+    /// Memory to which the message refers.
     _copies: Copies,
-    /// Generation of the worker that has it, and its number there.
+    /// Generation of the worker that has the state, and the state's number there.
     made: Mutex<(u64, u64)>,
-    /// Copies of constant inputs that the worker cannot read where they lie: their address, and the copy.
+    /// Copies of constant inputs that the worker cannot read in place: the input's address, and the
+    /// copy.
     pub constants: Mutex<Vec<(usize, tenon_framework::tensor::Buffer)>>,
 }
 
 impl RemoteState {
-    /// Its number in the worker of this call, where it is made when it is not there.
+    /// The state's number in the worker of this call; creates the state there if necessary.
     pub fn in_worker(&self, call: &mut WorkerCall<'_>) -> Result<u64, KernelError> {
         let mut made = self.made.lock();
         if made.0 != call.generation() {
@@ -77,7 +79,7 @@ impl Drop for RemoteState {
     }
 }
 
-/// The error of a reply that does not answer the request.
+/// The error of a reply that does not match the request.
 pub(super) fn unexpected(reply: &Reply<'_>) -> KernelError {
     match reply {
         Reply::Failed(code, message) => KernelError::new(Code(*code), *message),
@@ -91,10 +93,11 @@ impl Kernel {
         Kernel { plugin: Arc::clone(plugin), number, name, memory }
     }
 
-    /// What the worker creates the kernel from.
+    /// The message that creates the kernel's state, or asks about it.
     ///
     /// # Safety
-    /// A filled struct of the host's.
+    /// - `raw` was filled by the host: its arrays have the given lengths, and its table of
+    ///   attributes and its context are the host's.
     unsafe fn creation(
         &self,
         raw: &Create,
@@ -102,8 +105,8 @@ impl Kernel {
     ) -> Result<(Vec<u8>, Copies), KernelError> {
         let (inputs, outputs) = (raw.input_count as usize, raw.output_count as usize);
         let mut copies = Copies::new();
-        // SAFETY: the host filled the struct, as the caller guarantees: arrays of these lengths, its own table of
-        // attributes and its own context.
+        // SAFETY: the host filled the struct, as the caller guarantees: arrays of these lengths,
+        // its own table of attributes and its own context.
         let creation = unsafe {
             let input_types = types(slice_of(raw.input_types, inputs))?;
             let output_types = types(slice_of(raw.output_types, outputs))?;
@@ -141,6 +144,10 @@ impl Kernel {
         Ok((encode(&request), copies))
     }
 
+    /// Creates a state in a worker.
+    ///
+    /// # Safety
+    /// - The caller upholds what [`Kernel::creation`] requires.
     unsafe fn make(&self, raw: &Create) -> Result<RemoteState, KernelError> {
         // SAFETY: the host filled `raw`, as the caller guarantees.
         let (creation, copies) = unsafe { self.creation(raw, false)? };
@@ -159,6 +166,10 @@ impl Kernel {
         })
     }
 
+    /// Asks a worker whether the kernel supports the node.
+    ///
+    /// # Safety
+    /// - The caller upholds what [`Kernel::creation`] requires.
     unsafe fn asked(&self, raw: &Create) -> Result<(Support, String), KernelError> {
         // SAFETY: the host filled `raw`, as the caller guarantees.
         let (request, _copies) = unsafe { self.creation(raw, true)? };
@@ -170,21 +181,23 @@ impl Kernel {
 }
 
 /// # Safety
-/// `count` readable elements, or null for none.
+/// - `first` is null or points to `count` elements that are readable for `'a`.
 unsafe fn slice_of<'a, T>(first: *const T, count: usize) -> &'a [T] {
-    // SAFETY: `first` is null or points to `count` elements, which are readable for `'a`, as the caller guarantees.
+    // SAFETY: `first` is null or points to `count` elements, which are readable for `'a`, as the
+    // caller guarantees.
     if first.is_null() || count == 0 { &[] } else { unsafe { slice::from_raw_parts(first, count) } }
 }
 
 /// # Safety
-/// Readable text.
+/// - The text is readable for `'a`.
 unsafe fn text<'a>(text: Str) -> &'a str {
     // SAFETY: the text is readable for `'a`, as the caller guarantees.
     unsafe { text.text() }.unwrap_or_default()
 }
 
 /// # Safety
-/// As many ranges as names.
+/// - The names are readable for `'a`.
+/// - `ranges` points to as many ranges.
 unsafe fn args<'a>(names: Strs, ranges: *const Range) -> Vec<(&'a str, u32, u32)> {
     // SAFETY: the names are readable and have as many ranges, as the caller guarantees.
     let (names, ranges) = unsafe { (names.slice(), slice_of(ranges, names.len)) };
@@ -193,7 +206,7 @@ unsafe fn args<'a>(names: Strs, ranges: *const Range) -> Vec<(&'a str, u32, u32)
     names.iter().zip(ranges).map(arg).collect()
 }
 
-/// Element types, which have to be such that their values can cross.
+/// Numbers of element types; fails for a type whose values cannot cross.
 fn types(types: &[DType]) -> Result<Vec<u32>, KernelError> {
     for dtype in types {
         if dtype.is_ref() || matches!(dtype.base(), DType::RESOURCE | DType::VARIANT) {
@@ -204,9 +217,9 @@ fn types(types: &[DType]) -> Result<Vec<u32>, KernelError> {
 }
 
 /// # Safety
-/// The dimensions are readable.
+/// - The dimensions of `view` are readable.
 unsafe fn shape(view: &ShapeView) -> Option<Vec<i64>> {
-    // SAFETY: the caller knows that the dimensions are readable.
+    // SAFETY: the caller guarantees that the dimensions are readable.
     (view.unknown_rank == 0).then(|| unsafe { view.dims.slice() }.to_vec())
 }
 
@@ -215,12 +228,12 @@ impl RemoteKernel for Kernel {
         // SAFETY: the host filled `create`, as the caller guarantees.
         match unsafe { self.make(create) } {
             Ok(made) => {
-                // SAFETY: a place for the state.
+                // SAFETY: the caller provides a valid place for the state.
                 unsafe { state.write(Box::into_raw(Box::new(made)).cast()) };
                 Code::OK
             }
             Err(error) => {
-                // SAFETY: the caller's sink, and a text that lives through the call.
+                // SAFETY: the sink is the caller's, and the text is valid during the call.
                 unsafe { report_entry(create.sink, Str::new(&error.message)) };
                 error.code
             }
@@ -245,7 +258,7 @@ impl RemoteKernel for Kernel {
     }
 }
 
-/// The flags that mean something to whoever calls: a call of a worker is over when it returns, also where the kernel
+/// The flags that callers depend on. A call of a worker is over when it returns, even if the kernel
 /// completes later.
 const KEPT: [u32; 4] = [
     0,
@@ -276,11 +289,13 @@ pub(super) fn table_for(flags: u32) -> &'static KernelTable {
     &TABLES[usize::from(waits) + 2 * usize::from(costs)]
 }
 
-/// Frees a state.
+/// Drops a state.
 ///
 /// # Safety
-/// The state came from [`Kernel`], and nobody uses it any more.
+/// - The state came from [`Kernel`].
+/// - Nothing uses it any more.
 unsafe extern "C" fn destroy(state: *mut KernelState) {
-    // SAFETY: the state is a `RemoteState` that `create` made and boxed, and the caller is its last user.
+    // SAFETY: the state is a `RemoteState` that `create` boxed, and the caller guarantees that
+    // nothing uses it any more.
     drop(unsafe { Box::from_raw(state.cast::<RemoteState>()) });
 }

@@ -1,4 +1,4 @@
-//! Plugins that run in processes of their own, so that none of them takes the host down.
+//! Runs plugins in processes of their own, so that none of them takes the host down.
 //!
 //! ```text
 //!   host process                                  worker process, one for each plugin
@@ -10,32 +10,39 @@
 //!   socket: start, destroy, cancel, knobs ──> ; ready, log <── ; closed: the worker ends
 //! ```
 //!
-//! The host reads the manifest, digests the library and seals a copy of it; the worker opens that copy and says what
-//! it registers; the host checks that as it checks any plugin's registrations. A kernel's state has a message that
-//! makes it, so that it is made again in the next worker.
+//! The host reads the manifest, digests the library and seals a copy of it; the worker opens that
+//! copy and reports what it registers; the host checks the report like any plugin's registrations.
+//! Each kernel state keeps the message that creates it, so that it can be created again in the next
+//! worker.
 //!
-//! **What a worker says** is not believed: `protocol` is the table of what each message may do to each kind of output.
+//! **Messages of a worker** are not trusted: `protocol` is the table of what each message may do to
+//! each kind of output.
 //!
-//! **Faults.** A crash, a call over its deadline, memory beyond the limit, a message out of order, a start that fails:
-//! the process ends, the call's step fails with an error that names the kernel, other calls in it fail as aborted, and
-//! the next call starts a new process. A plugin that keeps failing is quarantined: its kernels refuse, and sessions may
-//! choose others.
+//! **Faults.** These are a crash, a call over its deadline, memory beyond the limit, an unexpected
+//! message, and a start that fails. On each, the process ends, the call's step fails with an error
+//! that names the kernel, other calls in the process fail as aborted, and the next call starts a
+//! new process. A plugin that keeps failing is quarantined: its kernels refuse to run, and sessions
+//! may choose others.
 //!
-//! **What a worker can spoil** is what it wrote itself: it reads the host's tensors through a mapping that it cannot
-//! write. It runs as the same user: isolation is against faults, not against malice.
+//! **A worker can corrupt** only what it wrote itself: it reads the host's tensors through a
+//! read-only mapping. It runs as the same user: isolation protects against faults, not against
+//! malice.
 //!
-//! **What cannot cross**: devices and their memory, resources, variants and references. Kernels that are given them
-//! say so (`supports`); a plugin that brings a device type, or kernels for one that is not the host's, is refused; its
-//! graph passes do not run. A shape function sees constants, and nothing of what is known in part. What a plugin
-//! keeps between calls is gone when its process is.
+//! **These cannot cross processes**: devices and their memory, resources, variants and references.
+//! Kernels that receive them report themselves as unsupported (`supports`). A plugin that registers
+//! a device type, or kernels for a device type other than the host's, is refused; graph passes of a
+//! plugin do not run. A shape function sees constants, but no partially known values. State that a
+//! plugin keeps between calls is lost with its process.
 //!
-//! What is not here: finding and checking files (`tenon_host::loader`), and sessions, which may choose other kernels
-//! for those of a quarantined plugin (`tenon_runtime`).
+//! Finding and checking files is in `tenon_host::loader`; `tenon_runtime`'s sessions choose other
+//! kernels for those of a quarantined plugin.
 //!
 //! # Invariants
-//! - The host dereferences no address that a worker sent, and reads no byte of a worker's arena as what it is not.
-//! - A worker never outlives its host, and nothing that it started outlives the worker.
-//! - A call that waits for a worker waits no longer than the step, the deadline of a call or the limit of a start.
+//! - The host dereferences no address that a worker sent, and interprets bytes of a worker's arena
+//!   only as types for which every value is valid.
+//! - A worker never outlives its host, and no process that it started outlives the worker.
+//! - A call waits for a worker at most until the step ends, the call's deadline passes, or a start
+//!   takes too long.
 //!
 //! ```
 //! use tenon_host::{Plugins, search::SearchPath};
@@ -85,13 +92,13 @@ pub use plugin::{Isolated, IsolationStatus, quarantines};
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Set, with value 1, in the environment of a process that is to be a worker.
+/// Environment variable that is 1 in a process that was started as a worker.
 const WORKER_VARIABLE: &str = "TENON_ISOLATED_WORKER";
 
 static RUNS_WORKERS: AtomicBool = AtomicBool::new(false);
 
-/// Makes this program one that runs isolated plugins: to be called first thing in `main`. In a process that was
-/// started to be a worker it does not return; in any other it does, at once.
+/// Runs the worker if this process was started as one, and then does not return; otherwise returns
+/// at once. A program that isolates plugins calls this first thing in `main`.
 pub fn work() {
     RUNS_WORKERS.store(true, Ordering::Release);
     if std::env::var_os(WORKER_VARIABLE).is_some() {

@@ -1,7 +1,8 @@
-//! What a worker says on standard error, and in its log: bounded, whatever it writes.
+//! Reads a worker's standard error and its log, with bounded memory.
 //!
-//! A line is cut at [`LINE`] bytes, and the rest of it is read and forgotten. So many lines a second are logged; how
-//! many were left out is said once the flood is over, or a second later.
+//! A line is cut at [`LINE`] bytes, and the rest of it is discarded. At most [`RATE`] lines a
+//! second are logged; the number of lines left out is reported once the flood is over, or a second
+//! later.
 
 use std::{
     collections::VecDeque,
@@ -11,20 +12,20 @@ use std::{
 
 /// Bytes of a line that are kept.
 const LINE: usize = 300;
-/// Lines of standard error that are kept as last words.
+/// Lines of standard error kept as the last words.
 const LAST_LINES: usize = 4;
-/// Bytes that are read at once.
+/// Bytes read at once.
 const BLOCK: usize = 8 << 10;
-/// Lines that are logged in a second.
+/// Lines logged per second.
 const RATE: u32 = 100;
 const SECOND: Duration = Duration::from_secs(1);
 
-/// Text up to a number of bytes, cut where a character ends.
+/// A text cut to at most a number of bytes, at the end of a character.
 pub(super) fn cut(text: &str) -> &str {
     &text[..text.floor_char_boundary(LINE)]
 }
 
-/// Counts lines, and says which are too many.
+/// Counts lines, and limits their rate.
 #[derive(Default)]
 pub(super) struct Rate {
     begin: Option<Instant>,
@@ -33,7 +34,8 @@ pub(super) struct Rate {
 }
 
 impl Rate {
-    /// Whether a line may be logged now; what to say of those that were not, if a new second has begun.
+    /// Whether a line may be logged now; and, if a new second has begun, how many lines were left
+    /// out.
     pub fn admit(&mut self, now: Instant) -> (bool, Option<u64>) {
         let mut left_out = None;
         if self.begin.is_none_or(|begin| now.duration_since(begin) >= SECOND) {
@@ -46,20 +48,20 @@ impl Rate {
         (admitted, left_out)
     }
 
-    /// Lines that were left out since this was asked for the last time.
+    /// Number of lines left out since the last call.
     pub fn flush(&mut self) -> Option<u64> {
         Some(std::mem::take(&mut self.dropped)).filter(|&dropped| dropped > 0)
     }
 }
 
-/// Splits what is read into lines.
+/// Splits input into lines.
 #[derive(Default)]
 struct Lines {
     line: Vec<u8>,
 }
 
 impl Lines {
-    /// Takes a block; `tell` is told each line that ends in it.
+    /// Takes a block; calls `tell` with each line that ends in it.
     fn take(&mut self, mut block: &[u8], tell: &mut impl FnMut(&str)) {
         while let Some(end) = block.iter().position(|&byte| byte == b'\n') {
             self.keep(&block[..end]);
@@ -84,7 +86,7 @@ impl Lines {
     }
 }
 
-/// Reads until there is no more; `tell` is told each line.
+/// Reads to the end; calls `tell` with each line.
 pub(super) fn listen(mut from: impl Read, mut tell: impl FnMut(&str)) {
     let (mut block, mut lines) = (vec![0; BLOCK], Lines::default());
     loop {
@@ -98,13 +100,13 @@ pub(super) fn listen(mut from: impl Read, mut tell: impl FnMut(&str)) {
     lines.end(&mut tell);
 }
 
-/// The last lines that are words: frames of a backtrace are indented, and are none.
+/// The last lines that are not frames of a backtrace, which are indented.
 #[derive(Default)]
 pub(super) struct LastWords(VecDeque<String>);
 
 impl LastWords {
-    /// Hears a line.
-    pub fn hear(&mut self, line: &str) {
+    /// Adds a line.
+    pub fn add(&mut self, line: &str) {
         if line.starts_with(|first: char| !first.is_whitespace()) {
             if self.0.len() == LAST_LINES {
                 self.0.pop_front();
@@ -113,13 +115,13 @@ impl LastWords {
         }
     }
 
-    /// The lines, and none from here on.
+    /// Takes the lines.
     pub fn take(&mut self) -> Vec<String> {
         std::mem::take(&mut self.0).into()
     }
 }
 
-/// Reads so many bytes, in blocks as they come: a length alone takes no memory.
+/// Reads `bytes` bytes, in blocks as they arrive: a large length alone allocates no memory.
 pub(super) fn read_exactly(from: &mut impl Read, bytes: u64) -> io::Result<Vec<u8>> {
     let mut all = Vec::new();
     from.take(bytes).read_to_end(&mut all)?;
@@ -156,7 +158,7 @@ mod tests {
         let lines = heard(format!("{long}\nshort\n").as_bytes());
         assert!(lines[0].len() <= LINE && lines[0].starts_with("éé"), "{lines:?}");
         assert_eq!(lines[1], "short");
-        // Bytes that are no text: each becomes a character of three.
+        // Bytes that are not UTF-8 become a character of three bytes each.
         assert!(heard(&[0xff; 400])[0].len() <= LINE);
     }
 
@@ -174,7 +176,7 @@ mod tests {
     fn the_last_lines_that_are_words_are_kept() {
         let mut words = LastWords::default();
         for line in ["a", "b", "   at frame", "c", "d", "e"] {
-            words.hear(line);
+            words.add(line);
         }
         assert_eq!(words.take(), ["b", "c", "d", "e"]);
         assert!(words.take().is_empty());

@@ -20,10 +20,10 @@ use tenon_host::{
     manifest::{Manifest, extension_entry},
 };
 
-/// Starts plugins in processes of their own.
+/// The isolation that starts plugins in processes of their own.
 struct Processes;
 
-/// What isolates plugins: for [`Plugins::with_isolation`].
+/// The isolation to pass to [`Plugins::with_isolation`].
 pub static ISOLATION: &dyn Isolation = &Processes;
 
 impl Isolation for Processes {
@@ -36,17 +36,17 @@ impl Isolation for Processes {
         threads: usize,
     ) -> Result<Arc<dyn IsolatedCode>, LoadError> {
         let (plugin, image) = load(file, &image, policy, Limits::from_knobs(knobs), threads)?;
-        Ok(Arc::new(Code { plugin, image }))
+        Ok(Arc::new(LoadedPlugin { plugin, image }))
     }
 }
 
-/// A plugin with a process of its own, and what that opened.
-struct Code {
+/// An isolated plugin, and what it registers.
+struct LoadedPlugin {
     plugin: Arc<Isolated>,
     image: Image,
 }
 
-impl IsolatedCode for Code {
+impl IsolatedCode for LoadedPlugin {
     fn manifest(&self) -> &Manifest {
         &self.image.manifest
     }
@@ -60,9 +60,9 @@ impl IsolatedCode for Code {
     }
 }
 
-/// The plugins in use that have a process of their own.
+/// The isolated plugins among those in use.
 pub fn isolated(plugins: &Plugins) -> Vec<Arc<Isolated>> {
-    let of_here = |code: Arc<dyn IsolatedCode>| Arc::downcast::<Code>(code).ok();
+    let of_here = |code: Arc<dyn IsolatedCode>| Arc::downcast::<LoadedPlugin>(code).ok();
     let all = plugins.isolated().into_iter().filter_map(of_here);
     all.map(|code| Arc::clone(&code.plugin)).collect()
 }
@@ -73,7 +73,7 @@ const HOST_TYPES: [&str; 2] = ["CPU", "DEFAULT"];
 /// Steps 3 to 8 of loading, in a process of the plugin's own.
 ///
 /// # Errors
-/// As the steps say.
+/// The errors of these steps.
 fn load(
     file: PluginFile,
     image: &Image,
@@ -90,7 +90,7 @@ fn load(
     let (library, digest) =
         sealed(&file.file, |_| Ok(())).map_err(|error| failed(&file.path, &error, Step::Open))?;
     policy.admit(&file.path, &name, &digest)?;
-    // What was looked at so far is the file; what is opened is the copy of it.
+    // The file was checked so far; its copy is what is opened.
     let copy = File::from(library);
     let image = loader::image_of_copy(&copy, policy, (&file.path, &image.manifest.plugin))?;
     let library = OwnedFd::from(copy);
@@ -112,10 +112,11 @@ fn load(
     Ok((started?, image))
 }
 
-/// Steps 8 and 9: what the plugin registers, as `info`, held against its manifest.
+/// Steps 8 and 9: passes the registrations to `info`, and compares them with the manifest.
 ///
 /// # Errors
-/// Registrations that no process apart can have; manifest and registrations differ.
+/// Registrations that an isolated plugin cannot have; differences between manifest and
+/// registrations.
 fn collect(
     plugin: &Arc<Isolated>,
     image: &Image,
@@ -140,7 +141,7 @@ fn collect(
     Ok(transaction)
 }
 
-/// What the manifest says, but for passes and types of variants, which stay in the worker.
+/// Entries of the manifest, without passes and types of variants, which stay in the worker.
 fn manifest_entries(plugin: &Isolated, image: &Image) -> Vec<String> {
     let mut entries = image.manifest.entries();
     let pass = extension_entry(ext_tags::PASS);
@@ -152,13 +153,13 @@ fn manifest_entries(plugin: &Isolated, image: &Image) -> Vec<String> {
         );
         entries.retain(|entry| *entry != pass);
     }
-    // Neither do values of variants cross.
+    // Values of variants do not cross either.
     let variant = extension_entry(ext_tags::VARIANT);
     entries.retain(|entry| *entry != variant);
     entries
 }
 
-/// Refuses what only works in the host's own process.
+/// Refuses registrations that only work in the host's process.
 fn check_kinds(definitions: &[Definition]) -> Result<(), String> {
     for definition in definitions {
         let what = match definition {

@@ -1,8 +1,10 @@
-//! The outputs of a call while it runs in a worker: the services that it asks for, and what it wrote.
+//! The outputs of a call while it runs in a worker: the services that it requests, and what it
+//! wrote.
 //!
-//! What a message may do to an output is decided by [`super::protocol`]; here it is done. Nothing is allocated in the
-//! host's own memory by a promise: strings come whole before there is room for them, and the elements of a bool output
-//! are copied, each made 0 or 1, out of the memory that the worker can write.
+//! [`super::protocol`] decides what a message may do to an output; this module does it. A promise
+//! allocates nothing in the host's own memory: strings arrive whole before there is room for them,
+//! and the elements of a bool output are copied from the memory that the worker can write, each
+//! converted to 0 or 1.
 
 use super::{
     arena::ArenaMemory,
@@ -19,15 +21,15 @@ use tenon_framework::{
 };
 use tenon_host::{bools, call::monotonic_ns};
 
-/// Spans that one call may add to a trace, and characters of a span's name.
+/// Most spans that one call may add to a trace, and most characters of a span's name.
 const SPANS: u32 = 10_000;
 const SPAN_NAME: usize = 200;
 
-/// One side of a conversation about a call.
+/// The host's side of a conversation about a call.
 pub(super) trait Line {
-    /// What the worker says next.
+    /// The worker's next message.
     fn next(&mut self) -> Result<Reply<'_>, KernelError>;
-    /// Answers a service that was asked for.
+    /// Answers a request for a service.
     fn answer(&mut self, answer: &Answer<'_>) -> Result<(), KernelError>;
     /// Answers with room for a reply that is too long for a channel.
     fn give_room(&mut self, bytes: u64) -> Result<(), KernelError>;
@@ -36,9 +38,9 @@ pub(super) trait Line {
 /// Why a call failed.
 #[derive(Debug)]
 pub(super) enum Trouble {
-    /// The kernel, a service or the process says so.
+    /// The kernel, a service or the process failed.
     Failed(KernelError),
-    /// The worker's message is out of order: what it said cannot be trusted any more.
+    /// The worker sent an unexpected message, so that none of its messages can be trusted any more.
     Broken(String),
 }
 
@@ -48,11 +50,11 @@ impl From<KernelError> for Trouble {
     }
 }
 
-/// What an output that is written elsewhere than where it is to go is written in.
+/// Memory in which an output is written before it is copied to its destination.
 struct Detour {
     buffer: Buffer,
     bytes: usize,
-    /// The shape of one that has no memory of its own yet.
+    /// The shape of an output that has no memory yet.
     dims: Option<Vec<i64>>,
 }
 
@@ -67,19 +69,20 @@ struct Target {
 pub(super) struct Host<'a> {
     call: &'a Call,
     services: &'a CallServices,
-    /// What the worker can write.
+    /// The memory that the worker can write.
     memory: &'a Arc<ArenaMemory>,
     targets: Vec<Target>,
     spans: u32,
 }
 
 impl<'a> Host<'a> {
-    /// The call of a kernel whose worker writes this memory.
+    /// The call of a kernel whose worker writes to `memory`.
     ///
     /// # Safety
-    /// A filled call of the host's, which lives for `'a` and belongs to the caller.
+    /// - `call` is a filled call of the host that lives for `'a`.
+    /// - Its outputs belong to the caller.
     pub unsafe fn new(call: &'a Call, memory: &'a Arc<ArenaMemory>) -> Host<'a> {
-        // SAFETY: a call of the host's has its services.
+        // SAFETY: a call of the host has its services.
         let services = unsafe { &*call.services };
         let targets = Vec::with_capacity(call.output_count as usize);
         let mut host = Host { call, services, memory, targets, spans: 0 };
@@ -98,24 +101,25 @@ impl<'a> Host<'a> {
     /// Fails the call.
     pub fn fail(&self, error: &KernelError) -> Code {
         let Some(fail) = self.services.fail else { return error.code };
-        // SAFETY: the call's own record, and a text that lives through the call.
+        // SAFETY: the call's own record, and a text that is valid during the call.
         unsafe { fail(self.record(), error.code, Str::new(&error.message)) }
     }
 
     /// An input.
     pub fn input(&self, at: u32) -> Option<&'a Slot> {
-        // SAFETY: as many pointers to filled slots, which live as long as the call.
+        // SAFETY: the call has `input_count` pointers to filled slots, which live as long as the
+        // call.
         (at < self.call.input_count).then(|| unsafe { &**self.call.inputs.add(at as usize) })
     }
 
-    /// An output's slot as it is now.
+    /// The current slot of an output.
     pub fn slot(&self, at: u32) -> Slot {
         assert!(at < self.call.output_count, "there is an output {at}");
-        // SAFETY: as many slots, which belong to this call.
+        // SAFETY: the call has `output_count` slots, which belong to this call.
         unsafe { *self.call.outputs.add(at as usize) }
     }
 
-    /// Where the worker is to write an output that has memory already, and its dimensions.
+    /// Where the worker writes an output that has memory already, and the output's dimensions.
     pub fn planned(&mut self, at: u32) -> Result<Option<(Vec<i64>, Place)>, KernelError> {
         let slot = self.slot(at);
         let is_planned = slot.flags & slot_flags::PLANNED != 0 && !slot.data.is_null();
@@ -128,7 +132,7 @@ impl<'a> Host<'a> {
         Ok(Some((unsafe { slot.shape() }.to_vec(), place)))
     }
 
-    /// Gives services until the kernel is done, and takes what it wrote.
+    /// Serves the worker until the kernel is done, and takes what it wrote.
     pub fn converse(&mut self, line: &mut impl Line) -> Result<(), Trouble> {
         loop {
             let answer = match line.next()? {
@@ -173,7 +177,7 @@ impl<'a> Host<'a> {
         }
     }
 
-    /// The state of an output after a message, if that is in order.
+    /// The state of an output after a message, if the message is valid.
     fn after(&self, output: u32, act: Act) -> Result<State, Trouble> {
         let count = self.targets.len();
         let target = self.targets.get(output as usize).ok_or_else(|| {
@@ -197,7 +201,7 @@ impl<'a> Host<'a> {
     }
 
     fn check(&self, code: Code) -> Result<(), KernelError> {
-        // The service has kept a message, which comes after this one's words.
+        // The service has set the message; an empty one does not replace it.
         if code.is_ok() { Ok(()) } else { Err(KernelError::new(code, "")) }
     }
 
@@ -218,11 +222,11 @@ impl<'a> Host<'a> {
         Ok(place)
     }
 
-    /// Has the host's own service allocate an output.
+    /// Allocates an output by the host's own service.
     fn allocate_here(&self, output: u32, dims: &[i64]) -> Result<(), KernelError> {
         let allocate =
             self.services.allocate.ok_or_else(|| KernelError::internal("no `allocate`"))?;
-        // SAFETY: the call's own record and as many dimensions.
+        // SAFETY: the call's own record, and as many dimensions as given.
         let code = unsafe {
             let (first, rank) = (dims.as_ptr(), dims.len() as u32);
             allocate(self.record(), output, first, rank, MemoryKind::ORDINARY)
@@ -230,7 +234,7 @@ impl<'a> Host<'a> {
         self.check(code)
     }
 
-    /// Memory that the worker can write, for so many bytes.
+    /// Memory that the worker can write, of `bytes` bytes.
     fn lend(&self, bytes: Option<u64>) -> Result<(Buffer, Place), KernelError> {
         let memory: Arc<dyn Memory> = self.memory.clone();
         let bytes = bytes.and_then(|bytes| usize::try_from(bytes).ok()).unwrap_or(usize::MAX);
@@ -246,7 +250,8 @@ impl<'a> Host<'a> {
         Some(Place { arena: ArenaName::Worker, offset })
     }
 
-    /// Where the worker writes an output that has memory: where it lies, or where it is copied from.
+    /// Where the worker writes an output that has memory: its own place, or one that it is copied
+    /// from.
     fn placed(&mut self, output: u32) -> Result<Place, KernelError> {
         let slot = self.slot(output);
         let target = output as usize;
@@ -263,13 +268,13 @@ impl<'a> Host<'a> {
     fn forward(&mut self, input: u32, output: u32, dims: &[i64]) -> Result<Option<Place>, Trouble> {
         let state = self.after(output, Act::Forward(self.kind_of_input(input)?))?;
         let dims = checked_dims(dims)?;
-        // The worker may write its own arena only.
+        // The worker can write only its own arena.
         let lies_there = |slot: &Slot| self.place(slot.data).is_some();
         if !self.input(input).is_some_and(lies_there) {
             return Ok(None);
         }
         let Some(forward) = self.services.forward else { return Ok(None) };
-        // SAFETY: the call's own record and as many dimensions.
+        // SAFETY: the call's own record, and as many dimensions as given.
         let took = unsafe {
             let (first, rank) = (dims.as_ptr(), dims.len() as u32);
             forward(self.record(), input, output, first, rank)
@@ -291,7 +296,7 @@ impl<'a> Host<'a> {
         let now = monotonic_ns();
         let (begin, end) = (now.saturating_sub(began), now.saturating_sub(ended));
         let name = name.char_indices().nth(SPAN_NAME).map_or(name, |(at, _)| &name[..at]);
-        // SAFETY: the call's own record, and a name that lives through the call.
+        // SAFETY: the call's own record, and a name that is valid during the call.
         unsafe { trace(self.record(), Str::new(name), begin, end) }
     }
 
@@ -328,7 +333,8 @@ impl<'a> Host<'a> {
             let found = slot.bytes;
             return Err(Trouble::Broken(format!("output {output} has {found} bytes, not {bytes}")));
         }
-        // SAFETY: both have as many bytes, and do not overlap. The copy is nobody else's yet.
+        // SAFETY: both ranges have this many bytes, and do not overlap. Nothing else uses the copy
+        // yet.
         unsafe {
             let (from, to) = (buffer.data().cast::<u8>(), slot.data.cast::<u8>());
             ptr::copy_nonoverlapping(from, to, slot.bytes as usize);
@@ -343,7 +349,7 @@ impl<'a> Host<'a> {
         let state = self.after(output, Act::Shared(self.kind_of_input(input)?))?;
         let dims = checked_dims(dims)?;
         let share = self.services.share.ok_or_else(|| KernelError::internal("no `share`"))?;
-        // SAFETY: the call's own record and as many dimensions.
+        // SAFETY: the call's own record, and as many dimensions as given.
         let code = unsafe { share(self.record(), input, output, dims.as_ptr(), dims.len() as u32) };
         self.check(code)?;
         Ok(state)
@@ -361,7 +367,7 @@ impl<'a> Host<'a> {
         self.allocate_here(output, dims)?;
         let first = self.slot(output).data.cast::<StringElement>();
         for (at, item) in items.iter().enumerate() {
-            // SAFETY: as many elements, fresh and so empty.
+            // SAFETY: the output has as many elements, newly allocated and so empty.
             let code = unsafe { set_string(first.add(at), item) };
             if !code.is_ok() {
                 let message = format!("no memory for a string of {} bytes", item.len());

@@ -1,14 +1,17 @@
 //! An isolated plugin: its library, its limits, and the worker that runs it.
 //!
-//! States: *idle* (no worker) → *starting* ([`super::start`]) → *up* (a worker runs) → *idle*, and from each of them →
-//! *quarantined* (no worker any more). A worker that dies is a fault, whoever finds it dead first, and one that cannot
-//! be started is one; the next call starts another. Too many faults within a minute end in quarantine, for good:
-//! replacing the plugin makes a new one.
+//! States: *idle* (no worker) → *starting* ([`super::start`]) → *up* (a worker runs) → *idle*, and
+//! from each of them →
+//! *quarantined* (no worker any more). A worker that dies is a fault, counted by the first thread
+//! that notices; so is a worker that cannot be started; the next call starts another. Too many
+//! faults within a minute lead to quarantine, which is final: replacing the plugin creates a new
+//! one.
 //!
 //! # Invariants
-//! - Nothing waits while it holds the state's lock, and the figures need no lock.
-//! - Each worker is buried once. Its calls end with an error each, its states are made again when they are needed.
-//! - What every worker opens is the sealed copy of the library that was digested.
+//! - Nothing waits while holding the state's lock, and the statistics need no lock.
+//! - A dead worker is cleaned up exactly once. Each of its calls ends with an error, and its states
+//!   are created again when they are needed.
+//! - Every worker opens the sealed copy of the library that was digested.
 
 use super::{
     arena::{Arena, ArenaMemory},
@@ -39,19 +42,20 @@ use tenon_framework::{
     tensor::Memory,
 };
 
-/// Outside the channels of a worker, inside a kernel's own lock.
+/// Outside a worker's channels, inside a kernel's own lock.
 const STATE: Rank = Rank(25);
 
-/// Counts plugins that were quarantined and whose ops may fall back.
+/// Number of quarantined plugins whose ops may fall back.
 static QUARANTINES: AtomicU64 = AtomicU64::new(0);
 
-/// How often a plugin was quarantined in this process whose ops may fall back to other kernels: whoever chose kernels
-/// before the figure moved chooses again.
+/// How many times a plugin whose ops may fall back to other kernels was quarantined in this
+/// process. Kernels that were chosen before the number changed must be chosen again.
 pub fn quarantines() -> u64 {
     QUARANTINES.load(Ordering::Acquire)
 }
 
-/// Why a worker was not started, or its library refused: the step's name, a code, and what is wrong.
+/// Why a worker was not started, or its library was refused: the step's name, a code, and a
+/// message.
 #[derive(Debug)]
 pub(super) struct Refusal {
     pub step: String,
@@ -65,18 +69,18 @@ impl Refusal {
     }
 }
 
-/// What an isolated plugin does at one moment.
+/// State and statistics of an isolated plugin at one moment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IsolationStatus {
     /// Name of the plugin.
     pub plugin: String,
-    /// Number of its process; `None` while there is none.
+    /// Process id; `None` without a process.
     pub pid: Option<i32>,
-    /// Processes that were started after the first.
+    /// Number of processes started after the first.
     pub restarts: u64,
-    /// Calls that computed.
+    /// Number of calls that computed.
     pub calls: u64,
-    /// Processes that ended by a fault.
+    /// Number of processes that ended by a fault.
     pub faults: u64,
     /// Bytes of tensors in its own memory.
     pub tensor_bytes: u64,
@@ -84,20 +88,20 @@ pub struct IsolationStatus {
     pub quarantined: Option<String>,
 }
 
-/// The parts that a plugin is made of.
+/// The parts of a plugin.
 pub(super) struct Parts {
     pub name: String,
     pub scope: String,
     pub path: PathBuf,
     pub digest: String,
-    /// The sealed copy.
+    /// The sealed copy of the library.
     pub library: OwnedFd,
     pub limits: Limits,
     pub threads: usize,
     pub allow_panic_abort: bool,
 }
 
-/// What changes by who holds the lock.
+/// State that the lock protects.
 #[derive(Default)]
 pub(super) struct State {
     pub starts: Starts,
@@ -111,11 +115,11 @@ pub struct Isolated {
     memory_of_host: Arc<dyn Memory>,
     state: Mutex<State>,
     started: Condvar,
-    /// The worker, also one that has died and is not buried yet.
+    /// The current worker; it may have died without being cleaned up yet.
     current: ArcSwapOption<Process>,
-    /// Number of the last worker that was ready.
+    /// Generation of the last worker that became ready.
     generation: AtomicU64,
-    /// What its first worker said that it registers.
+    /// The registrations that its first worker reported.
     definitions: OnceLock<Vec<Definition>>,
     quarantine: OnceLock<String>,
     calls: AtomicU64,
@@ -157,12 +161,12 @@ impl Isolated {
         self.state.lock()
     }
 
-    /// Told when a start is over.
+    /// Notified when a start is over.
     pub(super) fn started(&self) -> &Condvar {
         &self.started
     }
 
-    /// The worker that there is, dead or alive.
+    /// The current worker, dead or alive.
     pub(super) fn current(&self) -> Option<Arc<Process>> {
         self.current.load_full()
     }
@@ -172,7 +176,7 @@ impl Isolated {
         self.current.store(Some(worker));
     }
 
-    /// Number of the last worker that was ready.
+    /// Generation of the last worker that became ready.
     pub(super) fn generation(&self) -> u64 {
         self.generation.load(Ordering::Relaxed)
     }
@@ -187,12 +191,12 @@ impl Isolated {
         &self.parts.digest
     }
 
-    /// What it may do.
+    /// Its limits.
     pub fn limits(&self) -> &Limits {
         &self.parts.limits
     }
 
-    /// What it does now. Nobody is waited for.
+    /// Its current status; does not wait.
     pub fn status(&self) -> IsolationStatus {
         let worker = self.current().filter(|worker| worker.death().is_none());
         IsolationStatus {
@@ -206,7 +210,8 @@ impl Isolated {
         }
     }
 
-    /// How long the host looks for a reply before it sleeps: not at all where that keeps the worker from running.
+    /// How long the host polls for a reply before it sleeps: not at all where polling would keep
+    /// the worker from running.
     pub(super) fn look(&self) -> Duration {
         self.look
     }
@@ -215,17 +220,17 @@ impl Isolated {
         self.definitions.get().map(Vec::as_slice).unwrap_or_default()
     }
 
-    /// What the first worker said, which is this one where there was none.
+    /// The registrations that the first worker reported; these ones if this is the first.
     pub(super) fn first_definitions(&self, definitions: &[Definition]) -> &[Definition] {
         self.definitions.get_or_init(|| definitions.to_vec())
     }
 
-    /// The memory of its outputs.
+    /// The memory for its outputs.
     pub(super) fn memory(&self) -> &Arc<ArenaMemory> {
         &self.memory
     }
 
-    /// Memory of the host's that it can read.
+    /// The host memory that it can read.
     pub(super) fn memory_of_host(&self) -> &Arc<dyn Memory> {
         &self.memory_of_host
     }
@@ -241,12 +246,12 @@ impl Isolated {
         self.calls.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// A call, in the worker that there is or in a new one.
+    /// Begins a call, in the current worker or a new one.
     pub(super) fn call(self: &Arc<Self>, name: &Arc<str>) -> Result<WorkerCall<'_>, KernelError> {
         WorkerCall::new(self, self.worker(Patience::WITHOUT_STEP)?, name)
     }
 
-    /// As [`Isolated::call`], for a step, which waits no longer than it may.
+    /// Like [`Isolated::call`], for a step, whose deadline limits the wait.
     pub(super) fn call_in_step<'p>(
         self: &'p Arc<Self>,
         name: &Arc<str>,
@@ -255,12 +260,13 @@ impl Isolated {
     ) -> Result<WorkerCall<'p>, KernelError> {
         let patience = Patience { deadline_ns, cancelled: Some(cancelled) };
         let mut call = WorkerCall::new(self, self.worker(patience)?, name)?;
-        call.heed(cancelled);
+        call.watch_cancellation(cancelled);
         Ok(call)
     }
 
-    /// Asks what changes nothing in the plugin: `read` is told the reply, and by which worker. Where another call ended
-    /// the process meanwhile, the next one is asked, so that no plan fails by somebody else's fault.
+    /// Asks a question that changes nothing in the plugin: calls `read` with the reply and the
+    /// generation of the worker. Where another call ended the process meanwhile, the next process
+    /// is asked, so that no plan fails through another call's fault.
     pub(super) fn ask<T>(
         self: &Arc<Self>,
         name: &Arc<str>,
@@ -275,7 +281,7 @@ impl Isolated {
                 Ok(read(call.request(request)?, generation))
             });
             match asked {
-                // What the plugin itself says is a reply: this one comes of a process that ended.
+                // The plugin's own answers are replies: this error came from a process that ended.
                 Err(error) if error.code == Code::ABORTED && left > 0 => left -= 1,
                 Err(error) => return Err(error),
                 Ok(answer) => return answer,
@@ -283,14 +289,14 @@ impl Isolated {
         }
     }
 
-    /// Frees a kernel's state, if the worker that has it still runs.
+    /// Drops a kernel's state, if the worker that has it still runs.
     pub(super) fn destroy(&self, generation: u64, kernel: u64) {
         if let Some(worker) = self.current().filter(|worker| worker.generation() == generation) {
             worker.tell(&Order::Destroy { kernel });
         }
     }
 
-    /// Refuses while the plugin is quarantined.
+    /// Fails while the plugin is quarantined.
     pub(super) fn check_quarantine(&self) -> Result<(), KernelError> {
         match self.quarantine.get() {
             None => Ok(()),
@@ -298,18 +304,19 @@ impl Isolated {
         }
     }
 
-    /// Takes a dead worker out of use and counts the fault, unless somebody has done so.
-    pub(super) fn bury(&self, state: &mut State, worker: &Arc<Process>, how: &str) {
+    /// Takes a dead worker out of use and counts the fault, unless that has been done.
+    pub(super) fn clean_up(&self, state: &mut State, worker: &Arc<Process>, how: &str) {
         if !self.current().is_some_and(|present| Arc::ptr_eq(&present, worker)) {
             return;
         }
         self.current.store(None);
-        // What it wrote where nothing was handed out would stay until the next one is gone too.
+        // What it wrote outside of allocated blocks would otherwise stay until the next worker is
+        // gone too.
         self.memory.reclaim();
         self.fault(state, how);
     }
 
-    /// Counts a fault: too many of them are the end.
+    /// Counts a fault; too many of them quarantine the plugin.
     pub(super) fn fault(&self, state: &mut State, how: &str) {
         self.faults.fetch_add(1, Ordering::Relaxed);
         let now = Instant::now();
@@ -332,7 +339,8 @@ impl Isolated {
         }
     }
 
-    /// The error of a call whose worker died: of the call in channel `at`, or of one that waited for a channel.
+    /// The error of a call whose worker died: the call in channel `at`, or one that waited for a
+    /// channel.
     pub(super) fn lost(
         &self,
         worker: &Arc<Process>,
@@ -351,7 +359,7 @@ impl Isolated {
             (Some(kernel), None) => format!("{kernel}: {}", death.describe()),
             (None, _) => death.describe(),
         };
-        self.bury(&mut self.state.lock(), worker, &how);
+        self.clean_up(&mut self.state.lock(), worker, &how);
         let is_mine = at.is_some() && culprit == at;
         let (code, message) = match death.stopped {
             Some((_, deadline)) if is_mine => {

@@ -1,12 +1,13 @@
-//! The process of an isolated plugin, as the host has it.
+//! The host's side of an isolated plugin's process.
 //!
-//! States: *starting* (its library is being opened) → *up* (calls run) → *dead*, for ever: the plugin starts another
-//! one. Who ends it: itself (a crash), a call that is over its deadline ([`Process::stop`]), or the host, which kills
-//! it when nobody needs it any more. Should the host die, whichever way, the worker finds its socket closed and ends.
-//! The worker leads a process group, which ends with it: what the plugin started goes too.
+//! States: *starting* (it opens its library) → *up* (calls run) → *dead*, which is final: the
+//! plugin starts another process. It ends by itself (a crash), by a call that is over its deadline
+//! ([`Process::stop`]), or by the host, which kills it when it is no longer needed. If the host
+//! dies in any way, the worker finds its socket closed and ends. The worker leads a process group,
+//! which ends with it: processes that the plugin started end too.
 //!
-//! Three threads wait beside it: for its end, for its log, for what it writes to standard error. None of them holds
-//! the process itself, so that dropping it ends them.
+//! Three threads accompany it: they wait for its end, read its log, and read its standard error.
+//! None of them owns the process itself, so dropping it ends them.
 
 use super::{
     channel::{CHANNELS, CHANNELS_BYTES, Channel, Side},
@@ -46,24 +47,24 @@ use std::{
 use tenon_abi::LogLevel;
 use tenon_framework::sync::{Condvar, Mutex, Rank};
 
-/// Under the plugin's state, and around nothing.
+/// Below the plugin's state; no lock is taken while it is held.
 const CALLS: Rank = Rank(74);
-/// How long the last words on standard error are waited for.
+/// How long to wait for the last lines of standard error.
 const LAST_WORDS: Duration = Duration::from_millis(200);
-/// How often the thread that waits for a worker's first word looks whether that is still needed.
+/// How often the thread that waits for a worker's first message checks whether it is still needed.
 const LOOK: Duration = Duration::from_millis(50);
-/// How long a worker may leave what it is told unread.
+/// How long a worker may leave messages unread.
 const LISTENING: Duration = Duration::from_secs(5);
 
-/// What a worker is started with.
+/// Parameters of starting a worker.
 pub(super) struct Launch<'a> {
     pub command: Command,
-    /// Environment variables that it is given beside the usual ones.
+    /// Environment variables that it receives in addition to the usual ones.
     pub environment: &'a [String],
     pub plugin: &'a str,
     pub generation: u64,
     pub order: Order,
-    /// Descriptors that the first order comes with, after which the channels follow.
+    /// Descriptors that accompany the first order; those of the channels follow them.
     pub descriptors: Vec<OwnedFd>,
 }
 
@@ -72,25 +73,25 @@ pub(super) struct Launch<'a> {
 pub(super) struct Death {
     /// How the system says it ended.
     pub status: Option<ExitStatus>,
-    /// What it wrote down as it crashed.
+    /// What it recorded as it crashed.
     pub crash: Option<CrashRecord>,
     /// The last lines on standard error.
     pub last_words: Vec<String>,
-    /// The call that it was stopped for, and the deadline that this was over.
+    /// The call for which it was stopped, and the deadline that this call exceeded.
     pub stopped: Option<(usize, Duration)>,
-    /// The calls that were in it.
+    /// The calls that it was running.
     pub calls: Vec<(usize, Arc<str>)>,
 }
 
-/// Why a process never said that it is ready.
+/// Why a process did not become ready.
 pub(super) enum NotReady<'p> {
     /// It ended.
     Ended(&'p Death),
-    /// It was ended, for it said nothing.
+    /// It was ended because it sent nothing in time.
     Late,
 }
 
-/// What the threads that wait share with the process.
+/// What the threads share with the process.
 struct Shared {
     channels: Arc<Mapping>,
     calls: Mutex<Calls>,
@@ -114,12 +115,12 @@ pub(super) struct Process {
     socket: Mutex<UnixStream>,
     shared: Arc<Shared>,
     waiter: Option<JoinHandle<()>>,
-    /// What it said first.
+    /// Its first message.
     words: Mutex<Receiver<Word>>,
 }
 
 impl Process {
-    /// Starts a worker. What it says first comes by [`Process::first_word`].
+    /// Starts a worker. [`Process::first_word`] waits for its first message.
     pub fn start(launch: Launch<'_>) -> io::Result<Process> {
         let Launch { mut command, environment, plugin, generation, order, mut descriptors } =
             launch;
@@ -163,7 +164,8 @@ impl Process {
         let told = super::descriptors::send(&socket, &descriptors)
             .and_then(|()| write_message(&mut *socket, &order));
         drop(socket);
-        // One that has ended already takes nothing: how it ended is what its first word is waited for.
+        // A process that has ended already reads nothing: the wait for its first message reports
+        // how it ended.
         match told {
             Err(error) if !matches!(error.kind(), BrokenPipe | ConnectionReset) => {
                 return Err(error);
@@ -173,8 +175,8 @@ impl Process {
         Ok(process)
     }
 
-    /// What it says of its library; why it ended, or was ended because it said nothing for so long, or because
-    /// nobody needs it any more.
+    /// Waits for its report on its library. The error says why it ended, or that it was ended
+    /// because it sent nothing in time or is no longer needed.
     pub fn first_word(
         &self,
         patience: Duration,
@@ -193,18 +195,18 @@ impl Process {
                     self.wait();
                     return Err(NotReady::Late);
                 }
-                // It has closed its socket, or ended: whoever read that ends it.
+                // It closed its socket, or ended: the thread that reads the socket ends it.
                 Err(RecvTimeoutError::Disconnected) => return Err(NotReady::Ended(self.wait())),
             }
         }
     }
 
-    /// Its number among those of the plugin.
+    /// Its number among the plugin's processes.
     pub fn generation(&self) -> u64 {
         self.generation
     }
 
-    /// Its number in the system.
+    /// Its process id.
     pub fn pid(&self) -> i32 {
         self.pid.as_raw_nonzero().get()
     }
@@ -214,7 +216,7 @@ impl Process {
         self.shared.death.get()
     }
 
-    /// Waits for its end, which somebody has brought about.
+    /// Waits for its end, which must have been brought about.
     pub fn wait(&self) -> &Death {
         let mut calls = self.shared.calls.lock();
         loop {
@@ -225,19 +227,19 @@ impl Process {
         }
     }
 
-    /// Ends it.
+    /// Kills it.
     pub fn kill(&self) {
         let _ = pidfd_send_signal(&self.handle, Signal::KILL);
     }
 
-    /// Ends it for a call that is over its deadline, and waits for that.
+    /// Kills it because of a call that is over its deadline, and waits for its end.
     pub fn stop(&self, channel: usize, deadline: Duration) -> &Death {
         let _ = self.shared.stopped.set((channel, deadline));
         self.kill();
         self.wait()
     }
 
-    /// A free channel, for a call of this name; what it died of when there will be none.
+    /// A free channel for a call of this name; as an error, why the process died.
     pub fn take_channel(&self, name: &Arc<str>, until: Instant) -> Result<usize, &Death> {
         let mut calls = self.shared.calls.lock();
         loop {
@@ -248,14 +250,14 @@ impl Process {
                 calls.names[at] = Some(Arc::clone(name));
                 return Ok(at);
             }
-            // Those that are in it end by then, one way or the other.
+            // The calls in the channels end by then in any case.
             let left = until.saturating_duration_since(Instant::now());
             let patience = left.max(Duration::from_millis(1));
             calls = self.shared.freed.wait_timeout(calls, patience);
         }
     }
 
-    /// The host's end of a channel that was taken.
+    /// The host's side of a channel that was taken.
     pub fn channel(&self, at: usize) -> Channel {
         Channel::new(&self.shared.channels, at, Side::Host)
     }
@@ -265,7 +267,7 @@ impl Process {
         std::mem::take(&mut self.shared.calls.lock().buffers[at])
     }
 
-    /// Gives a channel back.
+    /// Returns a channel.
     pub fn give_channel(&self, at: usize, buffers: (Vec<u8>, Vec<u8>)) {
         let mut calls = self.shared.calls.lock();
         calls.names[at] = None;
@@ -274,12 +276,13 @@ impl Process {
         self.shared.freed.notify_one();
     }
 
-    /// The call in a channel.
+    /// The name of the call in a channel.
     pub fn name_of(&self, at: usize) -> Arc<str> {
         self.shared.calls.lock().names[at].clone().unwrap_or_else(|| Arc::from("a kernel"))
     }
 
-    /// Tells it something; nobody is told when it is dead. One that does not listen is ended.
+    /// Sends it an order; does nothing when it is dead. A process that does not read its orders is
+    /// ended.
     pub fn tell(&self, order: &Order) {
         if write_message(&mut *self.socket.lock(), order).is_err() {
             self.kill();
@@ -302,7 +305,7 @@ impl Drop for Process {
     }
 }
 
-/// Logs a worker's lines, as many as there may be.
+/// Logs a worker's lines, at a limited rate.
 struct Logger {
     plugin: String,
     rate: Rate,
@@ -338,7 +341,8 @@ impl Drop for Logger {
     }
 }
 
-/// Reads what the worker says until it says no more, then ends it: a worker without a socket is of no use.
+/// Reads the worker's messages until its socket is closed, then ends it: a worker without a socket
+/// is useless.
 fn spawn_reader(plugin: &str, socket: UnixStream, handle: OwnedFd, said: SyncSender<Word>) {
     let mut logger = Logger::new(plugin);
     thread::spawn(move || {
@@ -356,7 +360,7 @@ fn spawn_reader(plugin: &str, socket: UnixStream, handle: OwnedFd, said: SyncSen
     });
 }
 
-/// Logs what comes on standard error, and keeps the last lines. The receiver is told when there is no more.
+/// Logs lines of standard error, and keeps the last ones. The receiver is notified at the end.
 fn spawn_listener(plugin: &str, stderr: Option<ChildStderr>, shared: Arc<Shared>) -> Receiver<()> {
     let (done, quiet) = sync_channel(1);
     let mut logger = Logger::new(plugin);
@@ -364,23 +368,23 @@ fn spawn_listener(plugin: &str, stderr: Option<ChildStderr>, shared: Arc<Shared>
         let Some(stderr) = stderr else { return };
         listen(stderr, |line| {
             logger.log(|plugin| tracing::warn!(plugin, "standard error: {line}"));
-            shared.last_words.lock().hear(line);
+            shared.last_words.lock().add(line);
         });
         let _ = done.try_send(());
     });
     quiet
 }
 
-/// Waits until the worker has ended, and ends what it started. Its number is still its own: nobody has asked for its
-/// status yet.
+/// Waits until the worker has ended, and ends the processes that it started. Its process id is
+/// still its own, because its status has not been collected yet.
 fn end_group(worker: Pid) {
     let ended = || waitid(WaitId::Pid(worker), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT);
     while let Err(Errno::INTR) = ended() {}
-    // A group without a process is none: there was nothing else.
+    // A group without processes does not exist: then there was nothing else to end.
     let _ = kill_process_group(worker, Signal::KILL);
 }
 
-/// Waits for the end of the process, and tells everyone.
+/// Waits for the end of the process, and notifies all waiting threads.
 fn spawn_waiter(mut child: Child, quiet: Receiver<()>, shared: Arc<Shared>) -> JoinHandle<()> {
     thread::spawn(move || {
         end_group(Pid::from_child(&child));
@@ -407,7 +411,7 @@ fn spawn_waiter(mut child: Child, quiet: Receiver<()>, shared: Arc<Shared>) -> J
 }
 
 impl Death {
-    /// How it ended, in words.
+    /// A description of how it ended.
     pub fn describe(&self) -> String {
         let mut text = match (&self.crash, self.status) {
             (Some(crash), _) => crash.to_string(),
@@ -424,14 +428,15 @@ impl Death {
         text
     }
 
-    /// Whether it ran out of memory, as far as can be told.
+    /// Whether it probably ran out of memory.
     pub fn is_out_of_memory(&self, limit: u64) -> bool {
         let said = self.last_words.iter().any(|line| line.starts_with("memory allocation of"));
         let used = self.crash.is_some_and(|crash| limit > 0 && crash.data_bytes >= limit / 8 * 7);
         said || used
     }
 
-    /// The call that is to blame: the one that was stopped or that crashed, or the only one there was.
+    /// The call that caused the death: the one that was stopped or that crashed, or the only one
+    /// there was.
     pub fn culprit(&self) -> Option<usize> {
         let stopped = self.stopped.map(|(at, _)| at);
         let crashed = self.crash.and_then(|crash| crash.channel);

@@ -1,4 +1,5 @@
-//! What a worker's message may do to an output: one table, which [`super::outputs`] asks before it does anything.
+//! What a worker's message may do to an output: one table, which [`super::outputs`] consults before
+//! it does anything.
 //!
 //! ```text
 //!             Unset     Planned   Allocated Forwarded     Written
@@ -10,24 +11,25 @@
 //! Unset       Unset     -         -         -             -        every kind
 //! ```
 //!
-//! A dash is a message out of order: whoever sent it is no worker of ours, or a plugin has written over its memory. The
-//! call fails and the process is ended.
+//! A dash is an invalid message: its sender is not a genuine worker, or a plugin has overwritten
+//! the worker's memory. The call fails and the process is ended.
 //!
-//! Elements of strings hold addresses of the host: none of them is ever taken as bytes. Resources, variants and
-//! references do not cross at all. A bool crosses as a byte, and becomes a bool where it is copied.
+//! Elements of strings contain addresses of the host: they are never interpreted as bytes.
+//! Resources, variants and references do not cross at all. A bool crosses as a byte, and becomes a
+//! bool when it is copied.
 
 use tenon_abi::DType;
 
-/// What an output's elements, or an input's, are for somebody in another process.
+/// What the elements of an output or an input are to another process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// Bytes of which every value is an element.
+    /// Bytes of which every value is a valid element.
     Plain,
-    /// A byte each, of which only 0 and 1 are elements.
+    /// One byte each, of which only 0 and 1 are valid elements.
     Bool,
-    /// Text in memory of the host's.
+    /// Text in memory of the host.
     Strings,
-    /// Resources, variants, references, types of another version: nothing of them crosses.
+    /// Resources, variants, references and types of another version, which do not cross.
     Kept,
 }
 
@@ -43,39 +45,39 @@ impl Kind {
     }
 }
 
-/// What has become of an output so far.
+/// The state of an output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum State {
-    /// Nothing.
+    /// It has neither memory nor a value.
     Unset,
     /// It had memory before the call.
     Planned,
-    /// The worker was given memory for it.
+    /// The worker received memory for it.
     Allocated,
-    /// The worker was given an input's memory for it.
+    /// The worker received an input's memory for it.
     Forwarded,
-    /// It is done: nothing more may happen to it.
+    /// It is complete: no further message may change it.
     Written,
 }
 
 /// What a message does to an output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Act {
-    /// Asks for memory.
+    /// Requests memory.
     Allocate,
-    /// Asks for the memory of an input of this kind.
+    /// Requests the memory of an input of this kind.
     Forward(Kind),
-    /// Says that it is written where it was to go.
+    /// Reports that it is written in its place.
     There,
-    /// Says that it is an input of this kind, under another shape.
+    /// Reports that it is an input of this kind, with another shape.
     Shared(Kind),
-    /// Sends so many strings for a shape of so many elements; `None` is more than there are numbers for.
+    /// Sends `sent` strings for a shape of `shape` elements; `None` for more than a u64 holds.
     Strings { shape: Option<u64>, sent: u64 },
-    /// Says that nothing was written.
+    /// Reports that nothing was written.
     Unset,
 }
 
-/// The state of an output after a message; what is wrong with the message.
+/// The state of an output after a message; as an error, what is wrong with the message.
 pub(super) fn after(state: State, kind: Kind, act: Act) -> Result<State, &'static str> {
     use State::{Allocated, Forwarded, Unset, Written};
     if state == Written {
@@ -106,7 +108,7 @@ pub(super) fn after(state: State, kind: Kind, act: Act) -> Result<State, &'stati
     }
 }
 
-/// Elements of a shape.
+/// Number of elements of a shape.
 pub(super) fn elements(dims: &[i64]) -> Option<u64> {
     dims.iter().try_fold(1u64, |all, &dim| all.checked_mul(u64::try_from(dim).ok()?))
 }
@@ -126,7 +128,7 @@ mod tests {
         [Act::Allocate, Act::There, Act::Unset].into_iter().chain(of).chain(strings).collect()
     }
 
-    /// Every act that is let through, in one list: whatever is not in it is refused.
+    /// Lists every permitted act: all others are refused.
     #[test]
     fn only_these_messages_change_an_output() {
         let early = [Unset, Planned, Allocated, Forwarded];

@@ -1,8 +1,9 @@
-//! A worker that says anything: bytes are taken as what it does, and the host converses with it.
+//! A worker that sends arbitrary messages, chosen by bytes, in a conversation with the host.
 //!
-//! The channel, the arena and the services are those of a real call; only the process is missing. What must hold,
-//! whatever the bytes are: nothing of the host's is read or written as what it is not, a bool that the host has is 0 or
-//! 1, and what the host allocates in its own memory is bounded by what was sent. Fuzzing and a test with seeds play it.
+//! Channel, arena and services are those of a real call; only the process is missing. For all
+//! bytes: no memory of the host is read or written as a wrong type, a bool that the host receives
+//! is 0 or 1, and what the host allocates in its own memory is bounded by what was sent. Fuzzing
+//! and a seeded test use it.
 
 use super::{
     arena::ArenaMemory,
@@ -33,17 +34,17 @@ use tenon_host::{
     resources::Resources,
 };
 
-/// What the outputs of the call are.
+/// Types of the outputs of the call.
 const OUTPUTS: [DType; 6] =
     [DType::FLOAT, DType::BOOL, DType::STRING, DType::INT64, DType::RESOURCE, DType::UINT8];
-/// Outputs that have memory before the call, where the bytes say so.
+/// Outputs that may have memory before the call.
 const PLANNED: [usize; 2] = [0, 1];
 /// Bytes of the worker's arena.
 const ARENA: u64 = 16 << 20;
-/// Bytes that the host may take beyond what was sent: outputs of small size, and their shapes.
+/// Bytes that the host may allocate beyond what was sent: outputs of small size, and their shapes.
 const SLACK: u64 = 64 << 10;
 
-/// Bytes as a row of choices; zeros behind their end.
+/// Bytes as a sequence of choices, followed by zeros.
 struct Choices<'b>(&'b [u8]);
 
 impl Choices<'_> {
@@ -61,7 +62,7 @@ impl Choices<'_> {
         u64::from_le_bytes(std::array::from_fn(|_| self.byte()))
     }
 
-    /// A number such as sizes are: small ones, edges, any.
+    /// A number of a typical size: a small one, an edge case, or any.
     fn number(&mut self) -> u64 {
         match self.byte() % 8 {
             0 => 0,
@@ -79,7 +80,7 @@ impl Choices<'_> {
             1 => vec![self.number() as i64],
             2 => (0..self.below(12)).map(|_| i64::from(self.byte() % 4)).collect(),
             3 => vec![self.number() as i64, self.number() as i64],
-            // The shapes of the inputs, and those that have as many bytes.
+            // The shapes of the inputs, and shapes with as many bytes.
             4 => vec![3],
             5 => vec![6],
             6 => vec![24],
@@ -92,14 +93,14 @@ impl Choices<'_> {
     }
 }
 
-/// Memory of the host's that counts the most bytes it gave at a time.
+/// Memory of the host that records the most bytes in use at once.
 struct Counted {
     memory: Arc<HostMemory>,
     live: AtomicU64,
     peak: AtomicU64,
 }
 
-// SAFETY: blocks are those of the pool behind it.
+// SAFETY: blocks are those of the underlying pool.
 unsafe impl Memory for Counted {
     fn kind(&self) -> MemoryKind {
         MemoryKind::HOST
@@ -118,12 +119,13 @@ unsafe impl Memory for Counted {
 
     unsafe fn deallocate(&self, data: NonNull<c_void>, bytes: usize) {
         self.live.fetch_sub(bytes as u64, Ordering::Relaxed);
-        // SAFETY: `data` came from `allocate`, and so from `memory`, with this size; the caller is its last user.
+        // SAFETY: `data` came from `allocate`, and so from `memory`, with this size; the caller is
+        // its last user.
         unsafe { self.memory.deallocate(data, bytes) }
     }
 }
 
-/// What all plays share: memory of which no page exists before it is used.
+/// What all runs share: memory whose pages exist only once they are used.
 struct Stage {
     memory: Arc<ArenaMemory>,
     of_host: Arc<dyn Memory>,
@@ -134,14 +136,14 @@ struct Stage {
 fn stage() -> Stage {
     Stage {
         memory: Arc::new(ArenaMemory::new("tenon-rogue", ARENA).expect("shared memory")),
-        // No answer is long enough to need it.
+        // No answer is so long that it needs it.
         of_host: HostMemory::shared().clone(),
         channels: SharedFile::new("tenon-rogue", CHANNELS_BYTES).expect("shared memory"),
         env: StepEnv::new(Arc::new(ThreadPool::new(1)), Arc::new(Resources::new())),
     }
 }
 
-/// The worker's end of the channel, and what it has been given.
+/// The worker's side of the channel, and the memory that it received.
 struct Rogue<'b> {
     choices: Choices<'b>,
     channel: Channel,
@@ -188,7 +190,7 @@ impl Rogue<'_> {
         encode(&reply)
     }
 
-    /// Writes what it likes where it was told to write, or beside it.
+    /// Writes arbitrary bytes where it was told to write, or elsewhere.
     fn scribble(&mut self) {
         let at = self.choices.below(8);
         let offset = match self.places.get(at) {
@@ -197,12 +199,12 @@ impl Rogue<'_> {
         };
         let bytes = self.choices.bytes();
         if let Some(to) = self.memory.arena().at(offset, bytes.len() as u64) {
-            // SAFETY: within the arena, of which the host takes nothing but bytes.
+            // SAFETY: within the arena, whose contents the host treats as arbitrary bytes.
             unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), to.cast().as_ptr(), bytes.len()) }
         }
     }
 
-    /// Sends something; false when it has nothing more to say.
+    /// Sends a message; false when no choices are left.
     fn play(&mut self) -> bool {
         while !self.choices.0.is_empty() {
             match self.choices.byte() % 8 {
@@ -258,8 +260,8 @@ impl Rogue<'_> {
         true
     }
 
-    /// Hears what the host answered.
-    fn hear(&mut self) {
+    /// Receives the host's answer.
+    fn receive(&mut self) {
         let mut message = Vec::new();
         self.channel.receive(&mut message);
         if let Ok(Answer::At(place)) = decode::<Answer<'_>>(&message) {
@@ -268,7 +270,8 @@ impl Rogue<'_> {
     }
 }
 
-/// The host's line to it: nobody waits, since the worker plays when it is asked to.
+/// The host's side of the conversation: nothing waits, since the worker acts when the host asks for
+/// its next message.
 struct Stall<'s, 'b> {
     talk: Talk<'s>,
     rogue: Rogue<'b>,
@@ -285,23 +288,23 @@ impl Line for Stall<'_, '_> {
 
     fn answer(&mut self, answer: &Answer<'_>) -> Result<(), KernelError> {
         self.talk.send_encoded(answer)?;
-        self.rogue.hear();
+        self.rogue.receive();
         Ok(())
     }
 
     fn give_room(&mut self, bytes: u64) -> Result<(), KernelError> {
         self.talk.give_room(bytes)?;
-        self.rogue.hear();
+        self.rogue.receive();
         Ok(())
     }
 }
 
-/// Inputs of every kind, the second of which lies in the worker's arena and belongs to the call alone.
+/// Inputs of every kind; the second one is in the worker's arena and belongs to the call alone.
 fn inputs(memory: &Arc<ArenaMemory>) -> Vec<Tensor> {
     let theirs: Arc<dyn Memory> = memory.clone();
     let donated = Tensor::allocate(&theirs, DType::FLOAT, Shape::new(&[6]).expect("a shape"));
     let donated = donated.expect("the arena has room");
-    // SAFETY: fresh memory of as many bytes.
+    // SAFETY: newly allocated memory of this size.
     unsafe { donated.buffer().data().cast::<u8>().write_bytes(0, 24) };
     let made = [
         Tensor::from_slice(&[6], &[1.0f32; 6]),
@@ -334,10 +337,10 @@ fn node(memory: &Arc<ArenaMemory>, counted: &Arc<Counted>) -> NodeInfo {
     }
 }
 
-/// Plays what the bytes say.
+/// Runs the conversation that the bytes choose.
 ///
 /// # Panics
-/// When something that must hold does not.
+/// When one of the conditions above is violated.
 pub fn play(bytes: &[u8]) {
     static STAGE: LazyLock<Stage> = LazyLock::new(stage);
     play_on(&STAGE, bytes);
@@ -369,7 +372,7 @@ fn play_on(stage: &Stage, bytes: &[u8]) {
     talk.send(b"a request").expect("a short message");
     let mut line = Stall { talk, rogue };
     let call = scene.frame.call();
-    // SAFETY: a filled call that lives as long and is nobody else's.
+    // SAFETY: a filled call that outlives the host's side, and that nothing else uses.
     let mut host = unsafe { Host::new(call, &stage.memory) };
     for at in 0..OUTPUTS.len() as u32 {
         host.planned(at).expect("the arena has room");
@@ -378,11 +381,12 @@ fn play_on(stage: &Stage, bytes: &[u8]) {
     drop(host);
     scene.check(&result);
     let (peak, sent) = (counted.peak.load(Ordering::Relaxed), line.rogue.sent);
-    // A string takes 24 bytes, and one of a message at least. Bools come out of the arena, which is bounded.
+    // A string takes 24 bytes, and at least one in a message. Bools are copied from the arena,
+    // which is bounded.
     assert!(peak <= SLACK + 24 * sent + ARENA, "{peak} bytes of the host's for {sent} sent");
 }
 
-/// A call's record with what it points to.
+/// A call's record with everything that it points to.
 struct Scene {
     frame: Box<CallFrame>,
     outputs: Box<[Slot]>,
@@ -404,7 +408,8 @@ impl Scene {
         }
         let slots = input_slots.iter().map(ptr::from_ref).collect();
         let held = input_values.iter_mut().map(ptr::from_mut).collect();
-        // SAFETY: slots and values are boxed and live as long as the frame; node and environment live longer.
+        // SAFETY: slots and values are boxed and live as long as the frame; node and environment
+        // live longer.
         let frame = unsafe {
             CallFrame::new(node, env, slots, held, outputs.as_mut_ptr(), values.as_mut_ptr())
         };

@@ -14,13 +14,13 @@ use tenon_framework::{
     registry::RemoteShape,
 };
 
-/// Symbols that one run of a shape function may make.
+/// Most symbols that one run of a shape function may create.
 const NEW_SYMBOLS: u64 = 1 << 16;
 
 /// The shape function of an op.
 pub(super) struct Shape {
     pub plugin: Arc<Isolated>,
-    /// The op's number among those that the plugin registers.
+    /// Index of the op among those that the plugin registers.
     pub number: u32,
     /// For messages.
     pub name: Arc<str>,
@@ -61,7 +61,7 @@ fn dims(shape: &SymbolicShape) -> Option<Vec<Dim>> {
     shape.dims().map(|dims| dims.iter().map(dim).collect())
 }
 
-/// An output's shape; `count` symbols were there before.
+/// An output's shape; `count` symbols existed before.
 fn output(
     dims: Option<&[Dim]>,
     symbols: &mut Symbols,

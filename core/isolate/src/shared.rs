@@ -1,4 +1,5 @@
-//! Memory that two processes see, without a name in any file system: it goes when the last of them does.
+//! Memory shared by two processes, without a name in any file system: it is freed when the last of
+//! them unmaps it.
 
 use rustix::{
     fs::{MemfdFlags, SealFlags, fcntl_add_seals, ftruncate, memfd_create, open},
@@ -11,30 +12,30 @@ use std::{
     ptr::NonNull,
 };
 
-/// Memory of a fixed size, no page of which exists before it is touched.
+/// Memory of a fixed size, whose pages exist only once they are touched.
 pub(super) struct SharedFile {
     file: OwnedFd,
     bytes: usize,
 }
 
 impl SharedFile {
-    /// New memory, all zero. `name` shows in the system's list of mappings.
+    /// Creates memory of zeros. `name` shows in the system's list of mappings.
     pub fn new(name: &str, bytes: usize) -> io::Result<SharedFile> {
         let file = memfd_create(name, MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
         ftruncate(&file, bytes as u64)?;
-        // A process that cut it short would have the others die of SIGBUS.
+        // A process that truncated it would make the others die of SIGBUS.
         fcntl_add_seals(&file, SealFlags::SHRINK | SealFlags::GROW)?;
         Ok(SharedFile { file, bytes })
     }
 
-    /// A descriptor through which the memory can be read and never written.
+    /// A descriptor through which the memory can only be read.
     pub fn read_only(&self) -> io::Result<OwnedFd> {
         let name = format!("/proc/self/fd/{}", self.file.as_raw_fd());
         let flags = rustix::fs::OFlags::RDONLY | rustix::fs::OFlags::CLOEXEC;
         Ok(open(name, flags, rustix::fs::Mode::empty())?)
     }
 
-    /// Maps all of it.
+    /// Maps all of the memory.
     pub fn map(&self) -> io::Result<Mapping> {
         Mapping::new(self.file.as_fd(), self.bytes, true)
     }
@@ -46,15 +47,15 @@ impl AsFd for SharedFile {
     }
 }
 
-/// Shared memory as this process sees it.
+/// Shared memory mapped into this process.
 pub(super) struct Mapping {
     base: NonNull<c_void>,
     bytes: usize,
 }
 
-// SAFETY: an address range; what is in it is governed by whoever reads and writes it.
+// SAFETY: only an address range; its readers and writers synchronise access to the contents.
 unsafe impl Send for Mapping {}
-// SAFETY: as above.
+// SAFETY: as for `Send`.
 unsafe impl Sync for Mapping {}
 
 impl Mapping {
@@ -62,7 +63,7 @@ impl Mapping {
     pub fn new(file: BorrowedFd<'_>, bytes: usize, write: bool) -> io::Result<Mapping> {
         let access = if write { ProtFlags::READ | ProtFlags::WRITE } else { ProtFlags::READ };
         let flags = MapFlags::SHARED | MapFlags::NORESERVE;
-        // SAFETY: a new mapping, which takes the place of no other.
+        // SAFETY: a new mapping, which replaces no other.
         let base = unsafe { mmap(std::ptr::null_mut(), bytes, access, flags, file, 0)? };
         let base = NonNull::new(base).ok_or_else(|| io::Error::other("mapped at address 0"))?;
         Ok(Mapping { base, bytes })
@@ -78,7 +79,7 @@ impl Mapping {
         self.bytes
     }
 
-    /// The address of `bytes` bytes from `offset` on, if they lie in it.
+    /// The address of `bytes` bytes from `offset` on; `None` unless they are in the mapping.
     pub fn at(&self, offset: u64, bytes: u64) -> Option<NonNull<c_void>> {
         let end = offset.checked_add(bytes)?;
         if end > self.bytes as u64 {
@@ -88,7 +89,7 @@ impl Mapping {
         Some(unsafe { self.base.byte_add(offset as usize) })
     }
 
-    /// Where in it an address lies.
+    /// Offset of an address in the mapping; `None` for an address outside.
     pub fn offset_of(&self, address: *const c_void) -> Option<u64> {
         let offset = address.addr().checked_sub(self.base.addr().get())?;
         (offset < self.bytes).then_some(offset as u64)
@@ -97,7 +98,7 @@ impl Mapping {
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        // SAFETY: mapped with this size; nobody has a pointer into it any more, as its owners see to.
+        // SAFETY: mapped with this size; its owners ensure that no pointer into it is left.
         let _ = unsafe { munmap(self.base.as_ptr(), self.bytes) };
     }
 }
@@ -111,7 +112,7 @@ mod tests {
         let file = SharedFile::new("tenon-test", 8192).unwrap();
         let (writer, reader) = (file.map().unwrap(), file.read_only().unwrap());
         let read = Mapping::new(reader.as_fd(), 8192, false).unwrap();
-        // SAFETY: both are mapped, and nobody else sees them.
+        // SAFETY: both are mapped, and nothing else uses them.
         unsafe {
             writer.at(4096, 1).unwrap().cast::<u8>().write(7);
             assert_eq!(read.at(4096, 1).unwrap().cast::<u8>().read(), 7);

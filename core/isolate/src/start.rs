@@ -1,8 +1,8 @@
-//! Starting a plugin's next process: on a thread of its own, outside of every lock.
+//! Starts a plugin's next process: on a separate thread, without holding a lock.
 //!
-//! States of a plugin's process: *none* → *starting* (one thread starts it; calls wait, each for as long as its own
-//! step lets it) → *up*, or *none* again with the reason, which is a fault of the plugin's like any other. A call that
-//! gives up leaves the start to those that come after it.
+//! States of a plugin's process: *none* → *starting* (one thread starts it; calls wait, each as
+//! long as its own step allows) → *up*, or *none* again with the reason, which counts as a fault of
+//! the plugin. A call that gives up leaves the start to later calls.
 
 use super::{
     arena::Arena,
@@ -29,24 +29,25 @@ use tenon_host::call::monotonic_ns;
 /// Starts of the processes of one plugin.
 #[derive(Default)]
 pub(super) struct Starts {
-    /// Number of the last one that began.
+    /// Number of the last start that began.
     begun: u64,
     is_running: bool,
-    /// Number of the last one that failed, and what is wrong.
+    /// Number of the last start that failed, and its error.
     failed: Option<(u64, KernelError)>,
 }
 
-/// How long somebody waits for a process that is being started: the start itself has an end.
+/// How long a caller waits for a process that is being started; the start itself has a time limit
+/// too.
 #[derive(Clone, Copy)]
 pub(super) struct Patience<'s> {
-    /// Nanoseconds of the host's clock, as a step has them.
+    /// Nanoseconds of the host's clock, as in a step.
     pub deadline_ns: u64,
     /// The step's flag.
     pub cancelled: Option<&'s AtomicU32>,
 }
 
 impl Patience<'_> {
-    /// As long as the start takes.
+    /// Waits as long as the start takes.
     pub const WITHOUT_STEP: Patience<'static> =
         Patience { deadline_ns: NO_DEADLINE, cancelled: None };
 
@@ -66,7 +67,7 @@ impl Patience<'_> {
 }
 
 impl Isolated {
-    /// The process that there is, or a new one.
+    /// The current process, or a new one.
     pub(super) fn worker(
         self: &Arc<Self>,
         patience: Patience<'_>,
@@ -86,7 +87,7 @@ impl Isolated {
             if let Some(worker) = self.current() {
                 let Some(death) = worker.death() else { return Ok(worker) };
                 // It died between calls.
-                self.bury(&mut state, &worker, &death.describe());
+                self.clean_up(&mut state, &worker, &death.describe());
             }
             self.check_quarantine()?;
             let awaited = *awaited
@@ -103,15 +104,15 @@ impl Isolated {
         }
     }
 
-    /// Has a thread start the next process.
+    /// Makes a thread start the next process.
     fn begin_start(self: &Arc<Self>, state: &mut State) -> Result<(), KernelError> {
         let plugin = Arc::clone(self);
         let builder = thread::Builder::new().name("tenon-isolate-start".to_owned());
         let begun = builder.spawn(move || {
             let patience = plugin.limits().start;
-            // The last one that has the plugin is this thread: nobody needs a process any more.
+            // This thread has the last reference to the plugin: the process is not needed any more.
             let launched = guard(|| plugin.launch(patience, || Arc::strong_count(&plugin) > 1));
-            // Whatever happens, the start is over: calls wait for that.
+            // Whatever happens, the start must end, because calls wait for that.
             plugin.end_start(launched.unwrap_or_else(|panic| {
                 Err(Refusal::of_start(format!("the host panicked: {panic}")))
             }));
@@ -144,7 +145,7 @@ impl Isolated {
         self.started().notify_all();
     }
 
-    /// Starts a process and waits until it is ready, as long as somebody needs it.
+    /// Starts a process and waits until it is ready, as long as it is needed.
     pub(super) fn launch(
         &self,
         patience: Duration,
@@ -184,7 +185,7 @@ impl Isolated {
         Ok(worker)
     }
 
-    /// Holds what a process says that it registers against what the first one said.
+    /// Compares the registrations that a process reports with those of the first one.
     fn check_word(&self, word: Word) -> Result<(), Refusal> {
         let definitions = match word {
             Word::Ready(definitions) => definitions,

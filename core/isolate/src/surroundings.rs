@@ -1,14 +1,14 @@
-//! What a worker's process gets of the host's: no descriptor but its own three, and no environment variable but those
-//! that a program needs to run where this one does.
+//! What a worker's process inherits from the host: its three standard descriptors, and the
+//! environment variables that a program needs to run in this place.
 //!
-//! An embedder's sockets, files and secrets are none of a plugin's business, and a descriptor that a plugin holds open
-//! keeps a connection alive that the host has closed.
+//! A plugin must not see an embedder's sockets, files and secrets, and a descriptor that a plugin
+//! holds keeps a connection open that the host has closed.
 
 use std::{env, ffi::OsString, io, os::unix::process::CommandExt, process::Command};
 
-/// Variables that a worker is given. A `*` at the end stands for any rest.
+/// Variables that a worker receives. A `*` at the end matches any suffix.
 const USUAL: &[&str] = &[
-    // Where and for whom the program runs.
+    // Where and as whom the program runs.
     "PATH",
     "HOME",
     "USER",
@@ -25,14 +25,14 @@ const USUAL: &[&str] = &[
     "LD_*",
     "GLIBC_TUNABLES",
     "MALLOC_*",
-    // How many threads libraries of linear algebra take.
+    // How many threads linear algebra libraries use.
     "OMP_*",
     "GOMP_*",
     "KMP_*",
     "OPENBLAS_*",
     "MKL_*",
     "BLIS_*",
-    // How faults are told.
+    // How faults are reported.
     "RUST_BACKTRACE",
     "RUST_LIB_BACKTRACE",
     "RUST_MIN_STACK",
@@ -55,7 +55,7 @@ fn is_given(name: &str, more: &[String]) -> bool {
     USUAL.iter().copied().chain(more.iter().map(String::as_str)).any(fits)
 }
 
-/// Has a command run with these surroundings; `more` names further variables.
+/// Makes a command run with these surroundings; `more` names further variables.
 pub(super) fn confine(command: &mut Command, more: &[String]) {
     confine_with(command, env::vars_os(), more, close_all);
 }
@@ -68,27 +68,30 @@ fn confine_with(
 ) {
     let given = all.filter(|(name, _)| name.to_str().is_some_and(|name| is_given(name, more)));
     command.env_clear().envs(given);
-    // SAFETY: between `fork` and `exec` it makes calls of the system alone, which allocate nothing and take no lock.
+    // SAFETY: between `fork` and `exec` it only makes system calls, which allocate nothing and take
+    // no lock.
     unsafe { command.pre_exec(close) };
 }
 
-/// The first descriptor that is none of the standard ones.
+/// The first descriptor after the standard ones.
 const FIRST: u32 = 3;
 
-/// Has every descriptor but the standard ones closed by `exec`; until then whoever starts the process needs his own.
+/// Marks every descriptor but the standard ones as closed by `exec`; until then the starting
+/// process needs its own.
 fn close_all() -> io::Result<()> {
     const ON_EXEC: u32 = 1 << 2;
-    // SAFETY: it marks descriptors of this process, which is about to be another program.
+    // SAFETY: it marks descriptors of this process, which is about to run another program.
     let done = unsafe { libc::syscall(libc::SYS_close_range, FIRST, u32::MAX, ON_EXEC) };
-    // Before Linux 5.11 there is no such call, and a filter of calls may refuse it.
+    // Linux before 5.11 does not have this call, and a filter of system calls may refuse it.
     if done == 0 { Ok(()) } else { close_each() }
 }
 
-/// As [`close_all`], one by one: a descriptor beyond a limit that was lowered since stays.
+/// Like [`close_all`], one by one: a descriptor above a limit that was lowered since stays.
 fn close_each() -> io::Result<()> {
     const MOST: u64 = 1 << 20;
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: a place for the limit; marking a number that is no descriptor fails and changes nothing.
+    // SAFETY: the pointer to the limit is valid for writes; marking a number that is not a
+    // descriptor fails and changes nothing.
     unsafe {
         if libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) != 0 {
             return Err(io::Error::last_os_error());

@@ -1,4 +1,5 @@
-//! The host's side of a channel: messages sent, answers given, replies copied out before they are read.
+//! The host's side of a channel: sends messages, gives answers, and copies replies before they are
+//! read.
 
 use super::{
     arena::{Arena, ArenaMemory},
@@ -13,28 +14,28 @@ use tenon_framework::{
     tensor::{Buffer, Memory},
 };
 
-/// Buffers of a message and a reply, which are used again.
+/// Buffers of a message and a reply, which are reused.
 pub(super) type Buffers = (Vec<u8>, Vec<u8>);
 
-/// One end of a conversation.
+/// The host's side of a conversation.
 pub(super) struct Talk<'p> {
     channel: Channel,
-    /// What the worker can write.
+    /// The memory that the worker can write.
     memory: &'p Arc<ArenaMemory>,
-    /// What it can read.
+    /// The memory that the worker can read.
     memory_of_host: &'p Arc<dyn Memory>,
     reply: Vec<u8>,
     message: Vec<u8>,
-    /// What the last message lies in, when it was too long for the channel.
+    /// Memory of the last message, when it was too long for the channel.
     sent: Option<Buffer>,
-    /// What a long reply lies in.
+    /// Memory for a long reply.
     room: Option<Buffer>,
     /// Whether the worker has a request without a reply.
     pub open: bool,
 }
 
 impl<'p> Talk<'p> {
-    /// A conversation through a channel that is the caller's.
+    /// A conversation through a channel that belongs to the caller.
     pub fn new(
         channel: Channel,
         memory: &'p Arc<ArenaMemory>,
@@ -59,7 +60,7 @@ impl<'p> Talk<'p> {
         }
         let buffer =
             Buffer::allocate(self.memory_of_host, DType::UINT8, message.len(), message.len())?;
-        // SAFETY: fresh memory of as many bytes.
+        // SAFETY: newly allocated memory of this size.
         unsafe {
             std::ptr::copy_nonoverlapping(message.as_ptr(), buffer.data().cast(), message.len());
         }
@@ -69,7 +70,7 @@ impl<'p> Talk<'p> {
         Ok(())
     }
 
-    /// Sends a message that is made in the conversation's own buffer.
+    /// Encodes a message in the conversation's own buffer, and sends it.
     pub fn send_encoded(&mut self, message: &impl serde::Serialize) -> Result<(), KernelError> {
         let bytes = encode_into(message, mem::take(&mut self.message));
         let sent = self.send(&bytes);
@@ -77,7 +78,7 @@ impl<'p> Talk<'p> {
         sent
     }
 
-    /// Gives room for a reply that is too long for a channel.
+    /// Provides room for a reply that is too long for a channel.
     pub fn give_room(&mut self, bytes: u64) -> Result<(), KernelError> {
         let memory: Arc<dyn Memory> = self.memory.clone();
         let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
@@ -109,13 +110,13 @@ impl<'p> Talk<'p> {
         Ok(reply)
     }
 
-    /// The last reply again.
+    /// The last reply once more.
     pub fn reply(&self) -> Result<Reply<'_>, KernelError> {
         decode(&self.reply)
     }
 
-    /// Copies a long reply out of the room that was given for it, as far as the worker has written it: what it only
-    /// promises takes no memory here.
+    /// Copies a long reply out of the room that was provided for it, if the worker has written it:
+    /// a reply that is only promised allocates nothing here.
     fn take_long(&mut self, offset: u64, bytes: u64) -> Result<(), KernelError> {
         let room = self.room.take();
         let arena: &Arena = self.memory.arena();
@@ -135,13 +136,13 @@ impl<'p> Talk<'p> {
             let message = format!("no memory for a reply of {bytes} bytes");
             KernelError::new(tenon_abi::Code::RESOURCE_EXHAUSTED, message)
         })?;
-        // SAFETY: the room has at least as many bytes. What is in it is checked as it is read.
+        // SAFETY: the room has at least as many bytes. They are checked as they are read.
         let long = unsafe { slice::from_raw_parts(room.data().cast::<u8>(), bytes as usize) };
         self.reply.extend_from_slice(long);
         Ok(())
     }
 
-    /// The buffers, for the next conversation: those of a long message go.
+    /// The buffers, for the next conversation; those of a long message are dropped.
     pub fn take_buffers(&mut self) -> Buffers {
         let kept = |buffer: &mut Vec<u8>| match buffer.capacity() <= 2 * MESSAGE_BYTES {
             true => mem::take(buffer),

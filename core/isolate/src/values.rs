@@ -1,4 +1,4 @@
-//! Tensors and attributes as messages have them, on the host's side.
+//! Tensors and attributes in messages, on the host's side.
 
 use super::{
     arena::{Arena, ArenaMemory},
@@ -14,10 +14,10 @@ use tenon_framework::{
     tensor::{Buffer, Memory},
 };
 
-/// Copies of what no worker can read where it lies. They live as long as a worker may read them.
+/// Copies of values that no worker can read in place. They live as long as a worker may read them.
 pub(super) type Copies = Vec<Buffer>;
 
-/// Where a tensor lies, if the worker can read it there.
+/// The place of a tensor, if the worker can read it there.
 pub(super) fn place_of(memory: &ArenaMemory, slot: &Slot) -> Option<Place> {
     if let Some(offset) = Arena::of_host().and_then(|arena| arena.offset_of(slot.data)) {
         return Some(Place { arena: ArenaName::Host, offset });
@@ -26,11 +26,11 @@ pub(super) fn place_of(memory: &ArenaMemory, slot: &Slot) -> Option<Place> {
     Some(Place { arena: ArenaName::Worker, offset })
 }
 
-/// A copy of bytes where the worker can read them.
+/// Copies bytes to memory that the worker can read.
 fn copied(plugin: &Isolated, bytes: &[u8], copies: &mut Copies) -> Result<Place, KernelError> {
     let memory = plugin.memory_of_host();
     let buffer = Buffer::allocate(memory, DType::UINT8, bytes.len(), bytes.len())?;
-    // SAFETY: fresh memory of as many bytes.
+    // SAFETY: newly allocated memory of this size.
     unsafe {
         std::ptr::copy_nonoverlapping(bytes.as_ptr(), buffer.data().cast::<u8>(), bytes.len());
     }
@@ -41,11 +41,11 @@ fn copied(plugin: &Isolated, bytes: &[u8], copies: &mut Copies) -> Result<Place,
     Ok(place)
 }
 
-/// A tensor as a message has it: its elements come along where they are few, else they stay where they are; what the
-/// worker cannot read there is copied.
+/// A tensor for a message: a few elements are sent with it, more stay in place; elements that the
+/// worker cannot read in place are copied.
 ///
 /// # Safety
-/// A set slot of host memory that lives for `'a`.
+/// - `slot` is a set slot of host memory that lives for `'a`.
 pub(super) unsafe fn value<'a>(
     plugin: &Isolated,
     slot: &Slot,
@@ -62,7 +62,8 @@ pub(super) unsafe fn value<'a>(
         DType::STRING => Data::Strings(unsafe { strings(slot) }),
         DType::RESOURCE | DType::VARIANT => return Err(cannot_cross(dtype.name())),
         _ => {
-            // SAFETY: the caller gives a set slot that lives for `'a`; it shows `bytes` bytes of host memory.
+            // SAFETY: the caller gives a set slot that lives for `'a`; it shows `bytes` bytes of
+            // host memory.
             let bytes =
                 unsafe { slice::from_raw_parts(slot.data.cast::<u8>(), slot.bytes as usize) };
             if bytes.len() <= SENT_BYTES {
@@ -78,11 +79,12 @@ pub(super) unsafe fn value<'a>(
 }
 
 /// # Safety
-/// A set slot of strings that lives for `'a`.
+/// - `slot` is a set slot of strings that lives for `'a`.
 unsafe fn strings<'a>(slot: &Slot) -> Vec<&'a [u8]> {
     let first = slot.data.cast::<StringElement>();
     let item = |at| {
-        // SAFETY: the slot shows `elements` initialised strings, which live for `'a`, as the caller guarantees.
+        // SAFETY: the slot shows `elements` initialised strings, which live for `'a`, as the caller
+        // guarantees.
         unsafe {
             let element = &*first.add(at);
             let len = element.len as usize;
@@ -92,7 +94,7 @@ unsafe fn strings<'a>(slot: &Slot) -> Vec<&'a [u8]> {
     (0..slot.elements as usize).map(item).collect()
 }
 
-/// The error of a value that no other process can use.
+/// The error of a value that another process cannot use.
 pub(super) fn cannot_cross(what: &str) -> KernelError {
     KernelError::unimplemented(format!(
         "{what} cannot be given to a plugin that runs in a process of its own: load the plugin without isolation"
@@ -103,7 +105,7 @@ fn partial(shape: &PartialShape) -> Option<Vec<i64>> {
     shape.dims().map(<[i64]>::to_vec)
 }
 
-/// Attributes as a message has them.
+/// Attributes for a message.
 pub(super) fn attrs<'a>(
     plugin: &Isolated,
     table: &'a AttrTable,
@@ -172,7 +174,7 @@ fn list_attr<'a>(
     })
 }
 
-/// A constant as a message has it.
+/// A constant for a message.
 pub(super) fn constant<'a>(
     plugin: &Isolated,
     constant: Option<&'a Tensor>,
@@ -181,10 +183,11 @@ pub(super) fn constant<'a>(
     constant.map(|constant| tensor(plugin, constant, copies)).transpose()
 }
 
-/// The memory that copies come from: the host's arena, whatever their size.
+/// The memory for copies: the host's arena, for every size.
 pub(super) struct HostArenaMemory(pub &'static std::sync::Arc<Arena>);
 
-// SAFETY: the arena hands out blocks of at least the size asked for, aligned to 64 bytes, to one owner at a time.
+// SAFETY: the arena hands out blocks of at least the size asked for, aligned to 64 bytes, to one
+// owner at a time.
 unsafe impl Memory for HostArenaMemory {
     fn kind(&self) -> tenon_abi::MemoryKind {
         tenon_abi::MemoryKind::HOST
@@ -202,7 +205,8 @@ unsafe impl Memory for HostArenaMemory {
     }
 
     unsafe fn deallocate(&self, data: std::ptr::NonNull<std::ffi::c_void>, bytes: usize) {
-        // SAFETY: `data` came from `allocate`, and so from `Arena::take`, with this size; the caller is its last user.
+        // SAFETY: `data` came from `allocate`, and so from `Arena::take`, with this size; the
+        // caller is its last user.
         unsafe { self.0.give(data, bytes) }
     }
 }

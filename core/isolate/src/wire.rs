@@ -1,8 +1,9 @@
-//! What host and worker say to each other.
+//! Messages between host and worker.
 //!
-//! Two ways: a socket for what concerns the worker as a whole ([`Order`], [`Word`], each with its length before it),
-//! and channels for calls ([`Request`], then any number of [`Ask`]s with an [`Answer`] each, then [`Reply`]). Neither
-//! side trusts the other: texts are checked as they are read, numbers where they are used.
+//! There are two ways: a socket for what concerns the worker as a whole ([`Order`], [`Word`], each
+//! preceded by its length), and channels for calls ([`Request`], then any number of [`Ask`]s with
+//! an [`Answer`] each, then [`Reply`]). Neither side trusts the other: texts are checked as they
+//! are read, numbers where they are used.
 
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use std::io::{self, Read, Write};
@@ -11,10 +12,10 @@ use tenon_framework::KernelError;
 
 /// Largest message on the socket.
 const MAX_SOCKET_MESSAGE: u32 = 64 << 20;
-/// Values up to this size are sent with a message; larger ones are read where they lie.
+/// Values up to this size are sent with a message; larger ones are read in place.
 pub(super) const SENT_BYTES: usize = 1024;
 
-/// An arena, as a message names it.
+/// The arena that a message refers to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum ArenaName {
     /// The host's, which the worker reads.
@@ -23,47 +24,48 @@ pub(super) enum ArenaName {
     Worker,
 }
 
-/// Where bytes lie in an arena.
+/// A place in an arena.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Place {
     pub arena: ArenaName,
     pub offset: u64,
 }
 
-/// A setting of a knob of the plugin's: name and value, as text.
+/// A setting of one of the plugin's knobs: name and value, as text.
 pub(super) type Setting = (String, String);
 
-/// What the host has the worker do, by the socket.
+/// An order of the host to the worker, by the socket.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) enum Order {
-    /// The first one.
+    /// Starts the worker; always the first order.
     Start(Start),
-    /// Frees a kernel's state.
+    /// Drops a kernel's state.
     Destroy { kernel: u64 },
-    /// Cancels the call that runs in a channel, if it is still this one.
+    /// Cancels the call in a channel, if it is still this one.
     Cancel { channel: u32, call: u64 },
 }
 
-/// What a worker starts with. Descriptors come along: library, channels, the host's arena, the worker's.
+/// Parameters of a worker. These descriptors are sent with it: library, channels, the host's arena,
+/// the worker's arena.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Start {
-    /// Path of the plugin's file, as the system writes it.
+    /// Path of the plugin's file, in the system's encoding.
     pub path: Vec<u8>,
-    /// SHA-256 of the library that comes along.
+    /// SHA-256 of the library that is sent with it.
     pub digest: String,
-    /// Threads that kernels compute on.
+    /// Number of threads on which kernels compute.
     pub threads: u32,
-    /// Bytes of memory of its own; 0 is no limit.
+    /// Most bytes of private memory; 0 is no limit.
     pub memory_limit: u64,
-    /// Microseconds that a channel's thread looks for the next call before it sleeps.
+    /// Microseconds that a channel's thread polls for the next call before it sleeps.
     pub look_us: u64,
     /// Sizes of the arenas: the host's, the worker's.
     pub arenas: [u64; 2],
-    /// Whether panic = "abort" is let in.
+    /// Whether a library with panic = "abort" is accepted.
     pub allow_panic_abort: bool,
 }
 
-/// What the worker says of itself, by the socket.
+/// A message of the worker about itself, by the socket.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) enum Word {
     /// The library is open, and this is what it registers.
@@ -86,9 +88,9 @@ pub(super) struct Value<'a> {
 /// A tensor's elements.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) enum Data<'a> {
-    /// They come along.
+    /// They are sent with the message.
     Sent(#[serde(borrow)] &'a [u8]),
-    /// They lie there.
+    /// They are in this place.
     At(Place),
     /// Elements of a string tensor.
     Strings(#[serde(borrow)] Vec<&'a [u8]>),
@@ -111,12 +113,12 @@ pub(super) enum Attr<'a> {
 /// A named attribute; `true` for a list.
 pub(super) type NamedAttr<'a> = (&'a str, bool, Attr<'a>);
 
-/// A call of the worker.
+/// A request to the worker.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) enum Request<'a> {
-    /// Makes a kernel's state; [`Reply::Created`].
+    /// Creates a kernel's state; [`Reply::Created`].
     Create(#[serde(borrow)] Creation<'a>),
-    /// Asks whether it takes the node; [`Reply::Supports`].
+    /// Asks whether the kernel supports the node; [`Reply::Supports`].
     Supports(#[serde(borrow)] Creation<'a>),
     /// Runs a shape function; [`Reply::Inferred`].
     Infer(#[serde(borrow)] Inference<'a>),
@@ -124,10 +126,10 @@ pub(super) enum Request<'a> {
     Compute(#[serde(borrow)] Computation<'a>),
 }
 
-/// What a kernel is created from.
+/// The parameters of a kernel's creation.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Creation<'a> {
-    /// Number of the kernel among those that the plugin registers.
+    /// Index of the kernel among those that the plugin registers.
     pub kernel: u32,
     pub op: &'a str,
     pub node: &'a str,
@@ -154,24 +156,24 @@ pub(super) enum Dim {
     Unknown(u64),
 }
 
-/// What a shape function is run on.
+/// The parameters of a shape function.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Inference<'a> {
-    /// Number of the op among those that the plugin registers.
+    /// Index of the op among those that the plugin registers.
     pub op: u32,
     #[serde(borrow)]
     pub attrs: Vec<NamedAttr<'a>>,
     /// Shape of each input, and its value where that is the same in every step.
     #[serde(borrow)]
     pub inputs: Vec<(Option<Vec<Dim>>, Option<Value<'a>>)>,
-    /// Symbols so far.
+    /// Number of symbols so far.
     pub symbols: u64,
 }
 
-/// What a kernel computes on.
+/// The parameters of a kernel's call.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Computation<'a> {
-    /// The state that was created.
+    /// Number of the kernel's state.
     pub kernel: u64,
     /// Number of the call.
     pub call: u64,
@@ -197,41 +199,42 @@ pub(super) struct Computation<'a> {
 pub(super) struct Output {
     pub dtype: u32,
     pub flags: u32,
-    /// Where it goes, when it is planned.
+    /// Dimensions and place, when it is planned.
     pub planned: Option<(Vec<i64>, Place)>,
 }
 
-/// How a call ends.
+/// A reply, which ends a call, or asks for a service.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) enum Reply<'a> {
-    /// Number of the state.
+    /// Number of the created state.
     Created(u64),
-    /// As the boundary's `Support`, with the reason of a "no".
+    /// The boundary's `Support`, with the reason of a "no".
     Supports(i32, &'a str),
     /// Shapes of the outputs.
     Inferred(Vec<Option<Vec<Dim>>>),
-    /// What became of each output.
+    /// What the kernel did to each output.
     Done(#[serde(borrow)] Vec<Written<'a>>),
-    /// A code and a message.
+    /// An error: a code and a message.
     Failed(i32, &'a str),
-    /// Not the end: a service is wanted.
+    /// Does not end the call: requests a service.
     Ask(#[serde(borrow)] Ask<'a>),
 }
 
-/// A service of the host that a call wants.
+/// A request for a service of the host, for a call.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) enum Ask<'a> {
     /// Memory for an output of this shape: [`Answer::At`].
     Allocate { output: u32, dims: Vec<i64> },
-    /// The buffer of an input for an output, if nobody else has it: [`Answer::At`] or [`Answer::No`].
+    /// The buffer of an input for an output, if nothing else uses it: [`Answer::At`] or
+    /// [`Answer::No`].
     Forward { input: u32, output: u32, dims: Vec<i64> },
     /// Room for a message that is too long for a channel: [`Answer::At`].
     Room { bytes: u64 },
-    /// A span for the trace, so many nanoseconds before now: [`Answer::No`].
+    /// A span for the trace; its times are nanoseconds before now: [`Answer::No`].
     Span { name: &'a str, began: u64, ended: u64 },
 }
 
-/// What the host answers.
+/// An answer of the host.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) enum Answer<'a> {
     At(Place),
@@ -239,16 +242,16 @@ pub(super) enum Answer<'a> {
     Refused(i32, &'a str),
 }
 
-/// What became of an output.
+/// What a kernel did to an output.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) enum Written<'a> {
     /// The kernel left it unset.
     Unset,
-    /// It was written where it was to go.
+    /// It was written in its place.
     There,
-    /// It is the value of this input under another shape.
+    /// It is the value of this input with another shape.
     Shared { input: u32, dims: Vec<i64> },
-    /// Strings, which come along.
+    /// Strings, which are sent with the message.
     Strings {
         dims: Vec<i64>,
         #[serde(borrow)]
@@ -256,24 +259,24 @@ pub(super) enum Written<'a> {
     },
 }
 
-/// A message as bytes.
+/// Encodes a message.
 pub(super) fn encode(message: &impl Serialize) -> Vec<u8> {
     encode_into(message, Vec::new())
 }
 
-/// A message as bytes, in a buffer that was used before.
+/// Encodes a message in a buffer that is reused.
 pub(super) fn encode_into(message: &impl Serialize, mut buffer: Vec<u8>) -> Vec<u8> {
     buffer.clear();
     postcard::to_extend(message, buffer).expect("a vector takes every message")
 }
 
-/// The message of these bytes.
+/// Decodes a message.
 pub(super) fn decode<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> Result<T, KernelError> {
     postcard::from_bytes(bytes)
         .map_err(|error| KernelError::internal(format!("a message cannot be read: {error}")))
 }
 
-/// Dimensions that a message has.
+/// Checks the dimensions in a message.
 pub(super) fn checked_dims(dims: &[i64]) -> Result<&[i64], KernelError> {
     if dims.len() > MAX_RANK || dims.iter().any(|&dim| dim < 0) {
         let message =

@@ -1,7 +1,8 @@
-//! The worker: what runs in the process of an isolated plugin.
+//! The worker: the program that runs in the process of an isolated plugin.
 //!
-//! The main thread does what the socket says, until that is closed: then the process ends at once, whatever else it
-//! does. Each channel has a thread, on which its calls run. Whoever computes may use the pool's threads.
+//! The main thread follows orders from the socket until that is closed: then the process ends at
+//! once, whatever else it does. Each channel has a thread, on which its calls run. Kernels may use
+//! the threads of the pool.
 
 mod call;
 mod capture;
@@ -55,7 +56,7 @@ pub(super) fn run() -> ! {
             1
         }
     };
-    // What the plugin would do at the end of a process is not waited for: its threads may never end.
+    // The plugin's exit handlers do not run: its threads may never end.
     // SAFETY: it ends the process.
     unsafe { libc::_exit(status) }
 }
@@ -67,16 +68,16 @@ struct Shared {
     arenas: Arenas,
     pool: Arc<ThreadPool>,
     states: States,
-    /// How long a channel's thread looks for the next message before it sleeps.
+    /// How long a channel's thread polls for the next message before it sleeps.
     look: Duration,
-    /// The plugin's own knobs, by which settings are read.
+    /// The plugin's own knobs, which parse settings.
     knobs: KnobStore,
 }
 
 impl Shared {
-    /// The plugin with these settings.
+    /// The plugin's context with these settings.
     fn context(&self, settings: &[Setting]) -> Arc<PluginContext> {
-        // What the host sends was checked there.
+        // The host has checked the settings.
         let knobs = self.knobs.snapshot([], &[], settings).unwrap_or_default();
         PluginContext::new(self.library.record.name(), Arc::new(knobs))
     }
@@ -109,7 +110,7 @@ fn work() -> io::Result<()> {
                 }
             }
             Ok(Order::Start(_)) => return Err(io::Error::other("a second order to start")),
-            // The host is gone, or needs this process no more.
+            // The host is gone, or does not need this process any more.
             Err(_) => {
                 end_group();
                 return Ok(());
@@ -118,15 +119,16 @@ fn work() -> io::Result<()> {
     }
 }
 
-/// Ends this process with all that the plugin started. A host that is gone does not see to it.
+/// Ends this process and all processes that the plugin started, since a host that is gone does not.
 fn end_group() {
-    // A plugin may have left the group, for one with others in it.
+    // A plugin may have left the group for another one.
     if getpgrp() == getpid() {
         let _ = kill_current_process_group(Signal::KILL);
     }
 }
 
-/// Lets go of what a plugin should not find: the socket on standard input, the mark in the environment.
+/// Removes what a plugin should not find: the socket on standard input, the variable in the
+/// environment.
 fn settle() -> io::Result<()> {
     rustix::stdio::dup2_stdin(File::open("/dev/null")?)?;
     // SAFETY: no other thread runs yet.
@@ -136,7 +138,7 @@ fn settle() -> io::Result<()> {
 
 type Opened = (Shared, Arc<Mapping>);
 
-/// Opens the library; what to tell the host when it is refused.
+/// Opens the library; the error is for the host.
 fn open(
     start: Start,
     [library, host, own, channels]: [OwnedFd; descriptors::COUNT],
@@ -144,7 +146,7 @@ fn open(
     let channels = Arc::new(Mapping::new(channels.as_fd(), CHANNELS_BYTES + CRASH_BYTES, true)?);
     let arenas = Arenas::new(&host, &own, start.arenas)?;
     if let Some(page) = CrashPage::of(&channels) {
-        // The page lives as long as the process: the mapping is never undone.
+        // The page lives as long as the process: it is never unmapped.
         std::mem::forget(Arc::clone(&channels));
         fault::install(page);
     }
@@ -172,7 +174,7 @@ fn open(
     Ok(Ok((Shared { captured, library, arenas, pool, states, knobs, look }, channels)))
 }
 
-/// Has the system refuse memory beyond the limit.
+/// Makes the system refuse memory beyond the limit.
 fn limit_memory(bytes: u64) -> io::Result<()> {
     if bytes > 0 {
         setrlimit(Resource::Data, Rlimit { current: Some(bytes), maximum: Some(bytes) })?;

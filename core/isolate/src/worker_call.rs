@@ -1,8 +1,8 @@
-//! A call of a worker, from a free channel to the last reply.
+//! A call of a worker, from taking a free channel to the last reply.
 //!
-//! States: *ready* (the channel is ours) → *asked* (the request is sent; services are given until the reply) → *over*.
-//! Whatever happens to the worker meanwhile ends the call with an error that says so: a call never waits longer than
-//! its deadline and what it takes to stop a process.
+//! States: *ready* (it has the channel) → *asked* (the request is sent; services are provided until
+//! the reply) → *over*. Whatever happens to the worker meanwhile ends the call with an error that
+//! says so: a call never waits longer than its deadline plus the time to stop a process.
 
 use super::{
     limits::SLICE,
@@ -27,7 +27,7 @@ pub(super) struct WorkerCall<'p> {
     process: Arc<Process>,
     talk: Talk<'p>,
     at: usize,
-    /// Unique among the calls of the process: a cancellation that comes late hits no other.
+    /// Unique among the calls of the process: a late cancellation affects no other call.
     pub number: u64,
     until: Instant,
     cancelled: Option<&'p AtomicU32>,
@@ -37,7 +37,7 @@ pub(super) struct WorkerCall<'p> {
 static NUMBERS: AtomicU64 = AtomicU64::new(1);
 
 impl<'p> WorkerCall<'p> {
-    /// A call through a free channel of `process`, for which it waits.
+    /// A call through a free channel of `process`; waits for the channel.
     pub fn new(
         plugin: &'p Isolated,
         process: Arc<Process>,
@@ -61,17 +61,17 @@ impl<'p> WorkerCall<'p> {
         })
     }
 
-    /// Which worker it is.
+    /// The worker's generation.
     pub fn generation(&self) -> u64 {
         self.process.generation()
     }
 
-    /// The step's flag: the worker is told when it becomes set.
-    pub fn heed(&mut self, cancelled: &'p AtomicU32) {
+    /// Sets the step's cancellation flag: the worker is notified when it is set.
+    pub fn watch_cancellation(&mut self, cancelled: &'p AtomicU32) {
         self.cancelled = Some(cancelled);
     }
 
-    /// Sends a request and gives its reply.
+    /// Sends a request and returns its reply.
     pub fn request(&mut self, message: &[u8]) -> Result<Reply<'_>, KernelError> {
         self.talk.send(message)?;
         loop {
@@ -82,13 +82,13 @@ impl<'p> WorkerCall<'p> {
         }
     }
 
-    /// Sends a request, whose services and reply follow.
+    /// Sends a request; its services and reply follow.
     pub fn begin(&mut self, message: &impl serde::Serialize) -> Result<(), KernelError> {
         self.talk.send_encoded(message)
     }
 
-    /// Has the worker's process ended with this call: what it says is out of order.
-    pub fn condemn(&mut self) {
+    /// Makes the worker's process end with this call, because it sent an invalid message.
+    pub fn end_process(&mut self) {
         self.talk.open = true;
     }
 
@@ -142,8 +142,8 @@ impl Line for WorkerCall<'_> {
 impl Drop for WorkerCall<'_> {
     fn drop(&mut self) {
         if self.talk.open {
-            // The worker waits for an answer that it will not get, or broke the protocol. It is gone before the memory
-            // of this call is anybody else's.
+            // The worker waits for an answer that it will not get, or violated the protocol. It
+            // must be gone before the memory of this call is reused.
             self.process.kill();
             self.process.wait();
         }

@@ -1,4 +1,4 @@
-//! The device type: memory, queue, streams and events as the host sees them.
+//! The device type `ACCEL`: memory, queue, streams and events as the host sees them.
 
 use crate::{
     event::Event,
@@ -17,7 +17,7 @@ use tenon_sdk::{
     register_device,
 };
 
-// Below every device that computes fast: who wants the simulator names it.
+// Below every fast device: the simulator runs only what names it.
 register_device!("ACCEL": Accel, priority = -100);
 
 /// One simulated accelerator.
@@ -30,10 +30,10 @@ pub struct Accel {
 }
 
 impl Accel {
-    /// Opens device `ordinal` with these settings.
+    /// Opens device `ordinal` with the given settings.
     ///
     /// # Errors
-    /// `RESOURCE_EXHAUSTED` when there is no thread for its queue.
+    /// `RESOURCE_EXHAUSTED` when the system creates no thread for the queue.
     pub fn new(
         ordinal: u32,
         settings: &Settings,
@@ -58,12 +58,12 @@ impl Accel {
         })
     }
 
-    /// Its memory.
+    /// The device's memory.
     pub fn memory(&self) -> &Arc<Memory> {
         &self.memory
     }
 
-    /// Its queue.
+    /// The device's queue.
     pub fn queue(&self) -> &Arc<Queue> {
         &self.queue
     }
@@ -202,7 +202,7 @@ impl DeviceKind for Accel {
     }
 }
 
-/// The handle that the host keeps as if it were an address.
+/// The handle that the host stores as an address.
 pub(crate) fn handle_of(data: *const c_void) -> Handle {
     Handle(data.addr() as u64)
 }
@@ -215,11 +215,12 @@ enum End {
 
 struct HostAddress(*mut u8);
 
-// SAFETY: an address; the copy's caller keeps what it points to valid until the copy is done.
+// SAFETY: only an address; the copy's caller keeps the memory behind it valid until the copy is
+// done.
 unsafe impl Send for HostAddress {}
 
 impl End {
-    /// `None` for memory that this device cannot reach.
+    /// The memory of a place; `None` for memory that this device cannot reach.
     fn of(place: &Place<'_, Accel>) -> Option<End> {
         match place.owner {
             Owner::Host if place.memory.is_host_address() => {
@@ -237,18 +238,19 @@ impl End {
     }
 }
 
-/// Copies. Between devices there is one copy of the bytes on the way, so that neither memory is locked
-/// while the other is used.
+/// Copies `bytes` bytes. A copy between devices goes through a buffer, so that neither memory is
+/// locked while the other is used.
 ///
 /// # Safety
-/// Addresses are valid for `bytes` bytes.
+/// - Host addresses are valid for `bytes` bytes.
 unsafe fn transfer(from: End, to: End, bytes: usize) -> Result<(), KernelError> {
     if bytes == 0 {
         return Ok(());
     }
     match (from, to) {
         (End::Host(from), End::Device(memory, to)) => {
-            // SAFETY: the caller knows that the address is valid for `bytes` bytes until the copy is done.
+            // SAFETY: the caller guarantees that the address is valid for `bytes` bytes until the
+            // copy is done.
             unsafe { memory.write_from(to, from.0, bytes) }
         }
         (End::Device(memory, from), End::Host(to)) => {

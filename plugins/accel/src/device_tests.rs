@@ -58,7 +58,7 @@ fn a_copy_is_enqueued() {
     unsafe {
         device.copy(&host(&mut from), &on(&device, data), 2, Some(&stream)).unwrap();
         device.copy(&on(&device, data), &host(&mut to), 2, Some(&stream)).unwrap();
-        // Freed behind the copies, which therefore still find it.
+        // Freed after the copies, which therefore still find it.
         device.deallocate(data, 2, MemoryKind::DEVICE, Some(&stream));
     }
     assert_eq!(device.memory().used(), 2);
@@ -80,7 +80,7 @@ fn pairs_that_miss_the_device_are_refused() {
         [(host(), host()), (foreign(), on(&device, data)), (on(&device, data), foreign())]
     {
         assert!(!device.can_copy(&from, &to));
-        // SAFETY: refused before anything is touched.
+        // SAFETY: the device refuses the copy before it touches memory.
         let error = unsafe { device.copy(&from, &to, 1, None) }.unwrap_err();
         assert_eq!(error.code, Code::UNIMPLEMENTED);
     }
@@ -103,7 +103,7 @@ fn a_copy_beyond_a_block_fails_on_its_stream() {
 fn an_empty_tensor_is_copied() {
     let device = accel(0, &Settings::default());
     let data = room(&device, 0);
-    // SAFETY: no bytes.
+    // SAFETY: the copy has no bytes.
     unsafe { device.copy(&Place::host(std::ptr::null_mut()), &on(&device, data), 0, None) }
         .unwrap();
 }
@@ -118,13 +118,13 @@ fn a_lost_device_gives_no_memory_and_takes_it_back() {
     assert_eq!(device.synchronize().unwrap_err().code, Code::UNAVAILABLE);
     let refused = [
         device.allocate(1, 1, MemoryKind::DEVICE, None).unwrap_err(),
-        // SAFETY: refused before anything is touched.
+        // SAFETY: the device refuses the copy before it touches memory.
         unsafe { device.copy(&host(&mut [0]), &on(&device, data), 1, Some(&stream)) }.unwrap_err(),
         device.create_stream().err().unwrap(),
         device.create_event().err().unwrap(),
     ];
     assert!(refused.iter().all(|error| error.code == Code::UNAVAILABLE));
-    // SAFETY: given back once.
+    // SAFETY: the memory is freed once.
     unsafe { device.deallocate(data, 1, MemoryKind::DEVICE, Some(&stream)) };
     assert_eq!(device.memory().used(), 0);
 }

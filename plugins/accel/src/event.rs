@@ -1,18 +1,18 @@
-//! Events: points in a stream that others wait for.
+//! Events: points in a stream that other streams wait for.
 
 use crate::{queue::Queue, recording::Recording};
 use std::sync::{Arc, Mutex, PoisonError};
 use tenon_sdk::{Code, KernelError};
 
-/// An event of one device. Recorded again it forgets the earlier recording; who waits for that one goes on
-/// doing so.
+/// An event of one device. A new recording replaces the earlier one; streams that wait for the
+/// earlier one still do.
 pub struct Event {
     queue: Arc<Queue>,
     last: Mutex<Option<Arc<Recording>>>,
 }
 
 impl Event {
-    /// An event that was never recorded, which counts as happened.
+    /// An event that was never recorded, which counts as complete.
     pub fn new(queue: Arc<Queue>) -> Event {
         Event { queue, last: Mutex::new(None) }
     }
@@ -24,20 +24,21 @@ impl Event {
         recording
     }
 
-    /// The last recording so far.
+    /// The most recent recording.
     pub(crate) fn last(&self) -> Option<Arc<Recording>> {
         self.last.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Whether a queue is the one that this event's recordings run on.
+    /// Whether this event's recordings run on the given queue.
     pub(crate) fn is_of(&self, queue: &Arc<Queue>) -> bool {
         Arc::ptr_eq(&self.queue, queue)
     }
 
-    /// Whether the last recording has happened.
+    /// Whether the most recent recording is complete.
     ///
     /// # Errors
-    /// The code of the stream's first error before the recording; `UNAVAILABLE` when the device is lost.
+    /// The code of the stream's first error before the recording; `UNAVAILABLE` when the device is
+    /// lost.
     pub fn query(&self) -> Result<bool, KernelError> {
         self.queue.health().check()?;
         match self.last().map(|recording| recording.outcome()) {

@@ -1,7 +1,8 @@
-//! What goes wrong, and when.
+//! Simulated faults, and the health of the device.
 //!
-//! [`Faults`] is an order that a test gives through the plugin's knobs, or directly in [`crate::Settings`].
-//! [`Health`] is whether the device is still there: the one thing here that a real device has too.
+//! A test sets [`Faults`] through the plugin's knobs, or directly in [`crate::Settings`].
+//! [`Health`] says whether the device is lost: the only part of this module that a real device has
+//! too.
 
 use std::sync::{
     OnceLock,
@@ -9,14 +10,14 @@ use std::sync::{
 };
 use tenon_sdk::{Code, KernelError, device::author::DeviceHandle};
 
-/// What is to go wrong on one device. Figures count from its opening; 0 is never.
+/// The faults of one device. Numbers count from its opening; 0 is never.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Faults {
-    /// An allocation fails that would bring what was ever allocated above so many bytes.
+    /// An allocation fails if it would bring the total of all allocations above this many bytes.
     pub fail_alloc_after_bytes: u64,
-    /// The command after so many fails: once, with `INTERNAL`.
+    /// The command after this many others fails once, with `INTERNAL`.
     pub fail_command_after: u64,
-    /// The device is lost once it has run so many commands.
+    /// The device is lost once it has run this many commands.
     pub lose_after_commands: u64,
 }
 
@@ -44,7 +45,7 @@ impl Faults {
     }
 }
 
-/// Whether a device is there. It is lost once, and stays so.
+/// Whether a device is lost, which is final.
 pub struct Health {
     handle: DeviceHandle,
     is_lost: AtomicBool,
@@ -53,7 +54,7 @@ pub struct Health {
 }
 
 impl Health {
-    /// Of a device that has just been opened.
+    /// The health of a newly opened device.
     pub fn new(handle: DeviceHandle) -> Health {
         Health {
             handle,
@@ -63,10 +64,10 @@ impl Health {
         }
     }
 
-    /// Every entry of the device asks this first.
+    /// Fails if the device is lost; every entry of the device calls this first.
     ///
     /// # Errors
-    /// `UNAVAILABLE` with the reason, once the device is lost.
+    /// `UNAVAILABLE` with the reason, if the device is lost.
     pub fn check(&self) -> Result<(), KernelError> {
         match self.is_lost() {
             false => Ok(()),
@@ -85,21 +86,21 @@ impl Health {
         KernelError::new(Code::UNAVAILABLE, format!("the device is lost: {reason}"))
     }
 
-    /// Loses the device and tells the host; only the first reason counts.
+    /// Marks the device as lost and tells the host; only the first reason counts.
     pub fn lose(&self, reason: &str) {
         if self.reason.set(reason.to_owned()).is_ok() {
-            // The host first: whatever fails from here on is an error with the reason there.
+            // The host first: every later failure is an error that can give the reason.
             self.handle.lost(reason);
             self.is_lost.store(true, Ordering::Release);
         }
     }
 
-    /// Counts one command, and says how many came before it.
+    /// Counts one command, and returns the number of commands before it.
     pub fn count_command(&self) -> u64 {
         self.commands.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Commands so far: kernels and copies, those that failed included.
+    /// Number of commands so far: kernels and copies, including failed ones.
     pub fn commands(&self) -> u64 {
         self.commands.load(Ordering::Relaxed)
     }

@@ -1,9 +1,9 @@
-//! Kernels: commands on the stream of the call.
+//! Kernels, which run as commands on the stream of the call.
 //!
-//! Each runs in two parts. `compute` runs on the host's thread: it checks shapes, makes sure of the outputs'
-//! buffers, and enqueues a command that captures handles, dimensions and values of arguments in host
-//! memory, nothing that points into the call. The command runs on the device's thread when its turn comes,
-//! long after the call perhaps: the device's memory is where it finds its operands.
+//! A kernel runs in two parts. `compute` runs on the host's thread: it checks shapes, allocates the
+//! outputs' buffers, and enqueues a command that captures handles, dimensions and arguments in host
+//! memory, but no pointer into the call. The command runs on the device's thread in its turn,
+//! possibly long after the call, and finds its operands in the device's memory.
 
 mod math;
 mod nn;
@@ -23,14 +23,14 @@ use tenon_sdk::{
     element::Number,
 };
 
-/// A call that is being turned into a command.
+/// A kernel's call, which enqueues a command.
 pub struct Launch<'a> {
     context: &'a ComputeContext<'a>,
     device: &'a Accel,
     stream: &'a Stream,
 }
 
-/// A tensor in the device's memory, as a command keeps it.
+/// A tensor in the device's memory, as a command stores it.
 pub struct Operand<T> {
     handle: Handle,
     count: usize,
@@ -38,16 +38,16 @@ pub struct Operand<T> {
 }
 
 impl<'a> Launch<'a> {
-    /// Begins.
+    /// Takes device and stream from the call.
     ///
     /// # Errors
-    /// `INTERNAL` when the host gives no stream.
+    /// `INTERNAL` when the host gives no device or no stream.
     pub fn new(context: &'a ComputeContext<'a>) -> Result<Launch<'a>, KernelError> {
         if context.device_state().is_null() {
             return Err(KernelError::internal("a kernel of ACCEL was given no device"));
         }
-        // SAFETY: kernels of this crate are registered for ACCEL alone, so that the host gives them an open
-        // `Accel` and one of its streams, both alive while the call runs.
+        // SAFETY: kernels of this crate are registered for ACCEL alone, so that the host gives them
+        // an open `Accel` and one of its streams, both alive while the call runs.
         let (device, stream) = unsafe {
             (device_of::<Accel>(context.device_state()), stream_of::<Accel>(context.stream()))
         };
@@ -59,15 +59,15 @@ impl<'a> Launch<'a> {
     /// An input in the device's memory.
     ///
     /// # Errors
-    /// `INTERNAL` when it is of another type or elsewhere.
+    /// `INTERNAL` when it has another type or is in other memory.
     pub fn input<T: Number>(&self, input: usize) -> Result<Operand<T>, KernelError> {
         Operand::new(self.context.slot(input)?)
     }
 
-    /// An output in the device's memory: the planned buffer, or a fresh one.
+    /// An output in the device's memory: the planned buffer, or a new one.
     ///
     /// # Errors
-    /// As [`Launch::input`]; no memory.
+    /// As [`Launch::input`]; out of memory.
     pub fn output<T: Number>(
         &self,
         output: usize,
@@ -79,7 +79,7 @@ impl<'a> Launch<'a> {
     /// Enqueues the command.
     ///
     /// # Errors
-    /// `UNAVAILABLE` when the device is lost. What `body` returns goes to the stream.
+    /// `UNAVAILABLE` when the device is lost. The error of `body` goes to the stream.
     pub fn enqueue(
         &self,
         name: &'static str,
@@ -106,7 +106,7 @@ impl<T: Number> Operand<T> {
         Ok(Operand { handle: handle_of(slot.data), count, element: PhantomData })
     }
 
-    /// Its elements, when the command runs.
+    /// The tensor's elements, when the command runs.
     ///
     /// # Errors
     /// As [`Memory::read`].
@@ -114,7 +114,7 @@ impl<T: Number> Operand<T> {
         memory.read_elements(self.handle, self.count)
     }
 
-    /// Has `compute` write all of its elements, when the command runs.
+    /// Fills the tensor with what `compute` writes, when the command runs.
     ///
     /// # Errors
     /// As [`Memory::write`].

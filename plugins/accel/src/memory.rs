@@ -1,7 +1,7 @@
 //! The device's memory: a table from handles to blocks.
 //!
-//! A handle is a place in an address space of the device's own, not of the process. An offset within a block
-//! may be added to it, as the host does when it divides a block:
+//! A handle is an address in an address space of the device's own, not of the process. An offset
+//! within a block may be added to it, as the host does when it divides a block:
 //!
 //! ```text
 //! bits 63..48   0xACCE, so that no handle is an address that a processor would follow
@@ -10,12 +10,12 @@
 //! ```
 //!
 //! # Invariants
-//! - A handle that lies in no live block, or a range that leaves its block, is refused.
-//! - Addresses are used again only after all have been used once, so that a stale handle is noticed.
-//! - Fresh memory holds the byte `0xff` throughout, which is NaN for floats: whoever reads what was never
-//!   written finds out.
-//! - Values are copied out before a command computes and copied in after: a command that reads and writes
-//!   one block at once is sound whatever the host asks for.
+//! - A handle outside every live block, and a range that leaves its block, are refused.
+//! - Addresses are reused only after all others have been used, so that a stale handle is noticed.
+//! - New memory is filled with the byte `0xff`, which is NaN for floats, so that reads of
+//!   uninitialised memory show.
+//! - Values are copied out before a command computes and copied in afterwards: a command may read
+//!   and write the same block, whatever the host asks for.
 
 use crate::faults::Health;
 use std::{
@@ -24,14 +24,14 @@ use std::{
 };
 use tenon_sdk::{Code, KernelError, element::Number};
 
-/// Alignment in bytes that every block has at least.
+/// Least alignment of every block, in bytes.
 pub const ALIGNMENT: u64 = 256;
 
 const TAG: u64 = 0xACCE << 48;
 const ADDRESS_BITS: u32 = 44;
 const ADDRESS_END: u64 = 1 << ADDRESS_BITS;
 
-/// A place in a device's memory.
+/// An address in a device's memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Handle(pub u64);
 
@@ -50,15 +50,15 @@ struct Table {
     blocks: BTreeMap<u64, Block>,
     /// Bytes in live blocks.
     used: u64,
-    /// Bytes in all blocks there have ever been.
+    /// Bytes in all blocks ever allocated.
     ever: u64,
-    /// Where the search for a free address begins.
+    /// Address at which the search for a free one begins.
     next: u64,
 }
 
 struct Block {
     bytes: Vec<u8>,
-    /// Addresses taken: at least 1, so that empty blocks differ.
+    /// Number of addresses taken: at least 1, so that empty blocks differ.
     span: u64,
 }
 
@@ -71,7 +71,7 @@ impl Memory {
         Memory { base, limit, fail_after_bytes, health, table: Mutex::new(table) }
     }
 
-    /// Bytes there are.
+    /// Total bytes.
     pub fn limit(&self) -> u64 {
         self.limit
     }
@@ -85,10 +85,10 @@ impl Memory {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes a block of `bytes` bytes, at a multiple of `align`, which is a power of two.
+    /// Allocates a block of `bytes` bytes at a multiple of `align`, which must be a power of two.
     ///
     /// # Errors
-    /// `RESOURCE_EXHAUSTED` when there is no room, `UNAVAILABLE` when the device is lost.
+    /// `RESOURCE_EXHAUSTED` when out of memory, `UNAVAILABLE` when the device is lost.
     pub fn allocate(&self, bytes: u64, align: u64) -> Result<Handle, KernelError> {
         self.health.check()?;
         let mut table = self.lock();
@@ -115,7 +115,7 @@ impl Memory {
         Ok(Handle(self.base | address))
     }
 
-    /// Gives a block back.
+    /// Frees a block.
     ///
     /// # Errors
     /// `INTERNAL` when no live block begins there.
@@ -127,15 +127,15 @@ impl Memory {
         Ok(())
     }
 
-    /// Copies bytes out.
+    /// Copies bytes out of device memory.
     ///
     /// # Errors
-    /// `INTERNAL` for a range that lies in no live block, `UNAVAILABLE` when the device is lost.
+    /// `INTERNAL` for a range outside every live block, `UNAVAILABLE` when the device is lost.
     pub fn read(&self, handle: Handle, to: &mut [u8]) -> Result<(), KernelError> {
         self.with(handle, to.len(), |bytes| to.copy_from_slice(bytes))
     }
 
-    /// Copies bytes in.
+    /// Copies bytes into device memory.
     ///
     /// # Errors
     /// As [`Memory::read`].
@@ -143,20 +143,22 @@ impl Memory {
         self.with(handle, from.len(), |bytes| bytes.copy_from_slice(from))
     }
 
-    /// Copies bytes to an address of the host, whose memory nobody need have written before.
+    /// Copies bytes to an address of the host, whose memory may be uninitialised.
     ///
     /// # Errors
     /// As [`Memory::read`].
     ///
     /// # Safety
-    /// `to` may be written for `len` bytes, and nobody else uses them meanwhile.
+    /// - `to` is valid for writes of `len` bytes.
+    /// - Nothing else uses these bytes during the call.
     pub unsafe fn read_to(
         &self,
         handle: Handle,
         to: *mut u8,
         len: usize,
     ) -> Result<(), KernelError> {
-        // SAFETY: both have `len` bytes: the caller knows that of `to`, and `with` checks the block.
+        // SAFETY: both have `len` bytes: the caller guarantees that of `to`, and `with` checks the
+        // block.
         self.with(handle, len, |bytes| unsafe { to.copy_from_nonoverlapping(bytes.as_ptr(), len) })
     }
 
@@ -166,7 +168,8 @@ impl Memory {
     /// As [`Memory::read`].
     ///
     /// # Safety
-    /// `from` may be read for `len` bytes, and nobody writes them meanwhile.
+    /// - `from` is valid for reads of `len` bytes.
+    /// - Nothing writes these bytes during the call.
     pub unsafe fn write_from(
         &self,
         handle: Handle,
@@ -179,7 +182,7 @@ impl Memory {
         })
     }
 
-    /// Copies elements out.
+    /// Copies elements out of device memory.
     ///
     /// # Errors
     /// As [`Memory::read`].
@@ -189,7 +192,8 @@ impl Memory {
         count: usize,
     ) -> Result<Vec<T>, KernelError> {
         let mut elements = vec![T::default(); count];
-        // SAFETY: numbers have no padding and take every bit pattern; nobody else sees them meanwhile.
+        // SAFETY: numbers have no padding and every bit pattern is valid; nothing else uses them
+        // meanwhile.
         let bytes = unsafe {
             std::slice::from_raw_parts_mut(elements.as_mut_ptr().cast(), size_of_val(&*elements))
         };
@@ -197,7 +201,7 @@ impl Memory {
         Ok(elements)
     }
 
-    /// Copies elements in.
+    /// Copies elements into device memory.
     ///
     /// # Errors
     /// As [`Memory::read`].
@@ -246,7 +250,7 @@ impl Memory {
 }
 
 impl Table {
-    /// A free address: behind the last one taken, else the lowest.
+    /// A free address: the first after the last block taken, else the lowest.
     fn find(&self, span: u64, align: u64) -> Option<u64> {
         let up = |address: u64| address.checked_next_multiple_of(align);
         let fits = |address: u64, end: u64| address.checked_add(span).is_some_and(|e| e <= end);
@@ -310,7 +314,7 @@ mod tests {
         for align in [1, 64, 4096] {
             let handle = memory.allocate(10, align).unwrap();
             assert_eq!(handle.0 % align.max(ALIGNMENT), 0);
-            // Bits 63..47 of an address are all alike.
+            // Bits 63..47 of a canonical address are all equal.
             assert!(![0, u64::MAX >> 47].contains(&(handle.0 >> 47)));
         }
     }

@@ -1,16 +1,18 @@
-//! The queue: lanes of commands, and the thread that runs them.
+//! The queue of a device: lanes of commands, and the thread that runs them.
 //!
-//! Each stream is a lane. A lane is *ready* when its first command is not a wait for a recording that is
-//! pending, and is not one that a test holds back. The thread takes the first command of one ready lane at a time, the oldest or, with a seed, any,
-//! and runs it without holding the lock. A command is therefore waiting, running, or gone; a lane is idle
-//! when it is empty and none of its commands is running.
+//! Each stream is a lane. A lane is *ready* unless its first command waits for a pending recording,
+//! or a test holds that command back. The thread takes the first command of one ready lane at a
+//! time, the oldest one or, with a seed, a random one, and runs it without holding the lock. So
+//! each command is waiting, running, or gone; a lane is idle when it is empty and none of its
+//! commands is running.
 //!
 //! # Invariants
-//! - Every recording happens and every notification runs exactly once, also when the device is lost or
-//!   closed meanwhile.
+//! - Every recording completes and every notification runs exactly once, even if the device is lost
+//!   or closed meanwhile.
 //! - Only the thread takes commands out, except for those of a lane that is closed.
-//! - Once the device is lost no command begins. One that runs ends, and who waits for its lane waits for that:
-//!   what a command uses may go when its stream was synchronised, lost or not.
+//! - Once the device is lost no command begins. A running command ends, and a wait for its lane
+//!   waits for that: after a stream is synchronised, even if the device is lost, the resources of
+//!   its commands may be freed.
 
 use crate::{
     faults::{Fate, Faults, Health},
@@ -29,12 +31,12 @@ use tenon_sdk::{
     device::author::Notification,
 };
 
-/// How often a queue that is held up asks whether it still is.
+/// How often a stalled queue checks whether it still is stalled.
 const STALL_POLL: Duration = Duration::from_millis(1);
 
 type Body = Box<dyn FnOnce() -> Result<(), KernelError> + Send>;
 
-/// A kernel or a copy.
+/// The work of a kernel or a copy.
 pub struct Work {
     name: &'static str,
     is_copy: bool,
@@ -42,7 +44,7 @@ pub struct Work {
 }
 
 impl Work {
-    /// A kernel.
+    /// The work of a kernel.
     pub fn kernel(
         name: &'static str,
         body: impl FnOnce() -> Result<(), KernelError> + Send + 'static,
@@ -50,28 +52,28 @@ impl Work {
         Work { name, is_copy: false, body: Box::new(body) }
     }
 
-    /// A copy.
+    /// The work of a copy.
     pub fn copy(body: impl FnOnce() -> Result<(), KernelError> + Send + 'static) -> Work {
         Work { name: "copy", is_copy: true, body: Box::new(body) }
     }
 }
 
-/// What stands in a lane.
+/// An entry of a lane.
 pub enum Command {
-    /// Computes or copies; left out after an error.
+    /// Computes or copies; skipped after an error.
     Work(Work),
-    /// Frees something; done also after an error.
+    /// Frees something; runs even after an error.
     Cleanup(Box<dyn FnOnce() + Send>),
-    /// Lets a recording happen.
+    /// Completes a recording.
     Record(Arc<Recording>),
-    /// Holds the lane until a recording has happened.
+    /// Holds the lane until a recording is complete.
     Wait(Arc<Recording>),
-    /// Tells the host.
+    /// Notifies the host.
     Notify(Notification),
 }
 
 impl Command {
-    /// Does what a command owes whether or not it computes.
+    /// Does what a command must do even if it does not compute.
     fn settle(self, code: Code) {
         match self {
             Command::Work(_) | Command::Wait(_) => {}
@@ -82,14 +84,14 @@ impl Command {
     }
 }
 
-/// A destructor's panic ends neither the thread nor the lane.
+/// Runs a cleanup; a panic of it ends neither the thread nor the lane.
 fn clean(body: Box<dyn FnOnce() + Send>) {
     let _ = guard(body);
 }
 
 #[derive(Default)]
 struct Lane {
-    /// With their tickets: the order of enqueueing over all lanes.
+    /// Commands with their tickets, which order them over all lanes.
     commands: VecDeque<(u64, Command)>,
     is_running: bool,
     /// The first error, with the ticket of its command.
@@ -101,7 +103,7 @@ impl Lane {
         self.commands.is_empty() && !self.is_running
     }
 
-    /// Ticket of the first command, when it can run; commands of the name `hold` do not.
+    /// Ticket of the first command if it can run; commands with the name `hold` cannot.
     fn ready(&self, hold: &str) -> Option<u64> {
         match self.commands.front()? {
             (_, Command::Wait(recording)) if recording.outcome().is_none() => None,
@@ -123,13 +125,13 @@ struct State {
     lanes: BTreeMap<u64, Lane>,
     next_lane: u64,
     next_ticket: u64,
-    /// State of the random order; 0 is the order of enqueueing.
+    /// State of the random order; 0 runs commands in the order of enqueueing.
     random: u64,
     is_closed: bool,
 }
 
 impl State {
-    /// The lane whose turn it is.
+    /// The lane whose command runs next.
     fn pick(&mut self, hold: &str) -> Option<u64> {
         let ready = self.lanes.iter().filter_map(|(id, lane)| Some((lane.ready(hold)?, *id)));
         if self.random == 0 {
@@ -154,9 +156,9 @@ struct Shared {
     faults: Faults,
     pace: PaceSource,
     state: Mutex<State>,
-    /// There may be something to run.
+    /// Signalled when there may be something to run.
     work: Condvar,
-    /// A lane may be idle.
+    /// Signalled when a lane may be idle.
     idle: Condvar,
 }
 
@@ -170,7 +172,7 @@ impl Queue {
     /// Starts the thread.
     ///
     /// # Errors
-    /// `RESOURCE_EXHAUSTED` when the operating system gives no thread.
+    /// `RESOURCE_EXHAUSTED` when the operating system creates no thread.
     pub fn start(
         name: &str,
         settings: &Settings,
@@ -198,15 +200,15 @@ impl Queue {
         Ok(Queue { shared, thread: Mutex::new(Some(thread)) })
     }
 
-    /// Whether the device is there.
+    /// The health of the device.
     pub fn health(&self) -> &Health {
         &self.shared.health
     }
 
-    /// Loses the device: everything enqueued is abandoned with `UNAVAILABLE`.
+    /// Marks the device as lost: everything enqueued is abandoned with `UNAVAILABLE`.
     pub fn lose(&self, reason: &str) {
         self.shared.health.lose(reason);
-        // Taking the lock orders this after a decision to sleep.
+        // Taking the lock orders this after the thread's decision to sleep.
         drop(self.shared.lock());
         self.shared.work.notify_all();
         self.shared.idle.notify_all();
@@ -225,7 +227,7 @@ impl Queue {
         Ok(id)
     }
 
-    /// Closes a lane; what is still enqueued on it is abandoned with `CANCELLED`.
+    /// Closes a lane; commands still on it are abandoned with `CANCELLED`.
     pub fn close_lane(&self, id: u64) {
         let lane = self.shared.lock().lanes.remove(&id);
         for (_, command) in lane.map(|lane| lane.commands).into_iter().flatten() {
@@ -234,7 +236,7 @@ impl Queue {
         self.shared.idle.notify_all();
     }
 
-    /// Puts a command behind the others of a lane. One that is refused is abandoned.
+    /// Appends a command to a lane. A refused command is abandoned.
     ///
     /// # Errors
     /// `UNAVAILABLE` when the device is lost, `FAILED_PRECONDITION` when it or the lane is closed.
@@ -261,10 +263,10 @@ impl Queue {
         }
     }
 
-    /// Waits until a lane is idle; of a lost device, until none of its commands is running.
+    /// Waits until a lane is idle; if the device is lost, until none of its commands is running.
     ///
     /// # Errors
-    /// Its first error.
+    /// The lane's first error.
     pub fn synchronize_lane(&self, id: u64) -> Result<(), KernelError> {
         self.wait_until(
             |state| state.lanes.get(&id).is_some_and(|lane| lane.is_running),
@@ -273,10 +275,10 @@ impl Queue {
         )
     }
 
-    /// Waits until all lanes are idle; of a lost device, until no command is running.
+    /// Waits until all lanes are idle; if the device is lost, until no command is running.
     ///
     /// # Errors
-    /// The first error of any.
+    /// The first error of any lane.
     pub fn synchronize(&self) -> Result<(), KernelError> {
         self.wait_until(
             |state| state.lanes.values().any(|lane| lane.is_running),
@@ -314,8 +316,8 @@ impl Drop for Queue {
         self.shared.work.notify_all();
         self.shared.idle.notify_all();
         let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
-        // A notification may have dropped the last reference: the thread cannot wait for itself, and ends
-        // when it comes back from there.
+        // A notification may have dropped the last reference to the queue: the thread cannot join
+        // itself, and ends when the notification returns.
         if let Some(thread) = thread.filter(|it| it.thread().id() != std::thread::current().id()) {
             let _ = thread.join();
         }
@@ -336,7 +338,7 @@ impl Shared {
         if state.is_closed { Err(closed()) } else { Ok(()) }
     }
 
-    /// The thread.
+    /// The thread's loop.
     fn run(&self) {
         loop {
             let state = self.lock();
@@ -355,7 +357,7 @@ impl Shared {
         }
     }
 
-    /// Of a lost device: until it is closed.
+    /// Sleeps until the device, which is lost, is closed.
     fn sleep(&self) {
         let state = self.lock();
         let nothing_to_do = |state: &mut State| {
@@ -364,7 +366,8 @@ impl Shared {
         drop(self.work.wait_while(state, nothing_to_do).unwrap_or_else(PoisonError::into_inner));
     }
 
-    /// Runs one command, unless the queue is held up. The host is asked for the pace without the lock.
+    /// Runs one command, unless the queue is stalled. The host is asked for the pace without the
+    /// lock.
     fn turn(&self) {
         let pace = (self.pace)();
         let mut state = self.lock();
@@ -436,7 +439,7 @@ impl Shared {
         result.map_err(|error| KernelError::new(error.code, format!("{}: {error}", work.name)))
     }
 
-    /// Empties all lanes; what their commands owe is done without the lock.
+    /// Empties all lanes; their commands are settled without the lock.
     fn abandon_all(&self, mut state: MutexGuard<'_, State>, code: Code) {
         let error = match code {
             Code::UNAVAILABLE => self.health.error(),

@@ -63,7 +63,8 @@ fn a_stalled_queue_runs_nothing_and_goes_on_when_resumed() {
     assert_eq!(journal.read(), ["late"]);
 }
 
-/// Enqueues a, b, c on each of two streams while the queue is stalled; the order in which they ran.
+/// Enqueues a, b, c on each of two streams while the queue is stalled; returns the order in which
+/// they ran.
 fn interleaving(seed: u64) -> Vec<String> {
     let (stall, journal) = (Stall::default(), Journal::default());
     stall.set(true);
@@ -249,9 +250,10 @@ fn what_is_enqueued_when_the_device_is_lost_is_settled() {
     assert_eq!(journal.read(), ["freed"]);
 }
 
-/// What a command uses may go when its stream was synchronised, also when the device was lost meanwhile.
+/// After a stream is synchronised the resources of its commands may be freed, even if the device
+/// was lost meanwhile.
 #[test]
-fn who_waits_for_a_lost_device_waits_for_the_command_that_runs() {
+fn a_wait_for_a_lost_device_waits_for_the_running_command() {
     let (queue, journal) = (queue(&Settings::default()), Journal::default());
     let (stream, other) = (Stream::new(&queue).unwrap(), Stream::new(&queue).unwrap());
     let (begin, begun) = mpsc::channel();
@@ -274,7 +276,7 @@ fn who_waits_for_a_lost_device_waits_for_the_command_that_runs() {
             journal.note("synchronised");
             result
         });
-        // Long enough for a waiter that does not wait.
+        // Long enough to reveal a waiter that does not wait.
         std::thread::sleep(Duration::from_millis(30));
         open.send(()).unwrap();
         assert_eq!(waiter.join().unwrap().unwrap_err().code, Code::UNAVAILABLE);

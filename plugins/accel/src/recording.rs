@@ -1,7 +1,8 @@
 //! One recording of an event.
 //!
-//! States: pending, then happened with the code of the stream's first error before it (`OK` without one).
-//! Who records and who waits share it; an event that is recorded again gets a new one.
+//! States: pending, then complete with the code of the stream's first error before it (`OK` without
+//! one). The recording stream and the waiting streams share it; an event that is recorded again
+//! gets a new one.
 
 use std::sync::OnceLock;
 use tenon_sdk::Code;
@@ -11,12 +12,12 @@ use tenon_sdk::Code;
 pub struct Recording(OnceLock<Code>);
 
 impl Recording {
-    /// It has happened; the first code stays.
+    /// Completes the recording; the first code stays.
     pub fn happen(&self, code: Code) {
         let _ = self.0.set(code);
     }
 
-    /// The code, once it has happened.
+    /// The code, once the recording is complete.
     pub fn outcome(&self) -> Option<Code> {
         self.0.get().copied()
     }

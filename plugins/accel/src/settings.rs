@@ -1,8 +1,8 @@
 //! The plugin's knobs.
 //!
-//! A host sets them as scope `tenon-accel`. `devices` is read when the host probes; `stall`, `hold` and
-//! `copy_delay_us` whenever the queue is about to run a command, so that a test can turn them during a
-//! step; all others when a device is opened.
+//! A host sets them as scope `tenon-accel`. `devices` is read when the host probes; `stall`, `hold`
+//! and `copy_delay_us` whenever the queue is about to run a command, so that a test can change them
+//! during a step; all others when a device is opened.
 
 use crate::faults::Faults;
 use std::{sync::Arc, time::Duration};
@@ -37,35 +37,35 @@ register_knob!(
     "Not 0: each device is lost after so many commands."
 );
 
-/// Most devices: handles have four bits for their number.
+/// Most devices: handles have four bits for the ordinal.
 pub const MAX_DEVICES: u32 = 16;
 
-/// How the queue is held up right now.
+/// How the queue is held up at present.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Pace {
-    /// Run nothing.
+    /// Whether to run nothing.
     pub stall: bool,
-    /// Begin no command of this name; empty for none.
+    /// Name of commands that must not begin; empty for none.
     pub hold: String,
-    /// What every copy takes longer.
+    /// Additional duration of every copy.
     pub copy_delay: Duration,
 }
 
-/// Where the queue learns of the present [`Pace`].
+/// Function by which the queue asks for the current [`Pace`].
 pub type PaceSource = Arc<dyn Fn() -> Pace + Send + Sync>;
 
-/// How one device behaves.
+/// Settings of one device.
 #[derive(Clone)]
 pub struct Settings {
     /// Bytes of memory.
     pub memory_limit: u64,
     /// Streams worth using at once.
     pub streams: u32,
-    /// Seed of the order between streams; 0 is the order of enqueueing.
+    /// Seed of the order between streams; 0 for the order of enqueueing.
     pub reorder_seed: u64,
-    /// Faults.
+    /// Simulated faults.
     pub faults: Faults,
-    /// Asked before every command, and now and then while it says `stall`.
+    /// Called before every command, and at intervals while it returns `stall`.
     pub pace: PaceSource,
 }
 
@@ -82,10 +82,10 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// As the knobs say.
+    /// Settings from the knobs.
     ///
     /// # Errors
-    /// `INVALID_ARGUMENT` for a figure out of range.
+    /// `INVALID_ARGUMENT` for a number out of range.
     pub fn from_knobs(knobs: Knobs<'_>) -> Result<Settings, KernelError> {
         let figure = |name, most| figure(knobs, name, most);
         let kept = knobs.keep();
@@ -103,10 +103,10 @@ impl Settings {
     }
 }
 
-/// Number of devices, as the knob says.
+/// Number of devices, from the knob.
 ///
 /// # Errors
-/// `INVALID_ARGUMENT` for a figure out of range.
+/// `INVALID_ARGUMENT` for a number out of range.
 pub fn device_count(knobs: Knobs<'_>) -> Result<u32, KernelError> {
     figure(knobs, "devices", MAX_DEVICES.into()).map(|count| count as u32)
 }
@@ -121,7 +121,8 @@ fn figure(knobs: Knobs<'_>, name: &str, most: i64) -> Result<u64, KernelError> {
     }
 }
 
-/// A knob that cannot be read holds nothing up: a queue has nobody to report to.
+/// The pace from the knobs. An unreadable knob holds nothing up, since a queue cannot report
+/// errors.
 fn pace(knobs: Knobs<'_>) -> Pace {
     Pace {
         stall: knobs.bool("stall").unwrap_or(false),

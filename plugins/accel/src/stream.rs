@@ -1,4 +1,4 @@
-//! Streams: commands enqueued on one run in order.
+//! Streams: commands enqueued on a stream run in order.
 
 use crate::{
     event::Event,
@@ -9,9 +9,9 @@ use tenon_sdk::{Code, KernelError, device::author::Notification};
 
 /// A stream of one device: one lane of its queue. Any thread may use it.
 ///
-/// The first error on a stream stays: what is enqueued after it does not compute, events recorded after it
-/// happen with its code, and a stream that waits for such an event fails with that code too, so that
-/// nothing computes with results that are not there.
+/// The first error on a stream stays: commands enqueued after it do not compute, events recorded
+/// after it complete with its code, and a stream that waits for such an event fails with that code
+/// too, so that no command computes with missing results.
 pub struct Stream {
     queue: Arc<Queue>,
     lane: u64,
@@ -26,7 +26,7 @@ impl Stream {
         Ok(Stream { queue: Arc::clone(queue), lane: queue.open_lane()? })
     }
 
-    /// Enqueues a kernel; `name` stands before its errors.
+    /// Enqueues a kernel; `name` prefixes its errors.
     ///
     /// # Errors
     /// `UNAVAILABLE` when the device is lost. Errors of `body` go to the stream.
@@ -49,19 +49,19 @@ impl Stream {
         self.queue.enqueue(self.lane, Command::Work(Work::copy(body)))
     }
 
-    /// Enqueues something that is done also after an error, and at once when the device is lost.
+    /// Enqueues a cleanup, which runs even after an error, and at once when the device is lost.
     pub fn cleanup(&self, body: impl FnOnce() + Send + 'static) {
-        // Where the queue refuses it, it has been done.
+        // If the queue refuses it, it has run already.
         let _ = self.queue.enqueue(self.lane, Command::Cleanup(Box::new(body)));
     }
 
-    /// Has `done` run with the first error so far, or `OK`, behind what is enqueued.
+    /// Runs `done` after everything enqueued, with the first error so far, or `OK`.
     pub fn notify(&self, done: Notification) {
-        // Where the queue refuses it, it has run with that error.
+        // If the queue refuses it, it has run with that error.
         let _ = self.queue.enqueue(self.lane, Command::Notify(done));
     }
 
-    /// Records an event behind what is enqueued.
+    /// Records an event after everything enqueued.
     ///
     /// # Errors
     /// `INVALID_ARGUMENT` for an event of another device, `UNAVAILABLE` when the device is lost.
@@ -70,7 +70,7 @@ impl Stream {
         self.queue.enqueue(self.lane, Command::Record(event.record()))
     }
 
-    /// What is enqueued from now on waits for the event's last recording so far.
+    /// Makes later commands wait for the event's most recent recording.
     ///
     /// # Errors
     /// As [`Stream::record`].
@@ -82,8 +82,8 @@ impl Stream {
         }
     }
 
-    /// Waits until all that is enqueued so far is done. Not on the queue's own thread, where
-    /// notifications run.
+    /// Waits until everything enqueued so far is done. It must not be called on the queue's own
+    /// thread, where notifications run.
     ///
     /// # Errors
     /// The stream's first error.

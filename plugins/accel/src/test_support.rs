@@ -1,4 +1,4 @@
-//! What the unit tests share.
+//! Helpers of the unit tests.
 
 use crate::{
     Settings,
@@ -46,7 +46,7 @@ pub(crate) fn faulty(faults: Faults) -> Settings {
     Settings { faults, ..Settings::default() }
 }
 
-/// What commands did, in the order in which they did it.
+/// Names of the commands that ran, in the order in which they ran.
 #[derive(Clone, Default)]
 pub(crate) struct Journal(Arc<Mutex<Vec<String>>>);
 
@@ -60,19 +60,23 @@ impl Journal {
     }
 }
 
+/// Sends the code to the receiver of a notification.
+///
+/// # Safety
+/// - `data` is the box of [`notification`], and this is its only call.
 unsafe extern "C" fn send(data: *mut c_void, code: Code) {
-    // SAFETY: the box of `notification`, once.
+    // SAFETY: this is the box of `notification`, taken once.
     let sender = unsafe { Box::from_raw(data.cast::<mpsc::Sender<Code>>()) };
     let _ = sender.send(code);
 }
 
-/// A notification, and where its code arrives.
+/// A notification, and a receiver for its code.
 pub(crate) fn notification() -> (Notification, mpsc::Receiver<Code>) {
     let (sender, receiver) = mpsc::channel();
     let data = Box::into_raw(Box::new(sender)).cast();
-    // SAFETY: `send` takes the box from any thread.
+    // SAFETY: `send` may take the box on any thread.
     (unsafe { Notification::new(Notify { run: Some(send) }, data) }, receiver)
 }
 
-/// Long enough for any machine; a test that waits so long has failed.
+/// Time limit of waits in tests: more than any machine needs.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);

@@ -1,9 +1,9 @@
-//! What a worker may not do, one by one, and whatever seeds say.
+//! Things that a worker must not do, one by one, and seeded random conversations.
 
 use super::*;
 use std::{sync::atomic::AtomicBool, thread};
 
-/// Messages in the order of the bytes that the choices take.
+/// Random bytes for the choices.
 fn random(seed: u64) -> Vec<u8> {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     let mut next = || {
@@ -16,9 +16,9 @@ fn random(seed: u64) -> Vec<u8> {
     (0..length).map(|_| next()).collect()
 }
 
-/// Runs a conversation whose worker does as `body` says; what came of it, and the outputs.
+/// Runs a conversation in which the worker sends `messages`; returns the result and the outputs.
 fn says(messages: &[Vec<u8>]) -> (Result<(), Trouble>, Vec<Option<Tensor>>) {
-    // Choice 1: raw bytes, of so many.
+    // Choice 1: raw bytes, with their number.
     let mut bytes = vec![0];
     for message in messages {
         assert!(message.len() < 256);
@@ -75,7 +75,7 @@ fn strings_are_never_taken_as_the_bytes_that_a_worker_wrote() {
     assert_eq!(why, "output 2: its strings are sent, never written as bytes");
     let why = broken(&[done(2, Written::There)]);
     assert_eq!(why, "output 2: its strings are sent, never written as bytes");
-    // Three numbers have as many bytes as one string, and 24 bools as many as well.
+    // Three numbers have as many bytes as one string, and so do 24 bools.
     for (input, output, dims) in [(3, 2, 1), (2, 3, 9), (4, 2, 1), (2, 5, 72), (5, 1, 24)] {
         let written = Written::Shared { input, dims: vec![dims] };
         let why = broken(&[done(output, written)]);
@@ -93,7 +93,7 @@ fn strings_that_are_promised_take_no_memory() {
 
 #[test]
 fn a_shape_whose_bytes_are_more_than_a_number_holds_is_no_shape_of_an_input() {
-    // Times 8 it is 24 beyond 2^64.
+    // Times 8, it is 24 above 2^64.
     let written = Written::Shared { input: 3, dims: vec![(1 << 61) + 3] };
     let (result, outputs) = says(&[done(3, written)]);
     assert!(matches!(result, Err(Trouble::Failed(_))), "{result:?}");
@@ -135,7 +135,7 @@ fn memory_that_changes_while_it_is_read_breaks_nothing() {
     let (stage, over) = (stage(), AtomicBool::new(false));
     thread::scope(|scope| {
         scope.spawn(|| {
-            // Bytes of messages and of outputs; whose turn it is, is left to the play.
+            // Random bytes in messages and outputs; the turns stay correct.
             let channels = stage.channels.map().unwrap();
             let arena = stage.memory.arena();
             let mut state = 1u64;
@@ -144,7 +144,7 @@ fn memory_that_changes_while_it_is_read_breaks_nothing() {
                 let (at, byte) = ((state >> 33) % 512, (state >> 20) as u8);
                 let message = channels.at(4096 + at, 1).unwrap().cast::<u8>();
                 let output = arena.at(at, 1).unwrap().cast::<u8>();
-                // SAFETY: within the mappings, of which the host takes nothing but bytes.
+                // SAFETY: within the mappings, whose contents the host treats as arbitrary bytes.
                 unsafe {
                     message.write_volatile(byte);
                     output.write_volatile(byte);

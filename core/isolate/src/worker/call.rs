@@ -1,8 +1,8 @@
-//! A call of a kernel, as it runs in the worker.
+//! A call of a kernel, in the worker.
 //!
-//! The record behind the call's pointer belongs to the thread that computes; what other threads may do to it
-//! (completing the call, asking for services) is behind locks. A kernel that completes its call later keeps the
-//! channel's thread waiting until it does.
+//! The record behind the call's pointer belongs to the computing thread; what other threads may do
+//! to it (complete the call, request services) is protected by locks. If a kernel completes its
+//! call later, the channel's thread waits until it does.
 
 use super::{
     serve::Line,
@@ -33,7 +33,7 @@ use tenon_host::{
     pool::ThreadPool,
 };
 
-/// What became of an output so far.
+/// The state of an output.
 pub(super) enum Outcome {
     Unset,
     /// In the worker's arena.
@@ -46,7 +46,7 @@ pub(super) enum Outcome {
     },
 }
 
-/// An output: what the kernel sees is elsewhere, in an array.
+/// An output; the slot that the kernel sees is in a separate array.
 pub(super) struct Target {
     pub dtype: DType,
     pub dims: [i64; MAX_RANK],
@@ -61,7 +61,8 @@ pub(super) struct Record {
     pub cancellation: Arc<Cancellation>,
     /// On this process's clock.
     pub deadline_ns: u64,
-    /// Whether a loop of the call was cut short: its outputs are not complete, whatever the kernel says.
+    /// Whether a loop of the call was cut short: its outputs are incomplete, even if the kernel
+    /// reports success.
     pub cut: AtomicBool,
     pub inputs: Vec<Held>,
     pub slots: UnsafeCell<Vec<Slot>>,
@@ -73,28 +74,31 @@ pub(super) struct Record {
     pub over: AtomicBool,
 }
 
-// SAFETY: outputs belong to the thread that computes, until it is done; all else is shared behind locks.
+// SAFETY: outputs belong to the computing thread, until it is done; locks protect everything
+// shared.
 unsafe impl Send for Record {}
-// SAFETY: as above.
+// SAFETY: as for `Send`.
 unsafe impl Sync for Record {}
 
 impl Record {
     /// The record behind a call's pointer.
     ///
     /// # Safety
-    /// The `record` of a call that runs.
+    /// - `record` is that of a running call.
     pub unsafe fn of<'r>(record: *mut CallRecord) -> &'r Record {
-        // SAFETY: `record` is that of a call that runs, as the caller guarantees, and so a `Record`.
+        // SAFETY: `record` is that of a call that runs, as the caller guarantees, and so a
+        // `Record`.
         unsafe { &*record.cast::<Record>() }
     }
 
     /// Slot and target of an output.
     ///
     /// # Safety
-    /// The outputs belong to the caller.
+    /// - The outputs belong to the caller.
     #[allow(clippy::mut_from_ref, reason = "during a call its outputs belong to the caller")]
     pub unsafe fn output(&self, at: u32) -> Result<(&mut Slot, &mut Target), KernelError> {
-        // SAFETY: the outputs belong to the caller, so that nobody else uses their slots and targets.
+        // SAFETY: the caller guarantees that the outputs are its own, so that nothing else uses
+        // their slots and targets.
         let (slots, targets) = unsafe { (&mut *self.slots.get(), &mut *self.targets.get()) };
         let count = targets.len();
         slots.get_mut(at as usize).zip(targets.get_mut(at as usize)).ok_or_else(|| {
@@ -110,7 +114,8 @@ impl Record {
         })
     }
 
-    /// Keeps the message of a failing call: the kernel's words come before those of a service that it passes on.
+    /// Stores the message of a failing call: the kernel's own message takes precedence over that of
+    /// a service that it passes on.
     pub fn set_message(&self, code: Code, message: &str) {
         let mut kept = self.message.lock();
         let text = match (kept.0 == code && !kept.1.is_empty(), message.is_empty()) {
@@ -128,9 +133,9 @@ impl Record {
         KernelError::new(code, message)
     }
 
-    /// What became of the outputs.
+    /// What the kernel did to the outputs.
     fn written(&self) -> Result<Vec<Written<'_>>, KernelError> {
-        // SAFETY: the kernel is done.
+        // SAFETY: the kernel is done, so nothing else uses the outputs.
         let (slots, targets) = unsafe { (&*self.slots.get(), &*self.targets.get()) };
         let one = |(slot, target): (&Slot, &Target)| {
             let dims = || target.dims[..slot.rank as usize].to_vec();
@@ -150,7 +155,8 @@ impl Record {
 }
 
 /// # Safety
-/// A slot of initialised strings.
+/// - The slot shows initialised strings.
+/// - They are readable for `'a`.
 unsafe fn strings<'a>(slot: &Slot) -> Vec<&'a [u8]> {
     let first = slot.data.cast::<StringElement>();
     // SAFETY: the slot shows `elements` initialised strings, as the caller guarantees.
@@ -187,7 +193,7 @@ pub(super) struct Site {
     pub cancellation: Arc<Cancellation>,
 }
 
-/// Computes, waits until the kernel is done, and has `reply` tell what it wrote.
+/// Computes, waits until the kernel is done, and calls `reply` with what it wrote.
 pub(super) fn compute(
     site: Site,
     sent: &Computation<'_>,
@@ -209,9 +215,10 @@ pub(super) fn compute(
     reply(result.and_then(|()| record.written()));
     record.over.store(true, Ordering::Release);
     let scratch = std::mem::take(&mut *record.scratch.lock());
-    // Without the lock: memory has locks of its own.
+    // Without the lock: memory has its own locks.
     drop(scratch);
-    // A kernel that completes its call once more finds a record that is over, for as long as there is room for it.
+    // If a kernel completes its call twice, it finds a record that is over, for as long as the
+    // record is retained.
     if record.made.table.flags & kernel_flags::ASYNC != 0 {
         let line = Arc::clone(&record.line);
         line.retire(record);
@@ -242,7 +249,7 @@ fn record(site: Site, sent: &Computation<'_>) -> Result<Box<Record>, KernelError
         over: AtomicBool::new(false),
     });
     for (at, output) in sent.outputs.iter().enumerate() {
-        // SAFETY: nobody else has the record yet.
+        // SAFETY: nothing else has the record yet.
         let (slot, target) = unsafe { record.output(at as u32)? };
         slot.flags = output.flags & !slot_flags::REF;
         slot.dtype = target.dtype.base();
@@ -285,7 +292,7 @@ fn run(record: &Record, step: &Step, sent: &Computation<'_>) -> Result<(), Kerne
         output_count: sent.outputs.len() as u32,
         tracing: u32::from(sent.tracing),
         inputs: inputs.as_ptr(),
-        // SAFETY: the array stays where it is, and belongs to the kernel from here on.
+        // SAFETY: the array does not move, and belongs to the kernel from here on.
         outputs: unsafe { (*record.slots.get()).as_mut_ptr() },
         input_args: input_args.as_ptr(),
         output_args: output_args.as_ptr(),
@@ -302,7 +309,7 @@ fn run(record: &Record, step: &Step, sent: &Computation<'_>) -> Result<(), Kerne
         ext: ptr::null(),
     };
     let compute = made.table.compute.ok_or_else(|| KernelError::internal("no `compute`"))?;
-    // SAFETY: the kernel's own entry and state, and a filled call that lives until it is over.
+    // SAFETY: the kernel's own entry and state, and a filled call that is valid until it is over.
     let mut code = unsafe { compute(made.state, &call) };
     if code == Code::PENDING {
         if made.table.flags & kernel_flags::ASYNC == 0 {
@@ -327,9 +334,9 @@ fn run(record: &Record, step: &Step, sent: &Computation<'_>) -> Result<(), Kerne
     Ok(())
 }
 
-/// Asks the host for memory for an output.
+/// Requests memory for an output from the host.
 pub(super) fn allocate(record: &Record, at: u32, dims: &[i64]) -> Result<(), KernelError> {
-    // SAFETY: the outputs belong to the caller.
+    // SAFETY: the outputs belong to the computing thread, which is the caller.
     let (slot, target) = unsafe { record.output(at)? };
     let bytes = bytes_of(target.dtype, dims)?;
     if target.dtype == DType::STRING {

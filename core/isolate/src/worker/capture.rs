@@ -1,4 +1,4 @@
-//! What a plugin registers, copied for the host; tables and shape functions stay here.
+//! Copies what a plugin registers for the host; tables and shape functions stay here.
 
 use crate::definition::{
     BenchWire, Definition, FactsWire, KernelWire, KnobWire, OpWire, SourceWire,
@@ -19,13 +19,13 @@ use tenon_host::{
     loader::{self, Library},
 };
 
-/// What a plugin registered.
+/// The registrations of a plugin.
 #[derive(Default)]
 pub(super) struct Captured {
     pub definitions: Vec<Definition>,
-    /// The tables of its kernels, in their order.
+    /// The tables of its kernels, in order.
     pub tables: Vec<Option<&'static KernelTable>>,
-    /// Its ops, in their order; `None` for one that the host will refuse.
+    /// Its ops, in order; `None` for one that the host will refuse.
     pub ops: Vec<Option<Arc<tenon_framework::op::OpDef>>>,
     knobs: Vec<knob::KnobDef>,
     scope: String,
@@ -36,19 +36,19 @@ impl Captured {
     pub fn knobs(&self) -> KnobStore {
         let mut store = KnobStore::default();
         for def in &self.knobs {
-            // One that is declared twice is refused by the host.
+            // The host refuses a knob that is declared twice.
             let _ = store.declare(Arc::new(def.clone()));
         }
         store
     }
 }
 
-/// Lets a library register.
+/// Calls a library's registration.
 pub(super) fn capture(library: &'static Library) -> Result<Captured, LoadError> {
     let scope = knob_scope(library.record.name());
     let mut captured = Captured { scope, ..Captured::default() };
     let registrar: *mut Registrar = (&raw mut captured).cast();
-    // SAFETY: both live through the call.
+    // SAFETY: both are valid during the call.
     unsafe { loader::register_with(library, registrar, &raw const TABLE)? };
     Ok(captured)
 }
@@ -64,9 +64,10 @@ static TABLE: RegistrarTable = RegistrarTable {
 };
 
 /// # Safety
-/// `registrar` is the one that the running `register_all` was given.
+/// - `registrar` is the one that the running `register_all` was given.
 unsafe fn with(registrar: *mut Registrar, body: impl FnOnce(&mut Captured)) -> Code {
-    // SAFETY: the plugin gives the registrar that `capture` lends to `register_all`, and uses it from one thread.
+    // SAFETY: the plugin passes the registrar that `capture` lends to `register_all`, and uses it
+    // from one thread.
     let Some(captured) = (unsafe { registrar.cast::<Captured>().as_mut() }) else {
         return Code::INVALID_ARGUMENT;
     };
@@ -74,40 +75,43 @@ unsafe fn with(registrar: *mut Registrar, body: impl FnOnce(&mut Captured)) -> C
 }
 
 /// # Safety
-/// Readable text.
+/// - The text is readable.
 unsafe fn text(text: Str) -> String {
     // SAFETY: the text is readable, as the caller guarantees.
     String::from_utf8_lossy(unsafe { text.bytes() }).into_owned()
 }
 
 /// # Safety
-/// Readable texts.
+/// - The list and its texts are readable.
 unsafe fn texts(list: Strs) -> Vec<String> {
     // SAFETY: the list and its texts are readable, as the caller guarantees.
     unsafe { list.slice().iter().map(|&item| text(item)).collect() }
 }
 
 /// # Safety
-/// Readable texts.
+/// - The texts of `source` are readable.
 unsafe fn source(source: &Source) -> SourceWire {
     // SAFETY: the texts of `source` are readable, as the caller guarantees.
     unsafe { (text(source.krate), text(source.file), source.line) }
 }
 
 /// # Safety
-/// `count` readable elements, or none.
+/// - `first` is null or points to `count` elements that are readable for `'a`.
 unsafe fn items<'a, T>(first: *const T, count: usize) -> &'a [T] {
-    // SAFETY: `first` is null or points to `count` elements, which are readable for `'a`, as the caller guarantees.
+    // SAFETY: `first` is null or points to `count` elements, which are readable for `'a`, as the
+    // caller guarantees.
     if first.is_null() || count == 0 { &[] } else { unsafe { slice::from_raw_parts(first, count) } }
 }
 
-/// A struct that a plugin registers; `None` where there is none, or one that is shorter than this host's.
+/// A struct that a plugin registers; `None` for a null pointer, or for a struct shorter than this
+/// host's.
 ///
 /// # Safety
-/// `given` is null or begins with its size, and is as long as that says for `'a`.
+/// - `given` is null or points to a struct that begins with its size.
+/// - The struct is readable for that size for `'a`.
 unsafe fn whole<'a, T>(given: *const T) -> Option<&'a T> {
-    // SAFETY: every struct of the boundary begins with its size, which is read first; the caller gives one that is as
-    // long as it says.
+    // SAFETY: every struct of the boundary begins with its size, which is read first; the caller
+    // gives one that is as long as it says.
     unsafe {
         let is_whole = !given.is_null() && given.cast::<u32>().read() as usize >= size_of::<T>();
         is_whole.then(|| &*given)
@@ -115,14 +119,21 @@ unsafe fn whole<'a, T>(given: *const T) -> Option<&'a T> {
 }
 
 /// # Safety
-/// A chain of live links.
+/// - `chain` is null or a chain of links that are live for `'a`.
 unsafe fn link<'a, T>(chain: *const ExtHeader, tag: u32) -> Option<&'a T> {
-    // SAFETY: the caller gives null or a chain of live links; the one with this tag and size is a `T`.
+    // SAFETY: the caller gives null or a chain of live links; the one with this tag and size is a
+    // `T`.
     unsafe { find_ext(chain, tag, size_of::<T>()).cast::<T>().as_ref() }
 }
 
+/// Captures an op.
+///
+/// # Safety
+/// - `registrar` meets what [`with`] requires.
+/// - `op` is null or a definition whose size, texts, arrays and links are valid, as a plugin passes
+///   it to a registrar.
 unsafe extern "C" fn op(registrar: *mut Registrar, op: *const OpDef) -> Code {
-    // SAFETY: what a plugin hands to a registrar.
+    // SAFETY: the plugin passes these to a registrar, and so keeps them readable.
     unsafe {
         with(registrar, |captured| {
             let Some(def) = whole(op) else { return };
@@ -160,12 +171,17 @@ fn facts_wire(facts: &Facts) -> FactsWire {
     (numbers, deciding_inputs)
 }
 
+/// Captures a kernel.
+///
+/// # Safety
+/// - `registrar` meets what [`with`] requires.
+/// - `kernel` is null or a definition as for `op`, whose table lives as long as the library.
 unsafe extern "C" fn kernel(registrar: *mut Registrar, kernel: *const KernelDef) -> Code {
     // SAFETY: as in `op`; a kernel's table lives as long as its library.
     unsafe {
         with(registrar, |captured| {
             let Some(def) = whole(kernel) else { return };
-            // The host refuses a kernel without a table, and one that cannot compute.
+            // The host refuses a kernel without a table, and a table that cannot compute.
             let table = whole(def.table).filter(|table| table.compute.is_some());
             let flags = table.map(|table| table.flags);
             captured.definitions.push(Definition::Kernel(kernel_wire(def, flags)));
@@ -175,11 +191,13 @@ unsafe extern "C" fn kernel(registrar: *mut Registrar, kernel: *const KernelDef)
 }
 
 /// # Safety
-/// What a plugin hands to a registrar.
+/// - `def` is a definition that a plugin passes to a registrar: its arrays, texts and links are
+///   readable.
 unsafe fn kernel_wire(def: &KernelDef, table_flags: Option<u32>) -> KernelWire {
     let known = kernel_flags::ASYNC | kernel_flags::BLOCKING | kernel_flags::EXPENSIVE;
     let numerics = &def.numerics;
-    // SAFETY: the plugin, whose definition the caller passes on, keeps its arrays, texts and links readable.
+    // SAFETY: the plugin, whose definition the caller passes on, keeps its arrays, texts and links
+    // readable.
     unsafe {
         let constraints = items(def.constraints, def.constraint_count).iter().map(|constraint| {
             let types = items(constraint.types, constraint.count);
@@ -206,6 +224,11 @@ unsafe fn kernel_wire(def: &KernelDef, table_flags: Option<u32>) -> KernelWire {
     }
 }
 
+/// Captures the name of a device type.
+///
+/// # Safety
+/// - `registrar` meets what [`with`] requires.
+/// - `def` is null or a definition as for `op`.
 unsafe extern "C" fn device_type(registrar: *mut Registrar, def: *const DeviceTypeDef) -> Code {
     // SAFETY: as in `op`.
     unsafe {
@@ -216,6 +239,11 @@ unsafe extern "C" fn device_type(registrar: *mut Registrar, def: *const DeviceTy
     }
 }
 
+/// Captures a knob.
+///
+/// # Safety
+/// - `registrar` meets what [`with`] requires.
+/// - `knob` is null or a definition as for `op`.
 unsafe extern "C" fn knob(registrar: *mut Registrar, knob: *const KnobDef) -> Code {
     // SAFETY: as in `op`.
     unsafe {
@@ -233,12 +261,17 @@ unsafe extern "C" fn knob(registrar: *mut Registrar, knob: *const KnobDef) -> Co
     }
 }
 
+/// Captures a registration of another kind.
+///
+/// # Safety
+/// - `registrar` meets what [`with`] requires.
+/// - `link` is null or a link that is valid for its tag, and so is its chain.
 unsafe extern "C" fn extension(registrar: *mut Registrar, link: *const ExtHeader) -> Code {
     // SAFETY: as in `op`.
     unsafe {
         with(registrar, |captured| {
             let Some(header) = link.as_ref() else { return };
-            // Variants do not cross: nobody would decode one here.
+            // Variants do not cross: nothing would decode one here.
             if header.tag == ext_tags::VARIANT {
                 return;
             }

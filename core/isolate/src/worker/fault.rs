@@ -1,4 +1,4 @@
-//! The handler of signals that end a worker: it writes down what it can and lets the signal take its course.
+//! The handler of signals that end a worker: it records the crash and lets the signal proceed.
 
 use crate::crash::CrashPage;
 use std::{
@@ -25,12 +25,12 @@ thread_local! {
     static CHANNEL: Cell<u32> = const { Cell::new(0) };
 }
 
-/// Says which channel's calls this thread runs.
+/// Sets the channel whose calls this thread runs.
 pub(super) fn set_channel(at: usize) {
     CHANNEL.set(at as u32 + 1);
 }
 
-/// Has crashes of this process written to a page, which lives as long as the process.
+/// Makes crashes of this process write to a page, which lives as long as the process.
 pub(super) fn install(page: &CrashPage) {
     PAGE.store(ptr::from_ref(page).cast_mut(), Ordering::Release);
     for signal in SIGNALS {
@@ -43,10 +43,15 @@ fn set(signal: i32, action: usize) {
     let mut new: libc::sigaction = unsafe { mem::zeroed() };
     new.sa_sigaction = action;
     new.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK;
-    // SAFETY: a filled action; the handler does only what handlers may. Where it is refused, the crash tells less.
+    // SAFETY: a filled action; the handler does only what handlers may. If it is refused, a crash
+    // reports less.
     let _ = unsafe { libc::sigaction(signal, &new, ptr::null_mut()) };
 }
 
+/// Records the crash, and restores the default action of the signal.
+///
+/// # Safety
+/// - The system calls it as the handler of `signal`, with a filled `info`.
 unsafe extern "C" fn crashed(signal: i32, info: *mut libc::siginfo_t, _context: *mut c_void) {
     // SAFETY: null, or a page that lives as long as the process.
     if let Some(page) = unsafe { PAGE.load(Ordering::Acquire).as_ref() }
@@ -60,8 +65,8 @@ unsafe extern "C" fn crashed(signal: i32, info: *mut libc::siginfo_t, _context: 
         page.data_bytes.store(data_bytes(), Ordering::Relaxed);
         page.signal.store(signal as u32, Ordering::Release);
     }
-    // What crashed runs again when this returns, and the process dies as it would have; an abort is raised again by
-    // who aborts.
+    // The faulting instruction runs again when this returns, and the process dies as it would have;
+    // the thread that aborts raises an abort again.
     set(signal, libc::SIG_DFL);
     if signal == libc::SIGABRT || signal == libc::SIGTRAP || signal == libc::SIGSYS {
         // SAFETY: the signal is blocked until the handler returns, and then ends the process.
@@ -69,10 +74,11 @@ unsafe extern "C" fn crashed(signal: i32, info: *mut libc::siginfo_t, _context: 
     }
 }
 
-/// Bytes of data of this process: the sixth figure of `statm`, in pages. 0 where it cannot be read.
+/// Bytes of data memory of this process: the sixth number of `statm`, in pages. 0 where it cannot
+/// be read.
 fn data_bytes() -> u64 {
     let mut text = [0u8; 128];
-    // SAFETY: calls that a handler may make, with a name and room that live through them.
+    // SAFETY: calls that a handler may make, with a name and a buffer that are valid during them.
     let read = unsafe {
         let file = libc::open(c"/proc/self/statm".as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC);
         if file < 0 {
@@ -88,7 +94,7 @@ fn data_bytes() -> u64 {
         digits.iter().fold(0u64, |sum, byte| sum.wrapping_mul(10).wrapping_add(digit(byte)))
     };
     let pages = text.split(|&byte| byte == b' ').nth(5).map_or(0, number);
-    // SAFETY: it reads a figure of the system.
+    // SAFETY: it reads a value of the system.
     let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
     pages.saturating_mul(u64::try_from(page).unwrap_or(4096))
 }

@@ -1,4 +1,4 @@
-//! The host's table as a plugin in a worker has it: what belongs to the host's process is refused.
+//! The host's table for a plugin in a worker: operations that need the host's process are refused.
 
 use super::call::Record;
 use std::{ffi::c_void, slice};
@@ -12,7 +12,7 @@ use tenon_host::{
     services::{buffers::keep_entry, state::STATE_TABLE},
 };
 
-/// The table that a plugin in a worker is given.
+/// The host's table of a plugin in a worker.
 pub(super) static WORKER_HOST: Host = Host {
     struct_size: HOST.struct_size,
     abi_major: HOST.abi_major,
@@ -38,7 +38,7 @@ pub(super) static WORKER_HOST: Host = Host {
     ext: std::ptr::null(),
 };
 
-/// State is the host's: whoever asks for it, by the record of a call, is refused.
+/// State belongs to the host: an entry that requests it, with the record of a call, fails.
 static WORKER_STATE: StateTable = StateTable {
     struct_size: STATE_TABLE.struct_size,
     reserved: 0,
@@ -61,15 +61,18 @@ static WORKER_STATE: StateTable = StateTable {
     ref_variable: STATE_TABLE.ref_variable,
 };
 
-/// As `Host::keep`: a tensor that lies in an arena is copied, for it is the host's.
+/// As `Host::keep`: a tensor in an arena is copied, because its memory belongs to the host.
+///
+/// # Safety
+/// - `slot` is null, or a slot that is valid during the call.
 unsafe extern "C" fn keep(slot: *const Slot) -> *mut KeptTensor {
-    // SAFETY: null, or a slot that lives through the call.
+    // SAFETY: null, or a slot that is valid during the call.
     let Some(shown) = (unsafe { slot.as_ref() }) else { return std::ptr::null_mut() };
     if shown.data.is_null() || !shown.buffer.is_null() {
         // SAFETY: as above.
         return unsafe { keep_entry(slot) };
     }
-    // SAFETY: a set slot shows as many bytes and its dimensions.
+    // SAFETY: a set slot shows `bytes` bytes and its dimensions.
     let (bytes, dims) = unsafe {
         (slice::from_raw_parts(shown.data.cast::<u8>(), shown.bytes as usize), shown.shape())
     };
@@ -79,10 +82,10 @@ unsafe extern "C" fn keep(slot: *const Slot) -> *mut KeptTensor {
     }
 }
 
-/// Refuses.
+/// Fails the call: the host's state does not exist in a worker.
 ///
 /// # Safety
-/// The record of a call that runs.
+/// - `record` is that of a running call.
 unsafe fn refuse(record: *mut CallRecord) -> Code {
     // SAFETY: `record` is that of a call that runs, as the caller guarantees.
     let record = unsafe { Record::of(record) };
@@ -94,6 +97,10 @@ unsafe fn refuse(record: *mut CallRecord) -> Code {
     Code::UNIMPLEMENTED
 }
 
+/// Would find or create a resource; refuses.
+///
+/// # Safety
+/// - The caller upholds what [`refuse`] requires.
 unsafe extern "C" fn resource(
     record: *mut CallRecord,
     _container: Str,
@@ -103,10 +110,14 @@ unsafe extern "C" fn resource(
     _data: *mut c_void,
     _result: *mut *mut Resource,
 ) -> Code {
-    // SAFETY: the kernel gives its call's record.
+    // SAFETY: the kernel passes its call's record.
     unsafe { refuse(record) }
 }
 
+/// Would remove a resource; refuses.
+///
+/// # Safety
+/// - The caller upholds what [`refuse`] requires.
 unsafe extern "C" fn remove_resource(
     record: *mut CallRecord,
     _container: Str,
@@ -117,6 +128,10 @@ unsafe extern "C" fn remove_resource(
     unsafe { refuse(record) }
 }
 
+/// Would find a variable; refuses.
+///
+/// # Safety
+/// - The caller upholds what [`refuse`] requires.
 unsafe extern "C" fn variable(
     record: *mut CallRecord,
     _container: Str,
@@ -128,6 +143,10 @@ unsafe extern "C" fn variable(
     unsafe { refuse(record) }
 }
 
+/// Would lock variables for writing; refuses.
+///
+/// # Safety
+/// - The caller upholds what [`refuse`] requires.
 unsafe extern "C" fn lock_variables(
     record: *mut CallRecord,
     _variables: *const *mut Variable,
@@ -137,6 +156,10 @@ unsafe extern "C" fn lock_variables(
     if count == 0 { Code::OK } else { unsafe { refuse(record) } }
 }
 
+/// Would lock variables for reading or an update; refuses.
+///
+/// # Safety
+/// - The caller upholds what [`refuse`] requires.
 unsafe extern "C" fn share_variables(
     record: *mut CallRecord,
     _variables: *const *mut Variable,
@@ -147,6 +170,10 @@ unsafe extern "C" fn share_variables(
     unsafe { refuse(record) }
 }
 
+/// Does nothing: no variable was locked.
+///
+/// # Safety
+/// None: `unsafe` only for the type of the table's entry.
 unsafe extern "C" fn unlock_variables(
     _record: *mut CallRecord,
     _variables: *const *mut Variable,
@@ -154,7 +181,10 @@ unsafe extern "C" fn unlock_variables(
 ) {
 }
 
-/// Shows the value of a variable.
+/// Would show the value of a variable; refuses.
+///
+/// # Safety
+/// - The caller upholds what [`refuse`] requires.
 unsafe extern "C" fn slot_of_variable(
     record: *mut CallRecord,
     _variable: *mut Variable,
@@ -164,7 +194,10 @@ unsafe extern "C" fn slot_of_variable(
     unsafe { refuse(record) }
 }
 
-/// Takes a variable and an argument of the call.
+/// For entries that take a variable and an argument of the call; refuses.
+///
+/// # Safety
+/// - The caller upholds what [`refuse`] requires.
 unsafe extern "C" fn with_variable(
     record: *mut CallRecord,
     _variable: *mut Variable,

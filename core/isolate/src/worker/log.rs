@@ -1,4 +1,4 @@
-//! The worker's log: its lines go to the host's.
+//! The worker's log: sends its lines to the host.
 
 use crate::wire::{Word, write_message};
 use std::{fmt, os::unix::net::UnixStream, sync::Arc};
@@ -10,12 +10,12 @@ use tracing::{
     span::{Attributes, Id, Record},
 };
 
-/// Sends every event to the host, which knows who wants it. Spans are none of its business.
+/// Sends every event to the host, which filters them. Spans are ignored.
 struct Lines(Arc<Mutex<UnixStream>>);
 
-/// Has the log of this process go through a socket.
+/// Sends the log of this process through a socket.
 pub(super) fn install(words: &Arc<Mutex<UnixStream>>) {
-    // Somebody else's subscriber stays: then lines go where that puts them.
+    // If another subscriber is set already, it stays, and receives the lines.
     let _ = tracing::subscriber::set_global_default(Lines(Arc::clone(words)));
 }
 
@@ -55,7 +55,7 @@ impl Subscriber for Lines {
             _ => LogLevel::INFO,
         };
         let word = Word::Log { level: level.0, message: text.0 };
-        // Without a host there is nobody to read it.
+        // Without a host there is no reader.
         let _ = write_message(&mut *self.0.lock(), &word);
     }
 

@@ -1,4 +1,4 @@
-//! A channel's thread: takes a request, does what it says, replies.
+//! A channel's thread: receives a request, performs it, replies.
 
 use super::{
     Shared,
@@ -29,18 +29,18 @@ use tenon_framework::{
 };
 use tenon_host::{PluginContext, call::Cancellation, fpu::FpGuard, sink::MessageSink};
 
-/// How long a channel's thread sleeps before it looks again; it is woken before that.
+/// How long a channel's thread sleeps before it checks again; it is usually woken before that.
 const SLEEP: Duration = Duration::from_secs(600);
-/// Records of asynchronous calls that are kept after their end.
+/// Records of asynchronous calls that are kept after the calls' end.
 const RETIRED: usize = 64;
-/// A conversation is held while a record's locks are free, and the log's may be taken.
+/// Held for a conversation while a record's locks are free; the log's lock may be taken.
 const TALK: Rank = Rank(100);
 
-/// The worker's end of a channel.
+/// The worker's side of a channel.
 pub(super) struct Line {
     channel: Channel,
     shared: Arc<Shared>,
-    /// Held by who asks: any thread of the plugin may.
+    /// Held by a thread that asks: any thread of the plugin may.
     talk: Mutex<()>,
     retired: Mutex<VecDeque<Box<call::Record>>>,
 }
@@ -51,7 +51,7 @@ impl Line {
         &self.shared.arenas
     }
 
-    /// Asks the host for a service; where something lies, if that is the answer.
+    /// Requests a service of the host; returns a place, if that is the answer.
     pub fn ask(&self, ask: &Ask<'_>) -> Result<Option<Place>, KernelError> {
         let message = encode(&Reply::Ask(ask.clone()));
         let _talk = self.talk.lock();
@@ -66,7 +66,7 @@ impl Line {
         }
     }
 
-    /// As [`Line::ask`], where nothing but a place is an answer.
+    /// Like [`Line::ask`], where the answer must be a place.
     pub fn ask_place(&self, ask: &Ask<'_>) -> Result<Place, KernelError> {
         self.ask(ask)?
             .ok_or_else(|| KernelError::internal("the host gave no memory, and no reason"))
@@ -82,13 +82,13 @@ impl Line {
             Message::Here(_) => Ok(into),
             Message::Arena { offset, bytes } => {
                 let data = self.arenas().at(Place { arena: ArenaName::Host, offset }, bytes)?;
-                // SAFETY: within the arena; the host leaves a message as it is until the reply.
+                // SAFETY: within the arena; the host does not change a message before the reply.
                 Ok(unsafe { slice::from_raw_parts(data.as_ptr().cast(), bytes as usize) })
             }
         }
     }
 
-    /// Sends a reply, however long.
+    /// Sends a reply of any length.
     fn reply(&self, reply: &Reply<'_>) {
         let bytes = encode(reply);
         if Channel::fits(&bytes) {
@@ -99,7 +99,7 @@ impl Line {
             placed.and_then(|place| Ok((place, self.arenas().at(place, bytes.len() as u64)?)));
         match placed {
             Ok((place, room)) => {
-                // SAFETY: room of as many bytes, which nobody else writes.
+                // SAFETY: the room has as many bytes, and nothing else writes it.
                 unsafe {
                     ptr::copy_nonoverlapping(bytes.as_ptr(), room.as_ptr().cast(), bytes.len());
                 }
@@ -119,7 +119,7 @@ impl Line {
     }
 }
 
-/// A channel's thread, from outside.
+/// The handle of a channel's thread.
 pub(super) struct Server {
     running: Arc<Mutex<(u64, Arc<Cancellation>)>>,
 }
@@ -147,7 +147,7 @@ impl Server {
         Server { running }
     }
 
-    /// Cancels a call, if it is the one that runs.
+    /// Cancels a call, if it is the running one.
     pub fn cancel(&self, call: u64) {
         let (number, cancellation) = self.running.lock().clone();
         if number == call {
@@ -204,7 +204,7 @@ fn guarded(body: impl FnOnce() -> Result<(), KernelError>) -> Result<(), KernelE
         .unwrap_or_else(|panic| Err(KernelError::internal(format!("the worker panicked: {panic}"))))
 }
 
-/// A node as a kernel is asked about it: what the struct of the boundary points to.
+/// A node that a kernel is asked about: owns what the struct of the boundary points to.
 struct Node<'a> {
     creation: &'a Creation<'a>,
     context: Arc<PluginContext>,
@@ -234,7 +234,7 @@ impl<'a> Node<'a> {
         })
     }
 
-    /// Shows the struct of the boundary to `body`.
+    /// Calls `body` with the struct of the boundary.
     fn show<R>(&self, sink: &MessageSink, body: impl FnOnce(&Create) -> R) -> R {
         let creation = self.creation;
         let view = |shape: &PartialShape| {
@@ -290,15 +290,15 @@ fn create(shared: &Shared, creation: &Creation<'_>) -> Result<u64, KernelError> 
     let mut state = ptr::null_mut();
     if let Some(create) = table.create {
         let sink = MessageSink::new();
-        // SAFETY: the kernel's own entry with a filled struct and a place.
+        // SAFETY: the kernel's own entry with a filled struct; `state` is valid for writes.
         let code = node.show(&sink, |raw| unsafe { create(raw, &mut state) });
         sink.check(code)?;
     }
     let mut made = Made::new(table, state, creation.node);
     for (at, constant) in node.constants.iter().enumerate() {
         let Some(constant) = constant else { continue };
-        // SAFETY: where the value lies in the host's arena, the host keeps it as long as the state; a kernel that
-        // packs keeps its own form of one that came along.
+        // SAFETY: the host keeps a value in its arena as long as the state; if the value was sent,
+        // a kernel that packs keeps its own form of it.
         unsafe { made.prepack(at as u32, &constant.slot)? };
     }
     Ok(shared.states.keep(made))

@@ -41,17 +41,19 @@ pub(super) static WORKER_SERVICES: CallServices = CallServices {
     node: Some(node),
 };
 
-/// The record, while its call runs.
+/// The record, if its call is running.
 ///
 /// # Safety
-/// As [`Record::of`].
+/// - `record` is that of a running call, or of an asynchronous call that is over and whose record
+///   is retained.
 unsafe fn running<'r>(record: *mut CallRecord) -> Option<&'r Record> {
-    // SAFETY: the kernel gives the record of a call that runs, or of an asynchronous one that is over and still kept.
+    // SAFETY: the kernel gives the record of a call that runs, or of an asynchronous one that is
+    // over and still kept.
     let record = unsafe { Record::of(record) };
     (!record.over.load(Ordering::Acquire)).then_some(record)
 }
 
-/// What a service answers to the record of a call that is over.
+/// The code of a service for a call that is over.
 const OVER: Code = Code::FAILED_PRECONDITION;
 
 fn conclude(record: &Record, result: Result<(), KernelError>) -> Code {
@@ -65,12 +67,12 @@ fn conclude(record: &Record, result: Result<(), KernelError>) -> Code {
 }
 
 /// # Safety
-/// `rank` readable dimensions.
+/// - `first` is null or points to `rank` readable dimensions.
 unsafe fn dims<'a>(first: *const i64, rank: u32) -> Result<&'a [i64], KernelError> {
     if first.is_null() || rank == 0 {
         return Ok(&[]);
     }
-    // SAFETY: `first` is not null, and the caller gives `rank` readable dimensions there.
+    // SAFETY: `first` is not null, and the caller guarantees `rank` readable dimensions there.
     let dims = unsafe { slice::from_raw_parts(first, rank as usize) };
     checked_dims(dims).map_err(|_| {
         let message = format!(
@@ -81,9 +83,14 @@ unsafe fn dims<'a>(first: *const i64, rank: u32) -> Result<&'a [i64], KernelErro
     })
 }
 
+/// Sets the message of a failing call.
+///
+/// # Safety
+/// - `record` meets what [`running`] requires.
+/// - `message` is readable.
 unsafe extern "C" fn fail(record: *mut CallRecord, code: Code, message: Str) -> Code {
     let code = if code.is_ok() { Code::UNKNOWN } else { code };
-    // SAFETY: the kernel gives its call's record and a message that is valid meanwhile.
+    // SAFETY: the kernel passes its call's record and a message that is valid during the call.
     unsafe {
         let Some(record) = running(record) else { return OVER };
         record.set_message(code, &String::from_utf8_lossy(message.bytes()));
@@ -91,6 +98,12 @@ unsafe extern "C" fn fail(record: *mut CallRecord, code: Code, message: Str) -> 
     code
 }
 
+/// Allocates an output.
+///
+/// # Safety
+/// - `record` meets what [`running`] requires.
+/// - `first` is null or points to `rank` readable dimensions.
+/// - The outputs belong to the caller.
 unsafe extern "C" fn allocate(
     record: *mut CallRecord,
     output: u32,
@@ -98,7 +111,7 @@ unsafe extern "C" fn allocate(
     rank: u32,
     memory: MemoryKind,
 ) -> Code {
-    // SAFETY: the kernel gives its call's record and `rank` dimensions.
+    // SAFETY: the kernel passes its call's record and `rank` dimensions.
     unsafe {
         let Some(record) = running(record) else { return OVER };
         let result = dims(first, rank).and_then(|dims| {
@@ -117,6 +130,10 @@ fn host_memory_only(kind: MemoryKind) -> Result<(), KernelError> {
     Err(KernelError::invalid_argument(message))
 }
 
+/// Gives an output the memory of an input, if possible.
+///
+/// # Safety
+/// - The caller upholds what [`allocate`] requires.
 unsafe extern "C" fn forward(
     record: *mut CallRecord,
     from: u32,
@@ -134,7 +151,7 @@ unsafe extern "C" fn forward(
         };
         let fits = held.slot.dtype == target.dtype.base()
             && bytes_of(target.dtype, dims).is_ok_and(|bytes| bytes == held.slot.bytes);
-        // What the host computed can be read only.
+        // Inputs that the host computed are read-only.
         if !fits || held.arena != Some(ArenaName::Worker) {
             return 0;
         }
@@ -147,6 +164,10 @@ unsafe extern "C" fn forward(
     }
 }
 
+/// Returns an input with another shape as an output.
+///
+/// # Safety
+/// - The caller upholds what [`allocate`] requires.
 unsafe extern "C" fn share(
     record: *mut CallRecord,
     from: u32,
@@ -175,6 +196,11 @@ unsafe extern "C" fn share(
     }
 }
 
+/// Allocates scratch memory for the call.
+///
+/// # Safety
+/// - `record` meets what [`running`] requires.
+/// - `result` is valid for writes.
 unsafe extern "C" fn scratch(
     record: *mut CallRecord,
     bytes: u64,
@@ -182,7 +208,7 @@ unsafe extern "C" fn scratch(
     kind: MemoryKind,
     result: *mut *mut c_void,
 ) -> Code {
-    // SAFETY: as in `allocate`; `result` is a place for the pointer.
+    // SAFETY: as in `allocate`; `result` is valid for writes.
     unsafe {
         let Some(record) = running(record) else { return OVER };
         let lent = host_memory_only(kind).and_then(|()| {
@@ -203,27 +229,40 @@ unsafe extern "C" fn scratch(
     }
 }
 
+/// Registers a callback for cancellation.
+///
+/// # Safety
+/// - `record` meets what [`running`] requires.
+/// - `callback` may be called with `data` on any thread, until it is withdrawn or the call is over.
 unsafe extern "C" fn on_cancel(
     record: *mut CallRecord,
     callback: CancelCallback,
     data: *mut c_void,
 ) -> u64 {
-    // SAFETY: the kernel gives its call's record.
+    // SAFETY: the kernel passes its call's record.
     match unsafe { running(record) } {
         Some(record) => record.cancellation.register(callback, data),
         None => NO_CALLBACK,
     }
 }
 
+/// Withdraws a callback for cancellation.
+///
+/// # Safety
+/// - `record` meets what [`running`] requires.
 unsafe extern "C" fn off_cancel(record: *mut CallRecord, token: u64) {
-    // SAFETY: the kernel gives its call's record.
+    // SAFETY: the kernel passes its call's record.
     if let Some(record) = unsafe { running(record) } {
         record.cancellation.withdraw(token);
     }
 }
 
+/// Completes an asynchronous call.
+///
+/// # Safety
+/// - `record` meets what [`running`] requires.
 unsafe extern "C" fn complete(record: *mut CallRecord, code: Code) {
-    // SAFETY: the kernel gives its call's record.
+    // SAFETY: the kernel passes its call's record.
     let Some(record) = (unsafe { running(record) }) else {
         tracing::error!(
             "a kernel completed a call that was over: completion is called exactly once"
@@ -234,16 +273,22 @@ unsafe extern "C" fn complete(record: *mut CallRecord, code: Code) {
     if completed.replace(code).is_some() {
         tracing::error!(node = %record.made.node, "a kernel completed its call twice");
     }
-    // Told under the lock: who waits may drop the record as soon as it sees the code.
+    // Notified under the lock: the waiting thread may drop the record as soon as it sees the code.
     record.told.notify_all();
 }
 
+/// Sets an output to a kept tensor.
+///
+/// # Safety
+/// - `record` meets what [`running`] requires.
+/// - `kept` came from the host's `keep` and has not been released.
+/// - The outputs belong to the caller.
 unsafe extern "C" fn output_kept(
     record: *mut CallRecord,
     to: u32,
     kept: *const KeptTensor,
 ) -> Code {
-    // SAFETY: the kernel gives its call's record and a tensor that it keeps.
+    // SAFETY: the kernel passes its call's record and a tensor that it keeps.
     unsafe {
         let Some(record) = running(record) else { return OVER };
         let tensor = &*kept.cast::<Tensor>();
@@ -252,7 +297,7 @@ unsafe extern "C" fn output_kept(
 }
 
 fn put_kept(record: &Record, to: u32, tensor: &Tensor) -> Result<(), KernelError> {
-    // SAFETY: the outputs belong to the caller.
+    // SAFETY: the outputs belong to the computing thread, which is the caller.
     let (slot, target) = unsafe { record.output(to)? };
     if tensor.dtype() != target.dtype {
         return Err(KernelError::invalid_argument(format!(
@@ -267,7 +312,7 @@ fn put_kept(record: &Record, to: u32, tensor: &Tensor) -> Result<(), KernelError
         return Ok(());
     }
     allocate_output(record, to, tensor.shape().dims())?;
-    // SAFETY: as above; fresh memory of as many bytes.
+    // SAFETY: as above; the memory is newly allocated with this size.
     unsafe {
         let (slot, _) = record.output(to)?;
         let from = tensor.buffer().data().cast::<u8>();
@@ -276,6 +321,11 @@ fn put_kept(record: &Record, to: u32, tensor: &Tensor) -> Result<(), KernelError
     Ok(())
 }
 
+/// Runs a loop on the threads of the pool.
+///
+/// # Safety
+/// - `record` meets what [`running`] requires.
+/// - `body` may be called with `data`, on several threads at once, until this returns.
 unsafe extern "C" fn parallel_for(
     record: *mut CallRecord,
     total: u64,
@@ -283,9 +333,9 @@ unsafe extern "C" fn parallel_for(
     body: ParallelBody,
     data: *mut c_void,
 ) {
-    // SAFETY: the kernel gives its call's record.
+    // SAFETY: the kernel passes its call's record.
     let Some(record) = (unsafe { running(record) }) else { return };
-    // SAFETY: the kernel gives a body that takes its data, until `parallel_for` returns.
+    // SAFETY: the kernel passes a body that accepts its data, until `parallel_for` returns.
     let body = unsafe { LoopBody::new(body, data) };
     let stop = Stop::new(record.cancellation.flag(), record.deadline_ns);
     let run = |begin, end, worker| body.run(begin, end, worker);
@@ -294,29 +344,46 @@ unsafe extern "C" fn parallel_for(
     }
 }
 
+/// The number of threads that run a loop.
+///
+/// # Safety
+/// - `record` meets what [`running`] requires.
 unsafe extern "C" fn parallelism(record: *mut CallRecord) -> u32 {
-    // SAFETY: the kernel gives its call's record.
+    // SAFETY: the kernel passes its call's record.
     let record = unsafe { running(record) };
     record.map_or(1, |record| record.pool.parallelism() as u32)
 }
 
+/// Adds a span to the trace.
+///
+/// # Safety
+/// - `record` meets what [`running`] requires.
+/// - `name` is readable.
 unsafe extern "C" fn trace(record: *mut CallRecord, name: Str, begin_ns: u64, end_ns: u64) {
-    // SAFETY: the kernel gives its call's record and a name that is valid meanwhile.
+    // SAFETY: the kernel passes its call's record and a name that is valid during the call.
     unsafe {
         let Some(record) = running(record) else { return };
         let now = monotonic_ns();
         let (began, ended) = (now.saturating_sub(begin_ns), now.saturating_sub(end_ns));
-        // A span that is lost is no reason to fail.
+        // A lost span is no reason to fail.
         let _ = record.line.ask(&Ask::Span { name: name.text().unwrap_or(""), began, ended });
     }
 }
 
+/// The current time of the process's clock, in nanoseconds.
+///
+/// # Safety
+/// None: `unsafe` only for the type of the table's entry.
 unsafe extern "C" fn now_ns() -> u64 {
     monotonic_ns()
 }
 
+/// The name of the call's node.
+///
+/// # Safety
+/// - `record` meets what [`running`] requires.
 unsafe extern "C" fn node(record: *mut CallRecord) -> Str {
-    // SAFETY: the kernel gives its call's record.
+    // SAFETY: the kernel passes its call's record.
     let record = unsafe { running(record) };
     record.map_or(Str::EMPTY, |record| Str::new(&record.made.node))
 }

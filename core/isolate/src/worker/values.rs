@@ -1,4 +1,4 @@
-//! Tensors and attributes as messages have them, on the worker's side.
+//! Tensors and attributes in messages, on the worker's side.
 
 use crate::{
     arena_view::Arenas,
@@ -13,12 +13,12 @@ use tenon_framework::{
     tensor::TensorError,
 };
 
-/// A slot that shows a value, with what it points to.
+/// A slot that shows a value, with everything that it points to.
 pub(super) struct Held {
     pub slot: Slot,
-    /// The arena that it lies in.
+    /// The arena of its elements, if they are in one.
     pub arena: Option<ArenaName>,
-    /// The slot's dimensions: they stay where they are.
+    /// The slot's dimensions, which must not move.
     _dims: Vec<i64>,
     _tensor: Option<Tensor>,
 }
@@ -39,7 +39,7 @@ fn extent(dtype: DType, dims: &[i64]) -> Result<(u64, u64), KernelError> {
     })
 }
 
-/// A tensor of the value's elements, where the message has them.
+/// A tensor of the value's elements, if the message contains them.
 fn tensor_of(value: &Value<'_>) -> Result<Option<Tensor>, KernelError> {
     let dtype = DType(value.dtype);
     let tensor = match &value.data {
@@ -50,7 +50,7 @@ fn tensor_of(value: &Value<'_>) -> Result<Option<Tensor>, KernelError> {
     tensor.map(Some).map_err(tensor_error)
 }
 
-/// A value as a kernel sees it: where it lies, or a copy of what came along.
+/// A value as a kernel sees it: in place, or a copy of elements that were sent.
 pub(super) fn held(
     arenas: &Arenas,
     value: &Value<'_>,
@@ -84,7 +84,7 @@ pub(super) fn tensor(arenas: &Arenas, value: &Value<'_>) -> Result<Tensor, Kerne
         return Ok(tensor);
     }
     let held = held(arenas, value, 0, 0)?;
-    // SAFETY: the place was checked, and the host changes no value that a message names.
+    // SAFETY: the place was checked, and the host does not change a value that a message refers to.
     let bytes =
         unsafe { slice::from_raw_parts(held.slot.data.cast::<u8>(), held.slot.bytes as usize) };
     Tensor::from_bytes(DType(value.dtype), &value.dims, bytes).map_err(tensor_error)

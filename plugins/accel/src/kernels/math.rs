@@ -1,4 +1,4 @@
-//! Element-wise arithmetic, products of matrices, reductions.
+//! Kernels of elementwise arithmetic, matrix products and reductions.
 
 use super::Launch;
 use tenon_reference::{
@@ -45,7 +45,8 @@ fn binary<T: Number>(
     })
 }
 
-/// Kernel functions `fn name(context)`, each over a function of the reference, with their registrations.
+/// Kernel functions `fn name(context)`, each over a function of the reference, with their
+/// registrations.
 macro_rules! elementwise {
     ($($form:ident $name:ident<$bound:ident> = $function:path, for $types:tt: $($op:literal),+;)*) => {$(
         fn $name<T: $bound>(c: &ComputeContext<'_>) -> Result<(), KernelError> {
@@ -100,7 +101,7 @@ impl<T: Accumulate> Kernel for MatMul<T> {
 
 register_kernel!("MatMul" on "ACCEL": MatMul<T> for "T" in [f32, f64, i32]);
 
-/// `Sum`, `Mean`: a reduction over axes that are known when the call is made.
+/// `Sum`, `Mean`: a reduction over axes that are given with the call.
 struct Reduce<T, const MEAN: bool> {
     keep_dims: bool,
     element: std::marker::PhantomData<fn() -> T>,

@@ -1,4 +1,4 @@
-//! Kernels of neural networks.
+//! Kernels of neural network ops.
 
 use super::Launch;
 use std::marker::PhantomData;

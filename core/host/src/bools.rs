@@ -1,65 +1,72 @@
-//! Bools that somebody else wrote.
+//! Normalises bools that foreign code wrote.
 //!
-//! A kernel in C may write any byte for true, and does: `x & mask` is a usual way to say so. In Rust a `bool` that is
-//! neither 0 nor 1 is undefined behaviour: a byte of 40 is told neither from true nor from false, and indexes a table
-//! of two texts beyond its end. So a byte from outside is made 0 or 1 before it becomes a value; whatever is not 0 is
-//! true, as in C. See core/docs/decisions/foreign-bools.md for who is looked at, and where.
+//! A kernel in C may write any byte for true; `x & mask` is a common way. In Rust a `bool` that is
+//! neither 0 nor 1 is undefined behaviour: a comparison with true and one with false may both fail,
+//! and an index into a table of two may be out of bounds. So a byte from outside is converted to 0
+//! or 1 before it becomes a value; every byte but 0 is true, as in C.
+//! core/docs/decisions/foreign-bools.md lists what is normalised, and where.
 
 use std::slice;
 use tenon_abi::{Call, DType, MemoryKind, slot_flags};
 use tenon_framework::Tensor;
 
-/// Bytes that are looked at before any of them is changed: they stay in the first cache meanwhile.
+/// Bytes examined before any of them is changed, so that they stay in the first-level cache.
 const BLOCK: usize = 4096;
 
-/// Makes every byte that is not 0 a 1.
+/// Sets every byte other than 0 to 1.
 pub fn normalise(bytes: &mut [u8]) {
     for block in bytes.chunks_mut(BLOCK) {
-        // Without an early end, so that the loop is one of vectors.
+        // Without an early exit, so that the loop is vectorised.
         if block.iter().fold(0, |all, &byte| all | byte) > 1 {
             block.iter_mut().for_each(|byte| *byte = u8::from(*byte != 0));
         }
     }
 }
 
-/// As [`normalise`], where they lie.
+/// Like [`normalise`], in place.
 ///
 /// # Safety
-/// `count` initialised bytes that the caller may write, if there are any.
-pub unsafe fn settle(first: *mut u8, count: usize) {
+/// - If `count` is not 0 and `first` not null, `first` points to `count` initialised bytes that the
+///   caller may write.
+pub unsafe fn normalise_raw(first: *mut u8, count: usize) {
     if count > 0 && !first.is_null() {
-        // SAFETY: `first` is not null, and the caller may write the `count` initialised bytes there.
+        // SAFETY: `first` is not null, and the caller guarantees `count` initialised, writable
+        // bytes there.
         normalise(unsafe { slice::from_raw_parts_mut(first, count) });
     }
 }
 
-/// As [`normalise`], for a tensor of bools in memory that the host addresses; no other is looked at.
+/// Like [`normalise`], for a tensor of bools in memory that the host addresses; does nothing for
+/// any other tensor.
 ///
 /// # Safety
-/// The elements are initialised bytes, which nobody reads as bools or writes meanwhile.
-pub unsafe fn settle_tensor(tensor: &Tensor) {
+/// - The elements are initialised bytes.
+/// - Nothing reads them as bools or writes them during the call.
+pub unsafe fn normalise_tensor(tensor: &Tensor) {
     if tensor.dtype() == DType::BOOL && tensor.is_on_host() {
-        // SAFETY: the tensor has as many bytes as elements, which are initialised and which nobody else uses meanwhile,
-        // as the caller guarantees.
-        unsafe { settle(tensor.buffer().data().cast(), tensor.elements()) }
+        // SAFETY: the tensor has as many bytes as elements; the caller guarantees that they are
+        // initialised and that nothing else uses them.
+        unsafe { normalise_raw(tensor.buffer().data().cast(), tensor.elements()) }
     }
 }
 
-/// Normalises the bool outputs of a call that has returned or completed. What lies in a device's memory, and what is
-/// only enqueued, is looked at where it is copied to the host.
+/// Normalises the bool outputs of a call that has returned or completed. Outputs in a device's
+/// memory, and outputs of enqueued work, are normalised when they are copied to the host.
 ///
 /// # Safety
-/// A filled call whose outputs belong to the caller.
-pub unsafe fn settle_outputs(call: &Call) {
+/// - `call` is a filled call.
+/// - Its outputs belong to the caller.
+pub unsafe fn normalise_outputs(call: &Call) {
     for at in 0..call.output_count as usize {
-        // SAFETY: as many slots; a set one shows as many bytes, which the kernel has written. An output that is an
-        // input's buffer holds bools already, so that nothing is written there.
+        // SAFETY: the call has as many slots as it says; a set slot shows as many bytes as it says,
+        // which the kernel has written. An output that shares an input's buffer contains valid
+        // bools already, so nothing is written there.
         unsafe {
             let slot = &*call.outputs.add(at);
             let is_here = slot.memory == MemoryKind::HOST
                 || (call.stream.is_null() && slot.memory.is_host_address());
             if slot.dtype == DType::BOOL && slot.flags & slot_flags::REF == 0 && is_here {
-                settle(slot.data.cast(), slot.elements as usize);
+                normalise_raw(slot.data.cast(), slot.elements as usize);
             }
         }
     }

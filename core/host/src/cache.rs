@@ -1,13 +1,16 @@
-//! Small files that are kept between processes: digests, verdicts, times.
+//! Small files that persist between processes: digests, verdicts, times.
 //!
-//! A cache is a convenience: what cannot be read is computed again, what cannot be written is not kept.
+//! A cache is a convenience: what cannot be read is computed again, and what cannot be written is
+//! not kept.
 //!
 //! # Invariants
-//! - Only regular files are read: a pipe is not waited for, and a symbolic link is not followed.
-//! - A file is written aside, under a name that nobody else uses, and renamed: readers see the old one or the new
-//!   one, also where several processes write it, and what has its name is not written to.
-//! - Folders are made for their user alone.
-//! - A folder that [`store`] fills keeps the newest files: it has [`MOST`] of them at most.
+//! - Only regular files are read: opening never blocks on a pipe, and a symbolic link is not
+//!   followed.
+//! - A file is written under a temporary name that nothing else uses, and renamed: readers see the
+//!   old or the new one, even where several processes write it; an existing file is never modified
+//!   in place.
+//! - Folders are accessible to their user alone.
+//! - A folder that [`store`] fills keeps its newest files, at most [`MOST`].
 
 use std::{
     fs::{self, File, Metadata, OpenOptions},
@@ -16,13 +19,13 @@ use std::{
     time::SystemTime,
 };
 
-/// Files of a folder from which on the older half goes.
+/// Number of files in a folder from which on the older half is removed.
 pub const MOST: usize = 4096;
 
-/// Makes a folder, and those above it that are not there, for this user alone.
+/// Creates a folder and its missing parents, accessible to this user alone.
 ///
 /// # Errors
-/// It cannot be made.
+/// The folder cannot be created.
 pub fn make_folder(folder: &Path) -> io::Result<()> {
     let mut builder = fs::DirBuilder::new();
     builder.recursive(true);
@@ -31,10 +34,11 @@ pub fn make_folder(folder: &Path) -> io::Result<()> {
     builder.create(folder)
 }
 
-/// Opens a regular file by these options. Opening waits for nobody, and follows no link in the last place.
+/// Opens a regular file with these options. Opening does not block, and does not follow a link in
+/// the last component.
 ///
 /// # Errors
-/// It cannot be opened, or is something else.
+/// The file cannot be opened, or is not a regular file.
 pub fn open_regular(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
     #[cfg(unix)]
     {
@@ -55,7 +59,7 @@ pub fn open_regular(path: &Path, options: &mut OpenOptions) -> io::Result<File> 
     }
 }
 
-/// What a name is of, where that is not a regular file.
+/// What a path refers to, if it is not a regular file.
 fn kind(metadata: &Metadata) -> Option<&'static str> {
     let kind = metadata.file_type();
     if kind.is_file() {
@@ -68,10 +72,10 @@ fn kind(metadata: &Metadata) -> Option<&'static str> {
     })
 }
 
-/// The bytes of a regular file of at most so many.
+/// The contents of a regular file of at most `most` bytes.
 ///
 /// # Errors
-/// It cannot be read, is something else than a regular file, or is longer.
+/// The file cannot be read, is not a regular file, or is longer.
 pub fn read(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     let file = open_regular(path, OpenOptions::new().read(true))?;
     let mut bytes = Vec::new();
@@ -82,21 +86,21 @@ pub fn read(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Writes a file aside and renames it; its folder is made where it is not there.
+/// Writes a file under a temporary name and renames it; creates its folder if necessary.
 ///
 /// # Errors
-/// It cannot be written; then what was there stays.
+/// The file cannot be written; a former file then stays.
 pub fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     let folder = folder.unwrap_or(Path::new("."));
     make_folder(folder)?;
-    // A temporary file is for its user alone, and goes where it does not get its name.
+    // A temporary file is accessible to its user alone, and is removed if the rename fails.
     let mut aside = tempfile::Builder::new().suffix(".part").tempfile_in(folder)?;
     aside.write_all(bytes)?;
     aside.persist(path).map(drop).map_err(|refused| refused.error)
 }
 
-/// As [`write()`], in a folder that is kept from growing.
+/// Like [`write()`], in a folder whose number of files is limited.
 ///
 /// # Errors
 /// As [`write()`].
@@ -108,7 +112,7 @@ pub fn store(path: &Path, bytes: &[u8]) -> io::Result<()> {
     }
 }
 
-/// Removes the older half of the files where there are more than `most`.
+/// Removes the older half of the files if there are more than `most`.
 fn prune(folder: &Path, most: usize) -> io::Result<()> {
     let entries: Vec<fs::DirEntry> = fs::read_dir(folder)?.flatten().collect();
     if entries.len() <= most {

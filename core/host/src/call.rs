@@ -1,8 +1,9 @@
-//! Calls: the host's record of one call, the values it reads and writes, and the services that a kernel
-//! reaches through it.
+//! Calls: the host's record of one call, the values that it reads and writes, and the services that
+//! a kernel reaches through it.
 //!
-//! The executor keeps one [`CallFrame`] per node in its pooled step state, so that a step in steady state
-//! makes none; [`crate::instance`] makes one for a single call. Both share the services here.
+//! The executor keeps one [`CallFrame`] per node in its pooled step state, so that a step in steady
+//! state creates none; [`crate::instance`] creates one for a single call. Both use the services
+//! here.
 
 mod env;
 mod frame;

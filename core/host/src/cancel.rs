@@ -1,9 +1,9 @@
 //! Cancellation of a step.
 //!
-//! States: `live` → `cancelled`, once. The flag is read without the lock; callbacks are registered, run and
-//! withdrawn under it, in this order of ownership: a callback is in `waiting`, or is the one that `running`
-//! names, or is gone. `withdraw` returns only when its callback is neither waiting nor running, except on
-//! the thread that runs it.
+//! States: `live` → `cancelled`, once. The flag is read without the lock; callbacks are registered,
+//! run and withdrawn under it. Each callback is in one of these states: in `waiting`, named by
+//! `running`, or gone. `withdraw` returns only when its callback is neither waiting nor running,
+//! except on the thread that runs it.
 
 use std::{ffi::c_void, sync::atomic::AtomicU32};
 use tenon_abi::{CancelCallback, NO_CALLBACK};
@@ -32,7 +32,8 @@ struct State {
     running: Option<(u64, ThreadId)>,
 }
 
-/// The flag. Under loom there is a second one, since loom's atomics have not the layout that kernels read.
+/// The cancellation flag. Under loom there is a second one, since loom's atomics do not have the
+/// layout that kernels read.
 #[derive(Default)]
 struct Flag {
     value: tenon_framework::sync::atomic::AtomicU32,
@@ -48,7 +49,7 @@ impl Flag {
         return &self.value;
     }
 
-    /// Sets it; whether it was set before.
+    /// Sets the flag; returns whether it was set before.
     fn set(&self) -> bool {
         #[cfg(loom)]
         self.plain.store(1, Ordering::SeqCst);
@@ -67,7 +68,7 @@ impl Flag {
     }
 }
 
-/// The cancel flag of a step, and who wants to be told.
+/// The cancellation flag of a step, with the callbacks to run.
 #[derive(Default)]
 pub struct Cancellation {
     flag: Flag,
@@ -76,7 +77,7 @@ pub struct Cancellation {
 }
 
 impl Cancellation {
-    /// Not cancelled.
+    /// A cancellation that has not happened.
     pub fn new() -> Cancellation {
         Cancellation::default()
     }
@@ -91,14 +92,15 @@ impl Cancellation {
         self.flag.is_set(Ordering::Relaxed)
     }
 
-    /// Makes a finished step's object ready for the next one. Callbacks that a kernel forgot are dropped.
+    /// Resets a finished step's object for the next step. Callbacks that a kernel did not withdraw
+    /// are dropped.
     pub fn reset(&self) {
         self.flag.clear();
         let mut state = self.state.lock();
         state.waiting.clear();
     }
 
-    /// Cancels, and runs the callbacks; later calls do nothing.
+    /// Cancels the step and runs the callbacks; later calls do nothing.
     pub fn cancel(&self) {
         if self.flag.set() {
             return;
@@ -114,7 +116,8 @@ impl Cancellation {
         }
     }
 
-    /// Registers a callback; its token, or [`NO_CALLBACK`] when it was run at once because the step is cancelled.
+    /// Registers a callback and returns its token, or [`NO_CALLBACK`] when the step is cancelled
+    /// and the callback ran at once.
     pub fn register(&self, run_callback: CancelCallback, data: *mut c_void) -> u64 {
         let mut state = self.state.lock();
         state.next += 1;

@@ -1,7 +1,9 @@
-//! A plugin as one runtime, or one session, uses it: what lies behind the opaque `PluginContext` of the boundary.
+//! A plugin as used by one runtime or session: the type behind the opaque `PluginContext` of the
+//! boundary.
 //!
-//! A library is in a process once, and its [record](crate::PluginRecord) with it. Its knobs are not: each runtime
-//! gives it a context with the runtime's values, for its devices, and each kernel gets one with those of its session.
+//! A process has a library once, and its [record](crate::PluginRecord) once. Knobs are separate:
+//! each runtime gives a plugin a context with the runtime's values, for its devices, and each
+//! kernel gets one with the values of its session.
 
 use arc_swap::ArcSwap;
 use std::sync::Arc;
@@ -14,7 +16,8 @@ use tenon_framework::{
 /// The values of a plugin's knobs.
 ///
 /// # Ownership
-/// The boundary lends a pointer into the `Arc` and may count it by `Host::retain_context` and `Host::release_context`.
+/// The boundary receives a pointer into the `Arc` and may change the reference count by
+/// `Host::retain_context` and `Host::release_context`.
 #[derive(Debug)]
 pub struct PluginContext {
     scope: String,
@@ -27,7 +30,8 @@ impl PluginContext {
         Arc::new(PluginContext { scope: knob_scope(plugin), knobs: ArcSwap::new(knobs) })
     }
 
-    /// What the plugin is given. It is alive as long as the `Arc`, or what the plugin keeps of it.
+    /// The pointer for the plugin. It is valid as long as the `Arc`, or a count that the plugin
+    /// retains.
     pub fn as_raw(self: &Arc<Self>) -> *const abi::PluginContext {
         Arc::as_ptr(self).cast()
     }
@@ -35,13 +39,14 @@ impl PluginContext {
     /// The context behind a pointer of the boundary.
     ///
     /// # Safety
-    /// `raw` is null or came from [`PluginContext::as_raw`], and is alive for `'a`.
+    /// - `raw` is null or came from [`PluginContext::as_raw`].
+    /// - The context is alive for `'a`.
     pub unsafe fn of<'a>(raw: *const abi::PluginContext) -> Option<&'a PluginContext> {
-        // SAFETY: the caller gives null or a pointer into an `Arc` that lives for `'a`.
+        // SAFETY: the caller guarantees null or a pointer into an `Arc` that lives for `'a`.
         unsafe { raw.cast::<PluginContext>().as_ref() }
     }
 
-    /// Gives it other values, for reading from now on.
+    /// Replaces the knob values for later reads.
     pub(crate) fn set_knobs(&self, knobs: Arc<Knobs>) {
         self.knobs.store(knobs);
     }
@@ -60,10 +65,11 @@ impl PluginContext {
 /// `Host::retain_context`.
 ///
 /// # Safety
-/// `raw` is null, or a context that is alive.
+/// - `raw` is null, or a context that is alive.
 pub(crate) unsafe extern "C" fn retain_entry(raw: *const abi::PluginContext) {
     if !raw.is_null() {
-        // SAFETY: the pointer came from `Arc::as_ptr`, and the caller owns a count of a context that is alive.
+        // SAFETY: the pointer came from `Arc::as_ptr`, and the caller guarantees that the context
+        // is alive.
         unsafe { Arc::increment_strong_count(raw.cast::<PluginContext>()) }
     }
 }
@@ -71,10 +77,11 @@ pub(crate) unsafe extern "C" fn retain_entry(raw: *const abi::PluginContext) {
 /// `Host::release_context`.
 ///
 /// # Safety
-/// `raw` is null, or a context whose count the caller gives back.
+/// - `raw` is null, or a context of which the caller owns a count, which this releases.
 pub(crate) unsafe extern "C" fn release_entry(raw: *const abi::PluginContext) {
     if !raw.is_null() {
-        // SAFETY: the pointer came from `Arc::as_ptr`, and the caller owns a count of a context that is alive.
+        // SAFETY: the pointer came from `Arc::as_ptr`, and the caller owns a count of the context,
+        // which is alive.
         unsafe { Arc::decrement_strong_count(raw.cast::<PluginContext>()) }
     }
 }
@@ -87,7 +94,7 @@ mod tests {
     fn what_the_boundary_keeps_outlives_the_owner() {
         let context = PluginContext::new("tenon-p", Arc::default());
         let (raw, gone) = (context.as_raw(), Arc::downgrade(&context));
-        // SAFETY: alive at each call, and given back once.
+        // SAFETY: the context is alive at each call, and its count is released once.
         unsafe {
             retain_entry(raw);
             drop(context);

@@ -1,14 +1,16 @@
-//! Devices of this process: found, opened, adapted, and copied between.
+//! Devices of this process: discovery, opening, adapters, and copies between them.
 //!
-//! A device type comes from the registry. [`DeviceManager`] asks each how many devices there are, opens them,
-//! and gives each a name, a number and an incarnation. [`PluginDevice`] is one of them as the host's
-//! [`LocalDevice`](tenon_framework::device::base::LocalDevice).
+//! A device type comes from the registry. [`DeviceManager`] asks each type for its number of
+//! devices, opens them, and gives each a name, a number and an incarnation. [`PluginDevice`]
+//! presents one of them as a [`LocalDevice`](tenon_framework::device::base::LocalDevice) of the
+//! host.
 //!
-//! States of a device: *open* → *lost* (its plugin said so: subscribers are told once, and from then on every
-//! operation fails with the same `UNAVAILABLE`) → *closed*; or *open* → *closed*. It is closed when its last
-//! owner goes: the manager and sessions hold the adapter, buffers hold the memory they came from, and each
-//! of these holds what is closed at the end ([`DeviceCore`]). Plans and streams go before; the plugin's
-//! library stays mapped for as long as the process lives.
+//! States of a device: *open* → *lost* (reported by its plugin: subscribers are notified once, and
+//! from then on every operation fails with the same `UNAVAILABLE`) → *closed*; or *open* →
+//! *closed*. It is closed when its last owner is dropped: the manager and sessions own the adapter,
+//! buffers own their memory, and adapter and memory own the core, which closes the device
+//! ([`DeviceCore`]). Plans and streams are dropped before; the plugin's library stays mapped as
+//! long as the process lives.
 
 mod core;
 mod links;

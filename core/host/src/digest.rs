@@ -1,8 +1,8 @@
 //! Digests of files: SHA-256, in hexadecimal.
 //!
-//! A digest is remembered, in this process and in the cache folder, under the file's identity, times and
-//! size, since hashing a large library costs more than loading it. What is remembered is never used where
-//! trust depends on it.
+//! A digest is remembered, in this process and in the cache folder, by the file's identity, times
+//! and size, since hashing a large library costs more than loading it. A remembered digest is never
+//! used where trust depends on it.
 
 use crate::cache;
 use sha2::{Digest, Sha256};
@@ -16,16 +16,16 @@ use std::{
 };
 use tenon_framework::sync::Mutex;
 
-/// Identity of a file: what is equal for all its names.
+/// Identity of a file: equal for all its names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct FileId {
-    /// Device.
+    /// Device number.
     pub device: u64,
     /// Inode.
     pub inode: u64,
 }
 
-/// What changes when a file's content does.
+/// Properties of a file that change when its content does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 struct Stamp {
     id: FileId,
@@ -42,7 +42,7 @@ impl FileId {
         FileId { device: meta.dev(), inode: meta.ino() }
     }
 
-    /// Without inodes, time and size stand for the identity; the digest decides in any case.
+    /// Without inodes, time and size are the identity; the digest decides in any case.
     #[cfg(not(unix))]
     pub fn of(meta: &Metadata) -> FileId {
         let stamp = Stamp::times(meta);
@@ -85,19 +85,20 @@ impl Stamp {
     }
 }
 
-/// Bytes of the longest line: three numbers and a digest.
+/// Most bytes of a line: three numbers and a digest.
 const LONGEST: u64 = 256;
 
 static REMEMBERED: LazyLock<Mutex<HashMap<Stamp, String>>> = LazyLock::new(Mutex::default);
 
-/// Tenon's cache folder: `$XDG_CACHE_HOME/tenon`, or `$HOME/.cache/tenon`; `None` without a home.
+/// Tenon's cache folder: `$XDG_CACHE_HOME/tenon`, or `$HOME/.cache/tenon`; `None` without a home
+/// directory.
 pub fn cache_folder() -> Option<PathBuf> {
     let absolute = |name: &str| env::var_os(name).map(PathBuf::from).filter(|p| p.is_absolute());
     let base = absolute("XDG_CACHE_HOME").or_else(|| Some(absolute("HOME")?.join(".cache")))?;
     Some(base.join("tenon"))
 }
 
-/// SHA-256 of all that a reader gives, while it is copied to `copy`.
+/// SHA-256 of everything that a reader yields, which is also copied to `copy`.
 ///
 /// # Errors
 /// Reading or writing fails.
@@ -117,7 +118,8 @@ pub fn digest_copy(mut from: impl Read, mut copy: impl Write) -> io::Result<Stri
     Ok(hex(&hash.finalize()))
 }
 
-/// The first sixteen digits of the SHA-256 of bytes in memory: a file name, or a checksum against damage.
+/// The first sixteen digits of the SHA-256 of bytes in memory: a file name, or a checksum against
+/// damage.
 pub fn short_digest(bytes: &[u8]) -> String {
     hex(&Sha256::digest(bytes)[..8])
 }
@@ -127,7 +129,7 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
 }
 
-/// SHA-256 of an open file, read anew.
+/// SHA-256 of an open file, always computed.
 ///
 /// # Errors
 /// Reading fails.
@@ -137,7 +139,7 @@ pub fn digest_of(file: &File) -> io::Result<String> {
     digest_copy(reader, io::sink())
 }
 
-/// SHA-256 of an open file, remembered if identity, times and size are those of last time.
+/// SHA-256 of an open file; the remembered one if identity, times and size are unchanged.
 ///
 /// # Errors
 /// Reading fails.
@@ -155,7 +157,7 @@ fn remembered_in(file: &File, folder: Option<&Path>) -> io::Result<String> {
         Some(digest) => digest.clone(),
         None => digest_of(file)?,
     };
-    // A file that changed meanwhile has a digest of neither form.
+    // If the file changed meanwhile, the digest belongs to neither version.
     if Stamp::of(&file.metadata()?) == stamp {
         REMEMBERED.lock().insert(stamp, digest.clone());
         if let (None, Some(folder)) = (&stored, folder) {

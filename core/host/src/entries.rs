@@ -1,4 +1,4 @@
-//! The host's table: the services that a plugin has outside a call.
+//! The host's table: services that a plugin can use outside a call.
 
 use crate::{
     call::monotonic_ns,
@@ -24,7 +24,7 @@ use tenon_framework::{
     infer::SHAPE_TABLE,
 };
 
-/// The table that every plugin is given.
+/// The table that every plugin receives.
 pub static HOST: Host = Host {
     struct_size: size_of::<Host>() as u32,
     abi_major: ABI_MAJOR,
@@ -50,10 +50,10 @@ pub static HOST: Host = Host {
     ext: std::ptr::from_ref(&NATIVE_OF).cast(),
 };
 
-/// The table that plugins are given in the place of [`HOST`]; null for that one.
+/// The table that plugins receive instead of [`HOST`]; null for `HOST`.
 static OTHER: AtomicPtr<Host> = AtomicPtr::new(std::ptr::null_mut());
 
-/// The table that a library is given as it is opened.
+/// The table that a library receives when it is opened.
 pub(crate) fn table() -> *const Host {
     match OTHER.load(Ordering::Acquire) {
         other if other.is_null() => &raw const HOST,
@@ -61,13 +61,13 @@ pub(crate) fn table() -> *const Host {
     }
 }
 
-/// Has libraries that are opened from now on be given another table.
+/// Sets another table for libraries that are opened from now on.
 #[cfg(target_os = "linux")]
 pub fn give_plugins(table: &'static Host) {
     OTHER.store(std::ptr::from_ref(table).cast_mut(), Ordering::Release);
 }
 
-/// Gives the table to what is linked into the host. The first call counts, later ones change nothing.
+/// Provides the table to plugins linked into the host. Only the first call has an effect.
 pub fn install() {
     // SAFETY: table and record live as long as the process; every entry is filled.
     unsafe { install_host(&raw const HOST, PluginRecord::linked().as_plugin()) }
@@ -76,16 +76,17 @@ pub fn install() {
 /// `Host::log`: a line in the host's log, with the plugin's name.
 ///
 /// # Safety
-/// `plugin` is the record that the plugin was given, or null; `message` is readable.
+/// - `plugin` is null or the record that the plugin received.
+/// - `message` is readable.
 unsafe extern "C" fn log_entry(plugin: *const Plugin, level: LogLevel, message: Str) {
-    // SAFETY: the plugin gives null or the record that it was given, and a readable message.
+    // SAFETY: the plugin passes null or its record, and a readable message.
     let (name, bytes) = unsafe { (PluginRecord::of(plugin).name(), message.bytes()) };
     let text = String::from_utf8_lossy(bytes);
     // A subscriber's panic stays here: it must not unwind into the plugin.
     let _ = guard(|| log(name, level, &text));
 }
 
-/// A line of a plugin's in the host's log.
+/// Writes a plugin's line to the host's log.
 pub fn log(name: &str, level: LogLevel, text: &str) {
     match level {
         LogLevel::ERROR => tracing::error!(plugin = name, "{text}"),
@@ -105,14 +106,15 @@ thread_local! {
 /// `Host::knob`: one of the plugin's own knobs.
 ///
 /// # Safety
-/// `context` is one that the plugin was given and that is alive, or null; `name` is readable, `result` is null
-/// or writable.
+/// - `context` is null or a live context that the plugin received.
+/// - `name` is readable.
+/// - `result` is null or valid for writes.
 unsafe extern "C" fn knob_entry(
     context: *const abi::PluginContext,
     name: Str,
     result: *mut KnobValue,
 ) -> Code {
-    // SAFETY: the plugin gives null or a live context that it was given, and a readable name.
+    // SAFETY: the plugin passes null or a live context that it received, and a readable name.
     let (context, name) = unsafe { (PluginContext::of(context), name.text()) };
     let Some(name) = name.filter(|_| !result.is_null()) else { return Code::INVALID_ARGUMENT };
     let Some(setting) = context.and_then(|context| context.knob(name)) else {
@@ -121,7 +123,7 @@ unsafe extern "C" fn knob_entry(
     LAST_TEXT.with(|last| {
         let mut last = last.borrow_mut();
         *last = setting.value;
-        // SAFETY: `result` is not null, and the plugin lets it be written.
+        // SAFETY: `result` is not null, and the plugin passes a pointer that is valid for writes.
         unsafe { result.write(last.to_abi()) };
     });
     Code::OK
@@ -130,13 +132,16 @@ unsafe extern "C" fn knob_entry(
 /// `Host::path`: the plugin's own file.
 ///
 /// # Safety
-/// `plugin` is the record that the plugin was given, or null.
+/// - `plugin` is null or the record that the plugin received.
 unsafe extern "C" fn path_entry(plugin: *const Plugin) -> Str {
-    // SAFETY: the plugin gives null or the record that it was given.
+    // SAFETY: the plugin passes null or its record.
     unsafe { PluginRecord::of(plugin) }.path_bytes()
 }
 
 /// `Host::now_ns`: the clock of steps and traces.
+///
+/// # Safety
+/// None: `unsafe` only for the type of the table's entry.
 unsafe extern "C" fn now_ns_entry() -> u64 {
     monotonic_ns()
 }
@@ -181,10 +186,10 @@ mod tests {
         let context = PluginContext::new("tenon-p", values("7"));
         assert_eq!(read(&context, "count").unwrap().int_value, 7);
         let text = read(&context, "name").unwrap().text;
-        // SAFETY: valid until the next look-up on this thread.
+        // SAFETY: the text is valid until the next look-up on this thread.
         assert_eq!(unsafe { text.text() }, Some("text"));
         assert_eq!(read(&context, "other").err(), Some(Code::NOT_FOUND));
-        // SAFETY: a live context or none, a readable name; a null result is refused.
+        // SAFETY: null or a live context, a readable name; a null result is refused.
         let (code, nobody) = unsafe {
             let mut value = tenon_framework::knob::KnobValue::Bool(false).to_abi();
             let name = Str::new("count");
@@ -210,7 +215,7 @@ mod tests {
     #[test]
     fn the_path_is_the_plugin_s_own() {
         let record = PluginRecord::leak("tenon-p", Path::new("/lib/p.so"));
-        // SAFETY: a live record; null stands for what is linked.
+        // SAFETY: null or a live record; null means that the plugin is linked in.
         let (own, linked) =
             unsafe { (path_entry(record.as_plugin()).text(), path_entry(std::ptr::null()).text()) };
         assert_eq!(own, Some("/lib/p.so"));

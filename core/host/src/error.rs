@@ -1,4 +1,4 @@
-//! What can go wrong with plugins: one variant per step of loading and failure.
+//! Errors of plugins: one variant for each kind of failure in each step of loading.
 
 mod manifest;
 mod start;
@@ -30,12 +30,12 @@ pub enum LoadError {
         path: PathBuf,
         /// What kind of failure.
         kind: io::ErrorKind,
-        /// What the system says.
+        /// The system's message.
         detail: String,
         /// The step that needed it.
         step: Step,
     },
-    /// Something else than a regular file.
+    /// The path is not a regular file.
     #[error("plugin file {}: expected a regular file, found {found}", .path.display())]
     NotAFile {
         /// The path.
@@ -43,7 +43,7 @@ pub enum LoadError {
         /// What it is.
         found: &'static str,
     },
-    /// No shared library of this system.
+    /// The file is not a shared library of this system.
     #[error(
         "plugin file {}: expected a shared library of this system, found something else ({detail})",
         .path.display(), detail = cut_text(.detail)
@@ -51,16 +51,16 @@ pub enum LoadError {
     NotALibrary {
         /// The file.
         path: PathBuf,
-        /// What the reader says.
+        /// The reader's message.
         detail: String,
     },
-    /// A library without a door.
+    /// The library exports no root symbol.
     #[error("{} is not a plugin: it exports neither {}* nor {}; say export_plugin!() at the crate's root", .path.display(), tenon_abi::door::ROOT_PREFIX, tenon_abi::door::C_SYMBOL)]
     NotAPlugin {
         /// The file.
         path: PathBuf,
     },
-    /// Two plugins in one file.
+    /// The file exports two root symbols.
     #[error(
         "{} exports two root symbols, {first} and {second}: a library is one plugin; link the other as a library that does not say export_plugin!()",
         .path.display(), first = cut(.first), second = cut(.second)
@@ -73,7 +73,7 @@ pub enum LoadError {
         /// The other.
         second: String,
     },
-    /// A library with a door and no manifest.
+    /// The library has a root symbol and no manifest.
     #[error("plugin file {}: no section '{section}': build it again without removing sections", .path.display())]
     NoManifest {
         /// The file.
@@ -81,7 +81,7 @@ pub enum LoadError {
         /// The section's name on this system.
         section: &'static str,
     },
-    /// A malformed manifest.
+    /// The manifest is malformed.
     #[error("plugin file {}: manifest: {problem}", .path.display())]
     Manifest {
         /// The file.
@@ -89,7 +89,7 @@ pub enum LoadError {
         /// What is wrong.
         problem: ManifestError,
     },
-    /// A file that the dynamic linker could not follow.
+    /// The dynamic linker could not process the file safely.
     #[error(
         "plugin file {}: it is damaged: {}: build it again, or copy it again",
         .path.display(), cut_message(.detail)
@@ -97,10 +97,10 @@ pub enum LoadError {
     Damaged {
         /// The file.
         path: PathBuf,
-        /// What contradicts what.
+        /// The contradiction that was found.
         detail: String,
     },
-    /// Built for another processor.
+    /// The library is built for another processor.
     #[error(
         "{} is built for {found}, this machine is {expected}: build it for this machine",
         at(.plugin, .path), found = cut_text(.found)
@@ -115,7 +115,7 @@ pub enum LoadError {
         /// The file's.
         found: String,
     },
-    /// Compiled for CPU features that are not there.
+    /// The library is compiled for CPU features that this machine lacks.
     #[error(
         "{} is compiled for CPU features that this machine lacks: {}; build it without target-cpu=native or on this machine",
         at(.plugin, .path), joined(.missing, ", ")
@@ -125,10 +125,10 @@ pub enum LoadError {
         path: PathBuf,
         /// The plugin.
         plugin: String,
-        /// What is missing.
+        /// The missing features.
         missing: Vec<String>,
     },
-    /// A panic in it would end the process.
+    /// The library aborts on panics, which would end the process.
     #[error(
         "{} is built with panic = \"{found}\", expected \"unwind\": a panic in it would end the process; build it with panic = \"unwind\" or set host.allow_panic_abort=true",
         at(.plugin, .path), found = cut_text(.found)
@@ -138,10 +138,10 @@ pub enum LoadError {
         path: PathBuf,
         /// The plugin.
         plugin: String,
-        /// Its strategy.
+        /// Its panic strategy.
         found: String,
     },
-    /// The digest is not on the list.
+    /// The digest is not on the allow-list.
     #[error(
         "{} has digest {digest}, which is not among the {allowed} allowed ones: if you trust the file, {}",
         at(.plugin, .path), admit(.trust_file, .path), digest = cut(.digest)
@@ -158,7 +158,7 @@ pub enum LoadError {
         /// The trust file in force.
         trust_file: Option<PathBuf>,
     },
-    /// The trust file does not say what may be loaded.
+    /// The trust file is unreadable or invalid, so that nothing may be loaded.
     #[error(
         "{}: host.trust_file is {}, and nothing is loaded: {error}",
         at(.plugin, .path), .file.display()
@@ -173,7 +173,7 @@ pub enum LoadError {
         /// What is wrong with it.
         error: TrustError,
     },
-    /// Others may write the file, or put another in its place.
+    /// Other users may write the file or replace it.
     #[error("plugin file {}: {exposed}", .path.display())]
     Writable {
         /// The file.
@@ -191,10 +191,10 @@ pub enum LoadError {
         path: PathBuf,
         /// The plugin.
         plugin: String,
-        /// What the dynamic linker says.
+        /// The dynamic linker's message.
         detail: String,
     },
-    /// It ended the process that was to try it, or held it up.
+    /// The library ended or blocked the process that opened it for a trial.
     #[error(
         "{}: a process that opened the library to try it {}: mend what runs as the library is opened, such as constructors of static objects ('tenon inspect' tries the file anew)",
         at(.plugin, .path), cut_message(.how)
@@ -204,10 +204,10 @@ pub enum LoadError {
         path: PathBuf,
         /// The plugin.
         plugin: String,
-        /// What became of the process.
+        /// How the trial process ended.
         how: String,
     },
-    /// Another version of the boundary.
+    /// The plugin has an incompatible version of the boundary.
     #[error(
         "{}: its {place} says ABI {found}, this host has {expected}: build the plugin with this host's tenon-sdk or tenon.h",
         at(.plugin, .path)
@@ -224,7 +224,7 @@ pub enum LoadError {
         /// The plugin's.
         found: AbiVersion,
     },
-    /// The plugin does not want this host.
+    /// The plugin declines this host.
     #[error(
         "{} declines a host of ABI {host}: build it with this host's tenon.h",
         at(.plugin, .path)
@@ -277,7 +277,7 @@ pub enum LoadError {
         path: PathBuf,
         /// The plugin.
         plugin: String,
-        /// What was said.
+        /// The reason.
         detail: String,
     },
     /// A shared type has another layout.
@@ -290,7 +290,7 @@ pub enum LoadError {
         path: PathBuf,
         /// The plugin.
         plugin: String,
-        /// The way through the fields to the first difference; the whole report is in the log.
+        /// The path of fields to the first difference; the whole report is in the log.
         difference: String,
     },
     /// The plugin's own `open` failed.
@@ -320,22 +320,22 @@ pub enum LoadError {
         path: PathBuf,
         /// The plugin.
         plugin: String,
-        /// What the manifest has and was not registered.
+        /// Entries of the manifest that were not registered.
         missing: Vec<String>,
-        /// What was registered and the manifest has not.
+        /// Registrations that the manifest lacks.
         surplus: Vec<String>,
     },
-    /// Registrations that are wrong, or do not go together with what is there.
+    /// The registrations are invalid, or conflict with existing ones.
     #[error("{}: {}", at(.plugin, .path), list(.errors))]
     Commit {
         /// The file.
         path: PathBuf,
         /// The plugin.
         plugin: String,
-        /// All that is wrong.
+        /// All errors.
         errors: Vec<RegistryError>,
     },
-    /// A plugin that was to run in a process of its own.
+    /// A plugin that is to be isolated failed in its own process.
     #[error(
         "{}, in a process of its own: {message}",
         at(.plugin, .path), message = cut_message(.message)
@@ -359,7 +359,7 @@ pub enum LoadError {
         path: PathBuf,
         /// The plugin.
         plugin: String,
-        /// File of the other; `None` when it is linked into the host.
+        /// File of the other plugin; `None` when it is linked into the host.
         loaded: Option<PathBuf>,
     },
     /// No plugin of this name is in use.
@@ -370,10 +370,10 @@ pub enum LoadError {
     NotLoaded {
         /// The name.
         plugin: String,
-        /// The names that are.
+        /// The names of the loaded plugins.
         loaded: Vec<String>,
     },
-    /// A plugin that is part of the host.
+    /// The plugin is part of the host.
     #[error(
         "plugin {plugin} is linked into the host: it can be neither replaced nor retired",
         plugin = cut(.plugin)
@@ -382,12 +382,12 @@ pub enum LoadError {
         /// The name.
         plugin: String,
     },
-    /// The registry refuses to take a plugin out.
+    /// The registry refuses to remove the plugin.
     #[error("plugin {plugin} cannot be retired: {}", list(.errors), plugin = cut(.plugin))]
     Retire {
         /// The name.
         plugin: String,
-        /// Why.
+        /// The reasons.
         errors: Vec<RegistryError>,
     },
 }

@@ -1,29 +1,31 @@
-//! What a process does about an `exit` that a kernel calls.
+//! Detects an `exit` that a kernel calls.
 //!
-//! A plugin in the host's process may call `exit(0)`: the process ends as if all were well, and nothing of what was
-//! asked for is done. Whoever runs steps and answers for them by a status keeps an [`ExitGuard`] meanwhile: then an
-//! `exit`, from any thread, is told on standard error and ends the process with [`EXIT_STATUS`].
+//! A plugin in the host's process may call `exit(0)`: the process then ends with a status of
+//! success, and nothing of what was requested is done. A program that runs steps and reports their
+//! result by its status holds an [`ExitGuard`] meanwhile: then an `exit`, from any thread, is
+//! reported on standard error and ends the process with [`EXIT_STATUS`].
 //!
-//! It hears what the C library tells at the end of a process, by `atexit`. `_exit`, `abort` and signals pass it by;
-//! a plugin in a process of its own ends that one alone, whatever it calls.
+//! It uses the C library's `atexit`, which `_exit`, `abort` and signals bypass; a plugin in a
+//! process of its own only ends that process.
 
 use std::sync::{
     Once,
     atomic::{AtomicUsize, Ordering},
 };
 
-/// The status of a process in which `exit` was called while a guard was there, whatever it was called with.
+/// The status of a process in which `exit` was called while a guard existed, whatever the argument
+/// was.
 pub const EXIT_STATUS: i32 = 1;
 
 static GUARDS: AtomicUsize = AtomicUsize::new(0);
 
-/// While there is one, an `exit` is an error. A program that ends by `exit` on purpose drops it first.
+/// While one exists, an `exit` is an error. A program that calls `exit` on purpose drops it first.
 #[derive(Debug)]
 #[must_use = "the guard works until it is dropped"]
 pub struct ExitGuard(());
 
 impl ExitGuard {
-    /// A guard, from here on.
+    /// Creates a guard.
     pub fn new() -> ExitGuard {
         static LISTEN: Once = Once::new();
         LISTEN.call_once(listen);
@@ -46,11 +48,12 @@ impl Drop for ExitGuard {
 
 #[cfg(unix)]
 fn listen() {
-    // SAFETY: a function that lives as long as the process. Without memory for it, `exit` stays as it was.
+    // SAFETY: a function that lives as long as the process. If memory for it is missing, `exit` is
+    // unaffected.
     let _ = unsafe { libc::atexit(at_exit) };
 }
 
-/// Other systems tell nobody in time.
+/// Other systems do not report an `exit` in time.
 #[cfg(not(unix))]
 fn listen() {}
 
@@ -62,8 +65,8 @@ extern "C" fn at_exit() {
     if GUARDS.load(Ordering::Acquire) == 0 {
         return;
     }
-    // SAFETY: a text of as many bytes, written without a lock that the thread or another one may hold; then the
-    // process ends, without whatever else waits to be run at its end.
+    // SAFETY: the text has this many bytes, and is written without a lock that any thread may hold;
+    // then the process ends, without running its other exit handlers.
     unsafe {
         libc::write(libc::STDERR_FILENO, MESSAGE.as_ptr().cast(), MESSAGE.len());
         libc::_exit(EXIT_STATUS);

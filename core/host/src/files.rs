@@ -1,7 +1,8 @@
-//! Outputs: files that are written whole or not at all.
+//! Output files that are written whole or not at all.
 //!
-//! [`write_whole`] writes aside, in the same folder, and renames: a reader sees the former file or the new one, and a
-//! full disk leaves the former one as it was. Files that are kept between processes are those of [`crate::cache`].
+//! [`write_whole`] writes to a temporary file in the same folder, and renames it: a reader sees the
+//! former file or the new one, and a full disk leaves the former one unchanged. For files that
+//! persist between processes see [`crate::cache`].
 
 use std::{
     fs::{self, File, Metadata, OpenOptions, Permissions},
@@ -11,12 +12,12 @@ use std::{
 
 /// Writes a file whole or not at all.
 ///
-/// What has the name now is replaced once `write` has ended well, and keeps its permissions; a link to a file stays
-/// a link, and the file is replaced. What has the name and is no regular file (a pipe, a terminal, `/dev/stdout`) is
-/// written to as it is.
+/// An existing file is replaced once `write` has succeeded, and its permissions are kept; a link to
+/// a file stays a link, and its target is replaced. If the path is not a regular file (a pipe, a
+/// terminal, `/dev/stdout`), it is written directly.
 ///
 /// # Errors
-/// Those of `write` and of the file system; a former file is unchanged after them.
+/// Errors of `write` and of the file system; a former file is then unchanged.
 pub fn write_whole(
     path: &Path,
     write: impl FnOnce(&mut BufWriter<&File>) -> io::Result<()>,
@@ -36,7 +37,7 @@ pub fn write_whole(
     let folder = target.parent().filter(|folder| !folder.as_os_str().is_empty());
     let mut aside = tempfile::Builder::new();
     aside.prefix(".tenon-").suffix(".part");
-    // The process's umask takes away what it takes away from any new file.
+    // The process's umask applies as for any new file.
     #[cfg(unix)]
     aside.permissions(<Permissions as std::os::unix::fs::PermissionsExt>::from_mode(0o666));
     let aside = aside.tempfile_in(folder.unwrap_or(Path::new(".")))?;
@@ -64,12 +65,12 @@ fn fill(
     out.flush()
 }
 
-/// Whether a name is the system's for something that is open already, which a rename would take the name from.
+/// Whether a path is the system's name for an open file, which a rename would replace.
 fn is_stream(path: &Path) -> bool {
     ["/dev", "/proc"].iter().any(|folder| path.starts_with(folder))
 }
 
-/// The name that is replaced: where a link leads, also to a file that is not there yet.
+/// The path to replace: the target of a link, even one that does not exist yet.
 fn target_of(path: &Path) -> io::Result<PathBuf> {
     match fs::read_link(path) {
         Ok(link) => match fs::canonicalize(path) {
@@ -80,7 +81,7 @@ fn target_of(path: &Path) -> io::Result<PathBuf> {
     }
 }
 
-/// The mode of the former file, so that a rewritten file is as private as it was.
+/// Copies the mode of the former file, so that a rewritten file stays as private as it was.
 fn keep_permissions(file: &File, former: &Metadata) -> io::Result<()> {
     file.set_permissions(former.permissions())
 }
@@ -122,7 +123,7 @@ mod tests {
         assert_eq!(fs::read(&file).unwrap(), b"2");
         assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
         assert_eq!(fs::read(&new).unwrap(), b"3");
-        // A new file is as the umask has it, not private to its writer as temporary files are.
+        // A new file has the permissions of the umask, instead of those of a temporary file.
         fs::File::create(folder.path().join("usual")).unwrap();
         let mode =
             |name: &str| fs::metadata(folder.path().join(name)).unwrap().permissions().mode();

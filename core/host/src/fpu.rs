@@ -1,9 +1,9 @@
 //! The floating-point state that kernels run with: round to nearest, denormals flushed to zero.
 //!
-//! Kernels run as TensorFlow's do, with subnormal operands and results taken as zero. The caller's own state
-//! comes back when the guard is dropped. What the state is: MXCSR on x86-64 (bit 15 flushes results, bit 6
-//! takes operands as zero; Intel SDM volume 1, 10.2.3), FPCR on AArch64 (bit 24 does both, bit 19 for half
-//! precision; Arm ARM, FPCR). On other architectures the state is left as it is.
+//! Kernels run as in TensorFlow, with subnormal operands and results treated as zero. Dropping the
+//! guard restores the caller's state. The state is MXCSR on x86-64 (bit 15 flushes results, bit 6
+//! treats operands as zero; Intel SDM volume 1, 10.2.3), and FPCR on AArch64 (bit 24 does both, bit
+//! 19 for half precision; Arm ARM, FPCR). On other architectures the state is left unchanged.
 
 use std::marker::PhantomData;
 
@@ -15,11 +15,11 @@ pub struct FpState(u64);
 mod arch {
     use std::arch::asm;
 
-    /// Flush results (15), take operands as zero (6).
+    /// Flush results (15), treat operands as zero (6).
     pub const FLUSH: u64 = 1 << 15 | 1 << 6;
     /// Rounding mode (13 and 14); zero is to nearest.
     pub const ROUNDING: u64 = 3 << 13;
-    /// Sticky exception flags: no part of the state.
+    /// Sticky exception flags, which are not part of the state.
     pub const STATUS: u64 = 0x3f;
 
     pub fn get() -> u64 {
@@ -31,8 +31,8 @@ mod arch {
 
     pub fn set(state: u64) {
         let word = state as u32;
-        // SAFETY: reads four bytes at `word`, which came from `get` but for bits that may be set; all
-        // exceptions stay as masked as they were.
+        // SAFETY: reads four bytes at `word`, which came from `get` except for bits that may be
+        // set; the exception masks are unchanged.
         unsafe { asm!("ldmxcsr [{}]", in(reg) &word, options(nostack, readonly, preserves_flags)) };
     }
 }
@@ -56,7 +56,7 @@ mod arch {
     }
 
     pub fn set(state: u64) {
-        // SAFETY: writes back what `get` gave, but for bits that may be set.
+        // SAFETY: writes back what `get` returned, except for bits that may be set.
         unsafe { asm!("msr fpcr, {}", in(reg) state, options(nostack, preserves_flags)) };
     }
 }
@@ -75,7 +75,7 @@ mod arch {
 }
 
 impl FpState {
-    /// That of this thread.
+    /// The state of this thread.
     #[inline]
     pub fn current() -> FpState {
         FpState(arch::get() & !arch::STATUS)
@@ -99,7 +99,7 @@ impl FpState {
     }
 }
 
-/// Restores the thread's state when it is dropped; it stays on its thread.
+/// Restores the thread's state when dropped; it stays on its thread.
 #[must_use = "the state is restored when the guard is dropped"]
 pub struct FpGuard {
     before: FpState,
@@ -112,7 +112,8 @@ impl FpGuard {
     #[inline]
     pub fn set(state: FpState) -> FpGuard {
         let before = FpState::current();
-        // Writing the register costs more than reading it, and in a loop of calls it is mostly set.
+        // Writing the register costs more than reading it, and in a loop of calls the state is
+        // usually right already.
         let changed = before != state;
         if changed {
             arch::set(state.0);
@@ -120,7 +121,7 @@ impl FpGuard {
         FpGuard { before, changed, thread_bound: PhantomData }
     }
 
-    /// What kernels run with: denormals flushed, or kept when the session asks for it.
+    /// Sets the state for kernels: denormals flushed, or kept when the session asks for that.
     #[inline]
     pub fn for_kernels(keep_denormals: bool) -> FpGuard {
         let now = FpState::current();

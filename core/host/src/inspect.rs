@@ -1,4 +1,4 @@
-//! What there is to know of one library: what its file says, and what loading it says.
+//! Inspects one library: the contents of its file, and the result of loading it.
 
 use crate::{
     context::PluginContext,
@@ -16,18 +16,18 @@ use std::{
 };
 use tenon_framework::registry::DeviceTypeDef;
 
-/// What a device type's probe found.
+/// The result of a device type's probe.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Probe {
     /// The device type.
     pub device_type: String,
-    /// How many devices there are.
+    /// Number of devices.
     pub count: u32,
-    /// Why there is none.
+    /// Why there are none.
     pub reason: Option<String>,
 }
 
-/// What there is to know of a library.
+/// The result of inspecting a library.
 #[derive(Debug, Clone)]
 pub struct Inspection {
     /// Its file, absolute and without symbolic links.
@@ -36,21 +36,22 @@ pub struct Inspection {
     pub id: FileId,
     /// SHA-256 of the file, in hexadecimal.
     pub digest: String,
-    /// Its door.
+    /// Its export table.
     pub door: Door,
-    /// Processor that it is built for.
+    /// Processor for which it is built.
     pub arch: String,
     /// Its manifest.
     pub manifest: Manifest,
-    /// Symbols of which a process has one (`STB_GNU_UNIQUE`): it is opened from a copy in which they are its own.
+    /// Symbols that are unique in a process (`STB_GNU_UNIQUE`): the library is opened from a copy
+    /// in which they are local.
     pub unique_symbols: Vec<String>,
-    /// Why it would not be loaded, if so.
+    /// Why it would not be loaded; `None` if it would.
     pub refused: Option<LoadError>,
     /// Its device types; empty when it would not be loaded.
     pub probes: Vec<Probe>,
 }
 
-/// A library whose file was read, and of which nothing has run.
+/// A library whose file was read, without running any of its code.
 pub struct Unopened {
     inspection: Inspection,
     file: PluginFile,
@@ -61,7 +62,7 @@ impl Unopened {
     /// Reads a library's file.
     ///
     /// # Errors
-    /// The file is not there, or is no plugin with a manifest.
+    /// The file does not exist, or is not a plugin with a manifest.
     pub fn read(path: &Path) -> Result<Unopened, LoadError> {
         let (file, image) = loader::examine(path)?;
         let inspection = Inspection {
@@ -78,32 +79,34 @@ impl Unopened {
         Ok(Unopened { inspection, file, image })
     }
 
-    /// What the file says.
+    /// The results from the file.
     pub fn inspection(&self) -> &Inspection {
         &self.inspection
     }
 }
 
-/// Counts the devices of a type, without opening one, as the plugin is told to by `context`.
+/// Counts the devices of a type, without opening one; `context` provides the plugin's knobs.
 pub fn probe(def: &DeviceTypeDef, context: &Arc<PluginContext>) -> Probe {
     let sink = MessageSink::new();
-    // SAFETY: the plugin's own entry; the table lives as long as the process, context and sink through the call.
+    // SAFETY: the plugin's own entry; the table lives as long as the process, context and sink
+    // during the call.
     let count = unsafe { (def.probe)(&raw const HOST, context.as_raw(), sink.as_sink()) };
     let reason = (count == 0).then(|| sink.take().unwrap_or_else(|| "no reason given".to_owned()));
     Probe { device_type: def.name.clone(), count, reason }
 }
 
 impl Plugins {
-    /// Reads a library's file, then tries it as [`Plugins::try_loading`] does.
+    /// Reads a library's file, then tries it like [`Plugins::try_loading`].
     ///
     /// # Errors
-    /// The file is not there, or is no plugin with a manifest. What goes wrong later is in the answer.
+    /// The file does not exist, or is not a plugin with a manifest. Later errors are part of the
+    /// result.
     pub fn inspect(&self, path: &Path) -> Result<Inspection, LoadError> {
         Ok(self.try_loading(Unopened::read(path)?))
     }
 
-    /// Opens a library, in another process first whatever is known of it, and tries it against the current snapshot,
-    /// which stays as it is.
+    /// Opens a library, always in another process first, and tries it against the current snapshot,
+    /// which stays unchanged.
     pub fn try_loading(&self, unopened: Unopened) -> Inspection {
         let Unopened { mut inspection, file, image } = unopened;
         match self.rehearse(file, image) {

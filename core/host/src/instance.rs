@@ -1,16 +1,17 @@
-//! Kernels that exist: one [`KernelInstance`] per node and device, and single calls of one.
+//! Created kernels: one [`KernelInstance`] per node and device, and single calls.
 //!
-//! States of an instance: *created* (its state is made, constants may be packed) → *ready* (shared; calls
-//! run, also at the same time) → *gone*: its state is destroyed first, then its packed forms where nobody
-//! else has them, then its hold on the device ends.
+//! States of an instance: *created* (its state exists, constants may be packed) → *ready* (shared;
+//! calls run, even concurrently) → *gone*: it drops its state first, then its packed constants
+//! unless another instance shares them, then its reference to the device.
 //!
-//! The executor makes its own records of calls from [`KernelInstance::node`]; [`call_once`] and
-//! [`PreparedCall`] are for whoever calls a kernel without a graph: tests, benchmarks, constant folding.
+//! The executor creates its own records of calls from [`KernelInstance::node`]; [`call_once`] and
+//! [`PreparedCall`] are for calling a kernel without a graph: in tests, benchmarks and constant
+//! folding.
 //!
 //! # Invariants
 //! - A state is used only while its device is open.
-//! - Between a kernel that is created and one that is destroyed every entry of its table stays the same:
-//!   libraries are never unmapped.
+//! - From a kernel's creation to its destruction every entry of its table stays the same: libraries
+//!   are never unmapped.
 
 mod call;
 mod packed;
@@ -34,48 +35,50 @@ pub use spec::KernelSpec;
 /// The entry that computes.
 pub type ComputeFn = unsafe extern "C" fn(state: *mut KernelState, call: *const Call) -> Code;
 
-/// A kernel with something before or behind its calls, as a state of its own: what has nothing of that pays nothing
-/// for it.
+/// A kernel with work before or after its calls, as a state of its own, so that other kernels do
+/// not pay for it.
 struct Wrapped {
     compute: ComputeFn,
     state: *mut KernelState,
-    /// What `state` is, where that is another one.
+    /// Owner of `state`, if that is another wrapper.
     _inner: Option<Box<Wrapped>>,
 }
 
-/// Computes, and makes the bools of the outputs what Rust takes for them. One that completes later is looked at then
-/// ([`CallFrame`](crate::call::CallFrame)).
+/// Computes, and normalises the bools of the outputs. Bools of a kernel that completes later are
+/// normalised on completion ([`CallFrame`](crate::call::CallFrame)).
 ///
 /// # Safety
-/// A [`Wrapped`], and a call of its kernel.
-unsafe extern "C" fn compute_settling(state: *mut KernelState, call: *const Call) -> Code {
-    // SAFETY: `state` is a `Wrapped` and `call` a call of its kernel, as the caller guarantees; a call that is over
-    // with `OK` is the caller's again.
+/// - `state` is a [`Wrapped`].
+/// - `call` is a call of its kernel.
+unsafe extern "C" fn compute_normalising(state: *mut KernelState, call: *const Call) -> Code {
+    // SAFETY: the caller guarantees that `state` is a `Wrapped` and `call` a call of its kernel; a
+    // call that ended with `OK` belongs to the caller again.
     unsafe {
         let kernel = &*state.cast::<Wrapped>();
         let code = (kernel.compute)(kernel.state, call);
         if code.is_ok() {
-            bools::settle_outputs(&*call);
+            bools::normalise_outputs(&*call);
         }
         code
     }
 }
 
-/// Computes with denormals, whatever the calls around it do. What the kernel gives to `parallel_for` has the state of
-/// the thread that gives it.
+/// Computes with denormals, whatever other calls do. Loops of `parallel_for` run with the state of
+/// the thread that starts them.
 ///
 /// # Safety
-/// A [`Wrapped`], and a call of its kernel.
+/// - `state` is a [`Wrapped`].
+/// - `call` is a call of its kernel.
 unsafe extern "C" fn compute_keeping(state: *mut KernelState, call: *const Call) -> Code {
     let _state = FpGuard::for_kernels(true);
-    // SAFETY: `state` is a `Wrapped` and `call` a call of its kernel, as the caller guarantees.
+    // SAFETY: the caller guarantees that `state` is a `Wrapped` and `call` a call of its kernel.
     unsafe {
         let kernel = &*state.cast::<Wrapped>();
         (kernel.compute)(kernel.state, call)
     }
 }
 
-/// The entry and the state that calls get: a kernel's own, or those of what is wrapped around it.
+/// The entry and the state for calls: the kernel's own, or those of a wrapper.
 struct Entry {
     compute: ComputeFn,
     state: *mut KernelState,
@@ -93,29 +96,29 @@ impl Entry {
 
 /// A kernel for one node on one device.
 pub struct KernelInstance {
-    /// The kernel's own.
+    /// The kernel's own state.
     own: *mut KernelState,
     entry: Entry,
     def: Arc<KernelDef>,
     node: Arc<NodeInfo>,
     input_types: Vec<tenon_abi::DType>,
     input_memories: Vec<Arc<dyn Memory>>,
-    // After the state and before the device: fields go in this order.
+    // Dropped after the state and before the device: fields are dropped in order.
     packed: Vec<Arc<PackedForm>>,
     device: Option<Arc<PluginDevice>>,
 }
 
-// SAFETY: the contract of kernel tables says that calls for one state run on any thread, also at the same
-// time; what changes a state takes `&mut self`.
+// SAFETY: the contract of kernel tables says that calls for one state run on any thread, also at
+// the same time; what changes a state takes `&mut self`.
 unsafe impl Send for KernelInstance {}
-// SAFETY: as above.
+// SAFETY: as for `Send`.
 unsafe impl Sync for KernelInstance {}
 
 impl KernelInstance {
-    /// Makes the kernel.
+    /// Creates the kernel.
     ///
     /// # Errors
-    /// What the kernel says of the node; `UNAVAILABLE` on a lost device.
+    /// The kernel's error about the node; `UNAVAILABLE` on a lost device.
     pub fn create(spec: &KernelSpec<'_>) -> Result<KernelInstance, KernelError> {
         if let Some(device) = spec.device {
             device.check()?;
@@ -130,7 +133,8 @@ impl KernelInstance {
             let sink = MessageSink::new();
             let parts = spec.parts();
             let raw = spec.raw(&parts, &sink);
-            // SAFETY: the kernel's own entry with a filled struct and a place.
+            // SAFETY: the kernel's own entry with a filled struct; the result pointer is valid for
+            // writes.
             let code = unsafe {
                 match (&spec.def.remote, spec.def.table.create) {
                     (Some(remote), _) => remote.create(&raw, &mut state),
@@ -142,10 +146,10 @@ impl KernelInstance {
         }
         let (node, input_memories) = spec.places();
         let is_bool = |output: &OutputSpec| output.dtype == DType::BOOL;
-        let settles = spec.def.foreign && node.outputs.iter().any(is_bool);
+        let normalises = spec.def.foreign && node.outputs.iter().any(is_bool);
         let mut entry = Entry { compute, state, wrapped: None };
-        if settles {
-            entry.wrap(compute_settling);
+        if normalises {
+            entry.wrap(compute_normalising);
         }
         if spec.def.keeps_denormals {
             entry.wrap(compute_keeping);
@@ -162,13 +166,13 @@ impl KernelInstance {
         })
     }
 
-    /// Packs a constant input, or attaches the form that another instance made of it. `key` names node and
-    /// constant: instances that give the same key share a form. False when the kernel packs nothing: then it
-    /// goes on with the constant itself. Where it is true the constant may be freed, though its slot in later
-    /// calls still shows type and shape.
+    /// Packs a constant input, or attaches the packed form that another instance made of it. `key`
+    /// names node and constant: instances with the same key share a form. False when the kernel
+    /// packs nothing: then it uses the constant itself. If true the constant may be freed, although
+    /// its slot in later calls still shows type and shape.
     ///
     /// # Errors
-    /// What the kernel says of the constant; no memory on the device.
+    /// The kernel's error about the constant; out of memory on the device.
     pub fn prepack(
         &mut self,
         input: u32,
@@ -188,22 +192,23 @@ impl KernelInstance {
             let view = Slot { flags: tenon_abi::slot_flags::CONSTANT, ..constant.slot() };
             let sink = MessageSink::new();
             let (mut packed, mut bytes) = (std::ptr::null_mut(), 0);
-            // SAFETY: the kernel's own entry and state, a filled view and two places.
+            // SAFETY: the kernel's own entry and state, a filled view, and two result pointers that
+            // are valid for writes.
             let code =
                 unsafe { prepack(state, input, &view, &mut packed, &mut bytes, sink.as_sink()) };
             sink.check(code)?;
-            // SAFETY: the kernel gave the form away, and its own entry takes it back.
+            // SAFETY: the kernel gave the form away, and its own entry releases it.
             Ok(unsafe { PackedForm::new(packed, bytes, release, device) })
         })?;
         let Some(form) = form else { return Ok(false) };
-        // SAFETY: the kernel's own entry and state, before any call, and a form that lives until the state
-        // is destroyed.
+        // SAFETY: the kernel's own entry and state, before any call, and a form that lives until
+        // the state is destroyed.
         unsafe { attach(self.own, input, form.as_raw()) };
         self.packed.push(form);
         Ok(true)
     }
 
-    /// Bytes of its packed forms, those included that it shares.
+    /// Bytes of its packed constants, including shared ones.
     pub fn packed_bytes(&self) -> u64 {
         self.packed.iter().map(|form| form.bytes()).sum()
     }
@@ -218,12 +223,12 @@ impl KernelInstance {
         &self.node
     }
 
-    /// The device; `None` on the host's own memory.
+    /// The device; `None` for the host's own memory.
     pub fn device(&self) -> Option<&Arc<PluginDevice>> {
         self.device.as_ref()
     }
 
-    /// What [`KernelInstance::compute`] is given for a state.
+    /// The state to pass to [`KernelInstance::compute`].
     pub fn state(&self) -> *mut KernelState {
         self.entry.state
     }
@@ -238,7 +243,7 @@ impl KernelInstance {
         &self.input_types
     }
 
-    /// Where an input lies for this kernel; `None` when there is no such input.
+    /// The memory of an input for this kernel; `None` when there is no such input.
     pub fn input_memory(&self, input: usize) -> Option<&Arc<dyn Memory>> {
         self.input_memories.get(input)
     }
@@ -266,7 +271,7 @@ impl KernelInstance {
 impl Drop for KernelInstance {
     fn drop(&mut self) {
         if let Some(destroy) = self.def.table.destroy {
-            // SAFETY: the state that `create` made; nobody calls the kernel any more.
+            // SAFETY: the state that `create` made; nothing calls the kernel any more.
             unsafe { destroy(self.own) }
         }
     }

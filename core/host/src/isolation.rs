@@ -1,7 +1,8 @@
-//! Plugins in processes of their own, as the loader sees them.
+//! The loader's interface to plugins in processes of their own.
 //!
-//! A program that isolates plugins gives [`Plugins`](crate::Plugins) an [`Isolation`], which starts a process for a
-//! library and answers for it here. The knobs of isolation belong to the host's scope, whoever isolates.
+//! A program that isolates plugins passes an [`Isolation`] to [`Plugins`](crate::Plugins), which
+//! starts a process for a library and represents it here. The knobs of isolation belong to the
+//! host's scope, whichever implementation isolates.
 
 use crate::{
     error::LoadError,
@@ -54,10 +55,11 @@ register_knob!(
 
 /// Starts plugins in processes of their own.
 pub trait Isolation: Send + Sync {
-    /// Steps 3 to 8 of [loading](crate::loader), in a process where kernels compute on `threads` threads.
+    /// Steps 3 to 8 of [loading](crate::loader), in a process in which kernels compute on `threads`
+    /// threads.
     ///
     /// # Errors
-    /// As the steps say; no process can be started.
+    /// The errors of these steps; no process can be started.
     fn open(
         &self,
         file: PluginFile,
@@ -76,9 +78,10 @@ pub trait IsolatedCode: Any + Send + Sync {
     /// SHA-256 of its library.
     fn digest(&self) -> &str;
 
-    /// Steps 8 and 9 of [loading](crate::loader): what it registers, as `info`.
+    /// Steps 8 and 9 of [loading](crate::loader): the registrations, under `info`.
     ///
     /// # Errors
-    /// Registrations that a plugin in a process of its own cannot have; manifest and registrations differ.
+    /// Registrations that an isolated plugin cannot have; differences between manifest and
+    /// registrations.
     fn collect(&self, info: PluginInfo) -> Result<Transaction, LoadError>;
 }

@@ -1,8 +1,8 @@
-//! A plugin's manifest: what it says of itself, read without running anything of it.
+//! A plugin's manifest: its description of itself, read without running its code.
 //!
-//! The section holds JSON lines, one record each, written by const evaluation from the same registrations
-//! that the plugin makes when it runs (a macro does it in C). The order of the lines means nothing. A line
-//! of a kind that this host does not know is passed over, so that later plugins may say more.
+//! The section contains JSON lines, one record each, written by const evaluation from the same
+//! registrations that the plugin makes when it runs (in C, by a macro). The order of the lines is
+//! irrelevant. Lines of unknown kinds are skipped, so that later plugins may add more.
 
 use crate::error::ManifestError;
 use serde::Deserialize;
@@ -20,14 +20,14 @@ pub const SECTION: &str = if cfg!(windows) {
 /// Largest section that is read.
 pub const MAX_BYTES: u64 = 64 << 20;
 
-/// What a library says of itself as a whole.
+/// Description of the library as a whole.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct PluginLine {
     /// Name of its package.
     pub name: String,
     /// Version of its package.
     pub version: String,
-    /// ABI it is built for: major and minor number.
+    /// ABI that it is built for: major and minor number.
     pub abi: [u32; 2],
     /// `unwind`, `abort`, or empty in a language without panics.
     #[serde(default)]
@@ -35,15 +35,15 @@ pub struct PluginLine {
     /// `debug` or `release`; may be empty.
     #[serde(default)]
     pub profile: String,
-    /// Architecture; may be empty: the file itself says it too.
+    /// Architecture; may be empty, since the file itself also says it.
     #[serde(default)]
     pub arch: String,
-    /// CPU features it is compiled for and does not check.
+    /// CPU features that it is compiled for and does not check.
     #[serde(default)]
     pub features: Vec<String>,
 }
 
-/// Where a registration stands in its author's source; parts may be missing.
+/// Place of a registration in its author's source; parts may be missing.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 pub struct Place {
     /// Crate.
@@ -71,10 +71,10 @@ pub struct OpLine {
     /// Attributes.
     #[serde(default)]
     pub attrs: Vec<String>,
-    /// Cases that are valid.
+    /// Valid cases.
     #[serde(default)]
     pub cases: Vec<String>,
-    /// Where it stands.
+    /// Place in the source.
     #[serde(flatten)]
     pub place: Place,
 }
@@ -89,10 +89,10 @@ pub struct KernelLine {
     /// Label of the variant; empty for the ordinary kernel.
     #[serde(default)]
     pub label: String,
-    /// Higher wins.
+    /// Priority; higher is preferred.
     #[serde(default)]
     pub priority: i32,
-    /// Never chosen by policy.
+    /// Whether it is never chosen by policy.
     #[serde(default)]
     pub on_request: bool,
     /// Names of element types by type attribute.
@@ -101,7 +101,7 @@ pub struct KernelLine {
     /// Features it needs.
     #[serde(default)]
     pub features: Vec<String>,
-    /// Where it stands.
+    /// Place in the source.
     #[serde(flatten)]
     pub place: Place,
 }
@@ -111,10 +111,10 @@ pub struct KernelLine {
 pub struct DeviceLine {
     /// Name.
     pub name: String,
-    /// Placement prefers the higher figure.
+    /// Priority in placement; higher is preferred.
     #[serde(default)]
     pub priority: i32,
-    /// Where it stands.
+    /// Place in the source.
     #[serde(flatten)]
     pub place: Place,
 }
@@ -127,7 +127,7 @@ pub struct KnobLine {
     /// Default, as text.
     #[serde(default)]
     pub default: String,
-    /// Where it stands.
+    /// Place in the source.
     #[serde(flatten)]
     pub place: Place,
 }
@@ -137,7 +137,7 @@ pub struct KnobLine {
 pub struct ExtensionLine {
     /// Tag of the link.
     pub tag: u32,
-    /// Where it stands.
+    /// Place in the source.
     #[serde(flatten)]
     pub place: Place,
 }
@@ -172,7 +172,7 @@ pub struct Manifest {
     pub extensions: Vec<ExtensionLine>,
 }
 
-/// Lines of a manifest as they come, before it is known that there is one plugin.
+/// Lines of a manifest in file order, before it is known that they describe one plugin.
 #[derive(Default)]
 struct Lines {
     plugin: Option<PluginLine>,
@@ -215,10 +215,11 @@ impl Lines {
 }
 
 impl Manifest {
-    /// Reads the bytes of a section. NULs between records are passed over: C ends its texts with one.
+    /// Parses the bytes of a section. NULs between records are skipped, since C ends its texts with
+    /// one.
     ///
     /// # Errors
-    /// Bytes that are not UTF-8, a line that is no record, no plugin or two of them.
+    /// Bytes that are not UTF-8, a line that is not a record, no plugin record, or two.
     pub fn parse(section: &[u8]) -> Result<Manifest, ManifestError> {
         let mut lines = Lines::default();
         for (at, bytes) in section.split(|&byte| byte == b'\n').enumerate() {
@@ -238,7 +239,7 @@ impl Manifest {
         lines.finish()
     }
 
-    /// Every registration as one text, sorted: what is compared with what the plugin registered.
+    /// Every registration as one text, sorted, for comparison with what the plugin registered.
     pub fn entries(&self) -> Vec<String> {
         let mut entries: Vec<String> = self
             .ops
@@ -254,12 +255,12 @@ impl Manifest {
     }
 }
 
-/// The texts of a list, as an entry shows them.
+/// The texts of a list, as in an entry.
 fn joined(items: &[String]) -> String {
     items.iter().map(|item| plain(item)).collect::<Vec<_>>().join("; ")
 }
 
-/// The manifest's writer puts a space for every control character.
+/// Replaces control characters with spaces, as the writer of the manifest does.
 fn plain(text: &str) -> String {
     text.chars().map(|c| if c < ' ' { ' ' } else { c }).collect()
 }

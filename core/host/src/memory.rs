@@ -1,9 +1,9 @@
-//! Memory: the host's own, pooled and accounted, and that of devices.
+//! Memory of the host, pooled and accounted, and of devices.
 //!
 //! Buffers come from a [`Memory`](tenon_framework::tensor::Memory): [`HostMemory`] for the host,
-//! [`DeviceMemory`](crate::devices::DeviceMemory) for a kind of memory of a device. Both count what is in use, so that an error for want
-//! of memory names the memory, what was asked for, what is in use, and the limit. A process that examines
-//! kernels has its host memory [`guarded`].
+//! [`DeviceMemory`](crate::devices::DeviceMemory) for a kind of memory of a device. Both count
+//! bytes in use, so that an out-of-memory error names the memory, the size requested, the bytes in
+//! use, and the limit. A process that checks kernels can have its host memory [`guarded`].
 
 mod copy;
 pub mod guarded;

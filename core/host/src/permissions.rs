@@ -1,14 +1,14 @@
-//! Who can write a file, or put another in its place.
+//! Who can write or replace a file.
 //!
-//! A file is one's own where it and every folder on the way to it belong to the user of this process or to root, and
-//! neither group nor others may write them; folders on the way are those above it and those above every symbolic
-//! link that its path goes through. A folder in which only the owner of an entry may rename it (the
-//! sticky bit, as on `/tmp`) may be open to all. Access lists count: where one lets somebody write, the mode
-//! has the group's bit.
+//! A file is private if it and every folder on its path belong to the user of this process or to
+//! root, and neither group nor others may write them; the folders on its path are those above it
+//! and those above every symbolic link that the path goes through. A folder in which only the owner
+//! of an entry may rename it (the sticky bit, as on `/tmp`) may be writable for all. Access control
+//! lists are covered: if one lets a user write, the mode has the group's bit.
 
 use std::{fmt, fs::Metadata, io, path::Path, path::PathBuf};
 
-/// Who else can change a file.
+/// How another user can change a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Exposed {
     /// Group or others may write.
@@ -18,7 +18,7 @@ pub enum Exposed {
         /// Permission bits.
         mode: u32,
     },
-    /// It is another user's.
+    /// It belongs to another user.
     Owner {
         /// The file, or a folder above it.
         path: PathBuf,
@@ -46,18 +46,18 @@ impl fmt::Display for Exposed {
     }
 }
 
-/// Symbolic links on the way to a file that are followed.
+/// Most symbolic links that are followed.
 #[cfg(unix)]
 const LINKS: u32 = 40;
 
-/// Whether others can change an open file, or to which file its absolute path leads: who may write a folder with a
-/// symbolic link in it can have the link lead elsewhere.
+/// Whether others can change an open file, or change which file its absolute path leads to: a user
+/// who may write a folder that contains a symbolic link can redirect the link.
 ///
 /// # Errors
-/// A folder or a link on the way cannot be looked at.
+/// A folder or a link on the path cannot be examined.
 #[cfg(unix)]
 pub fn exposed(path: &Path, meta: &Metadata) -> io::Result<Option<Exposed>> {
-    // SAFETY: it has no preconditions and cannot fail.
+    // SAFETY: the function has no preconditions and cannot fail.
     let user = unsafe { libc::geteuid() };
     match look(path, meta, user) {
         Some(found) => Ok(Some(found)),
@@ -65,7 +65,7 @@ pub fn exposed(path: &Path, meta: &Metadata) -> io::Result<Option<Exposed>> {
     }
 }
 
-/// Goes an absolute path as the system does, and looks at every folder and every link on the way.
+/// Resolves an absolute path as the system does, and checks every folder and every link on it.
 #[cfg(unix)]
 fn exposed_way(path: &Path, user: u32) -> io::Result<Option<Exposed>> {
     use std::{ffi::OsString, path::Component};
@@ -99,7 +99,7 @@ fn exposed_way(path: &Path, user: u32) -> io::Result<Option<Exposed>> {
     Ok(found)
 }
 
-/// Permissions of this kind exist on Unix only.
+/// Such permissions exist only on Unix.
 #[cfg(not(unix))]
 pub fn exposed(_path: &Path, _meta: &Metadata) -> io::Result<Option<Exposed>> {
     Ok(None)

@@ -1,14 +1,15 @@
 //! The plugins of a runtime: which are in use, and how that changes.
 //!
-//! A change publishes a new snapshot of the registry, or leaves everything as it is. Who holds a snapshot
-//! keeps it: kernels of a plugin that is replaced or retired run on until the last plan that uses them is
-//! dropped. What is destroyed, in this order: a plan's kernels; the resources of its session; the streams,
-//! events and buffers of a device, then the device; the snapshots that name them. The library itself is
-//! never unloaded.
+//! A change publishes a new snapshot of the registry, or has no effect. A snapshot stays valid for
+//! its holders: kernels of a plugin that is replaced or retired run until the last plan that uses
+//! them is dropped. Things are dropped in this order: a plan's kernels; the resources of its
+//! session; the streams, events and buffers of a device, then the device; the snapshots that name
+//! them. The library itself is never unloaded.
 //!
 //! # Invariants
-//! - Changes take turns; readers never wait. A subscriber may read, and makes no change from its callback.
-//! - A plugin's record is known before the snapshot that names the plugin is published.
+//! - Changes are serialised; readers never wait. A subscriber may read, but must not make a change
+//!   in its callback.
+//! - A plugin's record exists before the snapshot that names the plugin is published.
 
 mod knobs;
 mod opened;
@@ -51,18 +52,18 @@ use tenon_framework::{
 /// Outside the loader's lock: a change opens libraries.
 const CHANGES: Rank = Rank(15);
 
-/// The plugins in use, with the registry that they make up.
+/// The plugins in use, and the registry of their registrations.
 pub struct Plugins {
     registry: Arc<RegistryHandle>,
     settings: ArcSwap<Settings>,
     knobs: ArcSwap<Knobs>,
     code: Mutex<BTreeMap<PluginId, PluginCode>>,
-    /// What was asked for, of plugins in use.
+    /// The contexts that were requested, of plugins in use.
     contexts: Mutex<BTreeMap<PluginId, Arc<PluginContext>>>,
     changes: Mutex<()>,
-    /// What isolates plugins, where the program can.
+    /// What isolates plugins, if the program can.
     isolation: Option<&'static dyn Isolation>,
-    /// Threads that kernels of an isolated plugin compute on; 0 is one per core.
+    /// Number of threads on which kernels of an isolated plugin compute; 0 is one per core.
     threads: AtomicUsize,
 }
 
@@ -72,24 +73,25 @@ struct Ready {
     opened: Opened,
 }
 
-/// What a look at a candidate's name says.
+/// The result of looking up a candidate's name.
 enum Claim {
-    /// Nobody has the name.
+    /// The name is free.
     Free,
-    /// This plugin, with this digest, has it; `library` is `None` when it is linked into the host.
+    /// This plugin, with this digest, has the name; `library` is `None` when it is linked into the
+    /// host.
     Taken { path: Option<PathBuf>, digest: String, library: Option<&'static Library> },
 }
 
 impl Plugins {
-    /// A registry with what is linked into the host, and this process's environment as settings.
+    /// A registry of what is linked into the host, with this process's environment as settings.
     ///
     /// # Errors
-    /// What is linked does not go together; a setting of the host's own knobs is wrong.
+    /// Linked registrations conflict; a setting of the host's own knobs is invalid.
     pub fn new() -> Result<Plugins, StartError> {
         Plugins::with_settings(Settings::of_process())
     }
 
-    /// As [`Plugins::new`], with these settings.
+    /// Like [`Plugins::new`], with these settings.
     ///
     /// # Errors
     /// As [`Plugins::new`].
@@ -120,7 +122,7 @@ impl Plugins {
         }
     }
 
-    /// Has plugins that are to be isolated started by this.
+    /// Sets what isolates plugins.
     #[must_use]
     pub fn with_isolation(self, isolation: &'static dyn Isolation) -> Plugins {
         Plugins { isolation: Some(isolation), ..self }
@@ -131,7 +133,7 @@ impl Plugins {
         self.registry.load()
     }
 
-    /// The holder of the current snapshot, which device managers publish their events through.
+    /// The handle of the current snapshot, through which device managers publish their events.
     pub fn handle(&self) -> &Arc<RegistryHandle> {
         &self.registry
     }
@@ -164,7 +166,8 @@ impl Plugins {
         isolated.collect()
     }
 
-    /// Says on how many threads kernels of plugins compute that are isolated from now on; 0 is one per core.
+    /// Sets the number of threads on which kernels of plugins compute that are isolated from now
+    /// on; 0 is one per core.
     pub fn set_threads(&self, threads: usize) {
         self.threads.store(threads, Ordering::Relaxed);
     }
@@ -176,14 +179,15 @@ impl Plugins {
         }
     }
 
-    /// Loads these files. One bad file never hides the others.
+    /// Loads these files. A bad file does not affect the others.
     pub fn load(&self, files: impl IntoIterator<Item = impl AsRef<Path>>) -> LoadReport {
         let files = files.into_iter().map(|file| file.as_ref().to_owned());
         self.load_search(&SearchPath::explicit(files))
     }
 
-    /// Loads what a search finds: of several files of one plugin the first that opens. Ops, devices and
-    /// kernels of files found together are registered in that order, whatever the order of the files.
+    /// Loads what a search finds: of several files of one plugin, the first that opens. Ops,
+    /// devices and kernels of files found together are registered in that order, whatever the order
+    /// of the files.
     pub fn load_search(&self, search: &SearchPath) -> LoadReport {
         let _turn = self.changes.lock();
         let policy = Policy::from_knobs(&self.knobs());
@@ -226,8 +230,8 @@ impl Plugins {
             }
             return Opened::in_process(file, image, policy, Source::File).map(Some);
         };
-        // The same file, by whatever name, or another of the same content. The latter is not worth a digest
-        // where search merely came by.
+        // The same file, by any name, or another file with the same content. For a file that search
+        // merely came across, the latter is not worth a digest.
         let same = library.is_some_and(|library| library.id == file.id) || candidate.named;
         if same && file.digest()? == digest {
             let active = find_active(&self.registry.load(), &plugin);
@@ -265,8 +269,9 @@ impl Plugins {
         }
     }
 
-    /// Commits all at once, since the kernels of one may compute the ops of another. Where that fails, one
-    /// by one in rounds, until a round adds none: what is left is refused with its own errors.
+    /// Commits all at once, since kernels of one plugin may compute ops of another. If that fails,
+    /// commits one by one in rounds, until a round adds none: the rest are refused with their own
+    /// errors.
     fn commit_together(&self, ready: Vec<Ready>, report: &mut LoadReport) {
         let mut batch = Vec::new();
         let mut pending = Vec::new();
@@ -330,8 +335,8 @@ impl Plugins {
         }
     }
 
-    /// Collects what a library registers, as the `at`th new plugin. One that is wrong by itself is refused
-    /// here.
+    /// Collects what a library registers, as the new plugin with index `at`. A plugin that is
+    /// invalid by itself is refused here.
     fn collect(&self, opened: &Opened, at: u32) -> Result<Transaction, LoadError> {
         let registry = self.registry.load();
         let order = registry.plugins().map(|info| info.order + 1).max().unwrap_or(0);
@@ -343,12 +348,12 @@ impl Plugins {
         }
     }
 
-    /// Puts the plugin in this file in the place of the one of its name, in one snapshot. It is opened from a
-    /// private copy, so that the file may be written over for the next time. The same content changes
-    /// nothing.
+    /// Replaces the plugin of the same name with the one in this file, in one snapshot. It is
+    /// opened from a private copy, so that the file may be overwritten for the next replacement.
+    /// Identical content changes nothing.
     ///
     /// # Errors
-    /// As loading; no plugin of that name is in use, or it is linked into the host.
+    /// Errors of loading; no plugin of that name is in use, or it is linked into the host.
     pub fn replace(&self, file: impl AsRef<Path>) -> Result<(PluginInfo, Vec<Warning>), LoadError> {
         let _turn = self.changes.lock();
         let (file, image) = loader::examine(file.as_ref())?;
@@ -378,7 +383,7 @@ impl Plugins {
         }
     }
 
-    /// Takes a plugin out of use. Kernels of other plugins whose op goes with it lie dormant.
+    /// Takes a plugin out of use. Kernels of other plugins for its ops become dormant.
     ///
     /// # Errors
     /// No plugin of that name is in use, or it is linked into the host.
@@ -394,14 +399,15 @@ impl Plugins {
         Ok(noted(warnings))
     }
 
-    /// Lets go of a plugin's code. The process of an isolated one ends with the last plan that has its kernels.
+    /// Releases a plugin's code. The process of an isolated plugin ends with the last plan that has
+    /// its kernels.
     fn forget(&self, id: PluginId) {
         let code = self.code.lock().remove(&id);
         let context = self.contexts.lock().remove(&id);
         drop((code, context));
     }
 
-    /// The active plugin of this name, if it is a file's.
+    /// The active plugin of this name, if it comes from a file.
     fn active(&self, plugin: &str) -> Result<PluginInfo, LoadError> {
         let registry = self.registry.load();
         match find_active(&registry, plugin) {
@@ -417,7 +423,7 @@ impl Plugins {
         }
     }
 
-    /// The snapshot that there would be with this library, without publishing it.
+    /// The snapshot that would result from adding this library; does not publish it.
     pub(crate) fn rehearse(
         &self,
         file: PluginFile,
@@ -426,7 +432,7 @@ impl Plugins {
         let _turn = self.changes.lock();
         let mut policy = Policy::from_knobs(&self.knobs());
         if policy.probing.when == When::Unknown {
-            // Who looks at one file wants to know what it does now.
+            // Inspecting a file is meant to show its current behaviour.
             policy.probing.when = When::Always;
         }
         let path = file.path.clone();
@@ -458,7 +464,7 @@ fn find_active(registry: &Registry, plugin: &str) -> Option<PluginInfo> {
     registry.plugins().find(|info| !info.retired && info.name == plugin).cloned()
 }
 
-/// Whether a file that search found is simply something else.
+/// Whether a file that search found is not a plugin at all.
 fn is_no_plugin(error: &LoadError) -> bool {
     matches!(
         error,

@@ -1,21 +1,23 @@
-//! The thread pool: one per runtime, for `parallel_for` of kernels and for the executor's costly nodes.
+//! The thread pool: one per runtime, for `parallel_for` of kernels and for the executor's expensive
+//! nodes.
 //!
-//! `threads` counts the caller: a pool of one has no workers, and everything runs where it is asked for.
-//! Waking another core costs tens of microseconds on a virtual machine, so a loop is shared with a worker that
-//! sleeps only when it costs more than that ([`SHARE_NS`]). A worker that has just worked looks out for more for
-//! as long as waking it would take ([`SPIN_NS`]), and shares loops that cost a tenth ([`SHARE_AWAKE_NS`]). So that
-//! a run of such loops finds one awake, the second within `FREQUENT_NS` rouses a worker, and does not wait for
-//! it.
+//! `threads` includes the caller: a pool of one has no workers, and everything runs on the calling
+//! thread. Waking another core costs tens of microseconds on a virtual machine, so a loop is shared
+//! with a sleeping worker only when it costs more than that ([`SHARE_NS`]). A worker that has just
+//! worked polls for more work for as long as waking it would take ([`SPIN_NS`]), and helps with
+//! loops that cost a tenth ([`SHARE_AWAKE_NS`]). So that a series of such loops finds an awake
+//! worker, the second loop within `FREQUENT_NS` wakes one, without waiting for it.
 //!
-//! States of a worker: *looking* (takes what `queue` has) → *running* → *looking*; *looking* → *spinning*
-//! when there is nothing → *looking* when something was posted, or → *sleeping* when the time is over →
-//! *looking* when it is woken or roused; *looking* → *ended* when the pool closes and nothing is left. States of loops
-//! and jobs: see `pool/queue.rs`; of threads that may block: see `pool/blocking.rs`. On which core a worker looks:
-//! see `pool/placement.rs`.
+//! States of a worker: *looking* (takes work from `queue`) → *running* → *looking*; *looking* →
+//! *spinning* when there is nothing → *looking* when something was posted, or → *sleeping* when the
+//! time is over →
+//! *looking* when it is woken or roused; *looking* → *ended* when the pool closes and nothing is
+//! left. For states of loops and jobs see `pool/queue.rs`; for threads that may block see
+//! `pool/blocking.rs`; for the core of a worker see `pool/placement.rs`.
 //!
-//! A caller of `parallel_for` always works itself, and waits only for blocks that workers have started:
-//! with every worker busy elsewhere it does all of them alone. A loop with a [`Stop`] looks at it before each
-//! block, and a block takes some milliseconds at most where the estimate is right.
+//! A caller of `parallel_for` always works itself, and waits only for blocks that workers have
+//! started: if every worker is busy it computes all of them alone. A loop with a [`Stop`] checks it
+//! before each block, and a block takes at most some milliseconds if the estimate is right.
 
 mod blocking;
 #[cfg(all(test, loom))]
@@ -45,25 +47,26 @@ pub use stop::Stop;
 /// Most threads of a pool.
 pub const MAX_THREADS: usize = 1024;
 
-/// A loop that costs less than this many nanoseconds in all is not worth waking a worker.
+/// A loop below this cost in nanoseconds is not worth waking a worker.
 pub const SHARE_NS: f64 = 50_000.0;
-/// A loop that costs less than this many nanoseconds in all stays on its caller's thread.
+/// A loop below this cost in nanoseconds stays on its caller's thread.
 pub const SHARE_AWAKE_NS: f64 = 8_000.0;
-/// A block costs at least this many nanoseconds, where the estimate is right.
+/// Least cost of a block in nanoseconds, if the estimate is right.
 const BLOCK_NS: f64 = 12_500.0;
-/// A worker spins for so long before it sleeps.
+/// How long a worker spins before it sleeps.
 pub const SPIN_NS: u64 = 50_000;
-/// Loops that begin within so many nanoseconds of each other are a run of them.
+/// Loops that begin within this time of each other form a series.
 const FREQUENT_NS: u64 = 100_000;
-/// Blocks per thread at most, of loops that are not long: enough to even out, few enough to be cheap.
+/// Most blocks per thread, for loops that are not long: enough to balance the load, few enough to
+/// be cheap.
 const BLOCKS_PER_THREAD: u64 = 4;
-/// A block of a long loop costs about so much, so that a loop that is to stop ends soon: also where the
+/// Approximate cost of a block of a long loop, so that a loop that must stop ends soon, even if the
 /// estimate is wrong by a factor of ten.
 const LONG_BLOCK_NS: f64 = 5_000_000.0;
-/// Blocks of a long loop at most.
+/// Most blocks of a long loop.
 const LONG_BLOCKS: u64 = 1 << 16;
 
-/// Threads that compute.
+/// The threads that compute.
 ///
 /// ```
 /// use std::sync::atomic::{AtomicU64, Ordering};
@@ -82,13 +85,15 @@ pub struct ThreadPool {
     workers: Vec<JoinHandle<()>>,
     threads: u32,
     created: Instant,
-    /// Nanoseconds from `created` to the last loop that was worth sharing with a worker awake, and found none.
+    /// Nanoseconds from `created` to the last loop that was worth sharing with an awake worker, but
+    /// found none.
     missed: AtomicU64,
 }
 
 impl ThreadPool {
-    /// A pool of so many threads, the caller of `parallel_for` counted; 0 counts as 1, more than [`MAX_THREADS`] as
-    /// that many. Where the operating system gives fewer threads, the pool has fewer, and logs it.
+    /// A pool of `threads` threads, including the caller of `parallel_for`; 0 counts as 1, and
+    /// numbers above [`MAX_THREADS`] as that. If the operating system creates fewer threads, the
+    /// pool has fewer, and logs that.
     pub fn new(threads: usize) -> ThreadPool {
         let queue = Arc::new(Queue::new());
         let wanted = threads.clamp(1, MAX_THREADS) - 1;
@@ -109,30 +114,32 @@ impl ThreadPool {
         ThreadPool { queue, blocking: blocking::Blocking::new(), workers, threads, created, missed }
     }
 
-    /// As many threads as the machine gives this process.
+    /// A pool with as many threads as the machine gives this process.
     pub fn with_all_cores() -> ThreadPool {
         ThreadPool::new(std::thread::available_parallelism().map_or(1, usize::from))
     }
 
-    /// Number of threads, the caller counted, at least 1: worker numbers of a loop are below it.
+    /// Number of threads, including the caller, at least 1: worker numbers of a loop are below it.
     pub fn threads(&self) -> usize {
         self.threads as usize
     }
 
-    /// Jobs that wait for a thread.
+    /// Number of jobs that wait for a thread.
     pub fn queued(&self) -> usize {
         self.queue.jobs()
     }
 
-    /// Into how many threads a loop started now would be split: 1 inside a block of another loop.
+    /// Number of threads into which a loop started now would be split: 1 inside a block of another
+    /// loop.
     pub fn parallelism(&self) -> usize {
         if queue::in_block() { 1 } else { self.threads() }
     }
 
-    /// Computes the units `0..total`, each of about `cost_ns` nanoseconds: calls `body` with blocks
-    /// (begin, end, worker) that cover them once; returns when all are done. `worker` is below
-    /// [`ThreadPool::threads`], and no two blocks that run at the same time have the same. Every block runs
-    /// under the caller's floating-point state. A loop inside a block runs on that block's thread.
+    /// Computes the units `0..total`, of about `cost_ns` nanoseconds each: calls `body` with blocks
+    /// (begin, end, worker) that cover each unit once; returns when all are done. `worker` is below
+    /// [`ThreadPool::threads`], and blocks that run at the same time have different workers. Every
+    /// block runs with the caller's floating-point state. A loop inside a block runs on that
+    /// block's thread.
     ///
     /// # Panics
     /// When `body` panics, after the blocks that had started; those that had not may be left out.
@@ -140,7 +147,8 @@ impl ThreadPool {
         self.run(total, cost_ns, None, body);
     }
 
-    /// As [`ThreadPool::parallel_for`]; no block begins once `stop` is due. Whether all units were computed.
+    /// Like [`ThreadPool::parallel_for`], but no block begins once `stop` is due. Returns whether
+    /// all units were computed.
     ///
     /// # Panics
     /// As [`ThreadPool::parallel_for`].
@@ -166,7 +174,7 @@ impl ThreadPool {
             return true;
         }
         let cost = total as f64 * cost_ns;
-        // Not a number counts as cheap.
+        // NaN counts as cheap.
         let may_share = cost >= SHARE_AWAKE_NS && total > 1 && self.parallelism() > 1;
         if !may_share || (cost < SHARE_NS && !self.finds_one_awake()) {
             return run_alone(total, cost, stop, body);
@@ -180,7 +188,7 @@ impl ThreadPool {
         !work.is_cut()
     }
 
-    /// Whether a worker spins; rouses one where loops that it could help with are frequent.
+    /// Whether a worker spins; rouses one if loops that it could help with are frequent.
     fn finds_one_awake(&self) -> bool {
         if self.queue.spinning() > 0 {
             return true;
@@ -200,11 +208,11 @@ impl ThreadPool {
         unsafe { self.spawn_raw(run_boxed::<F>, data.cast(), 0) };
     }
 
-    /// As [`ThreadPool::spawn`], without allocating: `run` is called once with `data` and `index`.
+    /// Like [`ThreadPool::spawn`], without allocating: calls `run` once with `data` and `index`.
     ///
     /// # Safety
-    /// `run` may be called once with these arguments, from any thread, at any time until the pool is
-    /// dropped.
+    /// - `run` may be called once with these arguments, on any thread, at any time until the pool
+    ///   is dropped.
     pub unsafe fn spawn_raw(
         &self,
         run: unsafe fn(data: *mut c_void, index: u64),
@@ -217,11 +225,11 @@ impl ThreadPool {
         }
     }
 
-    /// Runs a job that may block on something other than computation, on a thread of its own kind. At most
-    /// [`BLOCKING_CAP`] such threads are there; beyond, jobs wait for one.
+    /// Runs a job that may block on something other than computation, on a separate kind of thread.
+    /// There are at most [`BLOCKING_CAP`] such threads; further jobs wait for one.
     ///
     /// # Errors
-    /// `RESOURCE_EXHAUSTED` when there is no such thread and the operating system gives none.
+    /// `RESOURCE_EXHAUSTED` when there is no such thread and the operating system creates none.
     pub fn spawn_blocking(&self, job: impl FnOnce() + Send + 'static) -> Result<(), KernelError> {
         self.blocking.spawn(Box::new(job))
     }
@@ -233,7 +241,7 @@ impl Drop for ThreadPool {
         self.queue.close();
         for worker in self.workers.drain(..) {
             if worker.thread().id() == std::thread::current().id() {
-                // The last owner was a job of the pool: this thread ends by itself.
+                // A job of the pool was its last owner: this thread ends without being joined.
                 continue;
             }
             // Panics of jobs are caught where they happen, so that a worker ends normally.
@@ -243,22 +251,25 @@ impl Drop for ThreadPool {
 }
 
 /// Runs the closure that [`ThreadPool::spawn`] boxed.
+///
+/// # Safety
+/// - `data` is the box, and this is its only use.
 unsafe fn run_boxed<F: FnOnce()>(data: *mut c_void, _index: u64) {
     // SAFETY: `data` is the box that `spawn` gave away, and a job is run once.
     let job = unsafe { Box::from_raw(data.cast::<F>()) };
     job();
 }
 
-/// Units of a block, and number of blocks.
+/// Units per block, and number of blocks.
 fn split(total: u64, cost: f64, threads: u32) -> (u64, u64) {
     let most = (u64::from(threads) * BLOCKS_PER_THREAD).max(long_blocks(cost)).min(total);
-    // The conversion saturates, also for an infinite cost.
+    // The conversion saturates, even for an infinite cost.
     let wanted = ((cost / BLOCK_NS) as u64).clamp(2, most.max(2));
     let block = total.div_ceil(wanted);
     (block, total.div_ceil(block))
 }
 
-/// Blocks of a loop of this cost, so that none is long.
+/// Number of blocks of a loop of this cost, such that none is long.
 fn long_blocks(cost: f64) -> u64 {
     ((cost / LONG_BLOCK_NS) as u64).min(LONG_BLOCKS)
 }

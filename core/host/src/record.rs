@@ -1,4 +1,4 @@
-//! The host's record of a plugin: what lies behind the opaque `Plugin` of the boundary.
+//! The host's record of a plugin: the type behind the opaque `Plugin` of the boundary.
 
 use std::{
     path::{Path, PathBuf},
@@ -6,8 +6,8 @@ use std::{
 };
 use tenon_abi::{Plugin, Str};
 
-/// What the host knows of a plugin's code, whichever runtime uses it. One for each library that was opened, one for
-/// all that is linked into the host; they live as long as the process.
+/// The host's record of a plugin's code, shared by all runtimes. There is one for each library that
+/// was opened, and one for everything linked into the host; they live as long as the process.
 #[derive(Debug)]
 pub struct PluginRecord {
     name: String,
@@ -18,31 +18,32 @@ static LINKED: LazyLock<PluginRecord> =
     LazyLock::new(|| PluginRecord { name: "linked".to_owned(), path: PathBuf::new() });
 
 impl PluginRecord {
-    /// The record of a library, for as long as the process lives.
+    /// Creates the record of a library, for the life of the process.
     pub(crate) fn leak(name: &str, path: &Path) -> &'static PluginRecord {
         Box::leak(Box::new(PluginRecord { name: name.to_owned(), path: path.to_owned() }))
     }
 
-    /// The record of all that is linked into the host.
+    /// The record of everything linked into the host.
     pub fn linked() -> &'static PluginRecord {
         &LINKED
     }
 
-    /// The record behind a pointer of the boundary; null is what is linked into the host.
+    /// The record behind a pointer of the boundary; null means what is linked into the host.
     ///
     /// # Safety
-    /// `plugin` is null or came from [`PluginRecord::as_plugin`].
+    /// - `plugin` is null or came from [`PluginRecord::as_plugin`].
     pub(crate) unsafe fn of(plugin: *const Plugin) -> &'static PluginRecord {
-        // SAFETY: `plugin` is null or came from `as_plugin`, as the caller guarantees; records are never freed.
+        // SAFETY: the caller guarantees that `plugin` is null or came from `as_plugin`; records are
+        // never freed.
         unsafe { plugin.cast::<PluginRecord>().as_ref() }.unwrap_or_else(PluginRecord::linked)
     }
 
-    /// What the plugin is given.
+    /// The pointer for the plugin.
     pub fn as_plugin(&'static self) -> *const Plugin {
         (&raw const *self).cast()
     }
 
-    /// Name, as its package has it.
+    /// Name of the plugin's package.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -52,7 +53,7 @@ impl PluginRecord {
         &self.path
     }
 
-    /// Path as the boundary has it.
+    /// Its path for the boundary.
     pub(crate) fn path_bytes(&'static self) -> Str {
         Str::from_bytes(self.path.as_os_str().as_encoded_bytes())
     }

@@ -1,4 +1,4 @@
-//! The registrar: what a plugin's registrations go into, and their texts for the comparison with the
+//! The registrar: collects a plugin's registrations, and their texts for the comparison with the
 //! manifest.
 
 use crate::{
@@ -27,14 +27,14 @@ pub type RegisterFn = unsafe extern "C" fn(
     sink: *mut Sink,
 ) -> Code;
 
-/// Collects what one plugin registers.
+/// Collects what one plugin registers: the type behind the opaque `Registrar`.
 pub struct Collector {
     transaction: Transaction,
     entries: Vec<String>,
     panic: Option<String>,
 }
 
-/// What the opaque `Registrar` is.
+/// The registrar's table.
 static TABLE: RegistrarTable = RegistrarTable {
     struct_size: size_of::<RegistrarTable>() as u32,
     reserved: 0,
@@ -46,30 +46,31 @@ static TABLE: RegistrarTable = RegistrarTable {
 };
 
 impl Collector {
-    /// An empty one for this plugin.
+    /// An empty collector for this plugin.
     pub fn new(info: PluginInfo) -> Collector {
         Collector { transaction: Transaction::new(info), entries: Vec::new(), panic: None }
     }
 
-    /// Lets a plugin register.
+    /// Calls a plugin's registration.
     ///
     /// # Safety
-    /// `register` is a plugin's entry, whose definitions point to readable memory and whose tables live as
-    /// long as the process; `sink` is a live sink or null.
+    /// - `register` is a plugin's entry; its definitions point to readable memory and its tables
+    ///   live as long as the process.
+    /// - `sink` is null or a live sink.
     pub unsafe fn call(&mut self, register: Option<RegisterFn>, sink: *mut Sink) -> Code {
         let Some(register) = register else { return Code::INTERNAL };
         let registrar = (&raw mut *self).cast();
-        // SAFETY: `register` is a plugin's entry with definitions as the boundary says, and `sink` is null or live, as
-        // the caller guarantees; the collector and the tables outlive the call.
+        // SAFETY: the caller guarantees a plugin's entry with definitions as the boundary requires,
+        // and a `sink` that is null or live; the collector and the tables outlive the call.
         unsafe { register(&raw const HOST, registrar, &raw const TABLE, sink) }
     }
 
-    /// Lets what is linked into the host register: `submit` is given a registrar and its table.
+    /// Collects what is linked into the host: `submit` receives a registrar and its table.
     pub fn call_linked(&mut self, submit: impl FnOnce(*mut Registrar, *const RegistrarTable)) {
         submit((&raw mut *self).cast(), &raw const TABLE);
     }
 
-    /// The transaction, and a text for every registration that could be read, sorted.
+    /// The transaction, and a sorted list with a text for every registration that could be read.
     pub fn finish(mut self) -> (Transaction, Vec<String>) {
         if let Some(panic) = self.panic.take() {
             tracing::error!("the host's registrar panicked: {panic}");
@@ -78,8 +79,8 @@ impl Collector {
         (self.transaction, self.entries)
     }
 
-    /// Adds one registration. What is wrong with it is collected, and reported when the transaction is
-    /// committed; the plugin goes on.
+    /// Adds one registration. Errors are collected, and reported when the transaction is committed;
+    /// the plugin continues.
     fn add(
         &mut self,
         take: impl FnOnce(&mut Transaction) -> Code,
@@ -95,10 +96,10 @@ impl Collector {
 /// Runs an entry on the collector; a panic must not unwind into the plugin.
 ///
 /// # Safety
-/// `registrar` is null or the one that the running `register_all` was given.
+/// - `registrar` is null or the one that the running `register_all` received.
 unsafe fn with(registrar: *mut Registrar, body: impl FnOnce(&mut Collector) -> Code) -> Code {
-    // SAFETY: `registrar` is null or the collector that the running `register_all` was given, as the caller guarantees;
-    // `register_all` uses it from one thread.
+    // SAFETY: the caller guarantees that `registrar` is null or the collector that the running
+    // `register_all` received; `register_all` uses it from one thread.
     let Some(collector) = (unsafe { registrar.cast::<Collector>().as_mut() }) else {
         return Code::INVALID_ARGUMENT;
     };
@@ -112,24 +113,27 @@ unsafe fn with(registrar: *mut Registrar, body: impl FnOnce(&mut Collector) -> C
 }
 
 /// # Safety
-/// The text was checked to be readable.
+/// - The text was checked to be readable.
 unsafe fn text(text: Str) -> String {
-    // SAFETY: the text is of a definition that was read before, as the caller guarantees, and so is readable.
+    // SAFETY: the caller guarantees that the text is of a definition that was read before, and so
+    // is readable.
     String::from_utf8_lossy(unsafe { text.bytes() }).into_owned()
 }
 
 /// # Safety
-/// The texts were checked to be readable.
+/// - The texts were checked to be readable.
 unsafe fn texts(list: Strs) -> Vec<String> {
-    // SAFETY: the texts are of a definition that was read before, as the caller guarantees, and so are readable.
+    // SAFETY: the caller guarantees that the texts are of a definition that was read before, and so
+    // are readable.
     unsafe { list.slice().iter().map(|&item| text(item)).collect() }
 }
 
 /// # Safety
-/// As `OpDef::from_abi`.
+/// - `registrar` meets what [`with`] requires.
+/// - `op` meets what `OpDef::from_abi` requires.
 unsafe extern "C" fn op(registrar: *mut Registrar, op: *const OpDef) -> Code {
-    // SAFETY: the plugin gives its registrar and a definition as `from_abi` expects it; the text is read only after the
-    // definition was found readable.
+    // SAFETY: the plugin passes its registrar and a definition as `from_abi` requires; texts are
+    // read only after the definition was found readable.
     unsafe {
         with(registrar, |collector| {
             collector.add(
@@ -150,9 +154,10 @@ unsafe extern "C" fn op(registrar: *mut Registrar, op: *const OpDef) -> Code {
 }
 
 /// # Safety
-/// The chain was found readable.
+/// - The chain was found readable.
 unsafe fn cases(chain: *const ExtHeader) -> Vec<String> {
-    // SAFETY: the chain was read before, as the caller guarantees, and so its links are live and their texts readable.
+    // SAFETY: the caller guarantees that the chain was read before, so its links are live and their
+    // texts readable.
     unsafe {
         let link = find_ext(chain, ext_tags::CASES, size_of::<ExtCases>()).cast::<ExtCases>();
         link.as_ref().map(|link| texts(link.cases)).unwrap_or_default()
@@ -160,7 +165,8 @@ unsafe fn cases(chain: *const ExtHeader) -> Vec<String> {
 }
 
 /// # Safety
-/// As `KernelDef::from_abi`.
+/// - `registrar` meets what [`with`] requires.
+/// - `kernel` meets what `KernelDef::from_abi` requires.
 unsafe extern "C" fn kernel(registrar: *mut Registrar, kernel: *const KernelDef) -> Code {
     // SAFETY: as in `op`.
     unsafe {
@@ -174,9 +180,10 @@ unsafe extern "C" fn kernel(registrar: *mut Registrar, kernel: *const KernelDef)
 }
 
 /// # Safety
-/// The definition was found readable.
+/// - The definition was found readable.
 unsafe fn kernel_line(kernel: &KernelDef) -> KernelLine {
-    // SAFETY: the definition was read before, as the caller guarantees, and so its pointers are readable.
+    // SAFETY: the caller guarantees that the definition was read before, so its pointers are
+    // readable.
     unsafe {
         KernelLine {
             op: text(kernel.op),
@@ -192,11 +199,11 @@ unsafe fn kernel_line(kernel: &KernelDef) -> KernelLine {
 }
 
 /// # Safety
-/// `count` readable constraints, each with readable types.
+/// - `constraints` points to `count` readable constraints, each with readable types.
 unsafe fn types(constraints: *const TypeConstraint, count: usize) -> BTreeMap<String, Vec<String>> {
     let mut all = BTreeMap::new();
     for at in 0..count {
-        // SAFETY: the caller gives `count` readable constraints, each with readable types.
+        // SAFETY: the caller guarantees `count` readable constraints, each with readable types.
         unsafe {
             let constraint = &*constraints.add(at);
             let names =
@@ -208,7 +215,8 @@ unsafe fn types(constraints: *const TypeConstraint, count: usize) -> BTreeMap<St
 }
 
 /// # Safety
-/// As `DeviceTypeDef::from_abi`.
+/// - `registrar` meets what [`with`] requires.
+/// - `def` meets what `DeviceTypeDef::from_abi` requires.
 unsafe extern "C" fn device_type(registrar: *mut Registrar, def: *const DeviceTypeDef) -> Code {
     // SAFETY: as in `op`.
     unsafe {
@@ -225,7 +233,8 @@ unsafe extern "C" fn device_type(registrar: *mut Registrar, def: *const DeviceTy
 }
 
 /// # Safety
-/// As `KnobDef::from_abi`.
+/// - `registrar` meets what [`with`] requires.
+/// - `knob` meets what `KnobDef::from_abi` requires.
 unsafe extern "C" fn knob(registrar: *mut Registrar, knob: *const KnobDef) -> Code {
     // SAFETY: as in `op`.
     unsafe {
@@ -241,13 +250,15 @@ unsafe extern "C" fn knob(registrar: *mut Registrar, knob: *const KnobDef) -> Co
     }
 }
 
-/// Each tag is noted for the comparison with the manifest; without one that is not known the plugin goes on.
+/// Records each tag for the comparison with the manifest; an unknown tag is not an error.
 ///
 /// # Safety
-/// `link` is null or a live link.
+/// - `registrar` meets what [`with`] requires.
+/// - `link` is null or a live link, whose texts, entries and tables are as [`Collector::call`]
+///   requires.
 unsafe extern "C" fn extension(registrar: *mut Registrar, link: *const ExtHeader) -> Code {
-    // SAFETY: the plugin gives its registrar and null or a live link, with texts, entries and tables as the caller of
-    // `Collector::call` guarantees.
+    // SAFETY: the plugin passes its registrar and null or a live link, with texts, entries and
+    // tables as the caller of `Collector::call` guarantees.
     unsafe {
         with(registrar, |collector| {
             let Some(header) = link.as_ref() else {

@@ -1,4 +1,4 @@
-//! What became of the candidates of a load.
+//! The results for the candidates of a load.
 
 use crate::{
     error::LoadError,
@@ -12,11 +12,11 @@ use tenon_framework::registry::{PluginInfo, Warning};
 pub struct Rejected {
     /// The candidate.
     pub candidate: Candidate,
-    /// The step that refused it, and why.
+    /// The step that refused it, with the reason.
     pub error: LoadError,
 }
 
-/// A candidate found by search that another file of the same plugin comes before.
+/// A candidate that search found after another file of the same plugin.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Superseded {
     /// The candidate.
@@ -27,26 +27,27 @@ pub struct Superseded {
     pub by: Option<PathBuf>,
 }
 
-/// What became of the candidates: each is in one list, unless search found it and it is no plugin.
+/// The results of a load: each candidate is in one list, unless search found it and it is not a
+/// plugin.
 #[derive(Debug, Clone, Default)]
 pub struct LoadReport {
-    /// Plugins that are in use from now on.
+    /// Plugins that are now in use.
     pub loaded: Vec<PluginInfo>,
-    /// Plugins that were asked for and in use already.
+    /// Requested plugins that were in use already.
     pub present: Vec<PluginInfo>,
     /// Other builds of a plugin that search found.
     pub superseded: Vec<Superseded>,
-    /// Candidates that were refused. One of them never hides another plugin.
+    /// Candidates that were refused. They do not affect other plugins.
     pub rejected: Vec<Rejected>,
-    /// What the user should know of the new snapshot.
+    /// Warnings about the new snapshot.
     pub warnings: Vec<Warning>,
-    /// Where plugins were looked for besides the files that were named.
+    /// Places that were searched besides the named files.
     pub searched: Vec<Looked>,
 }
 
 impl LoadReport {
-    /// The plugins that were asked for, or why one of them is not there. That a search found none is not an error: see
-    /// [`LoadReport::searched`].
+    /// The requested plugins, or the reason why one of them is missing. It is not an error that a
+    /// search found none: see [`LoadReport::searched`].
     ///
     /// # Errors
     /// The first rejected candidate that was named by the caller, else the first of all.
@@ -59,7 +60,7 @@ impl LoadReport {
         }
     }
 
-    /// Keeps a refusal, and says so in the log.
+    /// Records a refusal, and logs it.
     pub(crate) fn reject(&mut self, candidate: Candidate, error: LoadError) {
         tracing::warn!(
             path = %candidate.path.display(),

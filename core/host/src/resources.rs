@@ -1,12 +1,14 @@
 //! State that outlives a call: the resources of a worker.
 //!
-//! Each device of a worker has a [`ResourceManager`], which finds a resource by container, name and type. All sessions
-//! of the worker share them. A resource lives as long as it is in the table or somebody holds a handle of it.
+//! Each device of a worker has a [`ResourceManager`], which finds a resource by container, name and
+//! type. All sessions of the worker share them. A resource lives as long as it is in the table or a
+//! handle of it exists.
 //!
-//! **Containers.** An empty name is [`DEFAULT_CONTAINER`]. [`step_container`] is that of a step: what is there goes with
-//! the step.
+//! **Containers.** An empty name means [`DEFAULT_CONTAINER`]. [`step_container`] is the container
+//! of a step: its resources are removed at the end of the step.
 //!
-//! **Anonymous resources.** A resource that is made without a name is in no table, and lives as long as its handles.
+//! **Anonymous resources.** A resource without a name is in no table, and lives as long as its
+//! handles.
 
 mod foreign;
 mod manager;
@@ -60,7 +62,7 @@ impl Default for Resources {
 }
 
 impl Resources {
-    /// Without resources.
+    /// Managers without resources.
     pub fn new() -> Resources {
         Resources {
             managers: ArcSwap::default(),
@@ -69,7 +71,7 @@ impl Resources {
         }
     }
 
-    /// Those of the device of this full name; an empty one is the host's own memory.
+    /// The resources of the device with this full name; an empty name means the host's own memory.
     pub fn of(&self, device: &str) -> Arc<ResourceManager> {
         let find = |managers: &Managers| {
             managers.iter().find(|(name, _)| **name == *device).map(|(_, found)| Arc::clone(found))
@@ -88,12 +90,12 @@ impl Resources {
         })
     }
 
-    /// Removes all resources of a container on all devices; how many there were.
+    /// Removes all resources of a container on all devices; returns their number.
     pub fn clear(&self, container: &str) -> usize {
         self.managers.load().iter().map(|(_, manager)| manager.clear(container)).sum()
     }
 
-    /// Removes what a step left in its container.
+    /// Removes the resources of a step's container.
     #[inline(always)]
     pub fn end_step(&self, step: u64) {
         if self.in_steps.load(Ordering::Relaxed) > 0 {
@@ -106,7 +108,7 @@ impl Resources {
         self.clear(&step_container(step));
     }
 
-    /// All resources that have a name, sorted.
+    /// All named resources, sorted.
     pub fn list(&self) -> Vec<ResourceName> {
         let managers = self.managers.load();
         let mut names: Vec<ResourceName> = (managers.iter())

@@ -1,13 +1,15 @@
-//! Where plugins are looked for.
+//! The places in which plugins are looked for.
 //!
 //! In this order: files named by the caller; `TENON_PLUGIN_PATH` (folders and files); the running
-//! executable's folder, its `deps` first, since the copy beside the executable can be stale; `lib/tenon/plugins` beside
-//! the executable's folder, where an installed `bin/tenon` has what came with it; `$XDG_DATA_HOME/tenon/plugins`.
+//! executable's folder, its `deps` first, since the copy beside the executable can be stale;
+//! `lib/tenon/plugins` beside the executable's folder, for plugins installed with `bin/tenon`;
+//! `$XDG_DATA_HOME/tenon/plugins`.
 //!
-//! Folders of plugins (the second and the last two) are looked at for every library; what is no plugin is passed over.
-//! Beside the executable and in its `deps` only files named `libtenon_*` count, since cargo builds fixtures and
-//! plugins of tests there too. The files of a folder are tried in the order of their names, of several builds that
-//! cargo made of one package the newest first. Of several builds of one plugin, the first found is loaded.
+//! In folders of plugins (the second and the last two) every library is considered; files that are
+//! not plugins are skipped. Beside the executable and in its `deps` only files named `libtenon_*`
+//! are considered, since cargo also builds fixtures and plugins of tests there. The files of a
+//! folder are tried in the order of their names; of several builds that cargo made of one package,
+//! the newest first. Of several builds of one plugin, the first found is loaded.
 
 use std::{
     collections::HashSet,
@@ -16,20 +18,20 @@ use std::{
     time::SystemTime,
 };
 
-/// What led to a candidate.
+/// The reason why a file is a candidate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Origin {
-    /// Named by the caller.
+    /// It was named by the caller.
     Explicit,
-    /// Named, or in a folder named, by `TENON_PLUGIN_PATH`.
+    /// It was named, or is in a folder named, by `TENON_PLUGIN_PATH`.
     PluginPath,
-    /// In `deps` of the running executable's folder.
+    /// It is in `deps` of the running executable's folder.
     Deps,
-    /// In the running executable's folder.
+    /// It is in the running executable's folder.
     Executable,
-    /// In `lib/tenon/plugins` beside the running executable's folder.
+    /// It is in `lib/tenon/plugins` beside the running executable's folder.
     Installed,
-    /// In the user's plugins.
+    /// It is in the user's folder of plugins.
     Data,
 }
 
@@ -47,7 +49,7 @@ impl fmt::Display for Origin {
 }
 
 impl Origin {
-    /// Which files of a folder are looked at.
+    /// Which files of a folder are considered.
     fn names(self) -> fn(&str) -> bool {
         match self {
             Origin::Explicit | Origin::PluginPath | Origin::Installed | Origin::Data => {
@@ -63,11 +65,11 @@ impl Origin {
 pub struct Candidate {
     /// The file.
     pub path: PathBuf,
-    /// What led to it.
+    /// The reason why it is a candidate.
     pub origin: Origin,
-    /// Whether the file itself was named: then it is an error when it is no plugin.
+    /// Whether the file itself was named: then it is an error if it is not a plugin.
     pub named: bool,
-    /// Whether it is to run in a process of its own.
+    /// Whether it is to run in a separate process.
     pub isolated: bool,
 }
 
@@ -76,20 +78,21 @@ pub struct Candidate {
 pub struct Found {
     /// The files to try, in order, each once.
     pub candidates: Vec<Candidate>,
-    /// Folders that are there and cannot be read.
+    /// Folders that exist and cannot be read.
     pub unreadable: Vec<(Candidate, io::Error)>,
-    /// Every place of the search, with what is there.
+    /// Every place of the search, with what was found there.
     pub looked: Vec<Looked>,
 }
 
-/// A place that was looked at.
+/// A place that was searched.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Looked {
-    /// What led to it.
+    /// The reason why it was searched.
     pub origin: Origin,
     /// The folder or file.
     pub path: PathBuf,
-    /// How many files there may be plugins; `None` where there is no such place, or it cannot be read.
+    /// Number of files there that may be plugins; `None` if the place does not exist or cannot be
+    /// read.
     pub files: Option<usize>,
 }
 
@@ -105,7 +108,7 @@ impl fmt::Display for Looked {
     }
 }
 
-/// Where plugins were looked for, in words.
+/// A text that lists where plugins were looked for.
 pub fn looked_at(places: &[Looked]) -> String {
     match places {
         [] => "plugins were not looked for".to_owned(),
@@ -116,18 +119,18 @@ pub fn looked_at(places: &[Looked]) -> String {
     }
 }
 
-/// The places to look in, in order.
+/// The places to search, in order.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SearchPath {
-    /// Files that are loaded first, each into a process of its own.
+    /// Files that are loaded first, each into a separate process.
     pub isolated: Vec<PathBuf>,
     /// Files that are loaded next.
     pub files: Vec<PathBuf>,
-    /// Files and folders, with what led to them.
+    /// Files and folders to search, with their origins.
     pub places: Vec<(Origin, PathBuf)>,
 }
 
-/// What [`SearchPath`] is made from: the process's surroundings, or a test's.
+/// The environment from which [`SearchPath`] is made: the process's, or a test's.
 #[derive(Debug, Clone, Default)]
 pub struct Surroundings {
     /// `TENON_PLUGIN_PATH`.
@@ -141,19 +144,19 @@ pub struct Surroundings {
 }
 
 impl Surroundings {
-    /// This process's.
+    /// The environment of this process.
     pub fn of_process() -> Surroundings {
         Surroundings {
             plugin_path: env::var_os("TENON_PLUGIN_PATH"),
-            // Behind a link that leads to it, the executable has its plugins beside it all the same.
+            // If the executable was started through a link, its plugins are beside the target.
             executable: env::current_exe().ok().map(|file| fs::canonicalize(&file).unwrap_or(file)),
             data_home: env::var_os("XDG_DATA_HOME").map(PathBuf::from),
             home: env::var_os("HOME").map(PathBuf::from),
         }
     }
 
-    /// The folder of the user's plugins, which `tenon install` fills; `None` without a home. A relative
-    /// `XDG_DATA_HOME` is passed over, as its specification says.
+    /// The folder of the user's plugins, which `tenon install` fills; `None` without a home
+    /// directory. A relative `XDG_DATA_HOME` is ignored, as its specification says.
     pub fn user_plugins(&self) -> Option<PathBuf> {
         let base = match &self.data_home {
             Some(path) if path.is_absolute() => path.clone(),
@@ -169,12 +172,12 @@ impl SearchPath {
         SearchPath { files: files.into_iter().collect(), ..SearchPath::default() }
     }
 
-    /// These files, then what this process's surroundings say.
+    /// These files, then the places of this process's environment.
     pub fn of_process(files: impl IntoIterator<Item = PathBuf>) -> SearchPath {
         SearchPath::new(files, &Surroundings::of_process())
     }
 
-    /// These files, then what `surroundings` say.
+    /// These files, then the places of `surroundings`.
     pub fn new(
         files: impl IntoIterator<Item = PathBuf>,
         surroundings: &Surroundings,
@@ -194,7 +197,7 @@ impl SearchPath {
         SearchPath { files: files.into_iter().collect(), places, ..SearchPath::default() }
     }
 
-    /// The same, after these files, each in a process of its own.
+    /// The same places, after these files, each in a separate process.
     pub fn isolating(self, files: impl IntoIterator<Item = PathBuf>) -> SearchPath {
         SearchPath { isolated: files.into_iter().collect(), ..self }
     }
@@ -204,8 +207,8 @@ impl SearchPath {
         self.look().candidates
     }
 
-    /// Looks. Folders that are not there are passed over; a file that is named and not there is a candidate, so that
-    /// loading reports it.
+    /// Performs the search. Folders that do not exist are skipped; a named file that does not exist
+    /// is a candidate, so that loading reports it.
     pub fn look(&self) -> Found {
         let named = |origin, path: &PathBuf| Candidate {
             path: path.clone(),
@@ -244,12 +247,12 @@ impl SearchPath {
     }
 }
 
-/// Whether a file of this name is a library.
+/// Whether a file with this name is a library.
 fn is_library_name(name: &str) -> bool {
     name.strip_suffix(env::consts::DLL_SUFFIX).is_some_and(|stem| !stem.is_empty())
 }
 
-/// Whether search looks at a file of this name beside the executable.
+/// Whether search considers a file with this name beside the executable.
 pub fn is_plugin_name(name: &str) -> bool {
     let stem = name.strip_prefix("libtenon_").or_else(|| {
         // Windows gives libraries no prefix.
@@ -258,7 +261,7 @@ pub fn is_plugin_name(name: &str) -> bool {
     stem.and_then(|stem| stem.strip_suffix(env::consts::DLL_SUFFIX)).is_some_and(|s| !s.is_empty())
 }
 
-/// The files of a folder that may be plugins: by name without cargo's hash, the newest first.
+/// The files of a folder that may be plugins: by name without cargo's hash, then newest first.
 fn files_in(folder: &Path, may_be: fn(&str) -> bool) -> io::Result<Vec<PathBuf>> {
     let entries = fs::read_dir(folder)?;
     let mut files: Vec<(String, std::cmp::Reverse<SystemTime>, PathBuf)> = entries
@@ -274,8 +277,8 @@ fn files_in(folder: &Path, may_be: fn(&str) -> bool) -> io::Result<Vec<PathBuf>>
     Ok(files.into_iter().map(|(_, _, path)| path).collect())
 }
 
-/// `libtenon_cpu` of `libtenon_cpu-0123456789abcdef.so`: cargo puts a hash behind the name of a package
-/// that does not lie in the workspace.
+/// `libtenon_cpu` for `libtenon_cpu-0123456789abcdef.so`: cargo appends a hash to the name of a
+/// package outside the workspace.
 fn without_hash(name: &str) -> &str {
     let stem = name.strip_suffix(env::consts::DLL_SUFFIX).unwrap_or(name);
     match stem.rsplit_once('-') {
@@ -391,7 +394,7 @@ mod tests {
         let places = vec![(Origin::PluginPath, folder.clone())];
         let found = SearchPath { places, ..SearchPath::default() }.look();
         assert_eq!(found.candidates, []);
-        // Root reads what it likes.
+        // Root can read the folder anyway.
         if let [(candidate, error)] = &found.unreadable[..] {
             assert_eq!((&candidate.path, candidate.origin), (&folder, Origin::PluginPath));
             assert_eq!(error.kind(), io::ErrorKind::PermissionDenied);

@@ -3,10 +3,10 @@
 use std::{collections::BTreeMap, env};
 use tenon_framework::knob::{KnobError, KnobStore, Knobs};
 
-/// What the host's own knobs begin with. All of them are read when plugins are loaded.
+/// Prefix of the host's own knobs. All of them are read when plugins are loaded.
 const HOST_SCOPE: &str = "host.";
 
-/// What was set, by layer, from the weakest to the strongest. Names are `scope.name`.
+/// Settings by layer, from the weakest to the strongest. Names are `scope.name`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Settings {
     /// Environment variables.
@@ -18,7 +18,7 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// This process's environment, and nothing else.
+    /// Settings from this process's environment alone.
     pub fn of_process() -> Settings {
         let text = |(name, value): (std::ffi::OsString, std::ffi::OsString)| {
             Some((name.into_string().ok()?, value.into_string().ok()?))
@@ -30,10 +30,11 @@ impl Settings {
         Settings { environment, ..Settings::default() }
     }
 
-    /// The values that a session sees: its options go over those of the program, `--set` over both.
+    /// The values for a session: its options override those of the program, and `--set` overrides
+    /// both.
     ///
     /// # Errors
-    /// A knob that nobody declares or that no session can set, a value of another type.
+    /// A knob that is undeclared or cannot be set by a session, a value of the wrong type.
     pub fn for_session(
         &self,
         store: &KnobStore,
@@ -50,13 +51,13 @@ impl Settings {
             return Err(KnobError::NotOfSessions { knob: knob.clone() });
         }
         let options = self.options.iter().cloned().chain(own).collect();
-        // What is wrong with the runtime's own settings was told when it started.
+        // Errors in the runtime's own settings were reported when it started.
         Ok(Settings { options, ..self.clone() }.apply(store).0)
     }
 
-    /// The values of all declared knobs, and what is wrong with the settings. A wrong one has no effect: who
-    /// starts a program checks the errors once all plugins are loaded, since before that their knobs are
-    /// not known.
+    /// The values of all declared knobs, and the errors in the settings. An invalid setting has no
+    /// effect. A program checks the errors once all plugins are loaded, since their knobs are
+    /// unknown before.
     pub fn apply(&self, store: &KnobStore) -> (Knobs, Vec<KnobError>) {
         let (environment, options, set) = (&self.environment, &self.options, &self.set);
         let errors = match store.snapshot(environment.iter().cloned(), options, set) {
@@ -71,13 +72,13 @@ impl Settings {
         let named =
             |pair: &(String, String)| store.snapshot([], std::slice::from_ref(pair), &[]).is_ok();
         let (options, set) = (fine(options, &named), fine(set, &named));
-        // Each one that is left is right by itself, and layers do not contradict each other.
+        // The remaining settings are valid individually, and layers do not contradict each other.
         let knobs = store.snapshot(environment, &options, &set).unwrap_or_default();
         (knobs, errors)
     }
 }
 
-/// Whether an error is of a knob of the host's own, which are known from the start.
+/// Whether an error concerns one of the host's own knobs, which are known from the start.
 pub(crate) fn of_the_host(error: &KnobError) -> bool {
     match error {
         KnobError::Unknown { knob, .. } | KnobError::Value { knob, .. } => {

@@ -1,11 +1,11 @@
-//! Sinks: where the message of an error lands that comes back across the boundary as a code.
+//! Sinks, which receive error messages of calls that return only a code across the boundary.
 
 use std::sync::{Mutex, PoisonError};
 use tenon_abi::{Code, Sink, Str};
 use tenon_framework::KernelError;
 
-/// Takes one message. The last one given wins; it may come from any thread while the call runs. Of an entry
-/// that gives bytes, such as a variant's `encode`, the message is these bytes.
+/// Receives one message. The last one counts; it may come from any thread during the call. For an
+/// entry that returns bytes, such as a variant's `encode`, the message is these bytes.
 #[derive(Debug, Default)]
 pub struct MessageSink {
     message: Mutex<Option<Vec<u8>>>,
@@ -17,31 +17,31 @@ impl MessageSink {
         MessageSink { message: Mutex::new(None) }
     }
 
-    /// What a call is lent; valid as long as `self`.
+    /// The pointer for a call, valid as long as `self`.
     pub fn as_sink(&self) -> *mut Sink {
         (&raw const *self).cast_mut().cast()
     }
 
-    /// Keeps a copy of a message.
+    /// Stores a copy of a message.
     pub fn put(&self, message: &[u8]) {
         *self.message.lock().unwrap_or_else(PoisonError::into_inner) = Some(message.to_owned());
     }
 
-    /// Takes the message out; `None` when nothing was given. What is no text is shown as such.
+    /// Takes the message; `None` without one. Bytes that are not UTF-8 are replaced.
     pub fn take(&self) -> Option<String> {
         let bytes = self.take_bytes()?;
         Some(String::from_utf8_lossy(&bytes).into_owned())
     }
 
-    /// Takes the message out as it was given.
+    /// Takes the message as bytes.
     pub fn take_bytes(&self) -> Option<Vec<u8>> {
         self.message.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
-    /// What a call returned, with the message that it gave.
+    /// The result of a call that returned `code`, with its message.
     ///
     /// # Errors
-    /// `code` is not `OK`; a code without a message says so.
+    /// `code` is not `OK`; if there is no message, the error says so.
     pub fn check(&self, code: Code) -> Result<(), KernelError> {
         if code.is_ok() {
             return Ok(());
@@ -54,9 +54,11 @@ impl MessageSink {
 /// `Host::report`: copies the message. A null sink drops it.
 ///
 /// # Safety
-/// `sink` is null or came from [`MessageSink::as_sink`] and is alive; `message` is readable.
+/// - `sink` is null or came from [`MessageSink::as_sink`] and is alive.
+/// - `message` is readable.
 pub unsafe extern "C" fn report_entry(sink: *mut Sink, message: Str) {
-    // SAFETY: `sink` is null or came from `as_sink` and is alive, and `message` is readable, as the caller guarantees.
+    // SAFETY: the caller guarantees that `sink` is null or came from `as_sink` and is alive, and
+    // that `message` is readable.
     let (sink, bytes) = unsafe { (sink.cast::<MessageSink>().as_ref(), message.bytes()) };
     if let Some(sink) = sink {
         sink.put(bytes);

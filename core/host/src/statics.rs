@@ -1,5 +1,5 @@
-//! What is linked into the host: the standard ops, the host's own kernels, and every plugin that is linked as
-//! a library. Each crate stands in the registry as a plugin without a file.
+//! Everything linked into the host: the standard ops, the host's own kernels, and every plugin
+//! linked as a library. Each crate is a plugin without a file in the registry.
 
 use crate::registrar::Collector;
 use std::collections::BTreeSet;
@@ -11,7 +11,7 @@ use tenon_framework::{
 // Names the crate, so that the linker keeps its registrations.
 use tenon_ops as _;
 
-/// A transaction for every linked crate that registers something; numbers and order count from `first`.
+/// A transaction for every linked crate with registrations; ids and order count from `first`.
 pub fn transactions(first: PluginId) -> Vec<Transaction> {
     let crates: BTreeSet<&'static str> =
         registrations().into_iter().map(|entry| entry.site().krate).collect();
@@ -26,14 +26,14 @@ fn transaction(krate: &'static str, id: PluginId, order: u32) -> Transaction {
     let info = PluginInfo::linked(id, krate, version(krate), order);
     let mut collector = Collector::new(info);
     collector.call_linked(|registrar, table| {
-        // SAFETY: a registrar and its table, which outlive the call. Every entry answers `OK` or is passed
-        // over: what is wrong is in the transaction.
+        // SAFETY: a registrar and its table, which outlive the call. The results of entries are
+        // ignored: the transaction contains the errors.
         unsafe { submit_all(registrar, table, |entry| entry.site().krate == krate) };
     });
     collector.finish().0
 }
 
-/// A registration does not say its crate's version; the host's own crates share one.
+/// The version of a crate, which registrations do not contain; the host's own crates share one.
 fn version(krate: &str) -> &'static str {
     match krate {
         "tenon-graph" | "tenon-host" | "tenon-ops" | "tenon-runtime" => env!("CARGO_PKG_VERSION"),

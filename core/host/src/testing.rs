@@ -1,4 +1,4 @@
-//! What the tests of this crate share: fake devices, ops, and a bench that calls kernels.
+//! Helpers of this crate's tests: fake devices, ops, and a bench that calls kernels.
 
 mod bench;
 mod fake;

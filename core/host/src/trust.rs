@@ -1,4 +1,4 @@
-//! The trust file: which plugin files may be loaded, by digest.
+//! The trust file: lists by digest the plugin files that may be loaded.
 //!
 //! ```toml
 //! version = 1                     # of this format
@@ -12,13 +12,13 @@
 //! comment = "reviewed by Ada, ticket 1234"
 //! ```
 //!
-//! The knob `host.trust_file` names one. It is read anew whenever plugins are loaded, replaced or inspected,
-//! so that an edit counts from then on; what is loaded already stays.
+//! The knob `host.trust_file` names it. It is read each time plugins are loaded, replaced or
+//! inspected, so that a change applies from then on; loaded plugins stay.
 //!
 //! # Invariants
-//! - A file that is not there, cannot be read, is malformed, or can be written by others lets nothing in; so does one
-//!   that is reached through a symbolic link that others can have lead elsewhere.
-//! - An empty list lets nothing in either.
+//! - A file that does not exist, cannot be read, is malformed, or can be written by others permits
+//!   nothing; so does a file reached through a symbolic link that others can redirect.
+//! - An empty list permits nothing either.
 
 use crate::permissions::{Exposed, exposed};
 use serde::Deserialize;
@@ -35,7 +35,7 @@ use thiserror::Error;
 
 /// The version of the format.
 pub const VERSION: i64 = 1;
-/// No list that a person keeps is larger.
+/// Most bytes of a file, more than a list maintained by hand.
 pub const MAX_BYTES: u64 = 4 << 20;
 
 register_knob!(
@@ -43,42 +43,42 @@ register_knob!(
     "File with the digests of the only plugin files to load (see `tenon trust`); empty for any."
 );
 
-/// What is wrong with a trust file.
+/// An error of a trust file.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum TrustError {
-    /// A path that depends on the current folder.
+    /// The path depends on the current folder.
     #[error("expected an absolute path")]
     Relative,
-    /// It is not there, or cannot be read.
+    /// The file does not exist, or cannot be read.
     #[error("it cannot be read: {detail}", detail = cut_text(.detail))]
     Read {
         /// What kind of failure.
         kind: io::ErrorKind,
-        /// What the system says.
+        /// The system's message.
         detail: String,
     },
-    /// Something else than a regular file.
+    /// It is not a regular file.
     #[error("expected a regular file")]
     NotAFile,
-    /// It is larger than any list.
+    /// The file is too large.
     #[error("it has {bytes} bytes, expected at most {MAX_BYTES}")]
     TooLarge {
         /// Its size.
         bytes: u64,
     },
-    /// Others can change it.
+    /// Other users can change the file.
     #[error("{0}")]
     Exposed(Exposed),
-    /// No TOML of this form.
+    /// The file is not TOML of this form.
     #[error("{text}", text = cut_text(.0))]
     Malformed(String),
-    /// Another version of the format.
+    /// The file has another version of the format.
     #[error("version {found}, expected {VERSION}: it is a later tenon's")]
     Version {
-        /// What the file says.
+        /// The file's version.
         found: i64,
     },
-    /// A digest that is none.
+    /// An entry has an invalid digest.
     #[error(
         "entry {number}: sha256 = '{found}', expected 64 hexadecimal digits",
         found = cut_text(.found)
@@ -86,7 +86,7 @@ pub enum TrustError {
     Digest {
         /// The entry, from 1.
         number: usize,
-        /// What the file says.
+        /// The invalid digest.
         found: String,
     },
 }
@@ -97,30 +97,30 @@ impl From<io::Error> for TrustError {
     }
 }
 
-/// One plugin file that is trusted.
+/// A trusted plugin file.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TrustEntry {
-    /// SHA-256 of the file, in hexadecimal of lower case.
+    /// SHA-256 of the file, in lower-case hexadecimal.
     pub sha256: String,
-    /// Name of the plugin, as its manifest said.
+    /// Name of the plugin in its manifest.
     #[serde(default)]
     pub name: String,
-    /// Its version.
+    /// Version of the plugin.
     #[serde(default)]
     pub plugin_version: String,
-    /// Where the file was.
+    /// Path of the file when it was added.
     #[serde(default)]
     pub path: String,
     /// The date on which it was added.
     #[serde(default)]
     pub added: String,
-    /// What the operator says.
+    /// A comment of the operator.
     #[serde(default)]
     pub comment: String,
 }
 
-/// The file as it stands.
+/// The contents of the file.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Fields {
@@ -135,12 +135,12 @@ pub fn is_digest(text: &str) -> bool {
     text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
-/// The entries of a text.
+/// Parses the entries of a text.
 ///
 /// # Errors
-/// It is no TOML of this form and version, or holds a digest that is none.
+/// The text is not TOML of this form and version, or has an invalid digest.
 pub fn parse(text: &str) -> Result<Vec<TrustEntry>, TrustError> {
-    /// Read first: what else a later version has is not known.
+    /// Parsed first, since other fields of a later version are unknown.
     #[derive(Deserialize)]
     struct Version {
         version: i64,
@@ -167,13 +167,13 @@ pub fn parse(text: &str) -> Result<Vec<TrustEntry>, TrustError> {
 /// The text of a trust file that only its owner can write.
 ///
 /// # Errors
-/// It is not there, cannot be read, is too large, or others can change it.
+/// The file does not exist, cannot be read, is too large, or others can change it.
 pub fn read_text(path: &Path) -> Result<String, TrustError> {
     if !path.is_absolute() {
         return Err(TrustError::Relative);
     }
     let real = fs::canonicalize(path)?;
-    // Asked before it is opened: opening a pipe waits for its writer.
+    // Checked before it is opened: opening a pipe would wait for a writer.
     if !fs::metadata(&real)?.is_file() {
         return Err(TrustError::NotAFile);
     }
@@ -193,7 +193,7 @@ pub fn read_text(path: &Path) -> Result<String, TrustError> {
     }
 }
 
-/// The digests that a trust file lets in.
+/// The digests that a trust file permits.
 ///
 /// # Errors
 /// As [`read_text`] and [`parse`].
@@ -206,8 +206,8 @@ pub fn named_by(knobs: &Knobs) -> Option<PathBuf> {
     knobs.text("host", "trust_file").filter(|path| !path.is_empty()).map(PathBuf::from)
 }
 
-/// Where `tenon trust` keeps its list: `$XDG_CONFIG_HOME/tenon/trust.toml`, or `$HOME/.config/tenon/trust.toml`;
-/// `None` without a home.
+/// The default path of `tenon trust`'s list: `$XDG_CONFIG_HOME/tenon/trust.toml`, or
+/// `$HOME/.config/tenon/trust.toml`; `None` without a home directory.
 pub fn usual_file() -> Option<PathBuf> {
     let absolute = |name: &str| env::var_os(name).map(PathBuf::from).filter(|p| p.is_absolute());
     let base = absolute("XDG_CONFIG_HOME").or_else(|| Some(absolute("HOME")?.join(".config")))?;
@@ -282,7 +282,7 @@ mod tests {
         assert!(error.to_string().contains("has mode 664"), "{error}");
     }
 
-    /// Who may write the folder of the link can have it lead to an older list.
+    /// A user who may write the folder of the link can redirect it to an older list.
     #[cfg(unix)]
     #[test]
     fn a_list_behind_a_link_in_a_folder_that_others_can_write_lets_nothing_in() {

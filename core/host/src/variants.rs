@@ -1,28 +1,31 @@
-//! Variants as bytes and tensors, by the names of their types: to be stored, or sent to another process.
+//! Variants as bytes and tensors, by the names of their types, for storing them or sending them to
+//! another process.
 
 use crate::{call::Value, memory::HostMemory, sink::MessageSink};
 use std::{ffi::c_void, ptr, sync::Arc};
 use tenon_abi::{Code, DType, Slot, Str, TensorGive, VariantElement, VariantParts, VariantTable};
 use tenon_framework::{KernelError, Shape, Tensor, registry::Registry, tensor::Memory};
 
-/// A variant as it is stored or sent: TensorFlow's `VariantTensorDataProto`. Without a type it is an element that has
-/// no value.
+/// An encoded variant: TensorFlow's `VariantTensorDataProto`. Without a type it is an element
+/// without a value.
 #[derive(Debug, Clone, Default)]
 pub struct EncodedVariant {
     /// Name of the type.
     pub type_name: String,
-    /// Bytes that the type understands.
+    /// Bytes in the type's own format.
     pub metadata: Vec<u8>,
     /// Tensors, in host memory.
     pub tensors: Vec<Tensor>,
 }
 
-/// Takes a tensor of a value that is encoded.
+/// Receives a tensor of a value that is being encoded.
 ///
 /// # Safety
-/// `parts` is the list that [`encode_value`] gave, and `tensor` a filled slot.
+/// - `parts` is the list that [`encode_value`] passed.
+/// - `tensor` is a filled slot.
 unsafe extern "C" fn take(parts: *mut VariantParts, tensor: *const Slot) -> Code {
-    // SAFETY: `encode_value` gave the list, which outlives the type's entry; the type gives a filled slot.
+    // SAFETY: `encode_value` passed the list, which outlives the type's entry; the type passes a
+    // filled slot.
     unsafe {
         let Some(tensor) = tensor.as_ref().and_then(Value::tensor) else {
             return Code::INVALID_ARGUMENT;
@@ -35,11 +38,11 @@ unsafe extern "C" fn take(parts: *mut VariantParts, tensor: *const Slot) -> Code
     Code::OK
 }
 
-/// The elements of a variant tensor.
+/// Encodes the elements of a variant tensor.
 ///
 /// # Errors
-/// `INVALID_ARGUMENT` for a tensor of another type; `UNIMPLEMENTED` where a type cannot encode, or its tensors are in
-/// memory of a device; what a type says.
+/// `INVALID_ARGUMENT` for a tensor of another type; `UNIMPLEMENTED` if a type cannot encode, or its
+/// tensors are in memory of a device; a type's own error.
 pub fn encode(tensor: &Tensor) -> Result<Vec<EncodedVariant>, KernelError> {
     if tensor.dtype() != DType::VARIANT || !tensor.is_on_host() {
         return Err(KernelError::invalid_argument(format!(
@@ -49,14 +52,16 @@ pub fn encode(tensor: &Tensor) -> Result<Vec<EncodedVariant>, KernelError> {
     }
     let slot = tensor.slot();
     let first = slot.data.cast_const().cast::<VariantElement>();
-    // SAFETY: a tensor of variants has so many elements, whose values live as long as it does.
+    // SAFETY: a tensor of variants has `elements` elements, whose values live as long as the
+    // tensor.
     (0..slot.elements as usize).map(|at| unsafe { encode_value(*first.add(at)) }).collect()
 }
 
 /// # Safety
-/// The element is empty, or has a live value of its table.
+/// - The element is empty, or has a live value of its table.
 unsafe fn encode_value(element: VariantElement) -> Result<EncodedVariant, KernelError> {
-    // SAFETY: the caller gives an element of a live tensor, whose table is null or filled; tables live as long as the process.
+    // SAFETY: the caller guarantees an element of a live tensor, whose table is null or filled;
+    // tables live as long as the process.
     let table = unsafe { element.table.as_ref() }.filter(|_| !element.value.is_null());
     let Some(table) = table else { return Ok(EncodedVariant::default()) };
     // SAFETY: the table's name lives as long as it does.
@@ -64,7 +69,7 @@ unsafe fn encode_value(element: VariantElement) -> Result<EncodedVariant, Kernel
     let entry = table.encode.ok_or_else(|| cannot(&type_name, "encoded"))?;
     let (mut tensors, sink) = (Vec::<Tensor>::new(), MessageSink::new());
     let parts = (&raw mut tensors).cast();
-    // SAFETY: the type's own entry with a live value, a list that `take` takes, and a sink.
+    // SAFETY: the type's own entry with a live value, a list for `take`, and a sink.
     let code =
         unsafe { entry(element.value, parts, TensorGive { run: Some(take) }, sink.as_sink()) };
     if !code.is_ok() {
@@ -74,11 +79,11 @@ unsafe fn encode_value(element: VariantElement) -> Result<EncodedVariant, Kernel
     Ok(EncodedVariant { type_name, metadata, tensors })
 }
 
-/// A tensor of variants of this shape; types are those that the plugins of a registry have registered.
+/// Decodes a tensor of variants of this shape; their types must be registered in the registry.
 ///
 /// # Errors
-/// `INVALID_ARGUMENT` for another number of values than elements; `NOT_FOUND` for a type that is not registered; what a
-/// type says.
+/// `INVALID_ARGUMENT` if the number of values is not the number of elements; `NOT_FOUND` for a type
+/// that is not registered; a type's own error.
 pub fn decode(
     registry: &Registry,
     shape: Shape,
@@ -96,7 +101,8 @@ pub fn decode(
     let first = tensor.slot().data.cast::<VariantElement>();
     for (at, value) in values.iter().enumerate() {
         if let Some(element) = decode_value(registry, value)? {
-            // SAFETY: a fresh tensor of so many empty elements, which nobody else has; it destroys its values.
+            // SAFETY: a new tensor with this many empty elements, which nothing else has; it drops
+            // its values.
             unsafe { first.add(at).write(element) };
         }
     }
@@ -123,7 +129,8 @@ fn decode_value(
     let entry = table.decode.ok_or_else(|| cannot(&def.name, "decoded"))?;
     let slots: Vec<Slot> = value.tensors.iter().map(Tensor::slot).collect();
     let (mut made, sink): (*mut c_void, _) = (ptr::null_mut(), MessageSink::new());
-    // SAFETY: the type's own entry with bytes and slots that live through the call, a place and a sink.
+    // SAFETY: the type's own entry with bytes and slots that are valid during the call, a valid
+    // result pointer and a sink.
     let code = unsafe {
         entry(
             Str::from_bytes(&value.metadata),

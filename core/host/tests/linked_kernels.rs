@@ -1,4 +1,5 @@
-//! The host's own kernels are there for whoever links the host: the linker keeps their registrations.
+//! The host's own kernels are there for whoever links the host: the linker keeps their
+//! registrations.
 
 use tenon_host::Plugins;
 

@@ -339,7 +339,7 @@ impl<'a> Host<'a> {
             let (from, to) = (buffer.data().cast::<u8>(), slot.data.cast::<u8>());
             ptr::copy_nonoverlapping(from, to, slot.bytes as usize);
             if self.targets[output as usize].kind == Kind::Bool {
-                bools::settle(to, slot.bytes as usize);
+                bools::normalise_raw(to, slot.bytes as usize);
             }
         }
         Ok(state)

@@ -420,7 +420,7 @@ impl Death {
                 (None, Some(code)) => format!("exit with status {code}"),
                 (None, None) => "an end that the system does not explain".to_owned(),
             },
-            (None, None) => "an end that the system does not tell of".to_owned(),
+            (None, None) => "an end that the system does not explain".to_owned(),
         };
         if !self.last_words.is_empty() {
             text = format!("{text}; it last wrote: {}", self.last_words.join(" / "));

@@ -104,7 +104,7 @@ pub(super) fn after(state: State, kind: Kind, act: Act) -> Result<State, &'stati
             true => Err("strings have no memory of their own before they are sent"),
             false => Err("the strings are not as many as its shape has"),
         },
-        (Act::Strings { .. }, _) => Err("it is no tensor of strings"),
+        (Act::Strings { .. }, _) => Err("it is not a tensor of strings"),
     }
 }
 

@@ -88,7 +88,7 @@ fn work() -> io::Result<()> {
     let descriptors = descriptors::receive(&socket)?;
     let mut orders = BufReader::new(socket.try_clone()?);
     let Order::Start(start) = read_message::<Order>(&mut orders)? else {
-        return Err(io::Error::other("the host's first order is another than to start"));
+        return Err(io::Error::other("the host's first order must be to start, found another one"));
     };
     settle()?;
     let words = Arc::new(Mutex::new(socket));

@@ -105,7 +105,7 @@ fn said(error: ImageError) -> KernelError {
 }
 
 fn refused(why: impl fmt::Display) -> KernelError {
-    KernelError::invalid_argument(format!("contents are no image that can be decoded: {why}"))
+    KernelError::invalid_argument(format!("contents are not an image that can be decoded: {why}"))
 }
 
 fn decoded(contents: &[u8]) -> Result<DynamicImage, KernelError> {

@@ -124,7 +124,7 @@ fn to_number<T: Element + Parse>(c: &ComputeContext<'_>) -> Result<(), KernelErr
     for (y, x) in y.iter_mut().zip(c.strings(0)?) {
         *y = T::parse(x).ok_or_else(|| {
             KernelError::invalid_argument(format!(
-                "string_tensor holds '{}', which is no {}",
+                "string_tensor holds '{}', which is not a value of {}",
                 shown(x),
                 T::DTYPE
             ))

@@ -147,7 +147,7 @@ impl DecodeCsv {
                 T::parse(field).ok_or_else(|| {
                     let (field, dtype) = (shown(field), T::DTYPE);
                     KernelError::invalid_argument(format!(
-                        "records[{number}]: field {column} is '{field}', which is no {dtype}"
+                        "records[{number}]: field {column} is '{field}', which is not a value of {dtype}"
                     ))
                 })?
             };

@@ -1,4 +1,4 @@
-//! What all calls of one step share.
+//! What all calls of a step share.
 
 use crate::{
     cancel::Cancellation,
@@ -21,38 +21,40 @@ use tenon_framework::{
     tensor::Buffer,
 };
 
-/// Takes spans for a trace; times are those of [`monotonic_ns`].
+/// Receives spans for a trace; times are those of [`monotonic_ns`].
 pub trait TraceSink: Send + Sync {
     /// A span of a node: `name` is empty for the whole call.
     fn span(&self, node: &str, name: &str, begin_ns: u64, end_ns: u64);
 
-    /// The tensors that a call of a node took and gave, in the order of its arguments, without outputs that are not set.
-    /// Comes right after the [`TraceSink::span`] of a call that succeeded, on the same thread.
+    /// The tensors that a call of a node received and produced, in the order of its arguments,
+    /// without unset outputs. Called right after the [`TraceSink::span`] of a successful call, on
+    /// the same thread.
     fn tensors(&self, node: &str, inputs: &[(DType, Shape)], outputs: &[(DType, Shape)]) {
         let _ = (node, inputs, outputs);
     }
 
-    /// What a node enqueued on a stream of a device, such as `ACCEL:0 stream 1`: from when the stream came to
-    /// it until it was done. Comes from the device's threads.
+    /// The work of a node on a stream of a device, such as `ACCEL:0 stream 1`: from when the stream
+    /// reached it until it was done. Called from the device's threads.
     fn stream_span(&self, stream: &str, node: &str, begin_ns: u64, end_ns: u64) {
         let _ = (stream, node, begin_ns, end_ns);
     }
 
-    /// A copy between the host and a device, or between devices. On a device with streams it is enqueued in this time, and
-    /// a [`TraceSink::stream_span`] of the same node tells when it ran.
+    /// A copy between the host and a device, or between devices. On a device with streams it is
+    /// enqueued in this time, and a [`TraceSink::stream_span`] of the same node says when it ran.
     fn copy_span(&self, copy: &CopySpan<'_>) {
         let _ = copy;
     }
 
-    /// The kernel of this node is called next on this thread, or its copy is enqueued: what the thread does until it
-    /// [leaves](TraceSink::leaves) is the node's. On a thread such calls nest, as where a loop of a kernel has its
-    /// thread help with another node.
+    /// This thread is about to call the kernel of this node, or to enqueue its copy: what the
+    /// thread does until it [leaves](TraceSink::leaves) belongs to the node. Such calls nest on a
+    /// thread, for example when a thread that runs a loop of a kernel helps with another node.
     fn enters(&self, node: &str) {
         let _ = node;
     }
 
-    /// The call that this thread entered last, and has not left yet, has returned: comes once for each
-    /// [`TraceSink::enters`], also where the call failed. What an asynchronous kernel began may go on elsewhere.
+    /// The call that this thread entered last, and has not left yet, has returned. Called once for
+    /// each [`TraceSink::enters`], even if the call failed. Work that an asynchronous kernel began
+    /// may continue elsewhere.
     fn leaves(&self, node: &str) {
         let _ = node;
     }
@@ -65,9 +67,9 @@ pub struct CopySpan<'a> {
     pub node: &'a str,
     /// Full name of the device that copies.
     pub device: &'a str,
-    /// Whether it leaves the device.
+    /// Whether the copy is from the device to elsewhere.
     pub leaves: bool,
-    /// Bytes.
+    /// Number of bytes.
     pub bytes: u64,
     /// When it began.
     pub begin_ns: u64,
@@ -75,35 +77,37 @@ pub struct CopySpan<'a> {
     pub end_ns: u64,
 }
 
-/// The environment of a step. It does not move while calls run: `step` is what kernels see.
+/// The environment of a step. It must not move while calls run, because kernels see `step`.
 pub struct StepEnv {
-    /// What kernels see; `cancelled` points into `cancellation`.
+    /// The part that kernels see; `cancelled` points into `cancellation`.
     pub step: Step,
-    /// Cancellation.
+    /// Cancellation of the step.
     pub cancellation: Arc<Cancellation>,
     /// Threads for `parallel_for`.
     pub pool: Arc<ThreadPool>,
     /// State that outlives the step.
     pub resources: Arc<Resources>,
-    /// Whether single calls compute with denormals, which sessions decide for themselves.
+    /// Whether single calls compute with denormals; sessions decide that for themselves.
     pub keep_denormals: bool,
-    /// Takes spans, when a trace is asked for.
+    /// Receives spans, when a trace is requested.
     pub trace: Option<Arc<dyn TraceSink>>,
-    /// What nobody holds any more, but work on a stream may still use, by stream.
+    /// Buffers that have no other owner, but that work on a stream may still use, by stream.
     kept: Mutex<Vec<(usize, Buffer)>>,
-    /// Variables that a reference slot of the step shows, by their address: they live as long as the step.
+    /// Variables that a reference slot of the step shows, by their address: they live as long as
+    /// the step.
     shown: Mutex<HashMap<usize, ResourceRef>>,
-    /// Whether there are any. The end of the step comes after all of its calls, as other threads see it too.
+    /// Whether `shown` has entries. The step ends after all of its calls, as seen by other threads
+    /// too.
     shows: AtomicBool,
 }
 
 // SAFETY: the raw pointers of `step` are read only, and point into this object.
 unsafe impl Send for StepEnv {}
-// SAFETY: as above.
+// SAFETY: as for `Send`.
 unsafe impl Sync for StepEnv {}
 
 impl StepEnv {
-    /// An environment for steps over these resources.
+    /// An environment for steps with these resources.
     pub fn new(pool: Arc<ThreadPool>, resources: Arc<Resources>) -> StepEnv {
         let cancellation = Arc::new(Cancellation::new());
         let step = Step {
@@ -134,8 +138,8 @@ impl StepEnv {
         self.shows.store(true, Ordering::Relaxed);
     }
 
-    /// Lets go of what goes with the step, of which no call runs any more: the variables that reference slots showed
-    /// and, unless parts of the step run elsewhere, what is in its container.
+    /// Ends a step, of which no call runs any more: releases the variables that reference slots
+    /// showed and, unless parts of the step run elsewhere, the contents of its container.
     #[inline(always)]
     pub fn end_step(&self, is_whole: bool) {
         if self.shows.load(Ordering::Relaxed) {
@@ -150,16 +154,16 @@ impl StepEnv {
     fn release_shown(&self) {
         self.shows.store(false, Ordering::Relaxed);
         let shown = std::mem::take(&mut *self.shown.lock());
-        // Variables go without the lock.
+        // Variables are dropped without the lock.
         drop(shown);
     }
 
-    /// What ends the loops of calls early: the step is cancelled, or its deadline has passed.
+    /// What ends the loops of calls early: cancellation of the step, or its deadline.
     pub(crate) fn stop(&self) -> Stop<'_> {
         Stop::new(self.cancellation.flag(), self.step.deadline_ns)
     }
 
-    /// The error of a call that did not compute all of its outputs because the step was to stop.
+    /// The error of a call that did not compute all of its outputs because the step was stopped.
     pub(crate) fn stopped_error(&self) -> KernelError {
         let deadline = self.step.deadline_ns;
         if deadline != NO_DEADLINE && monotonic_ns() >= deadline {
@@ -169,18 +173,18 @@ impl StepEnv {
         KernelError::new(Code::CANCELLED, "the step was cancelled while the kernel computed")
     }
 
-    /// Keeps what a call has read or replaced for as long as what was enqueued may use it: until
-    /// [`StepEnv::release_kept`]. A call without a stream keeps nothing.
+    /// Keeps a buffer that a call has read or replaced until [`StepEnv::release_kept`], since
+    /// enqueued work may use it. Does nothing without a stream.
     pub(crate) fn keep_for(&self, stream: *mut Stream, buffer: Option<Buffer>) {
         if let Some(buffer) = buffer.filter(|_| !stream.is_null()) {
             self.kept.lock().push((stream.addr(), buffer));
         }
     }
 
-    /// Lets go of what was kept, for one stream or for all: nothing that was enqueued there runs any more.
+    /// Releases what was kept, for one stream or for all: nothing enqueued there runs any more.
     pub fn release_kept(&self, stream: Option<*mut Stream>) {
         let is_done = |of: usize| stream.is_none_or(|stream| stream.addr() == of);
-        // Buffers go without the lock: the last one of a device closes it.
+        // Buffers are dropped without the lock: the last one of a device closes it.
         let mut values = std::mem::take(&mut *self.kept.lock());
         values.retain(|(of, _)| !is_done(*of));
         let mut kept = self.kept.lock();

@@ -19,14 +19,14 @@ use tenon_framework::{
     tensor::{Buffer, Memory},
 };
 
-/// What errors for want of memory say, those of kernels' lists and those of strings.
+/// Prefix of out-of-memory messages, of kernels' lists and of strings.
 const NO_MEMORY: &str = "no memory for ";
 
 /// An output as the host knows it before it is computed.
 pub struct OutputSpec {
     /// Element type.
     pub dtype: DType,
-    /// Where it goes.
+    /// Memory in which it is allocated.
     pub memory: Arc<dyn Memory>,
 }
 
@@ -36,7 +36,7 @@ pub struct NodeInfo {
     pub name: String,
     /// Name of the op.
     pub op: String,
-    /// Its definition, for messages; `None` for what is no kernel's.
+    /// The op's definition, for messages; `None` where no kernel is called.
     pub def: Option<Arc<OpDef>>,
     /// Outputs.
     pub outputs: Vec<OutputSpec>,
@@ -44,71 +44,79 @@ pub struct NodeInfo {
     pub input_args: Vec<Range>,
     /// Positions of each named output argument.
     pub output_args: Vec<Range>,
-    /// Host memory, for scratch.
+    /// Host memory, for scratch buffers.
     pub host_memory: Arc<dyn Memory>,
-    /// Memory of the device, for scratch; the host's where the device computes in it.
+    /// Memory of the device, for scratch buffers; the host's where the device computes in it.
     pub device_memory: Arc<dyn Memory>,
-    /// The host's record of the device; null on the host's own memory.
+    /// The host's record of the device; null for the host's own memory.
     pub device: *mut Device,
-    /// The plugin's state of the device; null on the host's own memory.
+    /// The plugin's state of the device; null for the host's own memory.
     pub device_state: *mut DeviceState,
 }
 
-// SAFETY: the raw pointers are handed to kernels as they are; the device outlives every plan over it.
+// SAFETY: the raw pointers are handed to kernels as they are; the device outlives every plan over
+// it.
 unsafe impl Send for NodeInfo {}
-// SAFETY: as above.
+// SAFETY: as for `Send`.
 unsafe impl Sync for NodeInfo {}
 
 /// What happens when an asynchronous call completes.
 pub type Completion = unsafe fn(frame: *mut CallFrame, code: Code);
 
-/// The record of one call. What kernels see is `call`, whose `record` leads here: straight, or by the
-/// ticket of an asynchronous call (see `ticket`).
+/// The record of one call. What kernels see is `call`, whose `record` leads here: straight, or by
+/// the ticket of an asynchronous call (see `ticket`).
 ///
-/// It is used by one call at a time; during a call its fields belong to the thread that computes, or, once
-/// `compute` has returned `PENDING`, to whoever completes it. Between calls they belong to whoever owns the node.
+/// It is used by one call at a time; during a call its fields belong to the thread that computes,
+/// or, once `compute` has returned `PENDING`, to whoever completes it. Between calls they belong to
+/// whoever owns the node.
 pub struct CallFrame {
     call: UnsafeCell<Call>,
     /// The node.
     pub node: *const NodeInfo,
     /// The step.
     pub env: *const StepEnv,
-    /// The outputs' values, as many as `call.output_count`.
+    /// The outputs' values: `call.output_count` of them.
     pub outputs: *mut Value,
-    /// The inputs' values, as many as `call.input_count`; a null one is not forwarded.
+    /// The inputs' values: `call.input_count` of them; a null one is not forwarded.
     pub inputs: Box<[*mut Value]>,
-    /// For the completion: what the executor needs to go on.
+    /// For the completion: what the executor needs to continue.
     pub owner: *mut std::ffi::c_void,
-    /// For the completion: number of the node in the plan.
+    /// For the completion: index of the node in the plan.
     pub index: u32,
     completion: Completion,
-    /// From the first asynchronous call on.
+    /// Set from the first asynchronous call on.
     ticket: Cell<Option<&'static Ticket>>,
     watch: Option<Arc<dyn Watch>>,
-    /// The last message, and the code that it came with.
+    /// The last message, and the code that came with it.
     message: UnsafeCell<(Code, String)>,
     pub(super) scratch: UnsafeCell<Vec<Buffer>>,
-    /// Variables that the call has locked.
+    /// Number of variables that the call has locked.
     locked: Cell<usize>,
-    /// Whether a loop of the call was cut short: its outputs are not complete, whatever the kernel says.
+    /// Whether a loop of the call was cut short: its outputs are incomplete, even if the kernel
+    /// reports success.
     cut: Cell<bool>,
     input_slots: Box<[*const Slot]>,
 }
 
 // SAFETY: see the ownership rule in the type's docs.
 unsafe impl Send for CallFrame {}
-// SAFETY: as above.
+// SAFETY: as for `Send`.
 unsafe impl Sync for CallFrame {}
 
+/// Does nothing: the completion of a record without asynchronous calls.
+///
+/// # Safety
+/// None: `unsafe` only for the type [`Completion`].
 unsafe fn ignore(_frame: *mut CallFrame, _code: Code) {}
 
 impl CallFrame {
-    /// A record for calls of `node`, whose inputs are these slots and whose outputs start at `outputs`.
-    /// [`CallFrame::settle`] follows once it has its final address.
+    /// A record for calls of `node`, with these slots of inputs, and with outputs that start at
+    /// `outputs`. [`CallFrame::settle`] must follow once the record has its final address.
     ///
     /// # Safety
-    /// Everything pointed to outlives the record's use; `outputs` and `values` have as many elements as
-    /// the node has outputs, `input_values` as many as `inputs`.
+    /// - Everything that the arguments point to outlives the use of the record.
+    /// - `outputs` and `values` have as many elements as the node has outputs.
+    /// - `input_values` has as many elements as `inputs`.
     pub unsafe fn new(
         node: &NodeInfo,
         env: *const StepEnv,
@@ -157,7 +165,7 @@ impl CallFrame {
         }
     }
 
-    /// Points the call at this record, which does not move any more.
+    /// Makes the call point to this record, which must not move any more.
     pub fn settle(&mut self) {
         let record = (&raw mut *self).cast();
         let inputs = self.input_slots.as_ptr();
@@ -167,12 +175,13 @@ impl CallFrame {
         (call.record, call.inputs, call.step) = (record, inputs, step);
     }
 
-    /// Says what happens when an asynchronous call of this record completes.
+    /// Sets the function that runs when an asynchronous call of this record completes.
     pub fn set_completion(&mut self, completion: Completion) {
         self.completion = completion;
     }
 
-    /// Says who is told when a kernel completes a call of this record that is over.
+    /// Sets the observer that is notified when a kernel completes a call of this record that is
+    /// over.
     pub fn set_watch(&mut self, watch: Arc<dyn Watch>) {
         self.watch = Some(watch);
     }
@@ -182,15 +191,16 @@ impl CallFrame {
         self.call.get_mut().stream = stream;
     }
 
-    /// Asks the kernel for a trace, or not.
+    /// Sets whether the kernel should trace.
     pub fn set_tracing(&mut self, tracing: u32) {
         self.call.get_mut().tracing = tracing;
     }
 
-    /// Says in which iteration of which frame the next calls are.
+    /// Sets the frame and the iteration of later calls.
     ///
     /// # Safety
-    /// No call runs, and nobody else uses the record.
+    /// - No call runs.
+    /// - Nothing else uses the record.
     pub unsafe fn set_iteration(&self, frame: u64, iteration: u64) {
         // SAFETY: no call runs and nobody else uses the record, as the caller guarantees.
         unsafe {
@@ -199,21 +209,22 @@ impl CallFrame {
         }
     }
 
-    /// What the kernel sees.
+    /// The call as the kernel sees it.
     #[inline(always)]
     pub fn call(&self) -> &Call {
-        // SAFETY: it changes between calls only, by whoever owns the record.
+        // SAFETY: it changes only between calls, through the owner of the record.
         unsafe { &*self.call.get() }
     }
 
-    /// The frame behind an opaque pointer; `None` for that of an asynchronous call which is over.
+    /// The frame behind an opaque pointer; `None` for an asynchronous call that is over.
     ///
     /// # Safety
-    /// `raw` is the `record` of a settled call: one that is alive, or an asynchronous one.
+    /// - `raw` is the `record` of a settled call: one whose frame is alive, or an asynchronous one.
     #[inline(always)]
     pub(crate) unsafe fn from_raw<'a>(raw: *mut CallRecord) -> Option<&'a CallFrame> {
         match Ticket::of(raw) {
-            // SAFETY: a record without a ticket is a frame, which is alive, as the caller guarantees.
+            // SAFETY: a record without a ticket is a frame, which is alive, as the caller
+            // guarantees.
             None => Some(unsafe { &*raw.cast::<CallFrame>() }),
             // SAFETY: while the call runs its frame is alive.
             Some((ticket, low)) => ticket.frame(low).map(|frame| unsafe { &*frame }),
@@ -232,7 +243,8 @@ impl CallFrame {
         unsafe { &*self.env }
     }
 
-    /// Before an asynchronous call, by whoever owns the record. False while an earlier one runs.
+    /// Begins an asynchronous call; only the owner of the record may call it. False while an
+    /// earlier call runs.
     #[must_use = "a record that is still running belongs to another call"]
     pub fn begin_async(&self) -> bool {
         let ticket = self.ticket.get().unwrap_or_else(|| Ticket::take(self, self.watch.clone()));
@@ -243,20 +255,22 @@ impl CallFrame {
         true
     }
 
-    /// After an asynchronous kernel returned without `PENDING`: false when it completed all the same.
+    /// Ends the call when an asynchronous kernel returned without `PENDING`; false if the kernel
+    /// completed it as well.
     #[must_use = "a call that completed twice is an error"]
     pub fn end_inline(&self) -> bool {
         Ticket::of(self.call().record).is_some_and(|(ticket, low)| ticket.end(low).is_some())
     }
 
-    /// Completes the call behind an opaque pointer. One that is over already fails its step, if that still
-    /// runs; else it is logged.
+    /// Completes the call behind an opaque pointer. If the call is over already, its step fails if
+    /// that still runs; else the error is logged.
     ///
     /// # Safety
-    /// As [`CallFrame::from_raw`].
+    /// - `raw` meets what [`CallFrame::from_raw`] requires.
     pub(super) unsafe fn complete(raw: *mut CallRecord, code: Code) {
         let Some((ticket, low)) = Ticket::of(raw) else {
-            // SAFETY: a record without a ticket is a frame, which is alive, as the caller guarantees.
+            // SAFETY: a record without a ticket is a frame, which is alive, as the caller
+            // guarantees.
             let node = unsafe { &(*raw.cast::<CallFrame>()).node().name };
             tracing::error!(
                 node,
@@ -268,8 +282,9 @@ impl CallFrame {
             // SAFETY: the frame is alive, and this thread is the one that completes its call.
             Some(frame) => unsafe {
                 if code.is_ok() {
-                    // Whatever language the kernel is in: there are few of them, and each waits for something.
-                    bools::settle_outputs((*frame).call());
+                    // For kernels in any language: asynchronous kernels are few, and each waits for
+                    // something anyway.
+                    bools::normalise_outputs((*frame).call());
                 }
                 ((*frame).completion)(frame, code);
             },
@@ -287,24 +302,25 @@ impl CallFrame {
         self.locked.set(self.locked.get().saturating_sub(count));
     }
 
-    /// Whether the call has locked a variable, which no loop may leave half written.
+    /// Whether the call has locked a variable, which a loop must not leave half written.
     pub(super) fn holds_variables(&self) -> bool {
         self.locked.get() > 0
     }
 
-    /// A loop of the call was cut short: the step is cancelled, so that nothing reads the outputs.
+    /// Records that a loop of the call was cut short; cancels the step, so that nothing reads the
+    /// outputs.
     pub(super) fn set_cut(&self) {
         self.cut.set(true);
         self.env().cancellation.cancel();
     }
 
-    /// Whether a loop of the call was cut short, said once.
+    /// Whether a loop of the call was cut short; resets the flag.
     pub fn take_cut(&self) -> bool {
         self.cut.replace(false)
     }
 
-    /// Keeps the message of a failing call. Where a service kept one for the same code before, the kernel
-    /// passes that failure on: its own words come first, the service's figures after them.
+    /// Stores the message of a failing call. If a service stored one for the same code before, the
+    /// kernel passes that failure on: the kernel's message comes first, followed by the service's.
     pub(crate) fn set_message(&self, code: Code, message: &[u8]) {
         // SAFETY: the call belongs to this thread (see the type's docs).
         let (kept_code, kept) = unsafe { &mut *self.message.get() };
@@ -317,7 +333,8 @@ impl CallFrame {
         *kept_code = code;
     }
 
-    /// The error of a call that returned `code`, which names an argument; the message is taken.
+    /// The error of a call that returned `code`, with the argument that it names; takes the
+    /// message.
     pub fn take_error(&self, code: Code) -> KernelError {
         // SAFETY: as in `set_message`.
         let kept = unsafe { &mut *self.message.get() };
@@ -326,17 +343,17 @@ impl CallFrame {
             if message.is_empty() { "the kernel gave no message".to_owned() } else { message };
         let message = self.with_figures(code, message);
         let error = KernelError::new(code, message);
-        // What an op with state refuses may be about that.
+        // The error of an op with state may concern the state rather than an argument.
         match self.node().def.as_ref().filter(|def| !def.stateful) {
             Some(def) => def.naming_inputs(error, &self.node().input_args, |at| self.shape_of(at)),
             None => error,
         }
     }
 
-    /// What a kernel of the host's memory says of the lack of it, with the figures of that memory where it has not
-    /// got them from a service. Of other resources that are exhausted these say nothing.
+    /// The message of a kernel that ran out of host memory, with the memory's statistics unless a
+    /// service included them. Messages about other exhausted resources stay as they are.
     fn with_figures(&self, code: Code, message: String) -> String {
-        // Also of a device that computes in it.
+        // Includes devices that compute in host memory.
         let of_host = self.node().device_memory.device() == 0;
         let lacks = code == Code::RESOURCE_EXHAUSTED && of_host && message.contains(NO_MEMORY);
         if !lacks || message.contains(" are in use") {
@@ -352,28 +369,30 @@ impl CallFrame {
         format!("{:?}", dims.unwrap_or_default())
     }
 
-    /// Tells a trace of the tensors that a call took and gave.
+    /// Reports the tensors that a call received and produced to a trace.
     ///
     /// # Safety
-    /// The call has succeeded, and nobody has taken its inputs or outputs away yet.
+    /// - The call has succeeded.
+    /// - Its inputs and outputs have not been taken away yet.
     pub unsafe fn tell_tensors(&self, trace: &dyn TraceSink) {
         let call = self.call();
         let tensor = |slot: &Slot| {
-            // SAFETY: the dimensions live as long as nobody takes the tensor away, which the caller promises.
+            // SAFETY: the caller guarantees that the tensor has not been taken away, so its
+            // dimensions are live.
             Some((slot.dtype, Shape::new(unsafe { slot.shape() }).ok()?))
         };
         // SAFETY: slots of inputs live as long as the record.
         let inputs = self.input_slots.iter().map(|&slot| unsafe { &*slot });
-        // SAFETY: a call has so many slots of outputs, which live as long.
+        // SAFETY: a call has `output_count` slots of outputs, which live as long.
         let output = |at: usize| unsafe { &*call.outputs.add(at).cast_const() };
         let outputs = (0..call.output_count as usize).map(output);
-        // An input whose buffer an output took over has its shape still.
+        // An input whose buffer an output took over still has its shape.
         let inputs: Vec<_> = inputs.filter_map(tensor).collect();
         let set = outputs.filter(|slot| !slot.data.is_null());
         trace.tensors(&self.node().name, &inputs, &set.filter_map(tensor).collect::<Vec<_>>());
     }
 
-    /// Ends a call: scratch memory goes back.
+    /// Ends a call: frees its scratch memory.
     #[inline(always)]
     pub fn end(&self) {
         // SAFETY: as in `set_message`.

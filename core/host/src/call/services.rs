@@ -16,10 +16,10 @@ use tenon_framework::{
     tensor::{Buffer, Memory},
 };
 
-/// What a service answers to the record of an asynchronous call that is over.
+/// The code of a service for an asynchronous call that is over.
 pub(crate) const OVER: Code = Code::FAILED_PRECONDITION;
 
-/// The table that every call points to.
+/// The table to which every call points.
 pub static CALL_SERVICES: CallServices = CallServices {
     struct_size: size_of::<CallServices>() as u32,
     reserved: 0,
@@ -39,9 +39,12 @@ pub static CALL_SERVICES: CallServices = CallServices {
     node: Some(node),
 };
 
+/// # Safety
+/// - `record` meets what [`CallFrame::from_raw`] requires.
+/// - `message` is readable.
 unsafe extern "C" fn fail(record: *mut CallRecord, code: Code, message: Str) -> Code {
     let code = if code.is_ok() { Code::UNKNOWN } else { code };
-    // SAFETY: the kernel gives its call's record and a message that is valid meanwhile.
+    // SAFETY: the kernel passes its call's record and a message that is valid during the call.
     unsafe {
         let Some(frame) = CallFrame::from_raw(record) else { return OVER };
         frame.set_message(code, message.bytes());
@@ -49,7 +52,7 @@ unsafe extern "C" fn fail(record: *mut CallRecord, code: Code, message: Str) -> 
     code
 }
 
-/// Ends a service: keeps the message of an error.
+/// Ends a service: stores the message of an error.
 fn conclude(frame: &CallFrame, result: Result<(), KernelError>) -> Code {
     match result {
         Ok(()) => Code::OK,
@@ -60,11 +63,13 @@ fn conclude(frame: &CallFrame, result: Result<(), KernelError>) -> Code {
     }
 }
 
+/// # Safety
+/// - `first` is null or points to `rank` readable dimensions.
 unsafe fn dims(first: *const i64, rank: u32) -> Result<Shape, KernelError> {
     let dims: &[i64] = if first.is_null() || rank == 0 {
         &[]
     } else {
-        // SAFETY: `first` is not null, and the caller gives `rank` readable dimensions there.
+        // SAFETY: `first` is not null, and the caller guarantees `rank` readable dimensions there.
         unsafe { slice::from_raw_parts(first, rank as usize) }
     };
     Shape::new(dims).map_err(|e| KernelError::new(e.code(), e.to_string()))
@@ -73,7 +78,8 @@ unsafe fn dims(first: *const i64, rank: u32) -> Result<Shape, KernelError> {
 /// Slot and value of an output.
 ///
 /// # Safety
-/// The call runs, and its outputs belong to the caller.
+/// - The call runs.
+/// - Its outputs belong to the caller.
 #[allow(clippy::mut_from_ref, reason = "during a call its outputs belong to the caller")]
 pub(crate) unsafe fn output(
     frame: &CallFrame,
@@ -85,7 +91,8 @@ pub(crate) unsafe fn output(
             frame.call().output_count
         )));
     }
-    // SAFETY: `output_count` slots and values, which belong to this call.
+    // SAFETY: the call has `output_count` slots and values, and the caller guarantees that they
+    // belong to it.
     unsafe {
         Ok((
             &mut *frame.call().outputs.add(index as usize),
@@ -97,7 +104,7 @@ pub(crate) unsafe fn output(
 /// Slot of an input.
 ///
 /// # Safety
-/// The call runs.
+/// - The call runs.
 pub(crate) unsafe fn input(frame: &CallFrame, index: u32) -> Result<&Slot, KernelError> {
     if index >= frame.call().input_count {
         return Err(KernelError::internal(format!(
@@ -105,19 +112,20 @@ pub(crate) unsafe fn input(frame: &CallFrame, index: u32) -> Result<&Slot, Kerne
             frame.call().input_count
         )));
     }
-    // SAFETY: `input_count` pointers to filled slots.
+    // SAFETY: the call has `input_count` pointers to filled slots.
     Ok(unsafe { &**frame.call().inputs.add(index as usize) })
 }
 
-/// Memory for what a call uses while it runs: on a stream, also what it enqueued may use it, so that it goes back
-/// in the order of the stream.
+/// Memory for what a call uses while it runs. On a stream, enqueued work may use it too, so it is
+/// freed in stream order.
 fn call_memory(frame: &CallFrame, kind: MemoryKind) -> Result<Arc<dyn Memory>, KernelError> {
     if let Some(stream) = NonNull::new(frame.call().stream)
         && kind != MemoryKind::HOST
         // SAFETY: null, or the record of the node's device, which outlives every plan over it.
         && let Some(device) = unsafe { device_of(frame.node().device) }
     {
-        // SAFETY: the call's own stream, which is the device's and lives as long as the step's state.
+        // SAFETY: the call's own stream, which is the device's and lives as long as the step's
+        // state.
         let stream = unsafe { StreamId::new(device.number(), stream) };
         if let Some(memory) = device.stream_memory(kind, stream) {
             return Ok(memory);
@@ -126,7 +134,7 @@ fn call_memory(frame: &CallFrame, kind: MemoryKind) -> Result<Arc<dyn Memory>, K
     other_memory(frame, kind)
 }
 
-/// Memory of another kind than the ordinary one: the host's, or any kind that the device has.
+/// Memory of a kind other than the ordinary one: the host's, or any kind that the device has.
 #[cold]
 fn other_memory(frame: &CallFrame, kind: MemoryKind) -> Result<Arc<dyn Memory>, KernelError> {
     let node = frame.node();
@@ -155,8 +163,8 @@ fn allocate_output(
         KernelError::invalid_argument(format!("{shape} of {dtype} exceeds 2^63 bytes"))
     })?;
     value.dims[..shape.rank()].copy_from_slice(shape.dims());
-    // Elements that own are empty in a fresh buffer, as the boundary promises: what stands in a kept one
-    // would be written over, and leak.
+    // The boundary promises that owning elements are empty in a new buffer; those of a kept one
+    // would be overwritten, and leak.
     let reusable = !dtype.needs_drop()
         && value.kept.as_ref().is_some_and(|kept| {
             kept.capacity() >= bytes && kept.kind() == memory.kind() && kept.is_unique()
@@ -164,7 +172,8 @@ fn allocate_output(
     if bytes <= KEEP_BYTES {
         if !reusable {
             let fresh = Buffer::allocate(memory, dtype, shape.elements(), bytes)?;
-            // In a loop, what the call before has enqueued may still use the buffer that is too small now.
+            // In a loop, work that the previous call enqueued may still use the buffer that is now
+            // too small.
             frame.env().keep_for(frame.call().stream, value.kept.replace(fresh));
         }
     } else {
@@ -179,6 +188,9 @@ fn allocate_output(
     Ok(())
 }
 
+/// # Safety
+/// - `record` meets what [`CallFrame::from_raw`] requires, and the outputs belong to the caller.
+/// - `first` is null or points to `rank` readable dimensions.
 unsafe extern "C" fn allocate(
     record: *mut CallRecord,
     index: u32,
@@ -186,7 +198,7 @@ unsafe extern "C" fn allocate(
     rank: u32,
     kind: MemoryKind,
 ) -> Code {
-    // SAFETY: the kernel gives its call's record and `rank` dimensions.
+    // SAFETY: the kernel passes its call's record and `rank` dimensions.
     unsafe {
         let Some(frame) = CallFrame::from_raw(record) else { return OVER };
         let result = dims(first, rank).and_then(|shape| {
@@ -201,6 +213,8 @@ unsafe extern "C" fn allocate(
     }
 }
 
+/// # Safety
+/// - The caller upholds what [`allocate`] requires.
 unsafe extern "C" fn forward(
     record: *mut CallRecord,
     from: u32,
@@ -232,6 +246,8 @@ unsafe extern "C" fn forward(
     }
 }
 
+/// # Safety
+/// - The caller upholds what [`allocate`] requires.
 unsafe extern "C" fn share(
     record: *mut CallRecord,
     from: u32,
@@ -268,8 +284,8 @@ unsafe extern "C" fn share(
     }
 }
 
-/// Refuses an input's elements for an output of another kind: texts and handles are addresses of the host's, and of
-/// bytes few are bools.
+/// Checks that an output may have an input's elements: texts and handles contain addresses of the
+/// host, and only the bytes 0 and 1 are bools.
 fn check_kinds(source: &Slot, to: DType) -> Result<(), KernelError> {
     let owns = source.dtype.needs_drop() || to.needs_drop();
     if source.dtype != to.base() && (owns || to.base() == DType::BOOL) {
@@ -280,6 +296,9 @@ fn check_kinds(source: &Slot, to: DType) -> Result<(), KernelError> {
     Ok(())
 }
 
+/// # Safety
+/// - `record` meets what [`CallFrame::from_raw`] requires.
+/// - `result` is valid for writes.
 unsafe extern "C" fn scratch(
     record: *mut CallRecord,
     bytes: u64,
@@ -287,7 +306,7 @@ unsafe extern "C" fn scratch(
     kind: MemoryKind,
     result: *mut *mut c_void,
 ) -> Code {
-    // SAFETY: as in `allocate`; `result` is a place for the pointer.
+    // SAFETY: as in `allocate`; `result` is valid for writes.
     unsafe {
         let Some(frame) = CallFrame::from_raw(record) else { return OVER };
         let lent = lend_scratch(frame, bytes, align, kind);
@@ -317,25 +336,32 @@ fn lend_scratch(
     Ok(data)
 }
 
+/// # Safety
+/// - `record` meets what [`CallFrame::from_raw`] requires.
+/// - `callback` may run with `data` on any thread until it is withdrawn or the step ends.
 unsafe extern "C" fn on_cancel(
     record: *mut CallRecord,
     callback: CancelCallback,
     data: *mut c_void,
 ) -> u64 {
-    // SAFETY: the kernel gives its call's record.
+    // SAFETY: the kernel passes its call's record.
     let Some(frame) = (unsafe { CallFrame::from_raw(record) }) else { return 0 };
     frame.env().cancellation.register(callback, data)
 }
 
+/// # Safety
+/// - `record` meets what [`CallFrame::from_raw`] requires.
 unsafe extern "C" fn off_cancel(record: *mut CallRecord, token: u64) {
-    // SAFETY: the kernel gives its call's record.
+    // SAFETY: the kernel passes its call's record.
     if let Some(frame) = unsafe { CallFrame::from_raw(record) } {
         frame.env().cancellation.withdraw(token);
     }
 }
 
+/// # Safety
+/// - `record` meets what [`CallFrame::from_raw`] requires.
 unsafe extern "C" fn complete(record: *mut CallRecord, code: Code) {
-    // SAFETY: the kernel gives its call's record.
+    // SAFETY: the kernel passes its call's record.
     unsafe { CallFrame::complete(record, code) };
 }
 
@@ -349,10 +375,10 @@ pub struct LoopBody {
 unsafe impl Sync for LoopBody {}
 
 impl LoopBody {
-    /// A body and its data, for as long as the call of `parallel_for` that gives them.
+    /// A body and its data, valid as long as the call of `parallel_for` that passes them.
     ///
     /// # Safety
-    /// `data` is what `body` takes, from any thread, until the value is dropped.
+    /// - `body` may be called with `data`, from any thread, until the value is dropped.
     pub unsafe fn new(body: ParallelBody, data: *mut c_void) -> LoopBody {
         LoopBody { body, data }
     }
@@ -366,6 +392,9 @@ impl LoopBody {
     }
 }
 
+/// # Safety
+/// - `record` meets what [`CallFrame::from_raw`] requires.
+/// - `body` may run with `data`, on several threads at once, until this returns.
 unsafe extern "C" fn parallel_for(
     record: *mut CallRecord,
     total: u64,
@@ -373,9 +402,9 @@ unsafe extern "C" fn parallel_for(
     body: ParallelBody,
     data: *mut c_void,
 ) {
-    // SAFETY: the kernel gives its call's record.
+    // SAFETY: the kernel passes its call's record.
     let Some(frame) = (unsafe { CallFrame::from_raw(record) }) else { return };
-    // SAFETY: the kernel gives a body that takes its data, until `parallel_for` returns.
+    // SAFETY: the kernel passes a body that accepts its data, until `parallel_for` returns.
     let body = unsafe { LoopBody::new(body, data) };
     let env = frame.env();
     let run = |begin, end, worker| body.run(begin, end, worker);
@@ -386,18 +415,23 @@ unsafe extern "C" fn parallel_for(
     }
 }
 
+/// # Safety
+/// - `record` meets what [`CallFrame::from_raw`] requires.
 unsafe extern "C" fn parallelism(record: *mut CallRecord) -> u32 {
-    // SAFETY: the kernel gives its call's record.
+    // SAFETY: the kernel passes its call's record.
     let frame = unsafe { CallFrame::from_raw(record) };
     frame.map_or(1, |frame| frame.env().pool.parallelism() as u32)
 }
 
+/// # Safety
+/// - `record` meets what [`CallFrame::from_raw`] requires, and the outputs belong to the caller.
+/// - `kept` is a kept tensor that has not been released.
 unsafe extern "C" fn output_kept(
     record: *mut CallRecord,
     to: u32,
     kept: *const KeptTensor,
 ) -> Code {
-    // SAFETY: the kernel gives its call's record and a tensor that it keeps.
+    // SAFETY: the kernel passes its call's record and a tensor that it keeps.
     unsafe {
         let Some(frame) = CallFrame::from_raw(record) else { return OVER };
         let tensor = &*kept.cast::<Tensor>();
@@ -416,8 +450,11 @@ unsafe extern "C" fn output_kept(
     }
 }
 
+/// # Safety
+/// - `record` meets what [`CallFrame::from_raw`] requires.
+/// - `name` is readable.
 unsafe extern "C" fn trace(record: *mut CallRecord, name: Str, begin_ns: u64, end_ns: u64) {
-    // SAFETY: the kernel gives its call's record and a name that is valid meanwhile.
+    // SAFETY: the kernel passes its call's record and a name that is valid during the call.
     unsafe {
         let Some(frame) = CallFrame::from_raw(record) else { return };
         if let Some(sink) = &frame.env().trace {
@@ -426,12 +463,16 @@ unsafe extern "C" fn trace(record: *mut CallRecord, name: Str, begin_ns: u64, en
     }
 }
 
+/// # Safety
+/// None: `unsafe` only for the type of the table's entry.
 unsafe extern "C" fn now_ns() -> u64 {
     monotonic_ns()
 }
 
+/// # Safety
+/// - `record` meets what [`CallFrame::from_raw`] requires.
 unsafe extern "C" fn node(record: *mut CallRecord) -> Str {
-    // SAFETY: the kernel gives its call's record.
+    // SAFETY: the kernel passes its call's record.
     let frame = unsafe { CallFrame::from_raw(record) };
     frame.map_or(Str::EMPTY, |frame| Str::new(&frame.node().name))
 }

@@ -1,16 +1,17 @@
-//! Who may complete an asynchronous call, and when.
+//! Which call an asynchronous completion belongs to, and whether it may still complete it.
 //!
-//! A kernel completes a call by the record that it was given, on any thread. A faulty one does so twice: while its
-//! step still runs, when the frame serves the next call, or when the frame is gone. So the record of an asynchronous
-//! call is no pointer to its frame: it is the address of a ticket, which is never freed, with the number of the
-//! call in the low bits.
+//! A kernel completes a call by the record that it received, on any thread. A faulty kernel does so
+//! twice: while its step still runs, when the frame is used for the next call, or when the frame is
+//! gone. So the record of an asynchronous call does not point to its frame: it is the address of a
+//! ticket, which is never freed, with the number of the call in the low bits.
 //!
-//! States of a ticket: *idle* → *running* ([`Ticket::begin`], by whoever owns the frame) → *idle* ([`Ticket::end`], by
-//! the first who completes the call of that number; every later one is told so). The frame is there from when it
-//! takes the ticket until it gives it back, which it does only when idle.
+//! States of a ticket: *idle* → *running* ([`Ticket::begin`], by the owner of the frame) → *idle*
+//! ([`Ticket::end`], by the first that completes the call with that number; later ones learn that
+//! they are late). The frame exists from when it takes the ticket until it gives it back, which it
+//! does only when idle.
 //!
-//! The low bits tell [`NUMBERS`] calls apart: a second completion is taken for another call's only when it comes
-//! exactly a multiple of so many calls late.
+//! The low bits distinguish [`NUMBERS`] calls: a second completion is mistaken for another call's
+//! only when it comes exactly a multiple of that many calls late.
 
 use super::frame::CallFrame;
 use std::{
@@ -27,33 +28,35 @@ use tenon_framework::sync::{
 #[cfg(all(test, loom))]
 mod model;
 
-/// Calls of one ticket that a record tells apart.
+/// Calls of one ticket that a record distinguishes.
 const NUMBERS: u64 = 128;
-/// The low bits of a record: the number of the call, and 1 in the lowest. A frame's own address has 0 there.
+/// The low bits of a record: the number of the call, and 1 in the lowest. A frame's own address has
+/// 0 there.
 const LOW: usize = 2 * NUMBERS as usize - 1;
 /// The lowest bit of a state.
 const RUNNING: u64 = 1;
 
-/// Is told when a kernel completes a call that is over.
+/// Is notified when a kernel completes a call that is over.
 pub trait Watch: Send + Sync {
-    /// The call was one of the node `index` in step `step`. Whether that step still ran, and fails now.
+    /// The call belonged to node `index` in step `step`. Returns whether that step still ran, and
+    /// fails now.
     fn completed_again(&self, index: u32, step: u64) -> bool;
 }
 
-/// Whose calls the ticket is for.
+/// The frame whose calls use the ticket.
 struct Holder {
     watch: Option<Arc<dyn Watch>>,
     index: u32,
-    /// For the log.
+    /// Name of the node, for the log.
     node: String,
-    /// The first call that is the holder's.
+    /// Number of the holder's first call.
     first: u64,
     /// The step of the last call, and the first call in that step.
     step: u64,
     first_of_step: u64,
 }
 
-/// See the module's docs.
+/// The state of asynchronous calls of a frame; see the module's docs.
 #[repr(align(256))]
 pub(super) struct Ticket {
     /// Twice the number of the last call, and whether it runs.
@@ -64,17 +67,17 @@ pub(super) struct Ticket {
 
 const _: () = assert!(align_of::<Ticket>() == LOW + 1 && align_of::<CallFrame>() > 1);
 
-/// What [`Ticket::again`] found.
+/// The result of [`Ticket::again`].
 pub(super) struct Again {
     pub watch: Option<Arc<dyn Watch>>,
     pub index: u32,
-    /// The step of the call; `None` for one before the last step.
+    /// The step of the call; `None` for a call before the last step.
     pub step: Option<u64>,
-    /// Empty when the frame that the call was of is gone, and another has the ticket.
+    /// Name of the node; empty when the frame of the call is gone and another frame has the ticket.
     pub node: String,
 }
 
-/// Tickets of frames that are gone. The longest unused one is used first.
+/// Tickets of frames that are gone. The one unused for longest is reused first.
 static FREE: LazyLock<Mutex<VecDeque<&'static Ticket>>> = LazyLock::new(Mutex::default);
 
 impl Ticket {
@@ -94,7 +97,7 @@ impl Ticket {
         }
     }
 
-    /// A ticket for a frame that does not move any more.
+    /// Takes a ticket for a frame, which must not move any more.
     pub fn take(frame: &CallFrame, watch: Option<Arc<dyn Watch>>) -> &'static Ticket {
         let free = FREE.lock().pop_front();
         let ticket = free.unwrap_or_else(|| Box::leak(Box::new(Ticket::new())));
@@ -106,7 +109,7 @@ impl Ticket {
         ticket
     }
 
-    /// The frame is gone.
+    /// Returns the ticket; the frame is going away.
     pub fn give_back(&'static self) {
         self.frame.store(ptr::null_mut(), Ordering::Release);
         self.holder.lock().watch = None;
@@ -117,7 +120,7 @@ impl Ticket {
         self.state.load(Ordering::Acquire) >> 1
     }
 
-    /// The record that stands for call `number`.
+    /// The record that represents call `number`.
     fn record(&self, number: u64) -> *mut CallRecord {
         let low = ((number % NUMBERS) << 1) as usize | 1;
         ptr::from_ref(self).cast_mut().cast::<CallRecord>().map_addr(|address| address | low)
@@ -130,11 +133,13 @@ impl Ticket {
             return None;
         }
         let ticket = record.map_addr(|address| address & !LOW).cast::<Ticket>();
-        // SAFETY: a record with the lowest bit set is of `Ticket::record`, and tickets are never freed.
+        // SAFETY: a record with the lowest bit set is of `Ticket::record`, and tickets are never
+        // freed.
         Some((unsafe { &*ticket }, low as u64 >> 1))
     }
 
-    /// Begins a call in step `step`: its record; `None` while another runs. Only the frame's owner begins calls.
+    /// Begins a call in step `step` and returns its record; `None` while another call runs. Only
+    /// the frame's owner begins calls.
     pub fn begin(&self, step: u64) -> Option<*mut CallRecord> {
         let state = self.state.load(Ordering::Acquire);
         if state & RUNNING != 0 {
@@ -157,7 +162,7 @@ impl Ticket {
         runs.then(|| self.frame.load(Ordering::Acquire))
     }
 
-    /// Ends the call with these low bits: the frame, for the first who does.
+    /// Ends the call with these low bits; the first caller receives the frame.
     pub fn end(&self, low: u64) -> Option<*mut CallFrame> {
         let state = self.state.load(Ordering::Acquire);
         if state & RUNNING == 0 || (state >> 1) % NUMBERS != low {
@@ -172,7 +177,7 @@ impl Ticket {
         ended.is_ok().then(|| self.frame.load(Ordering::Acquire))
     }
 
-    /// What is known of a call that was ended before.
+    /// What is known of a call that had ended before.
     pub fn again(&self, low: u64) -> Again {
         let holder = self.holder.lock();
         let last = self.number();

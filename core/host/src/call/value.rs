@@ -1,26 +1,26 @@
-//! Values: what an output slot holds, and who owns it.
+//! Values: the contents of an output slot, and their owner.
 
 use std::sync::atomic::AtomicU32;
 use tenon_abi::{DType, MAX_RANK, MemoryKind, Slot, slot_flags};
 use tenon_framework::{Shape, Tensor, tensor::Buffer};
 
-/// Outputs up to this many bytes keep their buffer in the step state between steps; larger ones go back
-/// to the memory they came from when their last reader is done.
+/// Outputs up to this many bytes keep their buffer in the step state between steps; buffers of
+/// larger ones are freed when their last reader is done.
 pub const KEEP_BYTES: usize = 16 * 1024;
 
 /// The host's side of one slot.
 ///
-/// Exactly one of three owns what `Slot::data` shows while the slot is set: `owner` (a reference of this
-/// value's own), `kept` (the buffer that stays here between steps), or nobody (the slot is not set).
-/// Fields change only by the call that writes the output, and after its last reader.
+/// `Slot::data` of a set slot has exactly one owner: `owner` (a reference of this value), or `kept`
+/// (the buffer that stays here between steps); an unset slot has none. Fields change only through
+/// the call that writes the output, and after its last reader.
 pub struct Value {
-    /// A reference that ends with the last reader.
+    /// A reference that is released with the last reader.
     pub owner: Option<Buffer>,
-    /// The buffer that is reused from step to step where nobody else holds it.
+    /// The buffer that is reused from step to step unless something else holds it.
     pub kept: Option<Buffer>,
     /// Readers left in this step; counted only where `owner` may be set.
     pub readers: AtomicU32,
-    /// Dimensions, where they are not the plan's.
+    /// Dimensions, where they differ from the plan's.
     pub dims: [i64; MAX_RANK],
 }
 
@@ -30,7 +30,7 @@ impl Default for Value {
     }
 }
 
-/// Fills a slot that shows `buffer` under `dims`, which live as long as the slot shows it.
+/// Fills a slot that shows `buffer` under `dims`, which must live as long as the slot shows it.
 pub fn fill_slot(slot: &mut Slot, buffer: &Buffer, dtype: DType, dims: &[i64], flags: u32) {
     let elements = dims.iter().product::<i64>() as u64;
     slot.data = buffer.data();
@@ -45,7 +45,7 @@ pub fn fill_slot(slot: &mut Slot, buffer: &Buffer, dtype: DType, dims: &[i64], f
 }
 
 impl Value {
-    /// Shows `tensor` in `slot` and holds it.
+    /// Shows `tensor` in `slot` and holds a reference to it.
     pub fn hold(&mut self, slot: &mut Slot, tensor: &Tensor) {
         let dims = tensor.shape().dims();
         self.dims[..dims.len()].copy_from_slice(dims);
@@ -53,29 +53,29 @@ impl Value {
         self.owner = Some(tensor.buffer().clone());
     }
 
-    /// Shows a `tensor` that the host addresses as one in host memory, whoever pinned that, and holds it: what a
-    /// kernel is promised that wants host memory.
+    /// Shows a `tensor` that the host addresses as one in host memory, even if a device pinned the
+    /// memory, and holds a reference to it: for kernels that require host memory.
     pub fn hold_on_host(&mut self, slot: &mut Slot, tensor: &Tensor) {
         debug_assert!(tensor.is_on_host(), "memory that the host does not address");
         self.hold(slot, tensor);
         slot.memory = MemoryKind::HOST;
     }
 
-    /// The tensor that a set slot shows: a further reference to its buffer.
+    /// The tensor that a set slot shows, as a further reference to its buffer.
     #[inline]
     pub fn tensor(slot: &Slot) -> Option<Tensor> {
         if slot.data.is_null() || slot.buffer.is_null() || slot.flags & slot_flags::REF != 0 {
             return None;
         }
-        // SAFETY: a set slot of the host shows a live buffer whose elements the kernel has written, and
-        // dimensions that live with it.
+        // SAFETY: a set slot of the host shows a live buffer whose elements the kernel has written,
+        // and dimensions that live with it.
         unsafe {
             let buffer = Buffer::clone_raw(slot.buffer)?;
             Tensor::from_parts(buffer, slot.dtype, Shape::new(slot.shape()).ok()?).ok()
         }
     }
 
-    /// Whether an input's buffer may become an output's: nobody else holds or will read it.
+    /// Whether an input's buffer may become an output's: nothing else holds or will read it.
     pub fn is_last_holder(&self) -> bool {
         self.readers.load(std::sync::atomic::Ordering::Acquire) == 1
             && self.owner.as_ref().is_some_and(Buffer::is_unique)

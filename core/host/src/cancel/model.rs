@@ -1,4 +1,5 @@
-//! Models of cancellation, run by loom: `RUSTFLAGS="--cfg loom" cargo test -p tenon-host --lib cancel::model`.
+//! Models of cancellation for loom: `RUSTFLAGS="--cfg loom" cargo test -p tenon-host --lib
+//! cancel::model`.
 
 use super::Cancellation;
 use loom::{
@@ -12,13 +13,13 @@ use loom::{
 use std::ffi::c_void;
 use tenon_abi::CancelCallback;
 
-/// What a kernel owns and its callback uses.
+/// Data that a kernel owns and its callback uses.
 #[derive(Default)]
 struct Data {
     cancellation: Cancellation,
     calls: AtomicUsize,
     token: AtomicU64,
-    /// loom reports any use of it that is not ordered after the one before.
+    /// loom reports any use of it that is not ordered after the previous one.
     owned: UnsafeCell<usize>,
 }
 
@@ -65,7 +66,8 @@ fn cancel(data: &Arc<Data>) -> thread::JoinHandle<()> {
     thread::spawn(move || data.cancellation.cancel())
 }
 
-/// What a callback uses belongs to whoever withdrew it, and the callback is not called later.
+/// After a withdrawal the callback's data belong to the withdrawing thread, and the callback is not
+/// called later.
 #[test]
 fn a_withdrawn_callback_neither_runs_nor_will() {
     loom::model(|| {
@@ -81,7 +83,7 @@ fn a_withdrawn_callback_neither_runs_nor_will() {
     });
 }
 
-/// A callback that nobody withdraws is run once, by the canceller or by the one who registers.
+/// A callback that is not withdrawn runs once, on the cancelling or the registering thread.
 #[test]
 fn cancelling_reaches_every_callback() {
     loom::model(|| {
@@ -101,7 +103,8 @@ fn cancelling_reaches_every_callback() {
     });
 }
 
-/// Two cancel at once: at most one of them runs the callback, which may withdraw itself meanwhile.
+/// Two threads cancel at once: at most one of them runs the callback, which may withdraw itself
+/// meanwhile.
 #[test]
 fn a_callback_that_withdraws_itself_runs_at_most_once() {
     loom::model(|| {

@@ -1,4 +1,4 @@
-//! What an open device is made of: the host's record of it, and the plugin's state behind its table.
+//! The parts of an open device: the host's record of it, and the plugin's state behind its table.
 
 use crate::{context::PluginContext, sink::MessageSink};
 use std::{
@@ -23,14 +23,14 @@ use tenon_framework::{
 
 use super::plugin_device::PluginDevice;
 
-/// The host's record of a device: what the opaque [`Device`] of the boundary is. It is there before the
-/// plugin opens the device, and goes after the plugin has closed it.
+/// The host's record of a device: the type behind the opaque [`Device`] of the boundary. It exists
+/// from before the plugin opens the device until after the plugin has closed it.
 pub(super) struct DeviceRecord {
     pub name: DeviceName,
     pub full_name: String,
     lost: OnceLock<Arc<str>>,
     events: Arc<RegistryHandle>,
-    /// The adapter; set when the device is open.
+    /// The adapter; set once the device is open.
     pub adapter: OnceLock<Weak<PluginDevice>>,
 }
 
@@ -39,7 +39,7 @@ impl DeviceRecord {
         std::ptr::from_ref(self).cast_mut().cast()
     }
 
-    /// Marks the device as lost; the first reason counts, and is the one that subscribers are told.
+    /// Marks the device as lost; only the first reason counts, and subscribers receive it.
     fn lose(&self, reason: &str) {
         if self.lost.set(reason.into()).is_ok() {
             tracing::warn!(device = self.full_name, "the device is lost: {reason}");
@@ -53,10 +53,11 @@ impl DeviceRecord {
 /// `Host::device_lost`.
 ///
 /// # Safety
-/// `device` is null or the record that the plugin was given, of a device that is not closed; `reason` is
-/// readable.
+/// - `device` is null or the record that the plugin received, of a device that is not closed.
+/// - `reason` is readable.
 pub unsafe extern "C" fn device_lost_entry(device: *mut Device, reason: Str) {
-    // SAFETY: the plugin gives null or the record of a device that is not closed, and a readable reason.
+    // SAFETY: the plugin passes null or the record of a device that is not closed, and a readable
+    // reason.
     let (record, reason) = unsafe { (device.cast::<DeviceRecord>().as_ref(), reason.bytes()) };
     if let Some(record) = record {
         // A subscriber's panic must not unwind into the plugin.
@@ -70,19 +71,20 @@ pub unsafe extern "C" fn device_lost_entry(device: *mut Device, reason: Str) {
 /// The adapter of the device behind a record.
 ///
 /// # Safety
-/// `raw` is null or the record of a device that is not closed.
+/// - `raw` is null or the record of a device that is not closed.
 pub unsafe fn device_of(raw: *mut Device) -> Option<Arc<PluginDevice>> {
     // SAFETY: `raw` is null or the record of a device that is not closed, as the caller guarantees.
     let record = unsafe { raw.cast::<DeviceRecord>().as_ref() }?;
     record.adapter.get()?.upgrade()
 }
 
-/// Full name of the device behind a record; empty for null, the host's own memory.
+/// Full name of the device behind a record; empty for null, which is the host's own memory.
 ///
 /// # Safety
-/// `raw` is null or the record of a device that is not closed for `'a`.
+/// - `raw` is null or the record of a device that is not closed for `'a`.
 pub unsafe fn name_of<'a>(raw: *mut Device) -> &'a str {
-    // SAFETY: `raw` is null or the record of a device that is not closed for `'a`, as the caller guarantees.
+    // SAFETY: `raw` is null or the record of a device that is not closed for `'a`, as the caller
+    // guarantees.
     unsafe { raw.cast::<DeviceRecord>().as_ref() }.map_or("", |record| &record.full_name)
 }
 
@@ -100,7 +102,8 @@ fn random() -> u64 {
     }
 }
 
-/// An open device. Closed when the last owner goes: the adapter, its memories and their buffers.
+/// An open device. It is closed when its last owner is dropped: the adapter, its memories and their
+/// buffers.
 pub struct DeviceCore {
     pub(super) record: Box<DeviceRecord>,
     pub(super) table: &'static DeviceTable,
@@ -108,21 +111,21 @@ pub struct DeviceCore {
     info: DeviceInfo,
     number: u64,
     incarnation: u64,
-    /// Lent to the plugin as long as the device is open: fields go after `drop`.
+    /// The plugin may use it as long as the device is open: fields are dropped after `drop`.
     _context: Arc<PluginContext>,
 }
 
-// SAFETY: the contract of device tables says that any thread may call their entries; what the host keeps
-// here does not change.
+// SAFETY: the contract of device tables says that any thread may call their entries; what the host
+// keeps here does not change.
 unsafe impl Send for DeviceCore {}
-// SAFETY: as above.
+// SAFETY: as for `Send`.
 unsafe impl Sync for DeviceCore {}
 
 impl DeviceCore {
     /// Opens device `ordinal` of a type.
     ///
     /// # Errors
-    /// What the plugin says; `INTERNAL` for attributes that break the contract.
+    /// The plugin's error; `INTERNAL` for attributes that violate the contract.
     pub(super) fn open(
         host: &'static Host,
         def: &DeviceTypeDef,
@@ -141,7 +144,7 @@ impl DeviceCore {
         });
         let sink = MessageSink::new();
         let mut state = std::ptr::null_mut();
-        // SAFETY: the type's own entry with live arguments; the record does not move with its box.
+        // SAFETY: the type's own entry with valid arguments; the record does not move with its box.
         let code = unsafe {
             (def.create)(
                 host,
@@ -186,7 +189,8 @@ impl DeviceCore {
         };
         let name = &self.record.full_name;
         let entry = self.table.attributes.ok_or_else(|| missing(name, "attributes"))?;
-        // SAFETY: an open device and a place; what the attributes point to lives as long as the device.
+        // SAFETY: an open device, and a result pointer that is valid for writes; what the
+        // attributes point to lives as long as the device.
         let info = unsafe {
             entry(self.state.as_ptr(), &mut raw);
             DeviceInfo::from_raw(&raw)
@@ -203,13 +207,13 @@ impl DeviceCore {
             && table.record_event.is_some()
             && table.wait_event.is_some();
         if !has_events {
-            // Nothing would order one stream behind another.
+            // Without events, nothing would order one stream after another.
             info.stream_count = 1;
         }
         Ok(info)
     }
 
-    /// What everyone may know.
+    /// The device's public properties.
     pub fn info(&self) -> &DeviceInfo {
         &self.info
     }
@@ -237,7 +241,7 @@ impl DeviceCore {
         self.record.as_raw()
     }
 
-    /// Why the device is lost.
+    /// Why the device is lost; `None` while it is not.
     pub fn lost(&self) -> Option<&Arc<str>> {
         self.record.lost.get()
     }
@@ -247,7 +251,7 @@ impl DeviceCore {
         KernelError::new(Code::UNAVAILABLE, format!("{name} is lost: {reason}"))
     }
 
-    /// Whether the device is there.
+    /// Fails if the device is lost.
     ///
     /// # Errors
     /// `UNAVAILABLE` with the reason when it is lost.
@@ -255,8 +259,8 @@ impl DeviceCore {
         self.lost().map_or(Ok(()), |reason| Err(self.lost_error(reason)))
     }
 
-    /// Runs an operation of the device: refused when it is lost, and of whatever fails because it is lost
-    /// in the midst, the error is the same one.
+    /// Runs an operation of the device. It is refused if the device is lost; if the device is lost
+    /// during the operation, the error is the same.
     pub(super) fn operation(
         &self,
         what: &str,
@@ -273,8 +277,8 @@ impl DeviceCore {
         })
     }
 
-    /// Runs an operation that a lost device is asked for all the same: it waits for what still runs. The error
-    /// is the one of every other operation then.
+    /// Runs an operation even on a lost device, such as waiting for work that still runs. Its error
+    /// is then that of every other operation.
     pub(super) fn last_operation(
         &self,
         what: &str,
@@ -289,15 +293,15 @@ impl DeviceCore {
         }
     }
 
-    /// The error of an operation that the device does not have.
+    /// The error of an operation that the device does not support.
     pub(super) fn has_no(&self, what: &str) -> KernelError {
         KernelError::unimplemented(format!("{} has no {what}", self.full_name()))
     }
 
-    /// Memory of the device.
+    /// Allocates memory of the device.
     ///
     /// # Errors
-    /// What the plugin says; `UNAVAILABLE` when it is lost.
+    /// The plugin's error; `UNAVAILABLE` when the device is lost.
     pub(crate) fn allocate(
         &self,
         bytes: u64,
@@ -309,7 +313,8 @@ impl DeviceCore {
         let mut data = std::ptr::null_mut();
         let raw_stream = stream.map_or(std::ptr::null_mut(), StreamId::as_raw);
         self.operation("allocate", |sink| {
-            // SAFETY: an open device, a stream of it or null, a place and a sink.
+            // SAFETY: an open device, a stream of it or null, a result pointer that is valid for
+            // writes, and a sink.
             unsafe {
                 let sink = sink.as_sink();
                 entry(self.state(), bytes, align, memory, raw_stream, &mut data, sink)
@@ -321,11 +326,11 @@ impl DeviceCore {
         })
     }
 
-    /// Gives memory back, also that of a lost device, so that its plugin may clean up.
+    /// Frees memory, even of a lost device, so that its plugin may clean up.
     ///
     /// # Safety
-    /// `data` came from [`DeviceCore::allocate`] with the same figures, and only what is enqueued on
-    /// `stream` uses it.
+    /// - `data` came from [`DeviceCore::allocate`] with the same size and kind.
+    /// - Only what is enqueued on `stream` uses it.
     pub(crate) unsafe fn deallocate(
         &self,
         data: NonNull<c_void>,
@@ -335,8 +340,8 @@ impl DeviceCore {
     ) {
         let raw_stream = stream.map_or(std::ptr::null_mut(), StreamId::as_raw);
         if let Some(entry) = self.table.deallocate {
-            // SAFETY: `data` came from `allocate` with the same figures, and only what is enqueued on `stream` uses it,
-            // as the caller guarantees.
+            // SAFETY: the caller guarantees that `data` came from `allocate` with the same size and
+            // kind, and that only what is enqueued on `stream` uses it.
             unsafe { entry(self.state(), data.as_ptr(), bytes, memory, raw_stream) }
         }
     }
@@ -345,7 +350,8 @@ impl DeviceCore {
 impl Drop for DeviceCore {
     fn drop(&mut self) {
         if let Some(destroy) = self.table.destroy {
-            // SAFETY: nobody has the device any more: adapter, memories and buffers each own the core.
+            // SAFETY: nothing uses the device any more: adapter, memories and buffers each own the
+            // core.
             unsafe { destroy(self.state()) }
         }
     }

@@ -1,4 +1,4 @@
-//! What a device's table has beyond its entries: the links that the host knows.
+//! Extensions of a device's table that the host knows.
 
 use super::{core::device_of, plugin_device::PluginDevice};
 use std::ptr::NonNull;
@@ -15,8 +15,8 @@ use tenon_framework::{
     },
 };
 
-/// The links of a table. One that is not what it says it is, or that lacks an entry, counts as missing: the device
-/// does without.
+/// The extension links of a table. A link that does not match its tag, or lacks an entry, counts as
+/// absent.
 #[derive(Clone, Copy, Default)]
 pub(super) struct DeviceLinks {
     native: Option<&'static ExtNative>,
@@ -55,22 +55,25 @@ impl DeviceLinks {
 }
 
 /// # Safety
-/// The chain lives for good, and `T` is the struct of the tag, whose first version has this layout.
+/// - `chain` is null or the head of a chain of links that live for the whole process.
+/// - `T` is the struct of `tag`, whose first version has this layout.
 unsafe fn link<T>(chain: *const ExtHeader, tag: u32, layout: &StructLayout) -> Option<&'static T> {
-    // SAFETY: `chain` is null or the head of a chain of links that live for good, as the caller guarantees.
+    // SAFETY: `chain` is null or the head of a chain of links that live for good, as the caller
+    // guarantees.
     let header = unsafe { tenon_abi::find_ext(chain, tag, layout.size).as_ref() }?;
     let agrees =
         header.version > 1 || (header.version == 1 && header.layout_hash == ext_hash(layout));
-    // SAFETY: a link of this tag of at least its size.
+    // SAFETY: the link has this tag and at least this size.
     agrees.then(|| unsafe { &*std::ptr::from_ref(header).cast::<T>() })
 }
 
-/// Calls an entry of a link that [`DeviceLinks::of`] has found whole.
+/// Calls an entry of a link that [`DeviceLinks::of`] has found complete.
 macro_rules! linked {
     ($self:ident, $link:ident, $entry:ident, |$function:ident, $sink:ident| $call:expr) => {{
         let entry = $self.links().$link.and_then(|link| link.$entry);
         let $function = entry.ok_or_else(|| $self.core().has_no(stringify!($entry)))?;
-        // SAFETY: an open device with its own streams, events and graphs, live places and a live sink.
+        // SAFETY: an open device with its own streams, events and graphs, valid result pointers and
+        // a live sink.
         $self.core().operation(stringify!($entry), |$sink| unsafe { $call })
     }};
 }
@@ -80,7 +83,7 @@ impl Timers for PluginDevice {
         let mut raw = std::ptr::null_mut();
         linked!(self, timers, create, |entry, sink| entry(self.state(), &mut raw, sink.as_sink()))?;
         let raw = NonNull::new(raw).ok_or_else(|| KernelError::internal("no event was given"))?;
-        // SAFETY: just made by this device; who asked for it destroys it.
+        // SAFETY: this device just created it, and the caller destroys it.
         Ok(unsafe { EventId::new(self.number(), raw) })
     }
 
@@ -119,7 +122,7 @@ impl Replay for PluginDevice {
             sink.as_sink()
         ))?;
         let raw = NonNull::new(raw).ok_or_else(|| KernelError::internal("no graph was given"))?;
-        // SAFETY: just made by this device; who asked for it destroys it.
+        // SAFETY: this device just created it, and the caller destroys it.
         Ok(unsafe { GraphId::new(self.number(), raw) })
     }
 
@@ -137,7 +140,7 @@ impl Replay for PluginDevice {
     unsafe fn destroy_graph(&self, graph: GraphId) {
         let entry = self.links().capture.and_then(|capture| capture.destroy);
         if let (Ok(()), Some(entry)) = (self.own("graph", graph.device()), entry) {
-            // SAFETY: the graph is this device's. It does not run, and the caller is its last user.
+            // SAFETY: the graph is this device's, does not run, and the caller uses it no more.
             unsafe { entry(self.state(), graph.as_raw()) }
         }
     }
@@ -150,14 +153,15 @@ pub static NATIVE_OF: ExtNativeOf = ExtNativeOf {
 };
 
 /// # Safety
-/// `device` is null or the record of a device that is not closed, `stream` null or one of its streams, `result` a
-/// place.
+/// - `device` is null or the record of a device that is not closed.
+/// - `stream` is null or one of its streams.
+/// - `result` is valid for writes.
 unsafe extern "C" fn native_entry(
     device: *mut Device,
     stream: *mut Stream,
     result: *mut NativeHandles,
 ) -> Code {
-    // SAFETY: the kernel gives null or the record of a device that is not closed.
+    // SAFETY: the kernel passes null or the record of a device that is not closed.
     let Some(device) = (unsafe { device_of(device) }) else { return Code::UNIMPLEMENTED };
     let Some(native) = device.links().native else { return Code::UNIMPLEMENTED };
     let (Some(device_entry), Some(stream_entry)) = (native.device, native.stream) else {
@@ -168,7 +172,8 @@ unsafe extern "C" fn native_entry(
         device: std::ptr::null_mut(),
         stream: std::ptr::null_mut(),
     };
-    // SAFETY: `device` keeps the device open; the kernel gives null or one of its streams, and a place for `result`.
+    // SAFETY: `device` keeps the device open; the kernel passes null or one of its streams, and a
+    // valid `result`.
     unsafe {
         handles.device = device_entry(device.state());
         if !stream.is_null() {

@@ -10,35 +10,35 @@ use tenon_framework::{
     sync::{Mutex, rank},
 };
 
-/// A device type of which there is no device, or not all.
+/// A device type without devices, or a device that could not be opened.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AbsentType {
     /// Name of the type.
     pub device_type: String,
-    /// Why.
+    /// The reason.
     pub reason: String,
 }
 
 #[derive(Default)]
 struct Open {
-    /// In the order of type names and numbers, with the number of the plugin that registered the type.
+    /// In the order of type names and ordinals, with the id of the plugin that registered the type.
     devices: Vec<(PluginId, Arc<PluginDevice>)>,
     absent: Vec<AbsentType>,
 }
 
-/// Opens the devices of all registered types, and holds them open.
+/// Opens the devices of all registered types, and keeps them open.
 pub struct DeviceManager {
-    /// The table that plugins of devices are given.
+    /// The table that device plugins receive.
     host: &'static Host,
     registry: Arc<RegistryHandle>,
     open: Mutex<Open>,
 }
 
 impl DeviceManager {
-    /// Opens every device of every type in the current snapshot. `host` is the table that their plugins are given,
-    /// [`HOST`](crate::HOST) outside of tests; `plugin` gives a plugin with the
-    /// values of its knobs. A type without devices, or a device that cannot be opened, hides no other: see
-    /// [`DeviceManager::absent`].
+    /// Opens every device of every type in the current snapshot. `host` is the table that their
+    /// plugins receive, [`HOST`](crate::HOST) outside of tests; `plugin` returns a plugin's context
+    /// with the values of its knobs. A type without devices, or a device that cannot be opened,
+    /// does not affect others: see [`DeviceManager::absent`].
     pub fn new(
         host: &'static Host,
         registry: Arc<RegistryHandle>,
@@ -50,12 +50,13 @@ impl DeviceManager {
         manager
     }
 
-    /// Opens the devices of types that the current snapshot has and this manager has not, and lets go of
-    /// those whose plugin is out of use. Subscribers are told.
+    /// Opens the devices of types that are new in the current snapshot, and releases those whose
+    /// plugin is retired. Notifies subscribers.
     pub fn refresh(&self, plugin: impl Fn(PluginId) -> Arc<PluginContext>) {
         let snapshot = self.registry.load();
         let (added, retired) = self.update(&snapshot, &plugin);
-        // Outside the lock: subscribers may ask this manager. Whoever still uses a device keeps it open.
+        // Outside the lock: subscribers may call this manager. Every remaining user of a device
+        // keeps it open.
         for device in &retired {
             self.registry.publish(&RegistryEvent::DeviceRetired(device.name().clone()));
         }
@@ -90,7 +91,7 @@ impl DeviceManager {
         (added, gone.into_iter().map(|(_, device)| device).collect())
     }
 
-    /// Opens the devices of a type of this plugin's.
+    /// Opens the devices of one of this plugin's types.
     fn open_type(
         &self,
         def: &DeviceTypeDef,
@@ -98,7 +99,7 @@ impl DeviceManager {
         absent: &mut Vec<AbsentType>,
     ) -> Vec<Arc<PluginDevice>> {
         let sink = MessageSink::new();
-        // SAFETY: the type's own entry with live arguments.
+        // SAFETY: the type's own entry with valid arguments.
         let count = unsafe { (def.probe)(self.host, plugin.as_raw(), sink.as_sink()) };
         let mut miss = |reason: String| {
             tracing::info!(device_type = def.name, "{reason}");
@@ -119,7 +120,7 @@ impl DeviceManager {
         devices
     }
 
-    /// All open devices, in the order of type names and numbers.
+    /// All open devices, in the order of type names and ordinals.
     pub fn devices(&self) -> Vec<Arc<PluginDevice>> {
         self.open.lock().devices.iter().map(|(_, device)| Arc::clone(device)).collect()
     }
@@ -129,7 +130,7 @@ impl DeviceManager {
         self.open.lock().absent.clone()
     }
 
-    /// The first device that a name, full or partial, covers.
+    /// The first device that matches a full or partial name.
     pub fn find(&self, name: &DeviceName) -> Option<Arc<PluginDevice>> {
         let open = self.open.lock();
         let mut devices = open.devices.iter().map(|(_, device)| device);

@@ -6,11 +6,11 @@ use std::{ffi::c_void, ptr::NonNull, sync::Arc};
 use tenon_abi::{MemoryInfo, MemoryKind};
 use tenon_framework::{Code, KernelError, device::base::StreamId, tensor::Memory};
 
-/// Bytes of large blocks of a device that are held for reuse, where nothing else bounds them.
+/// Bytes of large blocks of a device that are kept for reuse, where nothing else limits them.
 const DEVICE_CACHE_BYTES: usize = 1 << 30;
 
-/// One kind of memory of a device, with accounting. Blocks are pooled here unless the device has a pool of
-/// its own. It keeps the device open: buffers are given back before the device is closed.
+/// One kind of memory of a device, with accounting. Blocks are pooled here unless the device has
+/// its own pool. It keeps the device open, so that buffers are freed before the device is closed.
 pub struct DeviceMemory {
     core: Arc<DeviceCore>,
     kind: MemoryKind,
@@ -29,7 +29,7 @@ impl DeviceMemory {
             MemoryKind::SHARED => "shared",
             _ => "other",
         };
-        // A cache beyond a quarter of what there is would be in the way.
+        // A cache larger than a quarter of the memory would be a hindrance.
         let cache = match info.limit {
             0 => DEVICE_CACHE_BYTES,
             limit => usize::try_from(limit / 4).unwrap_or(usize::MAX).min(DEVICE_CACHE_BYTES),
@@ -44,17 +44,17 @@ impl DeviceMemory {
         }
     }
 
-    /// The figures.
+    /// The memory's statistics.
     pub fn stats(&self) -> MemoryStats {
         self.account.stats(self.lists.as_ref().map_or(0, FreeLists::cached_bytes))
     }
 
-    /// Has the highest figure begin again with what is in use now.
+    /// Resets the peak to what is in use now.
     pub fn reset_peak(&self) {
         self.account.reset_peak();
     }
 
-    /// Frees what is held for reuse.
+    /// Frees the blocks that are kept for reuse.
     pub fn trim(&self) {
         if let Some(lists) = &self.lists {
             lists.drain(|block| self.free(block));
@@ -62,7 +62,7 @@ impl DeviceMemory {
     }
 
     fn free(&self, block: Block) {
-        // SAFETY: a block of this memory that nobody uses any more.
+        // SAFETY: a block of this memory that nothing uses any more.
         unsafe { self.core.deallocate(block.data, block.size as u64, self.kind, None) }
     }
 
@@ -78,7 +78,7 @@ impl DeviceMemory {
         }
         match self.raw(size, None) {
             Err(error) if error.code == Code::RESOURCE_EXHAUSTED => {
-                // What is cached may be what is missing.
+                // The cached blocks may be what is missing.
                 self.trim();
                 self.raw(size, None)
             }
@@ -86,7 +86,7 @@ impl DeviceMemory {
         }
     }
 
-    /// Reserves in the account, takes by `take`, and puts figures to an error for want of memory.
+    /// Reserves bytes in the account, then calls `take`; adds statistics to an out-of-memory error.
     fn counted(
         &self,
         bytes: usize,
@@ -110,7 +110,7 @@ impl Drop for DeviceMemory {
     }
 }
 
-// SAFETY: the device's `allocate` upholds it; blocks in the lists belong to nobody else.
+// SAFETY: the device's `allocate` upholds the contract; nothing else uses blocks in the lists.
 unsafe impl Memory for DeviceMemory {
     fn kind(&self) -> MemoryKind {
         self.kind
@@ -136,8 +136,8 @@ unsafe impl Memory for DeviceMemory {
     }
 }
 
-/// A kind of memory in the order of a stream: counted with the device's, not pooled here, since a block
-/// may still be in use by what is enqueued.
+/// A kind of memory in stream order: counted with the device's, but not pooled here, since enqueued
+/// work may still use a block.
 pub(crate) struct StreamMemory {
     memory: Arc<DeviceMemory>,
     stream: StreamId,
@@ -166,8 +166,8 @@ unsafe impl Memory for StreamMemory {
     unsafe fn deallocate(&self, data: NonNull<c_void>, bytes: usize) {
         self.memory.account.give(bytes as u64);
         let (core, kind) = (&self.memory.core, self.memory.kind);
-        // SAFETY: `data` came from `allocate` with the same size, and the caller is its last user, save for what is
-        // enqueued on the stream, which its owner keeps alive.
+        // SAFETY: `data` came from `allocate` with the same size; nothing uses it any more, except
+        // what is enqueued on the stream, whose owner keeps it alive.
         unsafe { core.deallocate(data, bytes as u64, kind, Some(self.stream)) }
     }
 }

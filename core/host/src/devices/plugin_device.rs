@@ -1,4 +1,4 @@
-//! The adapter: a device of a plugin as the host's [`LocalDevice`].
+//! The adapter that presents a plugin's device as a [`LocalDevice`] of the host.
 
 use super::memory::{DeviceMemory, StreamMemory};
 use super::{core::DeviceCore, links::DeviceLinks};
@@ -33,7 +33,7 @@ impl PluginDevice {
             .map(|memory| Arc::new(DeviceMemory::new(Arc::clone(&core), memory)))
             .collect();
         let device = Arc::new(PluginDevice { links: DeviceLinks::of(core.table), core, memories });
-        // Set once, here: the device was made just now.
+        // Set only here: the device was created just now.
         let _ = device.core.record.adapter.set(Arc::downgrade(&device));
         device
     }
@@ -43,7 +43,7 @@ impl PluginDevice {
         self.core.full_name()
     }
 
-    /// Whether the device is there.
+    /// Fails if the device is lost.
     ///
     /// # Errors
     /// `UNAVAILABLE` with the reason when it is lost.
@@ -51,13 +51,13 @@ impl PluginDevice {
         self.core.check()
     }
 
-    /// The ordinary memory: where outputs of its kernels go.
+    /// The ordinary memory, which holds outputs of its kernels.
     pub fn ordinary_memory(&self) -> Arc<dyn Memory> {
         self.memory(self.info().ordinary_memory())
             .unwrap_or_else(|| Arc::<HostMemory>::clone(HostMemory::shared()))
     }
 
-    /// The figures of a kind of memory.
+    /// Statistics of a kind of memory.
     pub fn memory_stats(&self, kind: MemoryKind) -> Option<MemoryStats> {
         if kind == MemoryKind::HOST {
             return self.info().memory(kind).map(|_| HostMemory::shared().stats());
@@ -65,13 +65,13 @@ impl PluginDevice {
         self.own_memory(kind).map(|memory| memory.stats())
     }
 
-    /// Has the highest figure of each of its own kinds of memory begin again with what is in use now; that of host
-    /// memory, which all devices share, is [`HostMemory::reset_peak`]'s.
+    /// Resets the peak of each of its own kinds of memory to what is in use now; for host memory,
+    /// which all devices share, see [`HostMemory::reset_peak`].
     pub fn reset_peaks(&self) {
         self.memories.iter().for_each(|memory| memory.reset_peak());
     }
 
-    /// Frees what is held for reuse of every kind.
+    /// Frees the blocks of every kind that are kept for reuse.
     pub fn trim(&self) {
         self.memories.iter().for_each(|memory| memory.trim());
     }
@@ -106,8 +106,8 @@ impl PluginDevice {
         )))
     }
 
-    /// The request of a copy. The other end is named by its state only where it is of the same type: a
-    /// plugin may not follow a pointer of another.
+    /// The request of a copy. It names the other end by its device state only if that has the same
+    /// type: a plugin must not follow a pointer of another plugin.
     fn request(&self, from: Location<'_>, to: Location<'_>, bytes: u64) -> CopyRequest {
         let state_of = |place: &Location<'_>| match place.device {
             Some(device) => device.state(),
@@ -161,11 +161,12 @@ impl DeviceBase for PluginDevice {
     }
 }
 
-/// Calls an entry of the table that returns a code, or says that the device has none.
+/// Calls an entry of the table that returns a code, or reports that the device does not have it.
 macro_rules! call {
     ($self:ident, $entry:ident, $what:literal, |$function:ident, $sink:ident| $call:expr) => {{
         let $function = $self.core.table.$entry.ok_or_else(|| $self.core.has_no($what))?;
-        // SAFETY: an open device with its own streams and events, live places and a live sink.
+        // SAFETY: an open device with its own streams and events, valid result pointers and a live
+        // sink.
         $self.core.operation(stringify!($entry), |$sink| unsafe { $call })
     }};
 }
@@ -207,13 +208,14 @@ impl LocalDevice for PluginDevice {
             sink.as_sink()
         ))?;
         let raw = NonNull::new(raw).ok_or_else(|| KernelError::internal("no stream was given"))?;
-        // SAFETY: just made by this device; who asked for it destroys it.
+        // SAFETY: this device just created it, and the caller destroys it.
         Ok(unsafe { StreamId::new(self.core.number(), raw) })
     }
 
     unsafe fn destroy_stream(&self, stream: StreamId) {
         if let (Ok(()), Some(entry)) = (self.own_stream(stream), self.core.table.destroy_stream) {
-            // SAFETY: the stream is this device's. Nothing is enqueued on it, and the caller is its last user.
+            // SAFETY: the stream is this device's, nothing is enqueued on it, and the caller uses
+            // it no more.
             unsafe { entry(self.state(), stream.as_raw()) }
         }
     }
@@ -223,7 +225,7 @@ impl LocalDevice for PluginDevice {
         let entry =
             self.core.table.synchronize_stream.ok_or_else(|| self.core.has_no("streams"))?;
         self.core.last_operation("synchronize_stream", |sink| {
-            // SAFETY: an open device with a stream of its own, and a live sink.
+            // SAFETY: an open device with one of its own streams, and a live sink.
             unsafe { entry(self.state(), stream.as_raw(), sink.as_sink()) }
         })
     }
@@ -251,13 +253,14 @@ impl LocalDevice for PluginDevice {
             sink.as_sink()
         ))?;
         let raw = NonNull::new(raw).ok_or_else(|| KernelError::internal("no event was given"))?;
-        // SAFETY: just made by this device; who asked for it destroys it.
+        // SAFETY: this device just created it, and the caller destroys it.
         Ok(unsafe { EventId::new(self.core.number(), raw) })
     }
 
     unsafe fn destroy_event(&self, event: EventId) {
         if let (Ok(()), Some(entry)) = (self.own_event(event), self.core.table.destroy_event) {
-            // SAFETY: the event is this device's. Nothing waits for it, and the caller is its last user.
+            // SAFETY: the event is this device's, nothing waits for it, and the caller uses it no
+            // more.
             unsafe { entry(self.state(), event.as_raw()) }
         }
     }

@@ -1,7 +1,7 @@
-//! Copies between places: host and device, device and device.
+//! Copies between places: host and device, or two devices.
 //!
-//! Where the device at one end takes the pair (`can_copy`), it copies; else the host stages through its own
-//! memory: source to host, host to destination.
+//! If the device at one end supports the pair (`can_copy`), it copies; else the host stages through
+//! its own memory: source to host, host to destination.
 
 use crate::{
     bools,
@@ -15,25 +15,25 @@ use tenon_framework::{
     tensor::{Buffer, Memory},
 };
 
-/// Who copies.
+/// How a copy is performed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Route {
-    /// The host: it addresses both ends.
+    /// By the host, which addresses both ends.
     Host,
-    /// The device at the source.
+    /// By the device at the source.
     Source,
-    /// The device at the destination.
+    /// By the device at the destination.
     Destination,
     /// Two copies, through host memory.
     Staged,
 }
 
-/// Where a buffer lies; `device` is the one whose memory it is, `None` for the host's.
+/// The location of a buffer; `device` owns its memory, `None` for the host's.
 pub fn location<'a>(buffer: &Buffer, device: Option<&'a dyn LocalDevice>) -> Location<'a> {
     Location { data: buffer.data(), memory: buffer.kind(), device }
 }
 
-/// The place on the host that stands for a stage, when a pair is only asked about.
+/// A place on the host that represents the staging buffer in a query.
 fn host_place() -> Location<'static> {
     Location { data: std::ptr::null_mut(), memory: MemoryKind::HOST, device: None }
 }
@@ -43,7 +43,7 @@ fn text(place: &Location<'_>) -> String {
     format!("memory of kind {} of {device}", place.memory.0)
 }
 
-/// Who takes a copy in one go.
+/// The route of a copy in one step; `None` if there is none.
 fn direct(source: Location<'_>, destination: Location<'_>) -> Option<Route> {
     if source.device.is_some_and(|device| device.can_copy(source, destination)) {
         return Some(Route::Source);
@@ -62,11 +62,11 @@ fn lost(place: &Location<'_>) -> Option<KernelError> {
     Some(KernelError::new(tenon_framework::Code::UNAVAILABLE, message))
 }
 
-/// How a copy between two places goes. Addresses are not looked at.
+/// The route of a copy between two places. Addresses are ignored.
 ///
 /// # Errors
-/// `UNAVAILABLE` when one end is lost; `UNIMPLEMENTED` when a device takes neither this pair nor one with
-/// the host.
+/// `UNAVAILABLE` when one end is lost; `UNIMPLEMENTED` when no device supports this pair or a
+/// staged copy.
 pub fn route(source: Location<'_>, destination: Location<'_>) -> Result<Route, KernelError> {
     if let Some(error) = lost(&source).or_else(|| lost(&destination)) {
         return Err(error);
@@ -86,15 +86,15 @@ pub fn route(source: Location<'_>, destination: Location<'_>) -> Result<Route, K
     )))
 }
 
-/// Copies `bytes` bytes and returns when they are there. Waits for no stream: what writes the source is
-/// done before.
+/// Copies `bytes` bytes and returns when they have arrived. It waits for no stream: writes to the
+/// source must be complete.
 ///
 /// # Errors
-/// As [`route`]; what the devices say; no memory for a stage.
+/// As [`route`]; a device's error; out of memory for a staging buffer.
 ///
 /// # Safety
-/// Both places are valid for `bytes` bytes and do not overlap; nobody writes the source or uses the
-/// destination meanwhile.
+/// - Both places are valid for `bytes` bytes and do not overlap.
+/// - Nothing writes the source or uses the destination during the call.
 pub unsafe fn copy_now(
     source: Location<'_>,
     destination: Location<'_>,
@@ -103,8 +103,9 @@ pub unsafe fn copy_now(
     if bytes == 0 {
         return Ok(());
     }
-    // SAFETY: both places are valid for `bytes` bytes and do not overlap, and nobody writes the source or uses the
-    // destination meanwhile, as the caller guarantees; the stage is fresh host memory.
+    // SAFETY: the caller guarantees that both places are valid for `bytes` bytes without overlap,
+    // and that nothing writes the source or uses the destination meanwhile; the staging buffer is
+    // new host memory.
     unsafe {
         match (route(source, destination)?, source.device, destination.device) {
             (Route::Source, Some(device), _) | (Route::Destination, _, Some(device)) => {
@@ -126,11 +127,11 @@ pub unsafe fn copy_now(
     }
 }
 
-/// A tensor with the same elements in `memory`; returns when they are there. `from` and `to` are the devices
-/// whose memories these are; `None` for the host's.
+/// Copies a tensor to `memory`; returns when the elements have arrived. `from` and `to` are the
+/// devices of the source's and the destination's memory; `None` for the host's.
 ///
 /// # Errors
-/// As [`copy_now`]; `INVALID_ARGUMENT` for elements that live in host memory only.
+/// As [`copy_now`]; `INVALID_ARGUMENT` for elements that can only be in host memory.
 pub fn copy_tensor(
     tensor: &Tensor,
     from: Option<&dyn LocalDevice>,
@@ -145,14 +146,14 @@ pub fn copy_tensor(
         return copy_on_host(tensor, memory);
     }
     let (source, destination) = (location(tensor.buffer(), from), location(copy.buffer(), to));
-    // SAFETY: two buffers, one of them new, of at least as many bytes as the elements have.
+    // SAFETY: two buffers, one of them new, with at least as many bytes as the elements have.
     unsafe { copy_now(source, destination, tensor.byte_len() as u64)? };
-    // SAFETY: the copy is there, and nobody else has it; a device writes any bytes.
-    unsafe { bools::settle_tensor(&copy) };
+    // SAFETY: the copy is complete, and nothing else has it; a device may write any bytes.
+    unsafe { bools::normalise_tensor(&copy) };
     Ok(copy)
 }
 
-/// For error messages and traces.
+/// Formats the route for error messages and traces.
 impl std::fmt::Display for Route {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {

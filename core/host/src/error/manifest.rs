@@ -1,4 +1,4 @@
-//! What can be wrong with a manifest.
+//! Errors in a manifest.
 
 use tenon_framework::text::{cut, cut_text};
 use thiserror::Error;
@@ -6,7 +6,7 @@ use thiserror::Error;
 /// What is wrong with the text of a manifest.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum ManifestError {
-    /// The section is larger than any manifest.
+    /// The section is larger than a manifest may be.
     #[error("the section has {bytes} bytes, expected at most {limit}")]
     TooLarge {
         /// Its size.
@@ -20,34 +20,34 @@ pub enum ManifestError {
         detail = cut_text(.detail)
     )]
     Unreadable {
-        /// What the reader says.
+        /// The reader's message.
         detail: String,
     },
-    /// Bytes that are not UTF-8.
+    /// A line contains bytes that are not UTF-8.
     #[error("line {line} is not UTF-8")]
     Utf8 {
         /// The line, from 1.
         line: usize,
     },
-    /// A line that is no record.
+    /// A line is not a record.
     #[error(
-        "line {line} is no record ({detail}): {text:?}",
+        "line {line} is not a record ({detail}): {text:?}",
         detail = cut_text(.detail), text = cut_text(.text)
     )]
     Line {
         /// The line, from 1.
         line: usize,
-        /// What the reader says.
+        /// The reader's message.
         detail: String,
         /// The beginning of the line.
         text: String,
     },
-    /// No record of kind `plugin`.
+    /// The manifest has no record of kind `plugin`.
     #[error(
         "no record of kind 'plugin': say export_plugin!() at the crate's root, or TENON_MANIFEST in C"
     )]
     NoPlugin,
-    /// Two records of kind `plugin`.
+    /// The manifest has two records of kind `plugin`.
     #[error(
         "two records of kind 'plugin', of {first} and {second}: a library is one plugin",
         first = cut(.first), second = cut(.second)

@@ -5,16 +5,16 @@ use tenon_abi::Code;
 use tenon_framework::{knob::KnobError, registry::RegistryError};
 use thiserror::Error;
 
-/// Why a host could not be started: what is linked into it is wrong, or the settings are.
+/// Why a host could not be started: an error in linked registrations, or in the settings.
 #[derive(Debug, Clone, Error)]
 pub enum StartError {
-    /// Linked registrations that are wrong.
+    /// Linked registrations are invalid.
     #[error("what is linked into the host: {}", list(.errors))]
     Linked {
-        /// All that is wrong.
+        /// All errors.
         errors: Vec<RegistryError>,
     },
-    /// A setting of the host's own knobs that is wrong.
+    /// A setting of the host's own knobs is invalid.
     #[error(transparent)]
     Knob(#[from] KnobError),
 }

@@ -30,7 +30,7 @@ pub enum Step {
 }
 
 impl Step {
-    /// Its name, as reports show it.
+    /// The step's name, as in reports.
     pub const fn name(self) -> &'static str {
         match self {
             Step::Find => "find",
@@ -49,7 +49,7 @@ impl Step {
 }
 
 impl Step {
-    /// All of them, in their order.
+    /// All steps, in order.
     pub const ALL: [Step; 11] = [
         Step::Find,
         Step::Manifest,
@@ -64,7 +64,7 @@ impl Step {
         Step::Retire,
     ];
 
-    /// The step of this name.
+    /// The step with this name.
     pub fn named(name: &str) -> Option<Step> {
         Step::ALL.into_iter().find(|step| step.name() == name)
     }
@@ -86,12 +86,12 @@ pub struct AbiVersion {
 }
 
 impl AbiVersion {
-    /// This host's.
+    /// The version of this host.
     pub const HOST: AbiVersion =
         AbiVersion { major: tenon_abi::ABI_MAJOR, minor: tenon_abi::ABI_MINOR };
 
-    /// Whether a host of this version takes a plugin of that one: equal before 1.0, the same major number
-    /// from then on.
+    /// Whether a host of this version accepts a plugin of that version: equal versions before 1.0,
+    /// the same major number from then on.
     pub const fn accepts(self, plugin: AbiVersion) -> bool {
         self.major == plugin.major && (self.major > 0 || self.minor == plugin.minor)
     }

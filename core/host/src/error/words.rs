@@ -1,4 +1,4 @@
-//! Parts of the messages.
+//! Parts of the error messages.
 
 use std::{
     fmt,
@@ -14,7 +14,7 @@ pub(super) fn at(plugin: &str, path: &Path) -> String {
     format!("plugin {} ({})", cut(plugin), path.display())
 }
 
-/// Items with something between them: some of them, where there are many.
+/// Items with a separator between them, truncated where there are many.
 pub(super) fn joined<T: fmt::Display>(items: &[T], between: &str) -> String {
     let shown = items.iter().take(MOST).map(|item| cut_text(&item.to_string()).to_string());
     let text = shown.collect::<Vec<_>>().join(between);

@@ -20,7 +20,7 @@ use tenon_framework::{
     tensor::Memory,
 };
 
-/// Where a pending call says that it is done.
+/// Where a pending call reports its completion.
 #[derive(Default)]
 struct Done {
     code: Mutex<Option<Code>>,
@@ -28,9 +28,12 @@ struct Done {
 }
 
 /// The completion of a [`PreparedCall`].
+///
+/// # Safety
+/// - `frame` is the frame of a [`PreparedCall`], whose owner is its [`Done`].
 unsafe fn finished(frame: *mut CallFrame, code: Code) {
-    // SAFETY: the owner is the call's `Done`, which lives as long as the frame; a count of its own lets it
-    // outlive the waiting thread, which may drop the call as soon as it sees the code.
+    // SAFETY: the owner is the call's `Done`, which lives as long as the frame; a further count
+    // lets it outlive the waiting thread, which may drop the call as soon as it sees the code.
     let done = unsafe {
         let raw = (*frame).owner.cast::<Done>().cast_const();
         Arc::increment_strong_count(raw);
@@ -40,7 +43,7 @@ unsafe fn finished(frame: *mut CallFrame, code: Code) {
     done.told.notify_all();
 }
 
-/// A stream of its own, destroyed when nothing is enqueued on it any more.
+/// A stream that belongs to the call, destroyed when nothing is enqueued on it any more.
 struct OwnStream {
     device: Arc<PluginDevice>,
     stream: StreamId,
@@ -48,18 +51,18 @@ struct OwnStream {
 
 impl Drop for OwnStream {
     fn drop(&mut self) {
-        // What failed on it was said by the call; here it only has to be idle.
+        // The call has reported errors on the stream; here it only has to be idle.
         let _ = self.device.synchronize_stream(self.stream);
-        // SAFETY: idle, and no copy of the name is used any more.
+        // SAFETY: the stream is idle, and no copy of its id is used any more.
         unsafe { self.device.destroy_stream(self.stream) }
     }
 }
 
-/// A call of one kernel on fixed inputs, which may run any number of times. After the first run it allocates
-/// nothing as long as outputs stay small and nobody holds them.
+/// A call of one kernel on fixed inputs, which may run any number of times. After the first run it
+/// allocates nothing as long as outputs stay small and nothing else holds them.
 pub struct PreparedCall<'a> {
     instance: &'a KernelInstance,
-    // The frame points to the slots and values, which do not move.
+    // The frame points to the slots and values, which must not move.
     frame: Box<CallFrame>,
     outputs: Box<[Slot]>,
     values: Box<[Value]>,
@@ -71,10 +74,11 @@ pub struct PreparedCall<'a> {
 }
 
 impl<'a> PreparedCall<'a> {
-    /// A call of `instance` on host tensors, which are copied where the kernel takes them elsewhere.
+    /// A call of `instance` on host tensors, which are copied where the kernel requires other
+    /// memory.
     ///
     /// # Errors
-    /// Another number or type of inputs; no memory, a lost device.
+    /// A wrong number or type of inputs; out of memory; a lost device.
     pub fn new(
         instance: &'a KernelInstance,
         inputs: &[Tensor],
@@ -121,7 +125,7 @@ impl<'a> PreparedCall<'a> {
             .iter_mut()
             .map(|value| if donated { ptr::from_mut(value) } else { ptr::null_mut() })
             .collect();
-        // SAFETY: slots and values are boxed, so that they stay where they are, and live as long as the
+        // SAFETY: slots and values are boxed, so that they do not move, and live as long as the
         // frame; node and environment are borrowed for longer.
         let frame = unsafe {
             CallFrame::new(node, env, slots, held, outputs.as_mut_ptr(), values.as_mut_ptr())
@@ -131,7 +135,7 @@ impl<'a> PreparedCall<'a> {
         frame.owner = Arc::as_ptr(&done).cast_mut().cast();
         frame.set_completion(finished);
         frame.settle();
-        // A donated input belongs to its value alone.
+        // Only its value holds a donated input.
         let inputs = if donated { Box::default() } else { inputs };
         PreparedCall {
             instance,
@@ -146,21 +150,22 @@ impl<'a> PreparedCall<'a> {
         }
     }
 
-    /// Computes, and waits until it is done: for an asynchronous kernel until it completes, on a stream until
-    /// the stream has run.
+    /// Computes, and waits until it is done: until an asynchronous kernel completes, and until the
+    /// stream has run.
     ///
     /// # Errors
-    /// What the kernel says; `INTERNAL` when it breaks its contract; `UNAVAILABLE` on a lost device.
+    /// The kernel's error; `INTERNAL` when it violates its contract; `UNAVAILABLE` on a lost
+    /// device.
     pub fn run(&mut self) -> Result<(), KernelError> {
         self.begin()?;
         self.conclude()
     }
 
-    /// As [`PreparedCall::run`], with outputs that have fresh buffers of these shapes before the kernel runs, as
-    /// an executor plans them.
+    /// Like [`PreparedCall::run`], with outputs that have new buffers of these shapes before the
+    /// kernel runs, as an executor plans them.
     ///
     /// # Errors
-    /// As [`PreparedCall::run`]; no such output, no memory.
+    /// As [`PreparedCall::run`]; no such output; out of memory.
     pub fn run_planned(&mut self, shapes: &[Shape]) -> Result<(), KernelError> {
         self.begin()?;
         for (output, shape) in shapes.iter().enumerate() {
@@ -204,19 +209,19 @@ impl<'a> PreparedCall<'a> {
             (true, true) => Err(self.frame.env().stopped_error()),
             (false, _) => Err(self.frame.take_error(code)),
         };
-        // Also after an error: what was enqueued before it still uses the call's memory.
+        // Even after an error: work that was enqueued before still uses the call's memory.
         let synchronised = self.synchronise();
         self.frame.end();
         computed.and(synchronised)?;
         self.check_outputs()
     }
 
-    /// Computes so many times into the outputs as the last run left them, one call after the other, for whoever
-    /// times a kernel: beside the calls there is only the loop. What calls enqueue on a stream is waited for
-    /// once, at the end. An asynchronous kernel is waited for in each call.
+    /// Computes `calls` times into the outputs of the last run, one call after the other, for
+    /// timing a kernel: only the loop is added to the calls. Work that calls enqueue on a stream is
+    /// awaited once, at the end; an asynchronous kernel is awaited in each call.
     ///
     /// # Errors
-    /// What the kernel says; then the calls that are left are not made.
+    /// The kernel's error; the remaining calls are then not made.
     pub fn repeat(&mut self, calls: u64) -> Result<(), KernelError> {
         self.planned();
         let code = {
@@ -280,7 +285,8 @@ impl<'a> PreparedCall<'a> {
         if !self.frame.begin_async() {
             return Err(KernelError::internal("the call is still running"));
         }
-        // SAFETY: as above; the frame lives until it has completed, since this waits for that.
+        // SAFETY: as above; the frame lives until the call has completed, since this waits for
+        // that.
         let code = unsafe { compute(state, self.frame.call()) };
         if code != Code::PENDING {
             return if self.frame.end_inline() {
@@ -320,13 +326,13 @@ impl<'a> PreparedCall<'a> {
         }
     }
 
-    /// The outputs of the last run, where the kernel put them: further references to their buffers.
+    /// The outputs of the last run, in the kernel's memory: further references to their buffers.
     pub fn outputs(&self) -> Vec<Tensor> {
         self.outputs.iter().filter_map(Value::tensor).collect()
     }
 
-    /// The call itself, its outputs planned as the last run left them: for whoever times the kernel's entry
-    /// alone. [`PreparedCall::run`] plans nothing.
+    /// The call itself, with outputs planned as the last run left them, for timing the kernel's
+    /// entry alone. [`PreparedCall::run`] plans nothing.
     pub fn planned(&mut self) -> &tenon_abi::Call {
         for slot in self.outputs.iter_mut().filter(|slot| !slot.data.is_null()) {
             slot.flags |= tenon_abi::slot_flags::PLANNED;
@@ -339,10 +345,10 @@ impl<'a> PreparedCall<'a> {
         &self.outputs
     }
 
-    /// The outputs of the last run, in host memory: copied there where they lie on a device.
+    /// The outputs of the last run, in host memory: copied if they are on a device.
     ///
     /// # Errors
-    /// What the device says; no memory.
+    /// The device's error; out of memory.
     pub fn host_outputs(&self) -> Result<Vec<Tensor>, KernelError> {
         let memory: Arc<dyn Memory> = HostMemory::shared().clone();
         self.outputs()
@@ -356,7 +362,7 @@ impl<'a> PreparedCall<'a> {
             .collect()
     }
 
-    /// Which input's buffer output `output` took over in the last run.
+    /// The input whose buffer output `output` took over in the last run.
     fn taken_from(&self, output: usize) -> Option<usize> {
         let data = self.outputs[output].data;
         (0..self.input_values.len())
@@ -366,7 +372,7 @@ impl<'a> PreparedCall<'a> {
 
 impl Drop for PreparedCall<'_> {
     fn drop(&mut self) {
-        // Before the buffers go: nothing enqueued uses them any more.
+        // Before the buffers are dropped: nothing enqueued may use them any more.
         self.stream = None;
         self.values.iter_mut().for_each(Value::release);
     }
@@ -403,7 +409,7 @@ fn check_inputs(instance: &KernelInstance, inputs: &[Tensor]) -> Result<(), Kern
     Ok(())
 }
 
-/// The inputs where the kernel takes them.
+/// The inputs, in the memory that the kernel requires.
 fn place_inputs(
     instance: &KernelInstance,
     inputs: Vec<Tensor>,
@@ -429,8 +435,8 @@ fn own_stream(instance: &KernelInstance) -> Result<Option<OwnStream>, KernelErro
     Ok(Some(OwnStream { device: Arc::clone(device), stream }))
 }
 
-/// Calls a kernel once, from host tensors to host tensors. Returns when everything is done, also for
-/// asynchronous kernels and on devices with streams.
+/// Calls a kernel once, from host tensors to host tensors. Returns when everything is done, even
+/// for asynchronous kernels and on devices with streams.
 ///
 /// # Errors
 /// As [`PreparedCall::new`] and [`PreparedCall::run`].
@@ -444,7 +450,7 @@ pub fn call_once(
     call.host_outputs()
 }
 
-/// As [`call_once`], with outputs that have buffers of these shapes before the kernel runs.
+/// Like [`call_once`], with outputs that have buffers of these shapes before the kernel runs.
 ///
 /// # Errors
 /// As [`PreparedCall::new`] and [`PreparedCall::run_planned`].
@@ -459,8 +465,8 @@ pub fn call_planned(
     call.host_outputs()
 }
 
-/// As [`call_once`], and the kernel may take the inputs' buffers over for its outputs where nobody else holds
-/// them. Says for each output which input's buffer it took.
+/// Like [`call_once`], and the kernel may take over the inputs' buffers for its outputs where
+/// nothing else holds them. Returns for each output the input whose buffer it took.
 ///
 /// # Errors
 /// As [`call_once`].

@@ -11,32 +11,32 @@ use tenon_framework::{
     sync::{Mutex, rank},
 };
 
-/// A packed form that a kernel made. The last instance that has it gives it back.
+/// A packed form that a kernel made. The last instance that shares it releases it.
 pub struct PackedForm {
     raw: *mut Packed,
     bytes: u64,
     release: unsafe extern "C" fn(packed: *mut Packed),
-    /// The form may lie in its memory.
+    /// Keeps the device open, whose memory may hold the form.
     _device: Option<Arc<PluginDevice>>,
 }
 
 // SAFETY: the contract of `prepack` says that states on any thread share the form.
 unsafe impl Send for PackedForm {}
-// SAFETY: as above.
+// SAFETY: as for `Send`.
 unsafe impl Sync for PackedForm {}
 
 impl PackedForm {
-    /// Takes a form over; `None` for null, which declines.
+    /// Takes ownership of a form; `None` for null, by which a kernel declines.
     ///
     /// # Safety
-    /// `release` takes `raw` once, from any thread.
+    /// - `release` may be called with `raw` once, from any thread.
     pub(super) unsafe fn new(
         raw: *mut Packed,
         bytes: u64,
         release: unsafe extern "C" fn(packed: *mut Packed),
         device: Option<Arc<PluginDevice>>,
     ) -> Option<PackedForm> {
-        // Made only where there is a form: dropping one releases it.
+        // Created only for a form: dropping one releases it.
         (!raw.is_null()).then(|| PackedForm { raw, bytes, release, _device: device })
     }
 
@@ -44,7 +44,7 @@ impl PackedForm {
         self.raw
     }
 
-    /// Bytes that the kernel says it takes.
+    /// Size in bytes, as reported by the kernel.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
@@ -52,15 +52,16 @@ impl PackedForm {
 
 impl Drop for PackedForm {
     fn drop(&mut self) {
-        // SAFETY: the promise of `new`.
+        // SAFETY: the caller of `new` guarantees that `release` may be called with `raw` once, from
+        // any thread.
         unsafe { (self.release)(self.raw) }
     }
 }
 
-/// Table of the kernel, input, name of node and constant.
+/// Address of the kernel's table, input, and name of node and constant.
 type Key = (usize, u32, String);
 
-/// The packed forms of a session, as long as some instance has them.
+/// The packed forms of a session, as long as an instance uses them.
 pub struct PackCache {
     forms: Mutex<Forms>,
 }
@@ -68,7 +69,7 @@ pub struct PackCache {
 #[derive(Default)]
 struct Forms {
     by_key: HashMap<Key, Weak<PackedForm>>,
-    /// With more than these, those that are not alive any more are looked for.
+    /// Number of entries above which dead ones are removed.
     most: usize,
 }
 
@@ -76,7 +77,8 @@ impl Forms {
     fn insert(&mut self, key: Key, form: Weak<PackedForm>) {
         if self.by_key.len() >= self.most {
             self.by_key.retain(|_, form| form.strong_count() > 0);
-            // As often again as there are now: each form is looked at a few times in all.
+            // Twice the number that is left, so that each entry is examined only a few times in
+            // total.
             self.most = 2 * self.by_key.len() + 16;
         }
         self.by_key.insert(key, form);
@@ -90,7 +92,7 @@ impl Default for PackCache {
 }
 
 impl PackCache {
-    /// Without forms.
+    /// An empty cache.
     pub fn new() -> PackCache {
         PackCache { forms: Mutex::ranked(rank::SESSION, Forms::default()) }
     }
@@ -105,8 +107,8 @@ impl PackCache {
         self.len() == 0
     }
 
-    /// The form of this key, made by `make` when there is none; `None` when `make` declines. Two that make
-    /// one at the same time both do, and the first is shared.
+    /// The form with this key, made by `make` when there is none; `None` when `make` declines. Two
+    /// threads that make one at the same time both do so, and the first form is shared.
     pub(super) fn find_or_make(
         &self,
         table: &'static KernelTable,
@@ -118,12 +120,12 @@ impl PackCache {
         if let Some(form) = self.forms.lock().by_key.get(&key).and_then(Weak::upgrade) {
             return Ok(Some(form));
         }
-        // Packing may take long and calls the plugin: not under the lock.
+        // Packing may take long and calls the plugin: it happens outside the lock.
         let Some(made) = make()? else { return Ok(None) };
         let mut forms = self.forms.lock();
         if let Some(form) = forms.by_key.get(&key).and_then(Weak::upgrade) {
             drop(forms);
-            // The one just made goes here, outside the lock.
+            // A duplicate is dropped here, outside the lock.
             drop(made);
             return Ok(Some(form));
         }

@@ -1,4 +1,4 @@
-//! What a kernel is created from, and what it is asked before.
+//! The description from which a kernel is created, and queries before that.
 
 use crate::{
     call::{NodeInfo, OutputSpec},
@@ -19,7 +19,7 @@ use tenon_framework::{
     tensor::Memory,
 };
 
-/// A node on a device, for which a kernel is made.
+/// A node on a device, for which a kernel is created.
 #[derive(Clone, Copy)]
 pub struct KernelSpec<'a> {
     /// The kernel.
@@ -32,13 +32,13 @@ pub struct KernelSpec<'a> {
     pub attrs: &'a AttrTable,
     /// Types and positions of inputs and outputs.
     pub signature: &'a Signature,
-    /// What is known of the inputs' shapes; those that are missing are unknown.
+    /// Known shapes of the inputs; missing ones are unknown.
     pub input_shapes: &'a [PartialShape],
-    /// Values of constant inputs, in host memory; those that are missing are not constant.
+    /// Values of constant inputs, in host memory; missing ones are not constant.
     pub constants: &'a [Option<Tensor>],
-    /// The device; `None` on the host's own memory.
+    /// The device; `None` for the host's own memory.
     pub device: Option<&'a Arc<PluginDevice>>,
-    /// The values of all knobs: those of the session.
+    /// The values of all knobs in the session.
     pub knobs: &'a Arc<Knobs>,
 }
 
@@ -68,7 +68,7 @@ fn constant_view(constant: Option<&Option<Tensor>>) -> Slot {
 }
 
 impl<'a> KernelSpec<'a> {
-    /// Fills what the boundary needs.
+    /// The arrays for the boundary's struct.
     pub(super) fn parts(&self) -> Parts {
         let inputs = 0..self.signature.inputs.len();
         Parts {
@@ -110,10 +110,10 @@ impl<'a> KernelSpec<'a> {
         }
     }
 
-    /// Asks the kernel whether it takes these attributes and shapes.
+    /// Asks whether the kernel supports these attributes and shapes.
     ///
     /// # Errors
-    /// `INTERNAL` for an answer that the boundary does not know.
+    /// `INTERNAL` for an answer that the boundary does not define.
     pub fn supports(&self) -> Result<SupportAnswer, KernelError> {
         if self.def.table.supports.is_none() && self.def.remote.is_none() {
             return Ok(SupportAnswer::Yes);
@@ -143,7 +143,7 @@ impl<'a> KernelSpec<'a> {
         }
     }
 
-    /// Where a value of the named argument lies.
+    /// The memory for a value of the named argument.
     fn memory(&self, arg: Option<&str>, dtype: DType) -> Arc<dyn Memory> {
         let on_host = dtype.needs_drop()
             || arg.is_some_and(|arg| self.def.host_memory.iter().any(|name| name == arg));
@@ -153,19 +153,19 @@ impl<'a> KernelSpec<'a> {
         }
     }
 
-    /// The error of a node, which names an argument.
+    /// The error of a node, with the name of the argument.
     pub(super) fn naming_inputs(&self, error: KernelError) -> KernelError {
         let shape =
             |at: usize| self.input_shapes.get(at).map_or("?".into(), PartialShape::to_string);
         self.op.naming_inputs(error, &self.signature.input_args, shape)
     }
 
-    /// What calls for the node share, for a call record that is made before the kernel.
+    /// What calls for the node share, for a call record that is created before the kernel.
     pub fn node_info(&self) -> NodeInfo {
         self.places().0
     }
 
-    /// What calls for the node share, and where its inputs lie.
+    /// What calls for the node share, and the memory of its inputs.
     pub(super) fn places(&self) -> (NodeInfo, Vec<Arc<dyn Memory>>) {
         let Signature { inputs, outputs, input_args, output_args } = self.signature;
         let input = |(at, &dtype): (usize, &DType)| {
@@ -173,8 +173,8 @@ impl<'a> KernelSpec<'a> {
         };
         let output = |(at, &dtype): (usize, &DType)| {
             let memory = match &self.def.remote {
-                // What another process writes lies where that process can. Bools are copied out of there: what is
-                // written to them afterwards would be no bools.
+                // Outputs of another process are in memory that it can write. Bools are copied from
+                // there instead, since later writes could make them invalid.
                 Some(remote) if !dtype.needs_drop() && dtype != DType::BOOL => {
                     Arc::clone(remote.memory())
                 }

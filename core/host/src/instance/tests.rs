@@ -43,15 +43,15 @@ fn a_call_is_plain_where_its_output_is_planned_in_the_shape_of_its_input() {
     };
     let (doubled, negated) = (vec![2.0, 4.0, 6.0], vec![-1.0, -2.0, -3.0]);
     assert_eq!(planned(&[&[3]]).unwrap(), [doubled.clone(), doubled.clone()]);
-    // What the kernel allocated in the first run is there in the second.
+    // What the kernel allocated in the first run is still there in the second.
     assert_eq!(planned(&[]).unwrap(), [negated.clone(), doubled.clone()]);
     assert_eq!(planned(&[&[1, 3]]).unwrap(), [negated, doubled]);
     let error = planned(&[&[3], &[3]]).unwrap_err();
     assert_eq!(error.message, "output 1 does not exist: the node has 1");
 }
 
-/// A kernel that asks for gradual underflow gets it for its own arithmetic and for what it gives to other threads; the
-/// calls around it go on flushing.
+/// A kernel that asks for gradual underflow gets it for its own arithmetic and on other threads
+/// that it uses; other calls still flush denormals.
 #[test]
 fn a_kernel_that_asks_for_denormals_computes_with_them() {
     let bench = Bench::host();
@@ -149,7 +149,7 @@ fn a_device_that_computes_in_host_memory_copies_nothing() {
     let bench = Bench::on("LOOSE:0");
     let instance = bench.instance("HostTestDouble", &[]).unwrap();
     let (_, taken) = call_donating(&instance, vec![x()], &bench.env).unwrap();
-    // The tensor came from the global allocator, which is host memory like any other.
+    // The global allocator provides the tensor, which is ordinary host memory.
     assert_eq!(taken, [Some(0)]);
 }
 
@@ -188,7 +188,7 @@ fn packed_forms_are_shared_and_go_with_the_last_instance() {
     };
     let (first, second) = (make(), make());
     assert_eq!((FORMS.load(Ordering::SeqCst), cache.len()), (1, 1));
-    // The kernel computes from the form: the constant of the call is another.
+    // The kernel computes from the packed form: the call's constant differs.
     let other = Tensor::from_slice(&[1], &[100.0f32]).unwrap();
     let outputs = call_once(&second, &[x(), other], &bench.env).unwrap();
     assert_eq!(values(&outputs[0]), [3.0, 6.0, 9.0]);
@@ -215,7 +215,7 @@ fn supports_is_answered_with_its_reason() {
     assert_eq!(ask(&[matrix], 1), SupportAnswer::No("rank 2 is above 1".to_owned()));
 }
 
-/// A call of a kernel that ignores that its loop was cut short does not give its outputs away.
+/// If a kernel ignores that its loop was cut short, the outputs of its call are not published.
 #[test]
 fn outputs_of_a_loop_that_was_cut_short_are_not_published() {
     let mut bench = Bench::host();

@@ -1,4 +1,4 @@
-//! `NoOp` and `ControlTrigger`: they only have control edges.
+//! `NoOp` and `ControlTrigger`, which only have control edges.
 
 use super::COST;
 use tenon_framework::{KernelError, author::ComputeContext, reg::Numerics, register_kernel};

@@ -1,4 +1,4 @@
-//! Ops that give their inputs back.
+//! Ops that return their inputs.
 
 use super::{COST, pass_on};
 use tenon_framework::{
@@ -16,7 +16,7 @@ fn identity_n(c: &ComputeContext<'_>) -> Result<(), KernelError> {
     (0..c.input_count()).try_for_each(|at| pass_on(c, at))
 }
 
-/// Gives the input back when its shape is what the attribute says.
+/// Returns the input if its shape is compatible with the attribute.
 struct EnsureShape {
     shape: PartialShape,
 }

@@ -1,11 +1,11 @@
-//! Ops that tell shapes. Their outputs lie in host memory.
+//! Ops that return shapes. Their outputs are in host memory.
 
 use super::COST;
 use tenon_framework::{
     KernelError, author::ComputeContext, element::Element, reg::Numerics, register_kernel,
 };
 
-/// The integer types in which shapes are told.
+/// The integer types of returned shapes.
 trait Integer: Element {
     /// `None` when the value does not fit.
     fn from_i64(value: i64) -> Option<Self>;

@@ -1,4 +1,4 @@
-//! Ops that give their input back under another shape.
+//! Ops that return their input with another shape.
 
 use super::{COST, wrong};
 use tenon_framework::{
@@ -9,8 +9,8 @@ use tenon_framework::{
 };
 use tenon_geometry::{Dims, expand_dims, reshape_dims, squeeze_dims};
 
-/// The values of an int32 or int64 input that holds a shape or an axis: a scalar or a vector. They stand in
-/// place, so that a step allocates nothing.
+/// The values of an int32 or int64 input that holds a shape or an axis: a scalar or a vector. They
+/// are stored inline, so that a step allocates nothing.
 fn values(c: &ComputeContext<'_>, input: usize, what: &str) -> Result<Dims, KernelError> {
     let slot = c.slot(input)?;
     if slot.rank > 1 {

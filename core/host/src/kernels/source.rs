@@ -15,8 +15,8 @@ use tenon_framework::{
     register_kernel,
 };
 
-/// Returns one tensor, without a copy per call. On a device with memory of its own the first call copies it
-/// there.
+/// Returns one tensor, without a copy per call. On a device with its own memory the first call
+/// copies it there.
 struct Const {
     value: Tensor,
     on_device: OnceLock<Tensor>,
@@ -70,12 +70,12 @@ impl Const {
             .ok_or_else(|| KernelError::internal("the call names no device of the host"))?;
         let memory = device.ordinary_memory();
         let copy = copy_tensor(&self.value, None, &memory, Some(&*device as &dyn LocalDevice))?;
-        // Of two first calls one copy is kept.
+        // If two threads make the first call, one copy is kept.
         Ok(self.on_device.get_or_init(|| copy))
     }
 }
 
-/// Stands for a value that every step feeds: it never computes.
+/// Represents a value that every step feeds: it never computes.
 struct Placeholder {
     node: String,
     dtype: DType,

@@ -3,7 +3,7 @@
 use crate::error::LoadError;
 use std::path::Path;
 
-/// Step 9: what the manifest says and what was registered, both sorted, have to be the same.
+/// Step 9: compares the manifest with the registrations; both are sorted and must be equal.
 ///
 /// # Errors
 /// [`LoadError::Differs`].
@@ -21,7 +21,7 @@ pub fn compare(
     Err(LoadError::Differs { path, plugin, missing, surplus })
 }
 
-/// What only one of two sorted lists has. Entries may occur more than once: they are counted.
+/// The entries that are in only one of two sorted lists. Duplicate entries are counted.
 fn differences(manifest: Vec<String>, registered: Vec<String>) -> (Vec<String>, Vec<String>) {
     let (mut missing, mut surplus) = (Vec::new(), Vec::new());
     let (mut left, mut right) =

@@ -1,13 +1,15 @@
-//! What the dynamic linker takes on trust in an ELF file, looked at before the linker sees it.
+//! Checks of an ELF file for what the dynamic linker does not check, before the linker reads it.
 //!
-//! The linker reads the program headers and the dynamic section and follows them: where they are damaged it writes
-//! over other libraries' memory or crashes. Here they are held against the file's length, against each other, and
-//! against the section headers, which a linker writes from the same layout. Contents of tables (relocations, hashes,
-//! symbols' values) are not looked at: a library is first opened in another process ([`super::probe`]).
+//! The linker reads the program headers and the dynamic section and follows them: if they are
+//! damaged it overwrites other libraries' memory or crashes. Here they are compared with the file's
+//! length, with each other, and with the section headers, which a linker writes from the same
+//! layout. Contents of tables (relocations, hashes, symbols' values) are not checked: a library is
+//! first opened in another process ([`super::probe`]).
 //!
 //! # Invariants
-//! - Sizes are added with checks; what cannot be added is damaged.
-//! - A file that a linker wrote passes: what the rules demand is what the format demands of loadable files.
+//! - Sizes are added with overflow checks; an overflow means that the file is damaged.
+//! - A file that a linker wrote passes: the rules require only what the format requires of loadable
+//!   files.
 
 mod dynamic;
 mod segments;
@@ -24,13 +26,13 @@ use segments::{Layout, Section, Segment};
 /// A file of this system.
 pub type Elf<'data, R> = ElfFile64<'data, Endianness, R>;
 
-/// Program headers that a library has at most; linkers write some ten.
+/// Most program headers of a library; linkers write about ten.
 const MOST_SEGMENTS: usize = 128;
 
-/// Whether the dynamic linker can follow what the file says.
+/// Checks that the dynamic linker can follow the file safely.
 ///
 /// # Errors
-/// What is damaged.
+/// A description of the damage.
 pub fn check<'data, R: ReadRef<'data>>(file: &Elf<'data, R>) -> Result<(), String> {
     let bytes = file.data().len().map_err(|()| "its length cannot be read".to_owned())?;
     let segments = segments_of(file)?;
@@ -69,7 +71,7 @@ fn segments_of<'data, R: ReadRef<'data>>(file: &Elf<'data, R>) -> Result<Vec<Seg
     Ok(headers.iter().enumerate().map(segment).collect())
 }
 
-/// The sections that are there when the library runs.
+/// The sections that exist while the library runs.
 fn sections_of<'data, R: ReadRef<'data>>(file: &Elf<'data, R>) -> Result<Vec<Section>, String> {
     let endian = file.endian();
     let table = file.elf_section_table();
@@ -105,8 +107,9 @@ mod tests {
         check(&Elf::parse(&cache).map_err(|error| error.to_string())?)
     }
 
-    /// The libraries of the system that this process runs with, whoever linked them, and the program. Their code is
-    /// mapped executable; a backtrace also maps files of debug information, which have headers of their own.
+    /// The system's libraries with which this process runs, from several linkers, and the program.
+    /// Their code is mapped executable; a backtrace also maps files of debug information, which
+    /// have their own headers.
     #[test]
     fn what_is_mapped_here_passes() {
         let maps = std::fs::read_to_string("/proc/self/maps").unwrap();

@@ -14,7 +14,7 @@ use std::{
 pub struct PluginFile {
     /// Absolute, without symbolic links.
     pub path: PathBuf,
-    /// Absolute, as it was asked for.
+    /// Absolute, as requested.
     pub asked: PathBuf,
     /// The open file.
     pub file: File,
@@ -22,7 +22,7 @@ pub struct PluginFile {
     pub id: FileId,
 }
 
-/// The error of a step that needed a file.
+/// The error of a step that could not use a file.
 pub fn failed(path: &Path, error: &io::Error, step: Step) -> LoadError {
     let (path, kind, detail) = (path.to_owned(), error.kind(), error.to_string());
     LoadError::File { path, kind, detail, step }
@@ -32,12 +32,12 @@ impl PluginFile {
     /// Opens the file and identifies it.
     ///
     /// # Errors
-    /// It is not there, cannot be read, or is not a regular file.
+    /// The file does not exist, cannot be read, or is not a regular file.
     pub fn find(path: &Path) -> Result<PluginFile, LoadError> {
         let at_find = |error: io::Error| failed(path, &error, Step::Find);
         let asked = absolute(path).map_err(at_find)?;
         let real = fs::canonicalize(path).map_err(at_find)?;
-        // Asked before it is opened: opening a pipe waits for its writer.
+        // Checked before it is opened: opening a pipe would wait for a writer.
         regular(path, &fs::metadata(&real).map_err(at_find)?)?;
         let file = File::open(&real).map_err(at_find)?;
         let meta = file.metadata().map_err(at_find)?;
@@ -45,7 +45,7 @@ impl PluginFile {
         Ok(PluginFile { path: real, asked, id: FileId::of(&meta), file })
     }
 
-    /// The digest, without trust: it may be a remembered one.
+    /// The digest for identification, which may be a remembered one.
     ///
     /// # Errors
     /// The file cannot be read.

@@ -1,4 +1,4 @@
-//! Steps 5 and 6: the library's door gives its table, and the table is checked.
+//! Steps 5 and 6: obtains a library's table through its root symbol, and checks it.
 
 use crate::error::{AbiVersion, LoadError};
 use std::{fmt, path::Path};
@@ -7,10 +7,10 @@ use tenon_abi::{
     door::{self, AbiHeaderRef, C_SYMBOL, Refusal},
 };
 
-/// The way a library hands its table over.
+/// The kind of root symbol by which a library provides its table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Door {
-    /// Door 1: a root module under this symbol.
+    /// Door 1: a root module with this symbol.
     Root(String),
     /// Door 2: a C function.
     C,
@@ -25,7 +25,7 @@ impl fmt::Display for Door {
     }
 }
 
-/// Who is being loaded, for messages.
+/// The plugin that is being loaded, for messages.
 #[derive(Clone, Copy)]
 pub struct Who<'a> {
     /// The file.
@@ -36,19 +36,21 @@ pub struct Who<'a> {
     pub version: &'a str,
 }
 
-/// The table that the library hands over, checked.
+/// The library's table, checked.
 ///
 /// # Errors
-/// Other ABI, other layout, a plugin that declines, a table that is not as the boundary says.
+/// An incompatible ABI or layout, a plugin that declines, a table that violates the boundary.
 ///
 /// # Safety
-/// The library is a plugin: its symbol is what the door says, and it stays mapped for ever.
+/// - The library is a plugin: its root symbol is what `door` says.
+/// - The library stays mapped for the life of the process.
 pub unsafe fn table(
     library: &libloading::Library,
     door: &Door,
     who: Who<'_>,
 ) -> Result<&'static PluginV1, LoadError> {
-    // SAFETY: the caller gives a plugin that stays mapped for ever, and whose symbol is what the door says.
+    // SAFETY: the caller guarantees a plugin that stays mapped, and whose root symbol is what
+    // `door` says.
     let table = unsafe {
         match door {
             Door::Root(symbol) => root(library, symbol, who)?,
@@ -56,7 +58,7 @@ pub unsafe fn table(
         }
     };
     check(table, who)?;
-    // SAFETY: not null, of the size that this host knows, and alive for ever.
+    // SAFETY: not null, of the size that this host knows, and alive as long as the process.
     let table = unsafe { &*table };
     check_texts(table, who)?;
     Ok(table)
@@ -67,12 +69,15 @@ fn missing_symbol(who: Who<'_>, error: &libloading::Error) -> LoadError {
     LoadError::Open { path, plugin, detail: detail(error) }
 }
 
-/// What the dynamic linker says, where there is more than which call failed.
+/// The dynamic linker's message, if the error has more than the name of the failed call.
 pub fn detail(error: &libloading::Error) -> String {
     std::error::Error::source(error).map_or_else(|| error.to_string(), |cause| cause.to_string())
 }
 
-/// Door 1.
+/// The table of a library with a root module.
+///
+/// # Safety
+/// - The caller upholds what [`table`] requires, with a root module as the door.
 unsafe fn root(
     library: &libloading::Library,
     symbol: &str,
@@ -93,7 +98,8 @@ fn refused(refusal: Refusal, who: Who<'_>) -> LoadError {
         }
         Refusal::AbiStable { detail: report } => {
             tracing::debug!(plugin = who.plugin, "root module refused:\n{report}");
-            let detail = "it is none, or made by another version of abi_stable".to_owned();
+            let detail =
+                "it is not a root module, or another version of abi_stable made it".to_owned();
             LoadError::Root { path, plugin, detail }
         }
         Refusal::Root { detail: report } => {
@@ -105,12 +111,15 @@ fn refused(refusal: Refusal, who: Who<'_>) -> LoadError {
     }
 }
 
-/// Door 2.
+/// The table of a library with a C function.
+///
+/// # Safety
+/// - The caller upholds what [`table`] requires, with a C function as the door.
 unsafe fn c_table(
     library: &libloading::Library,
     who: Who<'_>,
 ) -> Result<*const PluginV1, LoadError> {
-    // SAFETY: a function of this type is what the symbol stands for.
+    // SAFETY: the symbol is a function of this type.
     let function = unsafe { library.get::<CPluginFn>(C_SYMBOL.as_bytes()) };
     let function = function.map_err(|error| missing_symbol(who, &error))?;
     // SAFETY: as above.
@@ -122,8 +131,8 @@ unsafe fn c_table(
     Ok(table)
 }
 
-/// Compares ABI version and size, in this order: another version explains another size. Both numbers stand
-/// in the first 12 bytes, which every version of the table has.
+/// Compares ABI version and size, in this order, since another version explains another size. Both
+/// numbers are in the first 12 bytes, which every version of the table has.
 fn check(table: *const PluginV1, who: Who<'_>) -> Result<(), LoadError> {
     // SAFETY: not null, and at least as long as its first three numbers.
     let [found, major, minor] = unsafe { table.cast::<[u32; 3]>().read() };
@@ -139,7 +148,7 @@ fn check(table: *const PluginV1, who: Who<'_>) -> Result<(), LoadError> {
 /// Compares an ABI version with the host's.
 ///
 /// # Errors
-/// They do not go together.
+/// The versions are incompatible.
 pub fn check_abi(found: AbiVersion, place: &'static str, who: Who<'_>) -> Result<(), LoadError> {
     if AbiVersion::HOST.accepts(found) {
         return Ok(());
@@ -148,7 +157,7 @@ pub fn check_abi(found: AbiVersion, place: &'static str, who: Who<'_>) -> Result
     Err(LoadError::Abi { path, plugin, place, expected: AbiVersion::HOST, found })
 }
 
-/// Name and version are those of the manifest; the required entry is there.
+/// Checks that name and version match the manifest, and that the required entry exists.
 fn check_texts(table: &PluginV1, who: Who<'_>) -> Result<(), LoadError> {
     let wrong = |field, found| LoadError::Table {
         path: who.path.to_owned(),

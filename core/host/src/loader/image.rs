@@ -1,7 +1,7 @@
-//! Step 2, manifest: reads a library's file without running anything of it (its doors, its processor, its manifest), and
-//! holds what it says against this machine and this host.
+//! Step 2, manifest: reads a library's file without running its code (root symbols, processor,
+//! manifest), and checks it against this machine and this host.
 //!
-//! Only the ranges that matter are read: a debug build has tens of megabytes.
+//! Only the necessary ranges are read: a debug build has tens of megabytes.
 
 use super::{
     elf,
@@ -26,24 +26,25 @@ use std::{
 use tenon_abi::door::{C_SYMBOL, ROOT_PREFIX};
 use tenon_framework::registry::FeatureSet;
 
-/// What a library's file says.
+/// Contents of a library's file.
 #[derive(Debug, Clone)]
 pub struct Image {
-    /// Its door.
+    /// Its root symbol.
     pub door: Door,
-    /// Processor, under the name that Rust gives it.
+    /// Processor, by Rust's name for it.
     pub arch: String,
     /// Its manifest.
     pub manifest: Manifest,
-    /// Symbols of which a process would have one, were they not made its own when it is opened.
+    /// Symbols that are unique in a process, unless they are made ordinary when the library is
+    /// opened.
     pub unique: Vec<String>,
 }
 
 /// Reads an open file.
 ///
 /// # Errors
-/// No library of this system, no door or two of them, no manifest or a malformed one, program headers that the
-/// dynamic linker must not follow.
+/// Not a library of this system; no root symbol, or two; no manifest, or a malformed one; program
+/// headers that the dynamic linker must not follow.
 pub fn read(file: &File, path: &Path) -> Result<Image, LoadError> {
     let mut start = file;
     start.seek(SeekFrom::Start(0)).map_err(|error| failed(path, &error, Step::Manifest))?;
@@ -85,13 +86,13 @@ fn arch_name(architecture: Architecture) -> String {
     }
 }
 
-/// The exported names that are doors.
+/// The exported names that are root symbols.
 fn exported_names<'data>(object: &impl Object<'data>) -> Result<Vec<String>, object::read::Error> {
     let mut names = Vec::new();
     for export in object.exports()? {
         let export = export?;
         let NameOrOrdinal::Name(name) = export.name() else { continue };
-        // Mach-O puts an underscore before every name of C.
+        // Mach-O puts an underscore before every C name.
         let name = if cfg!(target_vendor = "apple") {
             name.strip_prefix(b"_").unwrap_or(name)
         } else {
@@ -106,7 +107,7 @@ fn exported_names<'data>(object: &impl Object<'data>) -> Result<Vec<String>, obj
     Ok(names)
 }
 
-/// Decides the door from the exported names. A library with both goes through door 1.
+/// Determines the door from the exported names. A library with both uses door 1.
 fn door(names: &[String], path: &Path) -> Result<Door, LoadError> {
     let path = path.to_owned();
     let roots: Vec<&String> = names.iter().filter(|name| name.starts_with(ROOT_PREFIX)).collect();
@@ -135,7 +136,7 @@ fn manifest<'data>(object: &impl Object<'data>, path: &Path) -> Result<Manifest,
     Manifest::parse(data).map_err(bad)
 }
 
-/// What a private copy says, which must be what the file said.
+/// The contents of a private copy, which must be those of the file.
 ///
 /// # Errors
 /// As [`read`] and [`check_image`]; the copy is of another plugin or version.
@@ -154,10 +155,10 @@ pub fn image_of_copy(
     Ok(image)
 }
 
-/// What the manifest and the file's head say must suit this machine and this host.
+/// Checks that manifest and file header are suitable for this machine and this host.
 ///
 /// # Errors
-/// Another processor, CPU features that are not there, a panic that would end the process, another ABI.
+/// A different processor, missing CPU features, panics that abort, an incompatible ABI.
 pub fn check_image(image: &Image, policy: &Policy, path: &Path) -> Result<(), LoadError> {
     let plugin = &image.manifest.plugin;
     let who = Who { path, plugin: &plugin.name, version: &plugin.version };
@@ -216,7 +217,8 @@ mod tests {
         for bytes in [&b""[..], b"\x7fELF", b"#!/bin/sh\n", &[0; 4096]] {
             assert!(matches!(read_bytes(bytes), Err(LoadError::NotALibrary { .. })));
         }
-        // An executable that is no plugin: this test itself, whole and cut short at any place.
+        // An executable that is not a plugin: this test itself, whole, and truncated at every
+        // place.
         let bytes = std::fs::read(std::env::current_exe().unwrap()).unwrap();
         assert!(matches!(read_bytes(&bytes), Err(LoadError::NotAPlugin { .. })));
         for part in 1..20 {

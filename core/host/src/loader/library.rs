@@ -1,7 +1,7 @@
 //! The libraries that this process has opened.
 //!
-//! A library is opened once in a process, whoever asks: each one has its own statics, among them the host's
-//! table, so `open` of the plugin runs once and its record is one.
+//! A library is opened once per process, for all registries: it has one set of statics, among them
+//! the host's table, so the plugin's `open` runs once and it has one record.
 
 use super::{
     find::{PluginFile, failed},
@@ -35,14 +35,14 @@ pub struct Library {
     pub id: FileId,
     /// SHA-256 of the file, in hexadecimal.
     pub digest: String,
-    /// The door it came through.
+    /// The root symbol through which it was opened.
     pub door: Door,
     /// Its manifest.
     pub manifest: Manifest,
     /// The host's record of it.
     pub record: &'static PluginRecord,
-    /// Whether it was opened from a private copy, digested while that was written: nobody could change it
-    /// between the one and the other.
+    /// Whether it was opened from a private copy that was digested while it was written, so that it
+    /// could not change between digest and opening.
     private: bool,
     pub(super) table: &'static PluginV1,
 }
@@ -60,8 +60,8 @@ impl fmt::Debug for Library {
 #[derive(Default)]
 struct Opened {
     libraries: Vec<&'static Library>,
-    /// The files that were opened themselves, whatever came of it. Their descriptors stay open, so that no
-    /// other file gets their numbers; a file that was only copied is not among them.
+    /// The files that were opened directly, even unsuccessfully. Their descriptors stay open, so
+    /// that no other file gets their device and inode; files that were only copied are not listed.
     mapped: Vec<(FileId, String)>,
 }
 
@@ -71,7 +71,7 @@ const LIBRARIES: Rank = Rank(18);
 static OPENED: LazyLock<Mutex<Opened>> =
     LazyLock::new(|| Mutex::ranked(LIBRARIES, Opened::default()));
 
-/// Keeps libraries from being opened until the result is dropped: one registers.
+/// Prevents libraries from being opened until the result is dropped, while one registers.
 pub(super) fn turn() -> Turn {
     Turn(OPENED.lock())
 }
@@ -79,11 +79,12 @@ pub(super) fn turn() -> Turn {
 /// See [`turn`].
 pub(super) struct Turn(#[expect(dead_code, reason = "held")] MutexGuard<'static, Opened>);
 
-/// Steps 3 to 7, for what [`examine`](super::examine) gave, which is first held against this machine and this host. A
-/// library that is open already, by its digest, is the same plugin; `source` says how another is opened.
+/// Steps 3 to 7, for the result of [`examine`](super::examine), which is checked against this
+/// machine and this host first. A library whose digest is open already is the same plugin; `source`
+/// says how to open others.
 ///
 /// # Errors
-/// As the steps say.
+/// The errors of these steps.
 pub fn open(
     file: PluginFile,
     image: Image,
@@ -95,8 +96,9 @@ pub fn open(
     let who = Who { path: &path, plugin: &plugin.name, version: &plugin.version };
     check_image(&image, policy, who.path)?;
     let mut opened = OPENED.lock();
-    // A library that is open is what its digest says only where it was opened from a private copy: another
-    // one could be written to while it was digested, and its digest may be a remembered one.
+    // The digest of an open library can be trusted only if it was opened from a private copy:
+    // another file could have been written while it was digested, and its digest may be a
+    // remembered one.
     let strict = policy.allowed_digests.is_some();
     let known = |digest: &str| {
         let mut open = opened.libraries.iter();
@@ -117,7 +119,7 @@ pub fn open(
     if let Some(library) = known(&digest) {
         return Ok(library);
     }
-    // What was looked at so far is the file; what is opened is the copy of it that was digested.
+    // The file was checked so far; what is opened is its digested copy.
     let private = openable.private;
     let image =
         if strict { image_of_copy(&openable.file, policy, (&path, &plugin))? } else { image };
@@ -130,10 +132,11 @@ pub fn open(
     Ok(library)
 }
 
-/// Steps 4 to 7, for a copy that nobody can change and whose digest is trusted: what a process of its own opens.
+/// Steps 4 to 7, for an immutable copy whose digest is trusted, in a process that isolates a
+/// plugin.
 ///
 /// # Errors
-/// As the steps say.
+/// The errors of these steps.
 #[cfg(target_os = "linux")]
 pub fn open_sealed(
     file: File,
@@ -162,7 +165,7 @@ fn enter(
 ) -> Result<&'static Library, LoadError> {
     let digest = openable.digest.clone();
     let mapped = map(openable, who)?;
-    // SAFETY: the file's export table has the door's symbol, and the library stays mapped.
+    // SAFETY: the file's export table has the root symbol, and the library stays mapped.
     let table = unsafe { handshake::table(mapped, &image.door, who)? };
     let record = PluginRecord::leak(who.plugin, who.path);
     start(table, record, who)?;

@@ -1,14 +1,22 @@
-//! Step 4, open: what was digested is what is opened.
+//! Step 4, open: ensures that what was digested is what is opened.
 //!
-//! On Linux the library is opened through the descriptor that was digested (`/proc/PID/fd/N`: a debugger,
-//! which has descriptors of its own, finds the symbols under that name too); the descriptor is never closed,
-//! so that the dynamic linker, which knows libraries by name too, never sees two libraries under one number.
-//! Where that does not serve, the library is opened from a private copy that was digested while it was
-//! written: on systems without such names; when an allow-list is in force (the file could be written to after
-//! it was digested), from one in memory that is sealed where the system has such; for a replacement, since files
-//! that are replaced once are replaced again; when the same inode was opened before with other content (opening it
-//! again would return the old code); and when symbols of which a process has one are made the library's own. Writing
-//! over a file that is open otherwise changes code that runs: install a new build by renaming it into place.
+//! On Linux the library is opened through the descriptor that was digested (`/proc/PID/fd/N`: a
+//! debugger, which has its own descriptors, finds the symbols under that name too). The descriptor
+//! is never closed, so that the dynamic linker, which also identifies libraries by name, never sees
+//! two libraries under one number.
+//!
+//! In these cases the library is opened from a private copy instead, which is digested while it is
+//! written:
+//! - The system has no such names.
+//! - An allow-list is in force, since the file could be changed after it was digested; the copy is
+//!   in sealed memory where the system supports that.
+//! - The library is a replacement, since a file that is replaced once is replaced again.
+//! - The same inode was opened before with other content: opening it again would return the old
+//!   code.
+//! - Symbols that are unique in a process are made the library's own.
+//!
+//! In all other cases overwriting an open file changes running code: install a new build by
+//! renaming it into place.
 
 use super::{
     elf,
@@ -30,39 +38,39 @@ use std::{
     sync::atomic::{AtomicU64, Ordering},
 };
 
-/// How a library is opened.
+/// How a library is to be opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Source {
-    /// Through the file itself, where that serves.
+    /// Through the file itself, if possible.
     File,
     /// From a private copy.
     PrivateCopy,
 }
 
-/// The copy from which a library is opened.
+/// Properties of the copy from which a library is opened.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Copying {
-    /// Nobody may change it, the user of this process included.
+    /// Whether nothing may change it, not even the user of this process.
     pub sealed: bool,
-    /// Symbols of which a process has one become the library's own ([`elf::make_own`]).
+    /// Whether symbols that are unique in a process become the library's own ([`elf::make_own`]).
     pub own_symbols: bool,
 }
 
-/// What the dynamic linker is given.
+/// What the dynamic linker opens.
 pub struct Openable {
-    /// Name under which the library is opened.
+    /// The path to open.
     pub name: PathBuf,
-    /// SHA-256 of what is opened.
+    /// SHA-256 of the library.
     pub digest: String,
-    /// Keeps the name alive; leaked once the library is open.
+    /// Keeps the path valid; leaked once the library is open.
     pub file: File,
     /// Whether it is a copy that was digested while it was written.
     pub private: bool,
-    /// A private copy in a folder, which loses its name as soon as the library is open.
+    /// A private copy in a folder, which is unlinked as soon as the library is open.
     pub copy: Option<PrivateCopy>,
 }
 
-/// A copy in a folder of its own; dropping it removes both.
+/// A copy in its own folder; dropping it removes both.
 pub struct PrivateCopy {
     folder: PathBuf,
     path: PathBuf,
@@ -70,14 +78,14 @@ pub struct PrivateCopy {
 
 impl Drop for PrivateCopy {
     fn drop(&mut self) {
-        // Where a mapped file cannot be removed, it stays until the system cleans up.
+        // A mapped file that cannot be removed stays until the system cleans up.
         let _ = fs::remove_file(&self.path);
         let _ = fs::remove_dir(&self.folder);
     }
 }
 
 impl PluginFile {
-    /// What the dynamic linker is given; `copy` asks for a private copy.
+    /// What the dynamic linker is to open; `copy` requests a private copy.
     ///
     /// # Errors
     /// The file cannot be read, or the copy cannot be written.
@@ -102,13 +110,13 @@ impl PluginFile {
         self.copied_to_folder(how)
     }
 
-    /// A copy in memory that nobody can change; `None` where the system has none.
+    /// An immutable copy in memory; `None` if the system does not support it.
     #[cfg(target_os = "linux")]
     fn sealed(&self, how: Copying) -> Option<io::Result<Openable>> {
         let sealed = super::sealed(&self.file, |copy| how.prepare(copy));
         let (file, digest) = match sealed {
             Ok((copy, digest)) => (File::from(copy), digest),
-            // A kernel, or a rule of its operator's, without files of this kind.
+            // The kernel, or a policy of its operator, does not allow files of this kind.
             Err(error) if matches!(error.raw_os_error(), Some(libc::ENOSYS | libc::EACCES)) => {
                 return None;
             }
@@ -140,7 +148,7 @@ impl PluginFile {
 }
 
 impl Copying {
-    /// Changes a copy that was digested.
+    /// Changes a copy after it was digested.
     fn prepare(self, copy: &File) -> io::Result<()> {
         match self.own_symbols {
             true => elf::make_own(copy).map(drop),
@@ -149,7 +157,7 @@ impl Copying {
     }
 }
 
-/// The name under which this very file is opened again.
+/// A path by which exactly this file is opened again.
 #[cfg(target_os = "linux")]
 fn descriptor_name(file: &File) -> Option<PathBuf> {
     use std::os::fd::AsRawFd;
@@ -165,13 +173,14 @@ fn descriptor_name(_file: &File) -> Option<PathBuf> {
     None
 }
 
-/// Whether a folder is there, made where it is not, in which nobody else can put one folder in another's place.
+/// Whether a folder exists, created if necessary, in which no other user can replace an entry.
 fn is_own_folder(folder: &Path) -> bool {
     let looked = cache::make_folder(folder).and_then(|()| exposed(folder, &fs::metadata(folder)?));
     matches!(looked, Ok(None))
 }
 
-/// A new folder that nobody else can enter, in the cache folder or else in the system's temporary one.
+/// A new folder that no other user can enter, in the cache folder or else the system's temporary
+/// folder.
 fn private_folder() -> io::Result<PathBuf> {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     let cache = cache_folder().map(|folder| folder.join("copies"));
@@ -184,14 +193,14 @@ fn private_folder() -> io::Result<PathBuf> {
         let folder = base.join(format!("tenon-{}-{number}", process::id()));
         match builder.create(&folder) {
             Ok(()) => return Ok(folder),
-            // Left behind by an earlier process of the same number.
+            // Left behind by an earlier process with the same id.
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
             Err(error) => return Err(error),
         }
     }
 }
 
-/// Opens a library. It is leaked, with the descriptor that its name stands for.
+/// Opens a library. It is leaked, with the descriptor that its path refers to.
 pub fn map(openable: Openable, who: Who<'_>) -> Result<&'static libloading::Library, LoadError> {
     let Openable { name, file, copy, .. } = openable;
     let failed = |error: libloading::Error| LoadError::Open {
@@ -200,18 +209,19 @@ pub fn map(openable: Openable, who: Who<'_>) -> Result<&'static libloading::Libr
         detail: handshake::detail(&error)
             .replace(&*name.to_string_lossy(), &who.path.to_string_lossy()),
     };
-    // SAFETY: opening runs the library's initialisers; that it is a plugin, and trusted as far as was asked
-    // for, is known by now.
+    // SAFETY: opening runs the library's initialisers; earlier steps have established that it is a
+    // plugin, and trusted as far as required.
     let library = unsafe { open_library(&name) }.map_err(failed)?;
     std::mem::forget(file);
     drop(copy);
     Ok(Box::leak(Box::new(library)))
 }
 
-/// Binds all symbols at once, so that a missing one is found here and not in a step.
+/// Opens a library and binds all symbols at once, so that a missing one is found here and not in a
+/// step.
 ///
 /// # Safety
-/// The library's initialisers may run.
+/// - The library's initialisers may run.
 #[cfg(unix)]
 unsafe fn open_library(name: &Path) -> Result<libloading::Library, libloading::Error> {
     use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
@@ -220,7 +230,7 @@ unsafe fn open_library(name: &Path) -> Result<libloading::Library, libloading::E
 }
 
 /// # Safety
-/// The library's initialisers may run.
+/// - The library's initialisers may run.
 #[cfg(not(unix))]
 unsafe fn open_library(name: &Path) -> Result<libloading::Library, libloading::Error> {
     // SAFETY: the library's initialisers may run, as the caller has decided.

@@ -1,19 +1,24 @@
-//! Trying a library: one whose digest was not seen before is first opened in a process that may end of it.
+//! Trial of a library: a library with an unknown digest is first opened in a process that it may
+//! crash.
 //!
-//! Opening a library runs code of it (constructors of static objects), and the dynamic linker follows tables that may
-//! be damaged. What throws, crashes, exits or hangs there would take the host along, whatever a manifest says. So the
-//! running program is started once more, as a *probe* (`child`): before `main` it opens the library, says that it
-//! did, and ends. A library that ends its probe, or holds it up, is refused at step open, with the reason.
+//! Opening a library runs some of its code (constructors of static objects), and the dynamic linker
+//! follows tables that may be damaged. A failure there, by throwing, crashing, exiting or hanging,
+//! would take the host down, whatever the manifest says. So the running program is started once
+//! more, as a *probe* (`child`): before `main` it opens the library, reports success, and ends. A
+//! library that ends its probe, or blocks it, is refused at step open, with the reason.
 //!
-//! The verdict is kept by digest (`verdicts`), in memory and in the cache folder: a library is tried once. What the
-//! linker refuses is no verdict: what is missing may be there the next time, and no code of the library ran.
+//! The verdict is kept by digest (`verdicts`), in memory and in the cache folder, so that a library
+//! is tried once. A refusal by the linker is not a verdict: a missing dependency may exist the next
+//! time, and none of the library's code ran.
 //!
 //! # Invariants
-//! - A probe ends with its host, is waited for at most as long as [`Probing::patience`], and so is what it started.
-//! - Of what it writes a bounded number of bytes is kept.
-//! - No probe starts another one.
+//! - A probe ends with its host, and so do processes that it started; its time is limited by
+//!   [`Probing::patience`].
+//! - Only a limited number of bytes of its output is kept.
+//! - A probe starts no other probe.
 //!
-//! This is against faults. A library that means harm does it in the probe, or later in the host.
+//! This is a protection against faults. A malicious library can do harm in the probe, or later in
+//! the host.
 
 #[cfg(all(target_os = "linux", not(miri)))]
 mod child;
@@ -39,13 +44,13 @@ register_knob!(
     "Milliseconds after which a library that is tried in another process and is still not open is refused; at least 1."
 );
 
-/// Which libraries are tried.
+/// Which libraries are tried in a probe.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum When {
-    /// Those whose digest was not tried before.
+    /// Libraries whose digest was not tried before.
     #[default]
     Unknown,
-    /// All, each time that one is opened.
+    /// All libraries, each time one is opened.
     Always,
     /// None.
     Never,
@@ -54,12 +59,12 @@ pub enum When {
 /// How libraries are tried.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Probing {
-    /// Which ones.
+    /// Which libraries are tried.
     pub when: When,
-    /// How long opening one may take.
+    /// How long opening a library may take.
     pub patience: Duration,
-    /// A program that can be a probe where the running one cannot: `tenon`, or another one that has the host linked
-    /// in.
+    /// A program that can be a probe if the running one cannot: `tenon`, or another program with
+    /// the host linked in.
     pub worker: Option<PathBuf>,
 }
 
@@ -72,7 +77,7 @@ impl Default for Probing {
 const KNOB: (&str, &str) = ("host", "probe_libraries");
 
 impl Probing {
-    /// What the host's knobs say.
+    /// The values from the host's knobs.
     pub fn from_knobs(knobs: &Knobs) -> Probing {
         let usual = Probing::default();
         let worker = knobs.text("host", "isolate_worker").filter(|path| !path.is_empty());
@@ -94,7 +99,7 @@ fn when(text: &str) -> Option<When> {
     }
 }
 
-/// What is wrong with the knob's value.
+/// The error of an invalid knob value.
 pub(crate) fn wrong_knob(knobs: &Knobs) -> Option<KnobError> {
     let setting = knobs.get(KNOB.0, KNOB.1)?;
     let found = knobs.text(KNOB.0, KNOB.1)?;
@@ -106,16 +111,16 @@ pub(crate) fn wrong_knob(knobs: &Knobs) -> Option<KnobError> {
     })
 }
 
-/// What became of a probe.
+/// The result of a probe.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
     /// The library opens.
     Opens,
-    /// It ends the process that opens it, or holds it up: how.
+    /// The library ends the process that opens it, or blocks it; says how.
     Refused(String),
 }
 
-/// Refuses a library that ends the process that opens it. `digest` is that of `library`.
+/// Refuses a library that ends the process that opens it. `digest` is the digest of `library`.
 ///
 /// # Errors
 /// [`LoadError::Probe`].
@@ -138,7 +143,8 @@ pub fn check(
     }
 }
 
-/// The verdict on a library, which is tried where that is not known; `None` where trying it says nothing.
+/// The verdict on a library, which is tried if its verdict is unknown; `None` if the trial is
+/// inconclusive.
 #[cfg(all(target_os = "linux", not(miri)))]
 fn verdict(library: &File, digest: &str, who: Who<'_>, probing: &Probing) -> Option<Verdict> {
     use run::Tried;
@@ -161,7 +167,7 @@ fn verdict(library: &File, digest: &str, who: Who<'_>, probing: &Probing) -> Opt
     }
 }
 
-/// Elsewhere no library is tried.
+/// On other systems no library is tried.
 #[cfg(not(all(target_os = "linux", not(miri))))]
 fn verdict(_library: &File, _digest: &str, _who: Who<'_>, _probing: &Probing) -> Option<Verdict> {
     None

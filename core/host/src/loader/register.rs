@@ -1,4 +1,4 @@
-//! Step 8, register: what a plugin registers, collected in a transaction.
+//! Step 8, register: collects a plugin's registrations in a transaction.
 
 use super::{
     compare::compare,
@@ -9,8 +9,8 @@ use crate::{
 };
 use tenon_framework::registry::{PluginInfo, Transaction};
 
-/// Steps 8 and 9: collects what the plugin registers, as `info`, and compares it with its manifest. What is
-/// wrong with single registrations is in the transaction.
+/// Steps 8 and 9: collects what the plugin registers, under `info`, and compares it with its
+/// manifest. The transaction contains the errors of single registrations.
 ///
 /// # Errors
 /// `register_all` fails, or manifest and registrations differ.
@@ -32,10 +32,10 @@ pub fn collect(library: &'static Library, info: PluginInfo) -> Result<Transactio
     Ok(transaction)
 }
 
-/// Has a library register with a registrar of the caller's.
+/// Calls a library's registration with a registrar of the caller.
 ///
 /// # Safety
-/// A registrar and its table, which live through the call.
+/// - `registrar` and `table` are a registrar and its table, valid during the call.
 #[cfg(target_os = "linux")]
 pub unsafe fn register_with(
     library: &'static Library,
@@ -44,7 +44,8 @@ pub unsafe fn register_with(
 ) -> Result<(), LoadError> {
     let sink = MessageSink::new();
     let code = match library.table.register_all {
-        // SAFETY: it is the plugin's own entry; the caller keeps the registrar and its table alive meanwhile.
+        // SAFETY: the plugin's own entry; the caller guarantees that the registrar and its table
+        // are valid during the call.
         Some(register) => unsafe { register(table_of_host(), registrar, table, sink.as_sink()) },
         None => tenon_abi::Code::INTERNAL,
     };

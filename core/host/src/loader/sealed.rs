@@ -1,4 +1,4 @@
-//! Copies of libraries that nobody can change.
+//! Immutable copies of libraries.
 
 use crate::digest::digest_copy;
 use rustix::{
@@ -13,15 +13,15 @@ use std::{
     time::Duration,
 };
 
-/// Pauses before sealing is tried again; each is twice the one before, which makes 1.27 s of them.
+/// Number of pauses between attempts to seal; each is twice the previous one, 1.27 s in total.
 const PAUSES: u32 = 7;
 const FIRST_PAUSE: Duration = Duration::from_millis(10);
 
-/// A copy of a library that nobody can change any more, and the digest of the library. `prepare` may change the copy
-/// before that.
+/// An immutable copy of a library, and the digest of the library. `prepare` may change the copy
+/// before it is sealed.
 ///
 /// # Errors
-/// The file cannot be read, there is no memory for the copy, or the copy stays in somebody else's use.
+/// The file cannot be read, memory is missing for the copy, or something keeps using the copy.
 pub fn sealed(
     mut file: &File,
     prepare: impl FnOnce(&File) -> io::Result<()>,
@@ -35,10 +35,10 @@ pub fn sealed(
     Ok((copy.into(), digest))
 }
 
-/// Forbids every change from now on.
+/// Forbids every further change.
 ///
-/// Linux answers `EBUSY` as long as somebody holds a page who might write to it, and whatever moves
-/// or reclaims pages holds them as well for a moment (`memfd_wait_for_pins` in its mm/memfd.c).
+/// Linux returns `EBUSY` as long as a page is held by anything that might write to it, and moving
+/// or reclaiming pages also holds them for a moment (`memfd_wait_for_pins` in its mm/memfd.c).
 fn seal(copy: impl AsFd) -> io::Result<()> {
     let all = SealFlags::WRITE | SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL;
     for pause in 0..PAUSES {
@@ -61,10 +61,10 @@ mod tests {
 
     const BYTES: usize = 4096;
 
-    /// A mapping through which the file can be written, which keeps it from being sealed.
+    /// A writable mapping, which prevents the file from being sealed.
     struct Held(*mut c_void);
 
-    // SAFETY: an address, which one thread at a time has.
+    // SAFETY: only an address, which one thread at a time uses.
     unsafe impl Send for Held {}
 
     impl Drop for Held {
@@ -79,7 +79,7 @@ mod tests {
         let file = File::from(memfd_create("tenon-test", flags).unwrap());
         file.set_len(BYTES as u64).unwrap();
         let access = ProtFlags::READ | ProtFlags::WRITE;
-        // SAFETY: a new mapping, which takes the place of no other.
+        // SAFETY: a new mapping, which replaces no other.
         let at = unsafe { mmap(std::ptr::null_mut(), BYTES, access, MapFlags::SHARED, &file, 0) };
         (file, Held(at.unwrap()))
     }

@@ -1,4 +1,4 @@
-//! Step 7, start: the plugin's own `open`, once in a process.
+//! Step 7, start: runs the plugin's own `open`, once per process.
 
 use super::handshake::Who;
 use crate::{
@@ -14,7 +14,7 @@ pub fn start(
 ) -> Result<(), LoadError> {
     let Some(open) = table.open else { return Ok(()) };
     let sink = MessageSink::new();
-    // SAFETY: table and record live as long as the process, the sink through the call.
+    // SAFETY: table and record live as long as the process, and the sink is valid during the call.
     let code = unsafe { open(table_of_host(), record.as_plugin(), sink.as_sink()) };
     sink.check(code).map_err(|error| {
         let (path, plugin) = (who.path.to_owned(), who.plugin.to_owned());

@@ -1,4 +1,4 @@
-//! Step 3, trust: what is let in, by permissions and digest.
+//! Step 3, trust: decides by permissions and digest which files may be loaded.
 
 use super::{
     find::{PluginFile, failed},
@@ -33,23 +33,24 @@ register_knob!(
     "Refuses plugin files that others than this user and root can write or replace."
 );
 
-/// What is let in. The default lets every file in that the user can read, except those built to abort.
+/// Which files may be loaded. By default every file that the user can read, except those built to
+/// abort on panics.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Policy {
-    /// Loads plugins in which a panic ends the process.
+    /// Whether to load plugins in which a panic ends the process.
     pub allow_panic_abort: bool,
-    /// The only digests that are let in; `None` for any.
+    /// The only digests that are accepted; `None` for any.
     pub allowed_digests: Option<BTreeSet<String>>,
-    /// The trust file in force, and what is wrong with it: then nothing is let in.
+    /// The trust file in force, and its error, if any: then nothing is accepted.
     pub trust_file: Option<(PathBuf, Result<(), TrustError>)>,
-    /// Refuses files that others than this user and root can write or replace.
+    /// Whether to refuse files that users other than this one and root can write or replace.
     pub refuse_writable: bool,
     /// Which libraries are tried in another process first.
     pub probing: Probing,
 }
 
 impl Policy {
-    /// Refuses everything where the trust file in force is of no use.
+    /// Refuses every file if the trust file in force is invalid.
     ///
     /// # Errors
     /// [`LoadError::TrustFile`].
@@ -59,7 +60,7 @@ impl Policy {
         Err(LoadError::TrustFile { path, plugin, file: list.clone(), error: error.clone() })
     }
 
-    /// Refuses a digest that is not on the list, where there is one.
+    /// Refuses a digest that is not on the list, if there is a list.
     ///
     /// # Errors
     /// [`LoadError::Digest`].
@@ -76,10 +77,10 @@ impl Policy {
         }
     }
 
-    /// What the host's knobs say, and the trust file that they name, which is read now.
+    /// The policy from the host's knobs and the trust file that they name, which is read now.
     pub fn from_knobs(knobs: &Knobs) -> Policy {
         let setting = knobs.get("host", "allowed_digests");
-        // A list that is set and has no digest on it is a list.
+        // A list that is set but empty is in force.
         let is_set = setting.is_some_and(|setting| setting.origin != KnobOrigin::Default);
         let list = knobs.text("host", "allowed_digests").unwrap_or_default();
         let mut digests: BTreeSet<String> = list
@@ -102,7 +103,8 @@ impl Policy {
 }
 
 impl PluginFile {
-    /// Refuses a file that others than this user and root can write, or replace in its folder or behind a link.
+    /// Refuses a file that users other than this one and root can write, or replace in its folder
+    /// or behind a link.
     ///
     /// # Errors
     /// [`LoadError::Writable`].
@@ -115,12 +117,12 @@ impl PluginFile {
     }
 }
 
-/// Checks what can be checked before anything is opened: permissions, and the digest against the list.
-/// Gives what the dynamic linker is given.
+/// Performs the checks before anything is opened: permissions, and the digest against the list.
+/// Returns what the dynamic linker is to open.
 ///
 /// # Errors
-/// The trust file is of no use, the file is writable for others, its digest is not on the list, it cannot be
-/// read or copied.
+/// The trust file is invalid, the file is writable for others, its digest is not on the list, or it
+/// cannot be read or copied.
 pub fn admit(
     file: PluginFile,
     plugin: &str,
@@ -155,7 +157,7 @@ mod tests {
         io::{self, Read},
     };
 
-    /// Between its digest and its opening, by another process of this user.
+    /// Another process of this user changes the file between its digest and its opening.
     #[cfg(target_os = "linux")]
     #[test]
     fn a_trusted_copy_takes_no_other_bytes() {

@@ -1,4 +1,4 @@
-//! Copies of tensors from host memory to host memory, whatever their elements are.
+//! Copies tensors in host memory, for every element type.
 
 use crate::sink::MessageSink;
 use std::sync::Arc;
@@ -9,11 +9,11 @@ use tenon_framework::{
     tensor::{Memory, set_string},
 };
 
-/// A tensor with the same elements in `memory`, which the host addresses. Strings and variants are copied,
-/// of resources the references are.
+/// Copies a tensor to `memory`, which the host addresses. Strings and variants are cloned; of
+/// resources, the references are.
 ///
 /// # Errors
-/// No memory; a tensor on a device; what a variant's own `clone` says.
+/// Out of memory; a tensor on a device; the error of a variant's own `clone`.
 pub fn copy_on_host(tensor: &Tensor, memory: &Arc<dyn Memory>) -> Result<Tensor, KernelError> {
     if !tensor.is_on_host() || !memory.kind().is_host_address() {
         return Err(KernelError::internal("a copy on the host was asked for memory of a device"));
@@ -21,8 +21,8 @@ pub fn copy_on_host(tensor: &Tensor, memory: &Arc<dyn Memory>) -> Result<Tensor,
     let copy = Tensor::allocate(memory, tensor.dtype(), *tensor.shape())?;
     let (from, to) = (tensor.buffer().data(), copy.buffer().data());
     let count = tensor.elements();
-    // SAFETY: both hold `count` elements of this type; the copy's are empty or undefined, and nobody else
-    // sees them.
+    // SAFETY: both hold `count` elements of this type; those of the copy are empty or undefined,
+    // and nothing else uses them.
     unsafe {
         match tensor.dtype().base() {
             DType::STRING => copy_strings(from.cast(), to.cast(), count)?,
@@ -35,14 +35,16 @@ pub fn copy_on_host(tensor: &Tensor, memory: &Arc<dyn Memory>) -> Result<Tensor,
 }
 
 /// # Safety
-/// `count` initialised elements at each.
+/// - `from` and `to` point to `count` initialised elements each.
+/// - They do not overlap.
 unsafe fn copy_strings(
     from: *const StringElement,
     to: *mut StringElement,
     count: usize,
 ) -> Result<(), KernelError> {
     for at in 0..count {
-        // SAFETY: the caller gives `count` initialised elements at `from` and at `to`, which share no memory.
+        // SAFETY: the caller guarantees `count` initialised elements at `from` and at `to`, without
+        // overlap.
         let code = unsafe {
             let element = &*from.add(at);
             let value = Str { ptr: element.data, len: element.len as usize };
@@ -56,10 +58,11 @@ unsafe fn copy_strings(
 }
 
 /// # Safety
-/// `count` initialised elements at each, those at `to` empty.
+/// - `from` and `to` point to `count` initialised elements each; those at `to` are empty.
 unsafe fn copy_resources(from: *const ResourceElement, to: *mut ResourceElement, count: usize) {
     for at in 0..count {
-        // SAFETY: the caller gives `count` initialised elements at each; one that is not null is a live reference.
+        // SAFETY: the caller guarantees `count` initialised elements at each; one that is not null
+        // is a live reference.
         unsafe {
             if let Some(resource) = ResourceRef::clone_raw((*from.add(at)).resource) {
                 (*to.add(at)).resource = resource.into_raw();
@@ -69,14 +72,15 @@ unsafe fn copy_resources(from: *const ResourceElement, to: *mut ResourceElement,
 }
 
 /// # Safety
-/// `count` initialised elements at each, those at `to` empty.
+/// - `from` and `to` point to `count` initialised elements each; those at `to` are empty.
 unsafe fn copy_variants(
     from: *const VariantElement,
     to: *mut VariantElement,
     count: usize,
 ) -> Result<(), KernelError> {
     for at in 0..count {
-        // SAFETY: the caller gives `count` initialised elements at each; a value's table lives as long as its library.
+        // SAFETY: the caller guarantees `count` initialised elements at each; a value's table lives
+        // as long as its library.
         unsafe {
             let element = *from.add(at);
             if element.value.is_null() {

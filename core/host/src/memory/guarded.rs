@@ -1,18 +1,19 @@
-//! Host memory that notices misuse: for a process that examines kernels, at the cost of speed.
+//! Host memory that detects misuse, for a process that checks kernels, at the cost of speed.
 //!
-//! Each buffer is a mapping of its own between inaccessible pages. Its end, or its start, touches one of them as
-//! closely as the alignment of 64 bytes allows, or to the byte ([`Side::Exact`]); what is left beside it holds a
-//! canary, which is looked at when the buffer is given back and on demand. Fresh bytes hold a poison that whoever
-//! examines may change: results that change with it depend on memory that nobody wrote. Inputs can be made read-only.
-//! A buffer that was given back stays inaccessible for a while.
+//! Each buffer is a mapping of its own between inaccessible pages. Its end, or its start, is as
+//! close to one of them as the alignment of 64 bytes allows, or adjacent to it ([`Side::Exact`]);
+//! the remaining bytes contain a canary, which is checked when the buffer is freed and on demand.
+//! New bytes contain a poison value that can be changed: results that change with it depend on
+//! uninitialised memory. Inputs can be made read-only. A freed buffer stays inaccessible for a
+//! while.
 //!
-//! States of a block: *writable* ↔ *read-only* → *given back* → gone. [`find`] tells for an address which
-//! block it belongs to, also in a signal handler.
+//! States of a block: *writable* ↔ *read-only* → *freed* → gone. [`find`] returns the block that an
+//! address belongs to, even in a signal handler.
 //!
 //! # Invariants
-//! - A process guards its memory before anything is allocated, or never: [`HostMemory::guard`] refuses
+//! - A process guards its memory before the first allocation, or never: [`HostMemory::guard`] fails
 //!   later.
-//! - A violation is told once: a canary that was written over is renewed.
+//! - A violation is reported once: an overwritten canary is restored.
 //!
 //! [`HostMemory::guard`]: super::HostMemory::guard
 
@@ -37,16 +38,16 @@ use tenon_framework::{
     sync::{Mutex, rank},
 };
 
-/// How memory is guarded at first.
+/// The initial settings of guarded memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct GuardOptions {
-    /// What fresh bytes hold.
+    /// Value of new bytes.
     pub poison: u8,
-    /// What bytes beside buffers hold.
+    /// Value of bytes beside buffers.
     pub canary: u8,
-    /// Buffers that were given back and are kept inaccessible.
+    /// Number of freed buffers that are kept inaccessible.
     pub kept_blocks: usize,
-    /// Bytes of address space of these.
+    /// Bytes of address space of these buffers.
     pub kept_bytes: usize,
 }
 
@@ -56,17 +57,18 @@ impl Default for GuardOptions {
     }
 }
 
-/// Which side of fresh buffers touches an inaccessible page.
+/// Which side of new buffers is adjacent to an inaccessible page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[repr(u8)]
 pub enum Side {
-    /// The end: the first byte beyond it that is a multiple of 64 faults.
+    /// The end: the first byte after it that is a multiple of 64 faults.
     #[default]
     End,
     /// The start: every byte before it faults.
     Start,
-    /// The end, to the byte: every byte beyond it faults, and the buffer is aligned to as much of its size as a
-    /// power of two divides, not to 64 bytes. For inputs of calls whose results nobody looks at.
+    /// The end, exactly: every byte after it faults. The buffer is aligned to the largest power of
+    /// two that divides its size, instead of 64 bytes. For inputs of calls whose results are not
+    /// used.
     Exact,
 }
 
@@ -89,12 +91,12 @@ struct Live {
 
 #[derive(Default)]
 struct Blocks {
-    /// By the address of their first byte.
+    /// Live blocks by the address of their first byte.
     live: HashMap<usize, Live>,
-    /// Rows and mappings of those given back, the oldest first.
+    /// Rows and mappings of freed blocks, oldest first.
     freed: VecDeque<(usize, Mapping)>,
     freed_bytes: usize,
-    /// Rows of the table that are empty again, and how many were never used.
+    /// Rows of the table that are empty again, and the number of rows ever used.
     empty: Vec<usize>,
     next: usize,
     violations: Vec<Violation>,
@@ -124,26 +126,26 @@ impl Guard {
         }
     }
 
-    /// What fresh bytes hold from now on.
+    /// Sets the value of new bytes.
     pub fn set_poison(&self, byte: u8) {
         self.poison.store(byte, Ordering::Relaxed);
     }
 
-    /// What bytes beside fresh buffers hold from now on.
+    /// Sets the value of bytes beside new buffers.
     pub fn set_canary(&self, byte: u8) {
         self.canary.store(byte, Ordering::Relaxed);
     }
 
-    /// Which side of fresh buffers touches an inaccessible page from now on.
+    /// Sets which side of new buffers is adjacent to an inaccessible page.
     pub fn set_side(&self, side: Side) {
         self.side.store(side as u8, Ordering::Relaxed);
     }
 
-    /// Makes a buffer read-only, and says what it is.
+    /// Makes a buffer read-only, and sets its role.
     ///
     /// # Errors
-    /// `INVALID_ARGUMENT` for an address that is no buffer's first; `RESOURCE_EXHAUSTED` when the system has
-    /// no more mappings.
+    /// `INVALID_ARGUMENT` if no buffer begins at the address; `RESOURCE_EXHAUSTED` when the system
+    /// has no more mappings.
     pub fn protect(&self, data: *const c_void, role: Role) -> Result<(), KernelError> {
         self.set(data, Access::Read, BlockState::ReadOnly, role)
     }
@@ -156,7 +158,7 @@ impl Guard {
         self.set(data, Access::ReadWrite, BlockState::Writable, Role::Unnamed)
     }
 
-    /// Says what a buffer is; an address that is no buffer's first is passed over.
+    /// Sets the role of a buffer; does nothing if no buffer begins at the address.
     pub fn name(&self, data: *const c_void, role: Role) {
         if let Some(block) = self.blocks.lock().live.get(&data.addr()) {
             self.table.set_role(block.row, role);
@@ -172,7 +174,9 @@ impl Guard {
     ) -> Result<(), KernelError> {
         let blocks = self.blocks.lock();
         let block = blocks.live.get(&data.addr()).ok_or_else(|| {
-            KernelError::invalid_argument("guarded memory: this is no buffer of it")
+            KernelError::invalid_argument(
+                "guarded memory: no guarded buffer begins at this address",
+            )
         })?;
         if !block.mapping.set(access) {
             return Err(no_mappings());
@@ -182,7 +186,7 @@ impl Guard {
         Ok(())
     }
 
-    /// Looks at the canaries of all live buffers.
+    /// Checks the canaries of all live buffers.
     pub fn verify(&self) {
         let mut blocks = self.blocks.lock();
         let found: Vec<Violation> =
@@ -190,17 +194,17 @@ impl Guard {
         blocks.violations.extend(found);
     }
 
-    /// Takes the violations that were found since the last time, in live buffers and in those given back.
+    /// Takes the violations found since the last call, in live and in freed buffers.
     pub fn violations(&self) -> Vec<Violation> {
         self.verify();
         std::mem::take(&mut self.blocks.lock().violations)
     }
 
-    /// Memory of at least so many bytes; `None` when the system has no more.
+    /// Allocates at least `bytes` bytes; `None` when the system has no more.
     pub(super) fn allocate(&self, bytes: usize, align: usize) -> Option<NonNull<c_void>> {
         let body = bytes.checked_next_multiple_of(align)?;
         let mapping = Mapping::new(body, align).or_else(|| {
-            // Mappings of what was given back may be what is missing.
+            // The mappings of freed buffers may be what is missing.
             self.forget();
             Mapping::new(body, align)
         })?;
@@ -239,13 +243,15 @@ impl Guard {
         true
     }
 
-    /// Takes memory back: looks at its canaries, and makes it inaccessible.
+    /// Frees memory: checks its canaries, and makes it inaccessible.
     pub(super) fn deallocate(&self, data: NonNull<c_void>) {
         let data = data.as_ptr().addr();
         let mut blocks = self.blocks.lock();
         let Some(block) = blocks.live.remove(&data) else {
             drop(blocks);
-            tracing::error!("guarded memory: what is given back is no buffer of it");
+            tracing::error!(
+                "guarded memory: no guarded buffer begins at the address that is freed"
+            );
             return;
         };
         let found = self.check(data, &block);
@@ -262,7 +268,7 @@ impl Guard {
         self.evict(&mut blocks, self.kept_blocks);
     }
 
-    /// Lets go of what was given back, the oldest first, until at most so many blocks are left.
+    /// Unmaps freed buffers, oldest first, until at most `keep` are left.
     fn evict(&self, blocks: &mut Blocks, keep: usize) {
         while blocks.freed.len() > keep || blocks.freed_bytes > self.kept_bytes {
             let Some((row, mapping)) = blocks.freed.pop_front() else { return };
@@ -273,12 +279,12 @@ impl Guard {
         }
     }
 
-    /// Lets go of all that was given back.
+    /// Unmaps all freed buffers.
     pub fn forget(&self) {
         self.evict(&mut self.blocks.lock(), 0);
     }
 
-    /// What is wrong beside a buffer, before it and beyond it.
+    /// Violations before and after a buffer.
     fn check(&self, data: usize, block: &Live) -> Vec<Violation> {
         let before = (block.mapping.first, data);
         let beyond = (data + block.bytes, block.mapping.end());
@@ -292,7 +298,8 @@ impl Guard {
         let count = bytes.iter().filter(|&&byte| byte != canary).count() as u64;
         let place = self.table.place(block.row, begin + first)?;
         let violation = Violation { place, count, found: bytes[first], expected: canary };
-        // Told once. A read-only block cannot have been written since, nor can it be now.
+        // Reported once. A read-only block cannot have been written since, and cannot be written
+        // now.
         if place.state == BlockState::Writable {
             fill(begin, end, canary);
         }
@@ -307,19 +314,19 @@ fn no_mappings() -> KernelError {
     )
 }
 
-/// Writes `byte` over the addresses of a writable block.
+/// Fills a range of a writable block with `byte`.
 fn fill(begin: usize, end: usize, byte: u8) {
     if let Some(first) = pointer(begin).filter(|_| begin < end) {
-        // SAFETY: usable bytes of a mapping that this module has made and not retired.
+        // SAFETY: usable bytes of a mapping of this module that is not retired.
         unsafe { first.as_ptr().cast::<u8>().write_bytes(byte, end - begin) }
     }
 }
 
-/// The bytes at addresses of a block beside its buffer.
+/// The bytes of a block beside its buffer.
 fn bytes<'a>(begin: usize, end: usize) -> &'a [u8] {
     match pointer(begin).filter(|_| begin < end) {
-        // SAFETY: usable bytes of a mapping that is not retired while the caller holds the lock; a kernel
-        // that writes there breaks its contract, which is what is looked for.
+        // SAFETY: usable bytes of a mapping that is not retired while the caller holds the lock; a
+        // kernel that writes there violates its contract, which is what this detects.
         Some(first) => unsafe { slice::from_raw_parts(first.as_ptr().cast::<u8>(), end - begin) },
         None => &[],
     }

@@ -18,7 +18,7 @@ use tenon_framework::{
     tensor::{Memory, set_string_meter},
 };
 
-/// Bytes of large blocks that are held for reuse.
+/// Most bytes of large blocks that are kept for reuse.
 pub const HOST_CACHE_BYTES: usize = 256 << 20;
 const NAME: &str = "host memory";
 const WORDS: Words =
@@ -28,15 +28,15 @@ const WORDS: Words =
 pub struct HostMemory {
     lists: FreeLists,
     account: Account,
-    /// Where blocks come from instead of the system's allocator and the lists.
+    /// Source of blocks in place of the system's allocator and the lists.
     guard: Option<Guard>,
 }
 
 static SHARED: OnceLock<Arc<HostMemory>> = OnceLock::new();
 
 impl HostMemory {
-    /// A pool that holds at most `cache` bytes of large blocks for reuse and gives at most `limit` bytes;
-    /// 0 is no limit.
+    /// A pool that keeps at most `cache` bytes of large blocks for reuse and allocates at most
+    /// `limit` bytes; 0 is no limit.
     pub fn new(cache: usize, limit: u64) -> HostMemory {
         HostMemory::build(cache, limit, None)
     }
@@ -49,12 +49,12 @@ impl HostMemory {
         }
     }
 
-    /// The pool of the process: what kernels' outputs and scratch come from.
+    /// The pool of the process, for kernels' outputs and scratch buffers.
     pub fn shared() -> &'static Arc<HostMemory> {
         SHARED.get_or_init(|| HostMemory::of_process(HOST_CACHE_BYTES, None))
     }
 
-    /// With the limit that the system suggests, and counting strings.
+    /// Creates a pool with the limit that the system suggests, which also counts strings.
     fn of_process(cache: usize, guard: Option<Guard>) -> Arc<HostMemory> {
         set_string_meter(|bytes| {
             SHARED.get().is_none_or(|memory| memory.account.count_strings(bytes))
@@ -62,12 +62,12 @@ impl HostMemory {
         Arc::new(HostMemory::build(cache, limit::of_system(), guard))
     }
 
-    /// Has the pool of the process notice misuse from here on, at the cost of speed: see
-    /// [`guarded`](super::guarded). For processes that examine kernels; there is no way back.
+    /// Makes the pool of the process detect misuse from now on, at the cost of speed: see
+    /// [`guarded`](super::guarded). For processes that check kernels; it cannot be undone.
     ///
     /// # Errors
-    /// `FAILED_PRECONDITION` when the pool is in use already; `UNIMPLEMENTED` where the system has no pages
-    /// to protect.
+    /// `FAILED_PRECONDITION` when the pool is in use already; `UNIMPLEMENTED` if the system cannot
+    /// protect pages.
     pub fn guard(options: &GuardOptions) -> Result<&'static Guard, KernelError> {
         if !cfg!(unix) {
             return Err(KernelError::unimplemented("host memory cannot be guarded on this system"));
@@ -83,40 +83,41 @@ impl HostMemory {
         })
     }
 
-    /// The guard of the process's pool, where [`HostMemory::guard`] was called.
+    /// The guard of the process's pool, if [`HostMemory::guard`] was called.
     pub fn guarded() -> Option<&'static Guard> {
         SHARED.get()?.guard.as_ref()
     }
 
-    /// Has large blocks of all host memory come from here, from now on. Blocks that were handed out before go back to
-    /// the system. Returns whether it was the first source: a process has one at most.
+    /// Sets the source of large blocks of all host memory from now on. Blocks that were allocated
+    /// before return to the system. Returns whether it was the first source: a process has at most
+    /// one.
     pub fn set_block_source(source: Arc<dyn BlockSource>) -> bool {
         SOURCE.set(source).is_ok()
     }
 
-    /// The figures.
+    /// The pool's statistics.
     pub fn stats(&self) -> MemoryStats {
         self.account.stats(self.lists.cached_bytes())
     }
 
-    /// Has the highest figure begin again with what is in use now.
+    /// Resets the peak to what is in use now.
     pub fn reset_peak(&self) {
         self.account.reset_peak();
     }
 
-    /// What is in use of the process's memory, the limit, and what to do: for errors that do not say so.
+    /// The process's memory in use, the limit, and advice: for errors that lack them.
     pub(crate) fn exhausted_figures() -> String {
         HostMemory::shared().account.exhausted_figures()
     }
 
-    /// Gives at most so many bytes from now on, those of strings included; 0 is no limit.
+    /// Limits the bytes that are allocated, including those of strings; 0 is no limit.
     pub fn set_limit(&self, bytes: u64) {
         self.account.set_limit(bytes);
     }
 
-    /// Frees what is held for reuse.
+    /// Frees the blocks that are kept for reuse.
     pub fn trim(&self) {
-        // SAFETY: cached blocks came from `system_alloc` and belong to nobody else.
+        // SAFETY: cached blocks came from `system_alloc`, and nothing else uses them.
         self.lists.drain(|block| unsafe { system_free(block) });
     }
 
@@ -126,7 +127,7 @@ impl HostMemory {
             return Some(Block { data: guard.allocate(bytes, HOST_ALIGNMENT)?, size });
         }
         self.lists.take(size).or_else(|| system_alloc(size)).or_else(|| {
-            // What is cached may be what is missing.
+            // The cached blocks may be what is missing.
             self.trim();
             system_alloc(size)
         })
@@ -139,24 +140,25 @@ impl Drop for HostMemory {
     }
 }
 
-/// Where the large blocks of all host memory come from instead of the system's allocator: memory that other processes
-/// see, say.
+/// A source of large blocks of host memory, such as memory that other processes share, in place of
+/// the system's allocator.
 pub trait BlockSource: Send + Sync {
-    /// A block of `bytes` bytes, aligned to [`HOST_ALIGNMENT`]; `None` where there is none, which leaves the request to
-    /// the system.
+    /// Allocates a block of `bytes` bytes, aligned to [`HOST_ALIGNMENT`]; on `None` the system
+    /// allocates it.
     fn take(&self, bytes: usize) -> Option<NonNull<c_void>>;
 
     /// Whether a block came from [`take`](BlockSource::take).
     fn owns(&self, data: NonNull<c_void>) -> bool;
 
-    /// Takes a block back.
+    /// Frees a block.
     ///
     /// # Safety
-    /// `data` came from [`take`](BlockSource::take) with the same size, and nobody uses it any more.
+    /// - `data` came from [`take`](BlockSource::take) with the same size.
+    /// - Nothing uses the block any more.
     unsafe fn give(&self, data: NonNull<c_void>, bytes: usize);
 }
 
-/// Blocks from this size on come from the source, once there is one.
+/// Least size of blocks from the source, if there is one.
 const FROM_SOURCE: usize = 4096;
 
 static SOURCE: OnceLock<Arc<dyn BlockSource>> = OnceLock::new();
@@ -171,19 +173,21 @@ fn system_alloc(size: usize) -> Option<Block> {
 }
 
 /// # Safety
-/// `block` came from [`system_alloc`] and nobody uses it any more.
+/// - `block` came from [`system_alloc`].
+/// - Nothing uses it any more.
 unsafe fn system_free(block: Block) {
     if let Some(source) = SOURCE.get().filter(|source| source.owns(block.data)) {
-        // SAFETY: the block came from `system_alloc`, which took it from the source with this size, and the caller is
-        // the last who had it.
+        // SAFETY: the block came from `system_alloc`, which took it from the source with this size,
+        // and the caller guarantees that nothing uses it any more.
         return unsafe { source.give(block.data, block.size) };
     }
-    // SAFETY: the block came from `system_alloc`, not from the source, and the caller is the last who had it.
+    // SAFETY: the block came from `system_alloc`, not from the source, and the caller guarantees
+    // that nothing uses it any more.
     unsafe { pages::deallocate(block.data.cast(), block.size) }
 }
 
-// SAFETY: blocks are at least as large as asked for, aligned to 64 bytes, never null, and handed out to one
-// owner at a time.
+// SAFETY: blocks are at least as large as asked for, aligned to 64 bytes, never null, and handed
+// out to one owner at a time.
 unsafe impl Memory for HostMemory {
     fn kind(&self) -> MemoryKind {
         MemoryKind::HOST
@@ -213,15 +217,17 @@ unsafe impl Memory for HostMemory {
             return guard.deallocate(data);
         }
         let block = Block { data, size: block_size(bytes) };
-        // SAFETY: `data` came from `allocate`, and so from `system_alloc`, with this size; the caller is its last user.
+        // SAFETY: `data` came from `allocate`, and so from `system_alloc`, with this size; the
+        // caller guarantees that nothing uses it any more.
         self.lists.give(block, |block| unsafe { system_free(block) });
     }
 }
 
-/// `Host::allocate`: accounted host memory, null when there is none or `align` is no power of two.
+/// `Host::allocate`: accounted host memory; null when out of memory or when `align` is not a power
+/// of two.
 ///
 /// # Safety
-/// It has no conditions: the type is that of a plugin's entry.
+/// None: `unsafe` only for the type of the table's entry.
 pub unsafe extern "C" fn allocate_entry(bytes: u64, align: u64) -> *mut c_void {
     let (Ok(bytes), Ok(align)) = (usize::try_from(bytes), usize::try_from(align)) else {
         return std::ptr::null_mut();
@@ -252,14 +258,15 @@ pub unsafe extern "C" fn allocate_entry(bytes: u64, align: u64) -> *mut c_void {
 /// `Host::deallocate`: null is allowed.
 ///
 /// # Safety
-/// `data` is null or came from [`allocate_entry`] with the same figures, and nobody uses it any more.
+/// - `data` is null or came from [`allocate_entry`] with the same size and alignment.
+/// - Nothing uses it any more.
 pub unsafe extern "C" fn deallocate_entry(data: *mut c_void, bytes: u64, align: u64) {
     let Some(data) = NonNull::new(data) else { return };
     let (bytes, align) = (bytes as usize, align as usize);
     let memory = HostMemory::shared();
     if align <= HOST_ALIGNMENT {
-        // SAFETY: `data` came from `allocate_entry`, which takes such a block from this pool, with the same size; the
-        // plugin is its last user.
+        // SAFETY: `data` came from `allocate_entry`, which takes such a block from this pool, with
+        // the same size; the plugin does not use it any more.
         return unsafe { memory.deallocate(data, bytes) };
     }
     memory.account.give(bytes as u64);
@@ -298,7 +305,7 @@ mod tests {
         assert_eq!((stats.peak_bytes, stats.total_count), (4 * 1_301_018, 6));
         assert!(stats.cached_bytes >= 4 * 1_301_018);
         let first = pool.allocate(4000).unwrap();
-        // SAFETY: allocated with the same size, used by nobody.
+        // SAFETY: allocated with the same size, and used by nothing.
         unsafe { pool.deallocate(first, 4000) };
         assert_eq!(pool.allocate(4001).unwrap(), first, "the same class, the same block");
         // SAFETY: as above.
@@ -341,7 +348,7 @@ mod tests {
     #[test]
     fn plugins_memory_is_aligned_as_asked() {
         for align in [1u64, 64, 128, 4096] {
-            // SAFETY: what is allocated is given back with the same figures.
+            // SAFETY: allocations are freed with the same size and alignment.
             unsafe {
                 let data = allocate_entry(100, align);
                 assert_eq!(data as u64 % align, 0);
@@ -349,7 +356,7 @@ mod tests {
                 deallocate_entry(data, 100, align);
             }
         }
-        // SAFETY: refused, null comes back.
+        // SAFETY: the requests are refused, and return null.
         unsafe {
             assert!(allocate_entry(100, 96).is_null());
             assert!(allocate_entry(u64::MAX, 64).is_null());

@@ -1,4 +1,5 @@
-//! How much host memory tensors, scratch and strings may take together: a knob, and what the system suggests.
+//! The limit on host memory of tensors, scratch buffers and strings together: a knob, and the
+//! system's suggestion.
 
 use super::HostMemory;
 use tenon_framework::{knob::Knobs, register_knob};
@@ -8,7 +9,7 @@ register_knob!(
     "MiB of host memory that tensors, scratch and strings may take together; -1 is nine tenths of what the system gives the process, 0 is no limit."
 );
 
-/// Sets the limit of the process's memory where the knob has one: the last runtime that says one decides.
+/// Sets the limit of the process's memory if the knob has one: that of the last runtime applies.
 pub(crate) fn apply(knobs: &Knobs) {
     if let Some(limit) = knobs.int("host", "memory_limit_mb").and_then(|mb| u64::try_from(mb).ok())
     {
@@ -16,8 +17,8 @@ pub(crate) fn apply(knobs: &Knobs) {
     }
 }
 
-/// Nine tenths of the least of the machine's memory, what the control groups of the process allow, and its address
-/// space; 0, no limit, where the system tells none of them.
+/// Nine tenths of the least of the machine's memory, the limit of the process's control groups, and
+/// its address space; 0, no limit, if all are unknown.
 pub(super) fn of_system() -> u64 {
     system::bounds().into_iter().flatten().min().map_or(0, |least| least / 10 * 9)
 }
@@ -29,7 +30,7 @@ mod system {
         path::{Path, PathBuf},
     };
 
-    /// Bytes, as far as they are known.
+    /// These limits in bytes, as far as they are known.
     pub(super) fn bounds() -> [Option<u64>; 3] {
         let memory = fs::read_to_string("/proc/meminfo").ok();
         let groups = fs::read_to_string("/proc/self/cgroup").ok();
@@ -47,8 +48,9 @@ mod system {
         kib.checked_mul(1024)
     }
 
-    /// The least limit of the groups that a process is in, and of those around them. A line of `/proc/self/cgroup` is
-    /// `number:controllers:path`, with no controllers in the second version, which has one tree for all.
+    /// The least limit of the groups of a process, and of the groups above them. A line of
+    /// `/proc/self/cgroup` is `number:controllers:path`, without controllers in version 2, which
+    /// has one tree for all.
     pub(super) fn of_groups(text: &str, root: &Path) -> Option<u64> {
         let limits = text.lines().filter_map(|line| {
             let mut parts = line.splitn(3, ':').skip(1);
@@ -69,7 +71,7 @@ mod system {
         let mut folder: PathBuf = root.join(path.trim_start_matches('/'));
         let mut least = None;
         while folder.starts_with(root) {
-            // Without a limit the file says `max`, or is not there.
+            // Without a limit the file contains `max`, or does not exist.
             let text = fs::read_to_string(folder.join(file)).ok();
             let limit = text.and_then(|text| text.trim().parse::<u64>().ok());
             least = [least, limit].into_iter().flatten().min();
@@ -82,7 +84,7 @@ mod system {
 
     fn address_space() -> Option<u64> {
         let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-        // SAFETY: it writes the place that it is given.
+        // SAFETY: the result pointer is valid for writes.
         let told = unsafe { libc::getrlimit(libc::RLIMIT_AS, &mut limit) } == 0;
         (told && limit.rlim_cur != libc::RLIM_INFINITY).then_some(limit.rlim_cur)
     }

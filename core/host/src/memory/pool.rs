@@ -1,10 +1,11 @@
-//! Free lists by size class, over any source of memory.
+//! Free lists by size class, for any source of memory.
 //!
-//! A request is rounded up to its class, so that the class of a block follows from the size with which it
-//! is given back: nothing is stored beside it. Up to [`SMALL_MAX`] each class has a list of its own, of
-//! bounded length; larger blocks share one list of bounded total, from which the oldest go first.
+//! A request is rounded up to its class, so that the class of a block follows from the size with
+//! which it is freed: nothing is stored beside it. Up to [`SMALL_MAX`] each class has its own list,
+//! of limited length; larger blocks share one list of limited total size, which evicts the oldest
+//! first.
 //!
-//! States of a block: *live* (somebody has it) ↔ *cached* (in a list) → *freed* (back at the source).
+//! States of a block: *live* (in use) ↔ *cached* (in a list) → *freed* (returned to the source).
 
 use std::{collections::VecDeque, ffi::c_void, ptr::NonNull};
 use tenon_framework::sync::{Mutex, rank};
@@ -13,12 +14,12 @@ use tenon_framework::sync::{Mutex, rank};
 pub const SMALL_MAX: usize = 1 << 20;
 /// The smallest class.
 const MIN_BLOCK: usize = 64;
-/// Classes per doubling: below `SMALL_MAX` a block is at most a quarter larger than asked for, above an
-/// eighth.
+/// Classes per doubling: up to `SMALL_MAX` a block is at most a quarter larger than requested,
+/// above it an eighth.
 const SMALL_STEPS: usize = 4;
 const LARGE_STEPS: usize = 8;
 const SMALL_CLASSES: usize = (SMALL_MAX.ilog2() - MIN_BLOCK.ilog2()) as usize * SMALL_STEPS + 1;
-/// Bytes that one class of small blocks holds for reuse, and the numbers of blocks that bound it.
+/// Bytes of blocks that one class of small blocks keeps for reuse, and limits on their number.
 const CLASS_BYTES: usize = 1 << 20;
 const CLASS_BLOCKS: (usize, usize) = (4, 512);
 
@@ -48,16 +49,16 @@ fn class_cap(block: usize) -> usize {
     (CLASS_BYTES / block).clamp(CLASS_BLOCKS.0, CLASS_BLOCKS.1)
 }
 
-/// A block of memory, by address or by a handle of a device.
+/// A block of memory, by address or by a device's handle.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Block {
-    /// Where it begins.
+    /// Its address.
     pub data: NonNull<c_void>,
-    /// Its bytes.
+    /// Its size in bytes.
     pub size: usize,
 }
 
-// SAFETY: a block in a list belongs to the list; the sources take and give from any thread.
+// SAFETY: a block in a list belongs to the list; the sources allocate and free on any thread.
 unsafe impl Send for Block {}
 
 #[derive(Default)]
@@ -66,7 +67,7 @@ struct Large {
     bytes: usize,
 }
 
-/// The lists. Whoever owns them frees what [`FreeLists::drain`] gives before they go.
+/// The lists. Their owner frees what [`FreeLists::drain`] yields before they are dropped.
 pub struct FreeLists {
     small: Vec<Mutex<Vec<Block>>>,
     large: Mutex<Large>,
@@ -74,7 +75,7 @@ pub struct FreeLists {
 }
 
 impl FreeLists {
-    /// Lists that hold at most `large_cap` bytes of large blocks.
+    /// Lists that keep at most `large_cap` bytes of large blocks.
     pub fn new(large_cap: usize) -> FreeLists {
         FreeLists {
             small: (0..SMALL_CLASSES).map(|_| Mutex::ranked(rank::MEMORY, Vec::new())).collect(),
@@ -83,20 +84,20 @@ impl FreeLists {
         }
     }
 
-    /// A cached block of this size, which came from [`block_size`].
+    /// A cached block of this size, which must come from [`block_size`].
     pub fn take(&self, size: usize) -> Option<Block> {
         if size <= SMALL_MAX {
             return self.small[class_of(size)].lock().pop();
         }
         let mut large = self.large.lock();
-        // The latest is the likeliest to be in the caches.
+        // The most recent one is most likely in the processor's caches.
         let at = large.blocks.iter().rposition(|block| block.size == size)?;
         let block = large.blocks.remove(at)?;
         large.bytes -= block.size;
         Some(block)
     }
 
-    /// Caches a block; gives to `free` what there is no room for.
+    /// Caches a block; passes to `free` blocks for which there is no room.
     pub fn give(&self, block: Block, mut free: impl FnMut(Block)) {
         if block.size <= SMALL_MAX {
             let mut list = self.small[class_of(block.size)].lock();
@@ -121,7 +122,7 @@ impl FreeLists {
         }
     }
 
-    /// Gives all cached blocks to `free`.
+    /// Passes all cached blocks to `free`.
     pub fn drain(&self, mut free: impl FnMut(Block)) {
         for list in &self.small {
             let blocks = std::mem::take(&mut *list.lock());
@@ -131,7 +132,7 @@ impl FreeLists {
         large.blocks.into_iter().for_each(free);
     }
 
-    /// Bytes that are cached.
+    /// Bytes of cached blocks.
     pub fn cached_bytes(&self) -> u64 {
         let small = |list: &Mutex<Vec<Block>>| list.lock().iter().map(|b| b.size).sum::<usize>();
         (self.small.iter().map(small).sum::<usize>() + self.large.lock().bytes) as u64

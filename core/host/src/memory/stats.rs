@@ -6,23 +6,24 @@ use std::{
 };
 use tenon_framework::{Code, KernelError};
 
-/// Figures of one kind of memory at one moment; each is exact, all together only while nobody allocates.
+/// Statistics of one kind of memory at one moment; each number is exact, and they are consistent
+/// only while nothing allocates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct MemoryStats {
-    /// Bytes asked for and not given back.
+    /// Bytes allocated and not freed.
     pub live_bytes: u64,
     /// Highest `live_bytes` so far, or since it was last reset.
     pub peak_bytes: u64,
-    /// Allocations not given back.
+    /// Number of allocations not freed.
     pub live_count: u64,
-    /// Allocations so far.
+    /// Number of allocations so far.
     pub total_count: u64,
-    /// Bytes held for reuse.
+    /// Bytes kept for reuse.
     pub cached_bytes: u64,
-    /// Bytes there are; 0 is not known, and of host memory no limit.
+    /// Total bytes; 0 means unknown, and for host memory unlimited.
     pub limit_bytes: u64,
-    /// Bytes of the values of strings, which count for the limit of host memory beside `live_bytes`. Each thread may
-    /// have counted up to 64 KiB more or less.
+    /// Bytes of string values, which count towards the limit of host memory in addition to
+    /// `live_bytes`. The count of each thread may deviate by up to 64 KiB.
     pub string_bytes: u64,
 }
 
@@ -36,12 +37,12 @@ impl fmt::Display for MemoryStats {
     }
 }
 
-/// What an error for want of memory says beside its figures.
+/// Texts of an out-of-memory error besides its numbers.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Words {
-    /// In place of a limit.
+    /// Used when there is no limit.
     pub unlimited: &'static str,
-    /// What to do where a limit is reached.
+    /// What to do when a limit is reached.
     pub advice: &'static str,
 }
 
@@ -56,7 +57,7 @@ impl Default for Words {
 #[derive(Default)]
 pub struct Account {
     words: Words,
-    /// Bytes of strings that were counted; less than nothing when some were taken before they were.
+    /// Bytes of strings that were counted; negative if strings are freed that were never counted.
     string_bytes: AtomicI64,
     live_bytes: AtomicU64,
     peak_bytes: AtomicU64,
@@ -66,17 +67,17 @@ pub struct Account {
 }
 
 impl Account {
-    /// Counters of memory of at most `limit` bytes; 0 means without a limit.
+    /// Counters of memory with at most `limit` bytes; 0 means unlimited.
     pub fn new(limit: u64) -> Account {
         Account { limit: AtomicU64::new(limit), ..Account::default() }
     }
 
-    /// As [`Account::new`], with words of its own for its errors.
+    /// Like [`Account::new`], with specific texts for its errors.
     pub(super) fn with_words(limit: u64, words: Words) -> Account {
         Account { words, ..Account::new(limit) }
     }
 
-    /// Bytes in use, strings included.
+    /// Bytes in use, including strings.
     fn in_use(&self) -> u64 {
         self.live_bytes.load(Ordering::Relaxed).saturating_add(self.string_bytes())
     }
@@ -85,7 +86,7 @@ impl Account {
         self.string_bytes.load(Ordering::Relaxed).max(0) as u64
     }
 
-    /// Counts bytes of strings, unless that goes beyond the limit.
+    /// Counts bytes of strings; false if that exceeds the limit.
     pub fn count_strings(&self, bytes: i64) -> bool {
         self.string_bytes.fetch_add(bytes, Ordering::Relaxed);
         let limit = self.limit.load(Ordering::Relaxed);
@@ -96,12 +97,13 @@ impl Account {
         allowed
     }
 
-    /// Gives at most `limit` bytes from now on; 0 means without a limit.
+    /// Sets the limit in bytes; 0 means unlimited.
     pub fn set_limit(&self, limit: u64) {
         self.limit.store(limit, Ordering::Relaxed);
     }
 
-    /// Reserves bytes, unless that goes beyond the limit. [`Account::taken`] or [`Account::untake`] follows.
+    /// Reserves bytes; fails if that exceeds the limit. [`Account::taken`] or [`Account::untake`]
+    /// must follow.
     pub fn take(&self, name: &str, bytes: u64) -> Result<(), KernelError> {
         if bytes > isize::MAX as u64 {
             return Err(self.exhausted(name, bytes, "no memory is that large"));
@@ -115,10 +117,10 @@ impl Account {
         Ok(())
     }
 
-    /// Counts what was reserved as an allocation.
+    /// Counts a reservation as an allocation.
     pub fn taken(&self) {
         let live = self.live_bytes.load(Ordering::Relaxed);
-        // The peak moves seldom: a look is cheaper than an update.
+        // The peak rarely changes: a read is cheaper than an update.
         if live > self.peak_bytes.load(Ordering::Relaxed) {
             self.peak_bytes.fetch_max(live, Ordering::Relaxed);
         }
@@ -126,23 +128,23 @@ impl Account {
         self.total_count.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Gives a reservation back for which there was no memory.
+    /// Cancels a reservation for which there was no memory.
     pub fn untake(&self, bytes: u64) {
         self.live_bytes.fetch_sub(bytes, Ordering::Relaxed);
     }
 
-    /// Counts an allocation out.
+    /// Subtracts a freed allocation.
     pub fn give(&self, bytes: u64) {
         self.live_bytes.fetch_sub(bytes, Ordering::Relaxed);
         self.live_count.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// Begins a new peak: what is in use now.
+    /// Resets the peak to what is in use now.
     pub fn reset_peak(&self) {
         self.peak_bytes.store(self.live_bytes.load(Ordering::Relaxed), Ordering::Relaxed);
     }
 
-    /// The error of an allocation that is not to be had.
+    /// The error of an allocation that cannot be satisfied.
     pub fn exhausted(&self, name: &str, bytes: u64, advice: &str) -> KernelError {
         let figures = self.figures();
         KernelError::new(
@@ -160,12 +162,12 @@ impl Account {
         }
     }
 
-    /// The figures and what to do, for the message of who has not got them.
+    /// The bytes in use, the limit and advice, for messages that lack them.
     pub fn exhausted_figures(&self) -> String {
         format!("{}: {}", self.figures(), self.words.advice)
     }
 
-    /// The figures, where `cached_bytes` are held for reuse.
+    /// The statistics, with `cached_bytes` kept for reuse.
     pub fn stats(&self, cached_bytes: u64) -> MemoryStats {
         MemoryStats {
             live_bytes: self.live_bytes.load(Ordering::Relaxed),

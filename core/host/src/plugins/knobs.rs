@@ -1,4 +1,4 @@
-//! The values of knobs in one runtime, and who sees them.
+//! The values of knobs in one runtime, and the contexts that see them.
 
 use super::Plugins;
 use crate::{context::PluginContext, settings::Settings};
@@ -9,8 +9,8 @@ use tenon_framework::{
 };
 
 impl Plugins {
-    /// A plugin of the current snapshot with the values of its knobs, which its device types are given. They change with
-    /// the runtime's.
+    /// The context of a plugin in the current snapshot, with the values of its knobs, for its
+    /// device types. The values change with the runtime's.
     pub fn context(&self, id: PluginId) -> Arc<PluginContext> {
         let mut contexts = self.contexts.lock();
         let context = contexts.entry(id).or_insert_with(|| {
@@ -26,11 +26,11 @@ impl Plugins {
         self.knobs.load_full()
     }
 
-    /// Gives a knob, `scope.name`, another value, over all other layers of settings. What reads it later sees that:
+    /// Sets a knob, `scope.name`, above all other layers of settings. Later readers see the value:
     /// devices that look again, plugins that are loaded, sessions that are opened or refreshed.
     ///
     /// # Errors
-    /// A knob that nobody declares, a value of another type.
+    /// An undeclared knob, a value of the wrong type.
     pub fn set_knob(&self, knob: &str, value: &str) -> Result<(), KnobError> {
         let _turn = self.changes.lock();
         let pair = (knob.to_owned(), value.to_owned());
@@ -46,10 +46,10 @@ impl Plugins {
         Ok(())
     }
 
-    /// The values of all knobs that this registry declares, as a session with these options sees them.
+    /// The values of all knobs declared in this registry, for a session with these options.
     ///
     /// # Errors
-    /// A knob that nobody declares or that no session can set, a value of another type.
+    /// A knob that is undeclared or cannot be set by a session, a value of the wrong type.
     pub fn session_knobs(
         &self,
         registry: &Registry,
@@ -58,17 +58,17 @@ impl Plugins {
         self.settings().for_session(registry.knobs(), options).map(Arc::new)
     }
 
-    /// What is set.
+    /// The settings.
     pub(crate) fn settings(&self) -> Arc<Settings> {
         self.settings.load_full()
     }
 
-    /// What is wrong with the settings, by the knobs that are declared now.
+    /// Errors in the settings, given the knobs declared now.
     pub fn settings_errors(&self) -> Vec<KnobError> {
         self.settings().apply(self.registry.load().knobs()).1
     }
 
-    /// Reads all knobs anew and gives them to every context; what is wrong with the settings.
+    /// Computes all knobs again and updates every context; returns the errors in the settings.
     pub(super) fn refresh_knobs(&self) -> Vec<KnobError> {
         let (knobs, errors) = self.settings().apply(self.registry.load().knobs());
         let knobs = Arc::new(knobs);

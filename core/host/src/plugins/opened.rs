@@ -1,4 +1,4 @@
-//! A plugin whose library is open: in this process, or in one of its own.
+//! A plugin whose library is open: in this process, or isolated.
 
 use crate::{
     error::{LoadError, Step},
@@ -20,8 +20,8 @@ pub(super) enum PluginCode {
     Isolated(Arc<dyn IsolatedCode>),
 }
 
-/// A plugin that is open, and the file that asked for it: a library may have been opened from another file of the
-/// same content.
+/// An open plugin, and the file through which it was requested: a library may have been opened from
+/// another file with the same content.
 #[derive(Clone)]
 pub(super) struct Opened {
     pub code: PluginCode,
@@ -41,7 +41,7 @@ impl Opened {
         Ok(Opened { code: PluginCode::InProcess(library), path })
     }
 
-    /// Opens a file in a process of its own, where kernels compute on `threads` threads.
+    /// Opens a file in a separate process, in which kernels compute on `threads` threads.
     pub fn isolated(
         isolation: Option<&dyn Isolation>,
         file: PluginFile,
@@ -80,7 +80,7 @@ impl Opened {
         }
     }
 
-    /// What the registry says of it, as the plugin of this number and place.
+    /// Its entry in the registry, with this id and order.
     pub fn info(&self, id: PluginId, order: u32) -> PluginInfo {
         let plugin = &self.manifest().plugin;
         PluginInfo {
@@ -92,7 +92,7 @@ impl Opened {
         }
     }
 
-    /// Collects what it registers, as `info`.
+    /// Collects what it registers, under `info`.
     pub fn collect(&self, info: PluginInfo) -> Result<Transaction, LoadError> {
         match &self.code {
             PluginCode::InProcess(library) => loader::collect(library, info),
@@ -100,7 +100,7 @@ impl Opened {
         }
     }
 
-    /// The error of registrations that the registry refuses.
+    /// The error when the registry refuses its registrations.
     pub fn refused(&self, errors: Vec<RegistryError>) -> LoadError {
         let (path, plugin) = (self.path.clone(), self.manifest().plugin.name.clone());
         LoadError::Commit { path, plugin, errors }

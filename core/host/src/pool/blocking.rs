@@ -1,8 +1,8 @@
 //! Threads for jobs that may block on something other than computation.
 //!
-//! States of a thread: *running* a job → *idle*, waiting for the next one → *running*, or → *ended* after
-//! [`IDLE`] without one, or when the pool closes. A job is queued, then run once. `State` is under one lock;
-//! `threads` counts those that have not ended, `idle` those that wait.
+//! States of a thread: *running* a job → *idle*, waiting for the next one → *running*, or → *ended*
+//! after [`IDLE`] without one, or when the pool closes. A job is queued, then run once. `State` is
+//! protected by one lock; `threads` counts those that have not ended, `idle` those that wait.
 
 use crate::fpu::FpGuard;
 use std::{
@@ -18,10 +18,10 @@ use tenon_framework::{
     sync::{Condvar, Mutex, rank},
 };
 
-/// Most threads for blocking jobs of one pool. Jobs beyond that wait: a graph whose blocking kernels wait
-/// for each other must not have more than so many at once.
+/// Most threads for blocking jobs of one pool. Further jobs wait: a graph whose blocking kernels
+/// wait for each other must not have more than this many at once.
 pub const BLOCKING_CAP: usize = 256;
-/// An idle thread ends after this.
+/// How long an idle thread waits before it ends.
 const IDLE: Duration = Duration::from_secs(10);
 
 pub(super) type BoxedJob = Box<dyn FnOnce() + Send>;
@@ -41,7 +41,7 @@ struct Shared {
 }
 
 thread_local! {
-    /// Whose thread this is; null on all others.
+    /// The pool that owns this thread; null on all others.
     static OWNER: Cell<*const Shared> = const { Cell::new(std::ptr::null()) };
 }
 
@@ -76,7 +76,8 @@ impl Blocking {
         }
     }
 
-    /// The operating system gave no thread: the job stays where others will come to it.
+    /// Handles a thread that the operating system did not create: the job stays queued if other
+    /// threads will take it.
     fn refused(&self, error: &std::io::Error) -> Result<(), KernelError> {
         let mut state = self.shared.state.lock();
         state.threads -= 1;
@@ -98,7 +99,7 @@ impl Drop for Blocking {
         let mut state = self.shared.state.lock();
         state.closed = true;
         self.shared.work.notify_all();
-        // A job of this pool may be its last owner: that thread ends by itself.
+        // A job of this pool may be its last owner: that thread ends without being waited for.
         let own = usize::from(OWNER.with(Cell::get) == Arc::as_ptr(&self.shared));
         while state.threads > own {
             state = self.shared.ended.wait(state);

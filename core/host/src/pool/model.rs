@@ -1,4 +1,5 @@
-//! Models of the queue, run by loom: `RUSTFLAGS="--cfg loom" cargo test -p tenon-host --lib pool::model`.
+//! Models of the queue for loom: `RUSTFLAGS="--cfg loom" cargo test -p tenon-host --lib
+//! pool::model`.
 
 use super::queue::{Job, Loop, Queue};
 use loom::{
@@ -10,15 +11,15 @@ use loom::{
 };
 use std::ffi::c_void;
 
-/// What a worker does, without spinning.
+/// The loop of a worker, without spinning.
 fn work(queue: &Queue) {
     while let Some(work) = queue.take() {
         queue.run(work);
     }
 }
 
-/// A loop's blocks run once each, and all are done when its caller goes on: the frame of the loop ends
-/// there, which loom would see a late worker touch.
+/// A loop's blocks run once each, and all are done when its caller continues: the frame of the loop
+/// ends there, and loom would detect a late worker that touches it.
 #[test]
 fn a_loop_is_done_when_its_caller_returns() {
     loom::model(|| {
@@ -48,7 +49,7 @@ unsafe fn count(data: *mut c_void, index: u64) {
     unsafe { (*data.cast::<AtomicUsize>()).fetch_add(index as usize, Ordering::Relaxed) };
 }
 
-/// Jobs are run once, by whoever comes, also those that are queued when the queue closes.
+/// Jobs run once, on any thread, even those that are queued when the queue closes.
 #[test]
 fn every_job_runs_once_before_the_workers_end() {
     loom::model(|| {
@@ -68,7 +69,7 @@ fn every_job_runs_once_before_the_workers_end() {
     });
 }
 
-/// A worker that is roused, or was about to sleep, still takes what comes after.
+/// A worker that is roused, or about to sleep, still takes later work.
 #[test]
 fn a_roused_worker_takes_what_comes() {
     loom::model(|| {
@@ -87,7 +88,8 @@ fn a_roused_worker_takes_what_comes() {
     });
 }
 
-/// Two callers with a loop each and one worker: it helps at most one at a time and neither waits for ever.
+/// Two callers with a loop each and one worker: it helps at most one at a time and neither waits
+/// forever.
 #[test]
 fn two_callers_share_a_worker() {
     let mut model = loom::model::Builder::new();

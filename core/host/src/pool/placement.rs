@@ -1,39 +1,42 @@
-//! Workers keep off the core of the thread that gives them work.
+//! Keeps workers off the core of the thread that posts work.
 //!
-//! An operating system may wake a worker on the core of the thread that woke it although another is idle. The two
-//! then take turns, a loop takes longer than on one thread, and since both sleep in between, no balance of load
-//! comes to part them. A worker that finds itself there moves: it may run wherever it was allowed to, that core
-//! excepted. Nothing is bound before that happens, nor where there is only one core to run on.
+//! An operating system may wake a worker on the core of the waking thread although another core is
+//! idle. The two then take turns, a loop takes longer than on one thread, and since both sleep in
+//! between, the system's load balancing does not separate them. A worker that detects this moves:
+//! it may run wherever it was allowed to, except on that core. Affinities are unchanged until that
+//! happens, and where there is only one core.
 
 use std::time::{Duration, Instant};
 
-/// Threads that post work from several cores in turn would have a worker move all the time: it stays so long.
+/// How long a worker stays before it moves again: threads that post work from several cores in turn
+/// would otherwise make it move all the time.
 const STAY: Duration = Duration::from_millis(10);
 
-/// The core of nobody.
+/// Stands for no core.
 pub(super) const NOWHERE: u32 = u32::MAX;
 
-/// The core that this thread runs on, or [`NOWHERE`] where that cannot be known.
+/// The core on which this thread runs, or [`NOWHERE`] if that is unknown.
 pub(super) fn current_core() -> u32 {
     os::current_core()
 }
 
-/// Where a thread may run.
+/// The cores on which a thread may run.
 pub(super) struct Placement {
-    /// Without what this placement left out.
+    /// The allowed cores, including those that this placement excluded.
     allowed: Option<os::Cores>,
     chosen: Option<os::Cores>,
     moved: Option<Instant>,
 }
 
 impl Placement {
-    /// That of the thread that calls it, and later calls [`Placement::keep_off`].
+    /// The placement of the calling thread, which must be the one that calls
+    /// [`Placement::keep_off`].
     pub fn of_this_thread() -> Placement {
         Placement { allowed: os::Cores::of_this_thread(), chosen: None, moved: None }
     }
 
-    /// Moves this thread when it runs on this core, has stayed for a while, and may run on another. Cores that
-    /// somebody else gave the thread in the meantime are the ones it is allowed to have.
+    /// Moves this thread if it runs on this core, has stayed for a while, and may run elsewhere. If
+    /// something else changed the thread's cores in the meantime, those are the allowed ones.
     pub fn keep_off(&mut self, core: u32) {
         if core == NOWHERE || core != current_core() || !self.has_stayed() {
             return;
@@ -61,17 +64,17 @@ mod os {
 
     const SIZE: usize = size_of::<cpu_set_t>();
 
-    /// Some cores, of the 1,024 that the C library's sets have: bits of words.
+    /// A set of cores, of the 1,024 in the C library's sets: bits of words.
     #[derive(Clone, Copy, PartialEq, Eq)]
     pub struct Cores([c_ulong; SIZE / size_of::<c_ulong>()]);
 
     pub fn current_core() -> u32 {
-        // SAFETY: the function only asks.
+        // SAFETY: the function only queries.
         u32::try_from(unsafe { libc::sched_getcpu() }).unwrap_or(NOWHERE)
     }
 
     impl Cores {
-        /// Those that this thread may run on; `None` where the system does not say.
+        /// The cores on which this thread may run; `None` if the system does not say.
         pub fn of_this_thread() -> Option<Cores> {
             let mut cores = Cores([0; _]);
             let set = (&raw mut cores.0).cast::<cpu_set_t>();
@@ -80,14 +83,15 @@ mod os {
             (status == 0).then_some(cores)
         }
 
-        /// All but one; `None` when that leaves none.
+        /// The set without one core; `None` if none is left.
         pub fn without(mut self, core: u32) -> Option<Cores> {
             let word = self.0.get_mut((core / c_ulong::BITS) as usize)?;
             *word &= !(1 << (core % c_ulong::BITS));
             self.0.iter().any(|&word| word != 0).then_some(self)
         }
 
-        /// Has this thread run on these only. A system that refuses leaves it where it is.
+        /// Restricts this thread to these cores. If the system refuses, the thread stays where it
+        /// is.
         pub fn give_this_thread(&self) {
             let set = (&raw const self.0).cast::<cpu_set_t>();
             // SAFETY: the set is readable for its size; 0 is this thread.
@@ -102,7 +106,7 @@ mod os {
 
 #[cfg(not(target_os = "linux"))]
 mod os {
-    /// Cores of an operating system that moves threads as it likes.
+    /// Cores on an operating system that does not support affinities.
     #[derive(Clone, Copy, PartialEq, Eq)]
     pub struct Cores;
 
@@ -127,7 +131,7 @@ mod os {
 mod tests {
     use super::{os::Cores, *};
 
-    /// What a new thread of its own finds.
+    /// Runs `body` on a new thread.
     fn apart<T: Send>(body: impl FnOnce() -> T + Send) -> T {
         std::thread::scope(|scope| scope.spawn(body).join().expect("the body does not panic"))
     }
@@ -137,7 +141,7 @@ mod tests {
         apart(|| {
             let all = Cores::of_this_thread();
             let mut placement = Placement::of_this_thread();
-            // The core may change between the look and the call, then nothing is to be done.
+            // The core may change between the query and the call; then there is nothing to do.
             let left = (0..1000).find_map(|_| {
                 let core = current_core();
                 placement.keep_off(core);
@@ -172,7 +176,7 @@ mod tests {
             let only = current_core();
             let all = Cores::of_this_thread().expect("Linux says where a thread may run");
             let mut others = vec![all];
-            // One core left: all others are taken away.
+            // Excludes all cores but one.
             for core in (0..1024).filter(|&core| core != only) {
                 others.extend(others.last().and_then(|cores| cores.without(core)));
             }

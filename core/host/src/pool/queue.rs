@@ -1,18 +1,19 @@
-//! What the pool's threads take work from: open loops and jobs.
+//! The work of the pool's threads: open loops and jobs.
 //!
-//! A **loop** lies on the stack of the thread that called `parallel_for`. Its states:
-//! 1. *open*: in the list. A worker that takes it claims its first block under the queue's lock and counts
-//!    itself in `active`, so that whoever is counted has a block.
-//! 2. *closing*: its caller found no block left and took it off the list; nobody enters any more. Those
-//!    counted finish the block they have.
-//! 3. *gone*: `active` is 0, the caller goes on and the stack frame ends. The last worker touches nothing
-//!    of the loop after it has counted itself out, which it does under the lock.
+//! A **loop** is on the stack of the thread that called `parallel_for`. Its states:
+//! 1. *open*: in the list. A worker that joins it claims its first block under the queue's lock and
+//!    increments `active`, so that each counted worker has a block.
+//! 2. *closing*: its caller found no block left and removed it from the list; no worker joins any
+//!    more. The counted ones finish their blocks.
+//! 3. *gone*: `active` is 0, the caller continues and the stack frame ends. The last worker does
+//!    not access the loop after it has decremented `active`, which it does under the lock.
 //!
-//! A **job** is queued, then run once by one worker; jobs that are left when the queue closes are run by
-//! the workers before they end.
+//! A **job** is queued, then run once by one worker; workers run the jobs that are left when the
+//! queue closes before they end.
 //!
-//! Who owns what: `state` is under the lock; `next` is claimed by atomic increment; `posted` moves with
-//! every new piece of work, so that a worker may look for some without the lock.
+//! Synchronisation: `state` is protected by the lock; `next` is claimed by atomic increment;
+//! `posted` changes with every new piece of work, so that a worker may poll for some without the
+//! lock.
 
 use super::{
     placement::{NOWHERE, current_core},
@@ -45,20 +46,20 @@ pub(super) struct Loop<'b> {
     next: AtomicU64,
     /// Most helpers.
     limit: u32,
-    /// Helpers so far; changes under the lock.
+    /// Number of helpers so far; changes under the lock.
     entered: AtomicU32,
-    /// Helpers that have a block; changes under the lock, read without it.
+    /// Number of helpers with a block; changes under the lock, read without it.
     active: AtomicU32,
     state: FpState,
     panic: Mutex<Option<Box<dyn Any + Send>>>,
-    /// Looked at before each block.
+    /// Checked before each block.
     stop: Option<&'b Stop<'b>>,
-    /// Set when a block was left out for it.
+    /// Set when a block was skipped because of it.
     cut: AtomicBool,
 }
 
 thread_local! {
-    /// Whether this thread runs a block: then a loop inside it stays on this thread.
+    /// Whether this thread runs a block: a loop inside it then stays on this thread.
     static IN_BLOCK: Cell<bool> = const { Cell::new(false) };
 }
 
@@ -83,8 +84,8 @@ impl Drop for BlockMark {
 }
 
 impl<'b> Loop<'b> {
-    /// A loop over `total` units, at least 1, in blocks of `block` units, for at most `limit` helpers, none of
-    /// which begins a block once `stop` is due.
+    /// A loop over `total` units, at least 1, in blocks of `block` units, with at most `limit`
+    /// helpers; no block begins once `stop` is due.
     pub fn new(
         body: Body<'b>,
         total: u64,
@@ -108,14 +109,14 @@ impl<'b> Loop<'b> {
         }
     }
 
-    /// Whether blocks were left out because the loop was to stop. Known when the loop is done.
+    /// Whether blocks were skipped because the loop was stopped. Valid once the loop is done.
     pub fn is_cut(&self) -> bool {
         self.cut.load(Ordering::Relaxed)
     }
 
     /// Claims the next block.
     fn claim(&self) -> Option<u64> {
-        // The look before keeps `next` from running away while many threads find nothing.
+        // The check before keeps `next` from growing while many threads find nothing.
         if self.next.load(Ordering::Relaxed) >= self.blocks {
             return None;
         }
@@ -138,7 +139,7 @@ impl<'b> Loop<'b> {
         }
     }
 
-    /// Runs blocks until none is left, the one at `first` before others.
+    /// Runs blocks until none is left, beginning with the one at `first`.
     fn run(&self, first: Option<u64>, worker: u32) {
         let _mark = BlockMark::set();
         let mut claimed = first.or_else(|| self.claim());
@@ -156,10 +157,10 @@ pub(super) struct Job {
     pub index: u64,
 }
 
-// SAFETY: whoever makes a job promises that any thread may run it.
+// SAFETY: the creator of a job guarantees that any thread may run it.
 unsafe impl Send for Job {}
 
-/// A worker's place in a loop, with its first block. Given back by [`Queue::leave`].
+/// A worker's participation in a loop, with its first block. Ended by [`Queue::leave`].
 #[must_use = "the loop's caller waits for it"]
 pub(super) struct Place {
     of: NonNull<Loop<'static>>,
@@ -170,11 +171,11 @@ pub(super) struct Place {
 /// A piece of work.
 #[must_use = "it is run, or lost"]
 pub(super) enum Work {
-    /// To help with a loop.
+    /// Help with a loop.
     Help(Place),
-    /// To run.
+    /// Run a job.
     Job(Job),
-    /// To look out for some, which is to come.
+    /// Poll for work, which is expected.
     Nothing,
 }
 
@@ -182,16 +183,16 @@ struct State {
     loops: Vec<NonNull<Loop<'static>>>,
     jobs: VecDeque<Job>,
     sleeping: usize,
-    /// Of those that sleep, how many are to look out for work.
+    /// Number of sleeping workers that are to poll for work.
     roused: usize,
     closed: bool,
 }
 
-// SAFETY: a loop in the list is alive and may be shared (its fields are atomic, locked or read only): its
-// caller takes it off and waits for the active ones before it goes.
+// SAFETY: a loop in the list is alive and may be shared (its fields are atomic, locked or
+// read-only): its caller removes it and waits for active helpers before the frame ends.
 unsafe impl Send for State {}
 
-/// The queue.
+/// The queue of a pool's work.
 pub(super) struct Queue {
     state: Mutex<State>,
     work: Condvar,
@@ -199,7 +200,7 @@ pub(super) struct Queue {
     posted: AtomicU32,
     /// Core of the thread that posted last.
     poster: AtomicU32,
-    /// Workers that look out for work.
+    /// Number of workers that poll for work.
     spinning: AtomicU32,
 }
 
@@ -222,12 +223,12 @@ impl Queue {
         }
     }
 
-    /// How many workers look out for work.
+    /// Number of workers that poll for work.
     pub fn spinning(&self) -> u32 {
         self.spinning.load(Ordering::Relaxed)
     }
 
-    /// Looks out for work by `spin`.
+    /// Polls for work by `spin`.
     pub fn spins<T>(&self, spin: impl FnOnce() -> T) -> T {
         self.spinning.fetch_add(1, Ordering::Relaxed);
         let result = spin();
@@ -235,7 +236,7 @@ impl Queue {
         result
     }
 
-    /// Has a worker that sleeps look out for work.
+    /// Makes a sleeping worker poll for work.
     pub fn rouse(&self) {
         let mut state = self.state.lock();
         if state.roused < state.sleeping {
@@ -245,12 +246,12 @@ impl Queue {
         }
     }
 
-    /// Jobs that wait.
+    /// Number of jobs that wait.
     pub fn jobs(&self) -> usize {
         self.state.lock().jobs.len()
     }
 
-    /// Moves with every new piece of work.
+    /// A counter that changes with every new piece of work.
     pub fn posted(&self) -> u32 {
         self.posted.load(Ordering::Relaxed)
     }
@@ -260,7 +261,7 @@ impl Queue {
         self.poster.load(Ordering::Relaxed)
     }
 
-    /// Tells workers of `count` new pieces of work.
+    /// Notifies workers of `count` new pieces of work.
     fn tell(&self, state: MutexGuard<'_, State>, count: usize) {
         self.poster.store(current_core(), Ordering::Relaxed);
         self.posted.fetch_add(1, Ordering::Relaxed);
@@ -271,7 +272,7 @@ impl Queue {
         }
     }
 
-    /// Queues a job; false when the queue is closed, and then the job is not taken.
+    /// Queues a job; returns false, without taking the job, when the queue is closed.
     #[must_use = "a job that is refused is lost"]
     pub fn push(&self, job: Job) -> bool {
         let mut state = self.state.lock();
@@ -283,8 +284,8 @@ impl Queue {
         true
     }
 
-    /// Runs a loop: offers it to the workers, works on it, and returns when all of it is done. When a
-    /// body panicked, the panic goes on here.
+    /// Runs a loop: offers it to the workers, works on it, and returns when all of it is done. A
+    /// panic of the body is resumed here.
     pub fn run_loop(&self, work: &Loop<'_>, wait: impl Fn(&dyn Fn() -> bool)) {
         let erased = NonNull::from(work).cast::<Loop<'static>>();
         let mut state = self.state.lock();
@@ -312,7 +313,7 @@ impl Queue {
         }
         drop(state);
         wait(&|| work.active.load(Ordering::Acquire) == 0);
-        // Also after a wait that saw 0: the last one may still hold the lock.
+        // Even after a wait that saw 0: the last helper may still hold the lock.
         let mut state = self.state.lock();
         while work.active.load(Ordering::Acquire) != 0 {
             state = self.left.wait(state);
@@ -332,20 +333,21 @@ impl Queue {
                 let of = state.loops[at];
                 return Some(Work::Help(Place { of, worker: entered + 1, block }));
             }
-            // Nobody may enter it any more; its caller takes no offence when it is off the list.
+            // The loop is full; its caller tolerates that it is no longer in the list.
             state.loops.swap_remove(at);
             at = 0;
         }
         state.jobs.pop_front().map(Work::Job)
     }
 
-    /// Takes a piece of work when there is some.
+    /// Takes a piece of work if there is one.
     pub fn try_take(&self) -> Option<Work> {
         let mut state = self.state.lock();
         self.take_from(&mut state)
     }
 
-    /// Takes a piece of work; sleeps until there is some, or it is roused; `None` when the queue is closed and empty.
+    /// Takes a piece of work; sleeps until there is one, or it is roused; `None` when the queue is
+    /// closed and empty.
     pub fn take(&self) -> Option<Work> {
         let mut state = self.state.lock();
         loop {
@@ -366,7 +368,7 @@ impl Queue {
         }
     }
 
-    /// Does what was taken.
+    /// Performs a piece of work.
     pub fn run(&self, work: Work) {
         match work {
             Work::Job(job) => run_job(job),
@@ -379,7 +381,7 @@ impl Queue {
         {
             // SAFETY: this thread is counted in `active`, so that the loop's caller waits for it.
             let work = unsafe { place.of.as_ref() };
-            // Blocks run as the caller would run them.
+            // Blocks run with the caller's floating-point state.
             let _state = FpGuard::set(work.state);
             work.run(Some(place.block), place.worker);
         }
@@ -388,7 +390,7 @@ impl Queue {
 
     fn leave(&self, place: Place) {
         let state = self.state.lock();
-        // SAFETY: still counted, up to here.
+        // SAFETY: this thread is counted until here.
         let last = unsafe { place.of.as_ref() }.active.fetch_sub(1, Ordering::Release) == 1;
         drop(state);
         if last {
@@ -408,7 +410,8 @@ impl Queue {
 
 /// Runs a job. A panic ends the job, not the thread: it is logged.
 pub(super) fn run_job(job: Job) {
-    // SAFETY: the promise of whoever made the job; it is run once.
+    // SAFETY: the creator of the job guarantees that `run` may be called with these arguments; it
+    // is called once.
     let outcome = catch_unwind(AssertUnwindSafe(|| unsafe { (job.run)(job.data, job.index) }));
     if let Err(payload) = outcome {
         let message = tenon_framework::author::panic_message(&*payload);

@@ -1,11 +1,11 @@
-//! When a loop ends before all of it is computed.
+//! Early ends of loops.
 
 use crate::clock::monotonic_ns;
 use std::sync::atomic::{AtomicU32, Ordering};
 use tenon_abi::NO_DEADLINE;
 
-/// Ends loops early: once a flag is set, or a deadline has passed. Looking at it is one relaxed load, and the
-/// clock where there is a deadline.
+/// Ends loops early: once a flag is set, or a deadline has passed. A check costs one relaxed load,
+/// plus a clock reading if there is a deadline.
 #[derive(Debug, Clone, Copy)]
 pub struct Stop<'a> {
     flag: &'a AtomicU32,
@@ -13,7 +13,8 @@ pub struct Stop<'a> {
 }
 
 impl<'a> Stop<'a> {
-    /// Due once `flag` is not zero, or [`monotonic_ns`] has come to `deadline_ns`; [`NO_DEADLINE`] is none.
+    /// Due once `flag` is not zero, or [`monotonic_ns`] has reached `deadline_ns`; [`NO_DEADLINE`]
+    /// is none.
     pub fn new(flag: &'a AtomicU32, deadline_ns: u64) -> Stop<'a> {
         Stop { flag, deadline_ns }
     }

@@ -41,7 +41,7 @@ fn a_run_of_short_loops_rouses_a_worker_that_then_helps() {
     let helped = AtomicBool::new(false);
     while !helped.load(Ordering::Relaxed) {
         assert!(Instant::now() < deadline, "no worker came");
-        // 20 microseconds in all: not worth waking a worker, but one that is awake takes half of it.
+        // 20 microseconds in total: not worth waking a worker, but an awake one takes half of it.
         pool.parallel_for(20, 1000.0, &|begin, end, worker| {
             helped.fetch_or(worker > 0, Ordering::Relaxed);
             let until = Instant::now() + Duration::from_micros(end - begin);
@@ -121,7 +121,7 @@ fn stress_of_loops_and_jobs_from_many_callers() {
         }
     });
     drop(Arc::try_unwrap(pool).map_err(|pool| {
-        // A job that is still running holds it: let it end.
+        // A running job still holds it: wait for its end.
         while Arc::strong_count(&pool) > 1 {
             std::thread::yield_now();
         }
@@ -188,7 +188,7 @@ fn blocking_jobs_run_at_once_and_end_with_the_pool() {
     let (all, barrier) = (Arc::new(AtomicU64::new(0)), Arc::new(std::sync::Barrier::new(8)));
     for _ in 0..8 {
         let (all, barrier) = (Arc::clone(&all), Arc::clone(&barrier));
-        // Each waits for all others: they have a thread each.
+        // Each job waits for all others, so each needs a thread.
         pool.spawn_blocking(move || {
             barrier.wait();
             all.fetch_add(1, Ordering::Relaxed);
@@ -219,7 +219,8 @@ fn blocks_are_few_and_cover_the_total() {
     assert!(block as f64 * 1e9 / f64::from(1 << 20) <= 2.0 * LONG_BLOCK_NS, "{block}");
 }
 
-/// Runs a loop of a thousand units, each said to take a millisecond, that `stop` ends in block number `at`.
+/// Runs a loop of a thousand units, with an estimated cost of a millisecond each, that `stop` ends
+/// in block number `at`.
 fn stopped_in(pool: &ThreadPool, at: u64, end: impl Fn() + Sync, stop: &Stop<'_>) -> (bool, u64) {
     let (blocks, units) = (AtomicU64::new(0), AtomicU64::new(0));
     let complete = pool.parallel_for_until(1000, 1e6, stop, &|begin, last, _| {

@@ -4,16 +4,16 @@ use std::{any::Any, ffi::c_void};
 use tenon_abi::ResourceType;
 use tenon_framework::{KernelError, resource::Resource};
 
-/// A value of a plugin's own type, with its destructor. The plugin's library stays mapped for as long as
-/// the process lives, so that the destructor is there whenever the last reference goes.
+/// A value of a plugin's own type, with its destructor. The plugin's library stays mapped as long
+/// as the process, so that the destructor exists whenever the last reference is dropped.
 pub struct ForeignResource {
     name: String,
     value: *mut c_void,
     kind: ForeignType,
 }
 
-/// A plugin's type: its destructor, and the address that it is known by. Several libraries may use one name,
-/// also two builds of one plugin, whose values are not laid out alike.
+/// A plugin's type: its destructor, and its address, which identifies it. Several libraries may use
+/// the same name, as may two builds of one plugin, whose values have different layouts.
 #[derive(Clone, Copy)]
 pub struct ForeignType {
     address: *const ResourceType,
@@ -22,21 +22,23 @@ pub struct ForeignType {
 
 // SAFETY: the contract of resources says that any thread may use and destroy them.
 unsafe impl Send for ForeignResource {}
-// SAFETY: as above.
+// SAFETY: as for `Send`.
 unsafe impl Sync for ForeignResource {}
 
 /// Name and identity of a plugin's type.
 ///
 /// # Errors
-/// `INVALID_ARGUMENT` for a null pointer, a name that is empty or not UTF-8, no destructor.
+/// `INVALID_ARGUMENT` for a null pointer, a name that is empty or not UTF-8, or a missing
+/// destructor.
 ///
 /// # Safety
-/// `kind` is null or a filled type that lives as long as its library.
+/// - `kind` is null or a filled type that lives as long as its library.
 pub unsafe fn foreign_type<'a>(
     kind: *const ResourceType,
 ) -> Result<(&'a str, ForeignType), KernelError> {
     let address = kind;
-    // SAFETY: `kind` is null or a filled type that lives as long as its library, as the caller guarantees.
+    // SAFETY: the caller guarantees that `kind` is null or a filled type that lives as long as its
+    // library.
     let kind = unsafe { kind.as_ref() }
         .ok_or_else(|| KernelError::invalid_argument("the type of a resource is null"))?;
     // SAFETY: as above.
@@ -54,15 +56,15 @@ pub unsafe fn foreign_type<'a>(
 }
 
 impl ForeignResource {
-    /// Takes a value over.
+    /// Takes ownership of a value.
     ///
     /// # Safety
-    /// The type's destructor takes `value` once, from any thread.
+    /// - The type's destructor may be called with `value` once, on any thread.
     pub unsafe fn new(name: &str, kind: ForeignType, value: *mut c_void) -> ForeignResource {
         ForeignResource { name: name.to_owned(), value, kind }
     }
 
-    /// The value, as long as the resource lives, when it was made with this type.
+    /// The value, valid as long as the resource, if it was created with this type.
     pub fn value(&self, kind: ForeignType) -> Option<*mut c_void> {
         std::ptr::eq(self.kind.address, kind.address).then_some(self.value)
     }
@@ -80,7 +82,8 @@ impl Resource for ForeignResource {
 
 impl Drop for ForeignResource {
     fn drop(&mut self) {
-        // SAFETY: the promise of `new`.
+        // SAFETY: the caller of `new` guarantees that the destructor may be called with `value`
+        // once, on any thread.
         unsafe { (self.kind.destroy)(self.value) }
     }
 }

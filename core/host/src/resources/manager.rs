@@ -1,9 +1,10 @@
 //! The resources of one device, by (container, name, type).
 //!
-//! States of an entry: *making*, while one thread runs its factory (others wait, and a factory that asks for
-//! its own entry is refused) → *there* → gone, when it is removed or its container is cleared. A factory
-//! that fails leaves no entry. No lock is held while a factory or a destructor runs. What is gone from the
-//! table lives on with whoever holds a reference.
+//! States of an entry: *making*, while one thread runs its factory (other threads wait, and a
+//! factory that requests its own entry fails) → *present* → gone, when it is removed or its
+//! container is cleared. A factory that fails leaves no entry. No lock is held while a factory or a
+//! destructor runs. A resource that was removed from the table lives on with the holders of
+//! references.
 
 use super::{VARIABLE_TYPE, Variable};
 use std::{
@@ -21,7 +22,7 @@ use tenon_framework::{
     },
 };
 
-/// The container that an empty name stands for.
+/// The container that an empty name means.
 pub const DEFAULT_CONTAINER: &str = "localhost";
 
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -53,11 +54,11 @@ type Table = HashMap<Key, Entry>;
 pub struct ResourceManager {
     table: Mutex<Table>,
     made: Condvar,
-    /// Resources in containers of steps, on all devices of the worker.
+    /// Number of resources in containers of steps, on all devices of the worker.
     in_steps: Arc<AtomicU64>,
 }
 
-/// Takes the entry back when its factory fails or panics.
+/// Removes the entry if its factory fails or panics.
 struct Making<'m> {
     manager: &'m ResourceManager,
     key: Key,
@@ -82,7 +83,7 @@ impl Drop for Making<'_> {
 }
 
 impl ResourceManager {
-    /// Without resources; `in_steps` counts those in containers of steps.
+    /// A manager without resources; `in_steps` counts those in containers of steps.
     pub(super) fn new(in_steps: &Arc<AtomicU64>) -> ResourceManager {
         ResourceManager {
             table: Mutex::ranked(rank::RESOURCES, Table::default()),
@@ -91,8 +92,8 @@ impl ResourceManager {
         }
     }
 
-    /// The resource of this name and type, when there is one; an empty container is the default one. Waits
-    /// while another thread makes it.
+    /// The resource of this name and type, if it exists; an empty container means the default one.
+    /// Waits while another thread creates it.
     pub fn find(&self, container: &str, name: &str, kind: &str) -> Option<ResourceRef> {
         let key = Key::new(container, name, kind);
         let mut table = self.table.lock();
@@ -106,11 +107,12 @@ impl ResourceManager {
         }
     }
 
-    /// The resource of this name and type; made by `make`, once, when there is none. An empty name is that of no
-    /// resource: what is made is anonymous, is never found again, and lives as long as its handles.
+    /// The resource of this name and type; created by `make`, once, if it does not exist. With an
+    /// empty name the resource is anonymous: it is never found again, and lives as long as its
+    /// handles.
     ///
     /// # Errors
-    /// What `make` says; `INTERNAL` when `make` asks for the same resource.
+    /// The error of `make`; `INTERNAL` when `make` requests the same resource.
     pub fn find_or_make(
         &self,
         container: &str,
@@ -143,10 +145,10 @@ impl ResourceManager {
         Ok(resource)
     }
 
-    /// The variable of this name; made without a value when there is none.
+    /// The variable of this name; created without a value if it does not exist.
     ///
     /// # Errors
-    /// `INVALID_ARGUMENT` when there is one of another element type.
+    /// `INVALID_ARGUMENT` if it exists with another element type.
     pub fn variable(
         &self,
         container: &str,
@@ -167,7 +169,7 @@ impl ResourceManager {
         }
     }
 
-    /// Removes a resource; whether there was one. Who holds it keeps it.
+    /// Removes a resource; returns whether it existed. Holders of references keep it.
     pub fn remove(&self, container: &str, name: &str, kind: &str) -> bool {
         let key = Key::new(container, name, kind);
         let mut table = self.table.lock();
@@ -181,7 +183,7 @@ impl ResourceManager {
         removed.is_some()
     }
 
-    /// Removes all resources of a container; how many there were.
+    /// Removes all resources of a container; returns their number.
     pub fn clear(&self, container: &str) -> usize {
         let wanted = Key::new(container, "", "").container;
         let mut removed = Vec::new();

@@ -29,7 +29,7 @@ impl Drop for Counted {
     }
 }
 
-/// A copy in a buffer of its own.
+/// A copy in a new buffer.
 fn copied(tensor: &Tensor) -> Result<Tensor, KernelError> {
     Ok(Tensor::from_bytes(tensor.dtype(), tensor.shape().dims(), tensor.as_bytes()?)?)
 }
@@ -90,7 +90,7 @@ fn a_shared_update_writes_in_place_where_nobody_else_has_the_value() {
     lock_variables(&[&variable], Access::SharedUpdate, &step, copied).unwrap();
     assert!(variable.copies_on_read(), "from the first such lock on");
     let slot = variable.slot_for_update(copied).unwrap();
-    // SAFETY: the slot shows two floats, which nobody else writes.
+    // SAFETY: the slot shows two floats, which nothing else writes.
     unsafe { slot.data.cast::<f32>().write(7.0) };
     assert_eq!(variable.slot_for_update(copied).unwrap().data, slot.data, "it is never copied");
     unlock_variables(&[&variable]);
@@ -289,7 +289,7 @@ fn an_update_copies_only_when_somebody_else_holds_the_value() {
     let reader = variable.value().unwrap();
     let shared = variable.slot_for_update(copy).unwrap();
     assert_ne!(shared.data, before);
-    // SAFETY: the variable's own buffer of two elements, which nobody else holds.
+    // SAFETY: the variable's own buffer of two elements, which nothing else holds.
     unsafe { *shared.data.cast::<i32>() = 7 };
     assert_eq!(reader.as_slice::<i32>().unwrap(), &[1, 2]);
     assert_eq!(variable.value().unwrap().as_slice::<i32>().unwrap(), &[7, 2]);
@@ -342,7 +342,7 @@ fn a_cancelled_step_stops_waiting_and_holds_nothing() {
         assert_eq!(error.code, Code::CANCELLED);
         assert_eq!(error.message, "the step was cancelled while it waited for variable 'b'");
     });
-    // The first one is free again, and the second still held.
+    // The first variable is free again, and the second still held.
     drop(LockedVariables::lock(&[&first], &holder).unwrap());
     drop(held);
     drop(LockedVariables::lock(&[&first, &second], &holder).unwrap());

@@ -1,15 +1,16 @@
 //! Variables: resources that hold one tensor.
 //!
 //! # States
-//! The lock is *free*, *exclusive* (of one call) or *shared* (of so many calls). It is not bound to a thread: an
-//! asynchronous kernel may unlock elsewhere. Calls that want several take them in the order of their numbers, so that
-//! no two wait for each other; one whose step is cancelled stops waiting. A call that waits for the exclusive lock is
-//! overtaken by no later one that wants the shared lock. Lock and value are under one mutex, which is never held
-//! while anything waits for the lock; the value is replaced only under the exclusive lock.
+//! The lock is *free*, *exclusive* (held by one call) or *shared* (held by several calls). It is
+//! not bound to a thread: an asynchronous kernel may unlock on another one. Calls that lock several
+//! variables do so in the order of their numbers, so that no two wait for each other; a call whose
+//! step is cancelled stops waiting. A later call for the shared lock does not overtake a call that
+//! waits for the exclusive lock. Lock and value are protected by one mutex, which is never held
+//! while waiting for the lock; the value is replaced only under the exclusive lock.
 //!
-//! **Copy on read.** A variable of which rows are updated in place under the shared lock must not show its buffer to
-//! anybody else. From the first such update on it is in this mode: whoever reads it gets a copy, and what it is
-//! assigned is copied. It never leaves the mode, in which a sparse update copies nothing.
+//! **Copy on read.** A variable whose rows are updated in place under the shared lock must not
+//! share its buffer. From the first such update on it is in this mode: readers get a copy, and an
+//! assigned value is copied. It never leaves the mode, in which a sparse update copies nothing.
 
 use crate::{
     bools,
@@ -31,11 +32,12 @@ pub const VARIABLE_TYPE: &str = "tenon.Variable";
 /// How calls use a variable that they lock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
-    /// One call at a time, which may replace the value.
+    /// By one call at a time, which may replace the value.
     Exclusive,
-    /// Calls of this kind at the same time: they read.
+    /// By several calls at the same time, which read.
     Shared,
-    /// As [`Access::Shared`]: they write elements in place, in a variable that is copied when it is read.
+    /// As [`Access::Shared`], by calls that write elements in place, in a variable that is copied
+    /// when it is read.
     SharedUpdate,
 }
 
@@ -43,18 +45,18 @@ pub enum Access {
 struct Core {
     /// Whether a call has the exclusive lock.
     held: bool,
-    /// Calls that have the shared lock.
+    /// Number of calls that have the shared lock.
     sharers: u32,
-    /// Calls that wait for the exclusive lock.
+    /// Number of calls that wait for the exclusive lock.
     waiting: u32,
-    /// Whether whoever holds it was given the value to write.
+    /// Whether a holder of the lock received the value for writing.
     written: bool,
     copy_on_read: bool,
     value: Option<Tensor>,
 }
 
 impl Core {
-    /// Takes the lock, where it can be had.
+    /// Takes the lock if possible; returns whether it did.
     fn take(&mut self, access: Access) -> bool {
         match access {
             Access::Exclusive if !self.held && self.sharers == 0 => self.held = true,
@@ -86,10 +88,15 @@ impl Resource for Variable {
     }
 }
 
+/// Wakes the calls that wait for a variable, so that they see the cancellation.
+///
+/// # Safety
+/// - `data` is a live [`Variable`].
 unsafe extern "C" fn wake(data: *mut c_void) {
-    // SAFETY: `data` is the variable that the waiting call holds until it has withdrawn the callback.
+    // SAFETY: `data` is the variable, which the waiting call keeps alive until it has withdrawn the
+    // callback.
     let variable = unsafe { &*data.cast_const().cast::<Variable>() };
-    // With the mutex in between, a call that has just seen "not cancelled" is waiting by now.
+    // Because of the mutex, a call that has just seen "not cancelled" is waiting by now.
     drop(variable.core.lock());
     variable.freed.notify_all();
 }
@@ -97,7 +104,8 @@ unsafe extern "C" fn wake(data: *mut c_void) {
 impl Variable {
     /// A variable without a value.
     pub fn new(name: &str, dtype: DType) -> Variable {
-        // The numbers order locks of all sessions; they do not synchronise, so the standard type will do.
+        // The numbers order locks of all sessions; they do not synchronise, so the standard type
+        // suffices.
         static NEXT: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(1);
         Variable {
             number: NEXT.fetch_add(1, Ordering::Relaxed),
@@ -108,12 +116,12 @@ impl Variable {
         }
     }
 
-    /// The variable that a resource is.
+    /// The resource as a variable, if it is one.
     pub fn of(resource: &ResourceRef) -> Option<&Variable> {
         super::downcast(resource)
     }
 
-    /// Its place in the order of locks.
+    /// Its position in the order of locks.
     pub fn number(&self) -> u64 {
         self.number
     }
@@ -128,13 +136,13 @@ impl Variable {
         self.dtype
     }
 
-    /// A further reference to the value as it is now. In copy-on-read mode whoever holds the lock asks, and keeps it no
-    /// longer than the lock.
+    /// A further reference to the current value. In copy-on-read mode only a holder of the lock may
+    /// call this, and must drop the reference before unlocking.
     pub fn value(&self) -> Option<Tensor> {
         self.core.lock().value.clone()
     }
 
-    /// The value as it is now, for whoever holds the lock.
+    /// The current value, for a holder of the lock.
     ///
     /// # Errors
     /// `FAILED_PRECONDITION` without a value.
@@ -142,11 +150,12 @@ impl Variable {
         self.value().ok_or_else(|| self.unset())
     }
 
-    /// The value as it is now, which later updates do not change, for who does not hold the lock. In copy-on-read mode
-    /// that is a copy in host memory.
+    /// The current value, unaffected by later updates, for callers without the lock. In
+    /// copy-on-read mode it is a copy in host memory.
     ///
     /// # Errors
-    /// `FAILED_PRECONDITION` without a value; `UNIMPLEMENTED` in copy-on-read mode for a value in memory of a device.
+    /// `FAILED_PRECONDITION` without a value; `UNIMPLEMENTED` in copy-on-read mode for a value in
+    /// memory of a device.
     pub fn snapshot(&self) -> Result<Tensor, KernelError> {
         if !self.copies_on_read() {
             return self.get();
@@ -162,7 +171,7 @@ impl Variable {
         copy_on_host(&tensor, &pooled)
     }
 
-    /// Whether who reads the value, and what it is assigned, is to be given a copy.
+    /// Whether readers, and assignments, must copy the value.
     pub fn copies_on_read(&self) -> bool {
         self.core.lock().copy_on_read
     }
@@ -173,7 +182,7 @@ impl Variable {
         self.core.lock().waiting > 0
     }
 
-    /// Gives it a value, or takes it away. Whoever holds the exclusive lock calls this, or nobody else uses it.
+    /// Sets or removes the value. The caller must hold the exclusive lock, or be the only user.
     ///
     /// # Errors
     /// `INVALID_ARGUMENT` for another element type.
@@ -181,7 +190,7 @@ impl Variable {
         self.replace(value).map(drop)
     }
 
-    /// As [`Variable::set`]; the value that it had.
+    /// Like [`Variable::set`]; returns the former value.
     ///
     /// # Errors
     /// As [`Variable::set`].
@@ -197,7 +206,7 @@ impl Variable {
         Ok(std::mem::replace(&mut self.core.lock().value, value))
     }
 
-    /// The slot that shows the value: valid while the lock is held and nobody assigns.
+    /// The slot that shows the value: valid while the lock is held and nothing is assigned.
     ///
     /// # Errors
     /// `FAILED_PRECONDITION` without a value.
@@ -206,11 +215,12 @@ impl Variable {
         core.value.as_ref().map(Tensor::slot).ok_or_else(|| self.unset())
     }
 
-    /// The slot that shows the value for writing: under the exclusive lock `copy` replaces it first when somebody else
-    /// holds it, so that readers of the old value keep it.
+    /// The slot that shows the value for writing: under the exclusive lock `copy` replaces the
+    /// value first if it has other holders, so that readers of the old value keep it.
     ///
     /// # Errors
-    /// `FAILED_PRECONDITION` without a value, and where the lock is shared by calls that only read; what `copy` says.
+    /// `FAILED_PRECONDITION` without a value, and if calls that only read share the lock; the error
+    /// of `copy`.
     pub fn slot_for_update(
         &self,
         copy: impl FnOnce(&Tensor) -> Result<Tensor, KernelError>,
@@ -228,7 +238,8 @@ impl Variable {
             }
             value.clone()
         };
-        // Only who holds the exclusive lock replaces the value, so that it is still this one after the copy.
+        // Only the holder of the exclusive lock replaces the value, so it is unchanged after the
+        // copy.
         self.set(Some(copy(&current)?))?;
         self.slot()
     }
@@ -274,7 +285,7 @@ impl Variable {
         if locked {
             return Ok(());
         }
-        // Calls that wait for the shared lock waited for this one.
+        // Calls that wait for the shared lock were waiting for this one.
         self.freed.notify_all();
         Err(KernelError::new(
             Code::CANCELLED,
@@ -287,9 +298,9 @@ impl Variable {
         if std::mem::take(&mut core.written)
             && let Some(value) = core.value.as_ref().filter(|_| self.dtype == DType::BOOL)
         {
-            // SAFETY: a kernel, in whatever language, has written it, and still holds the lock of whoever writes or
-            // reads it; readers of the value before have a tensor of their own.
-            unsafe { bools::settle_tensor(value) };
+            // SAFETY: a kernel, in any language, has written it, and still holds the lock that
+            // every writer or reader needs; readers of the former value have their own tensor.
+            unsafe { bools::normalise_tensor(value) };
         }
         match core.sharers {
             0 => core.held = false,
@@ -299,8 +310,8 @@ impl Variable {
         self.freed.notify_all();
     }
 
-    /// Enters copy-on-read mode, under the exclusive lock: whoever still holds the value keeps it, and the variable gets
-    /// a copy.
+    /// Enters copy-on-read mode, under the exclusive lock: other holders keep the value, and the
+    /// variable gets a copy.
     fn enter_copy_on_read(
         &self,
         copy: &impl Fn(&Tensor) -> Result<Tensor, KernelError>,
@@ -315,7 +326,7 @@ impl Variable {
     }
 }
 
-/// The variables in the order of their numbers, each once.
+/// The variables in the order of their numbers, without duplicates.
 fn ordered<'v>(variables: &[&'v Variable]) -> Vec<&'v Variable> {
     let mut ordered = variables.to_vec();
     ordered.sort_by_key(|variable| variable.number);
@@ -323,11 +334,12 @@ fn ordered<'v>(variables: &[&'v Variable]) -> Vec<&'v Variable> {
     ordered
 }
 
-/// Locks variables in the order of their numbers; each is locked once, however often it is listed. Waits
-/// until they are free. `copy` copies the value of one that enters copy-on-read mode, for [`Access::SharedUpdate`].
+/// Locks variables in the order of their numbers; each is locked once, even if it is listed
+/// repeatedly. Waits until they are free. `copy` copies the value of a variable that enters
+/// copy-on-read mode, for [`Access::SharedUpdate`].
 ///
 /// # Errors
-/// `CANCELLED` when the step is cancelled meanwhile; what `copy` says. Then none is locked.
+/// `CANCELLED` when the step is cancelled meanwhile; the error of `copy`. Then none is locked.
 pub fn lock_variables(
     variables: &[&Variable],
     access: Access,
@@ -357,13 +369,13 @@ pub fn unlock_variables(variables: &[&Variable]) {
     ordered(variables).iter().rev().for_each(|variable| variable.unlock());
 }
 
-/// Variables that are locked exclusively until this is dropped.
+/// Variables that are locked exclusively until this value is dropped.
 pub struct LockedVariables<'v> {
     variables: Vec<&'v Variable>,
 }
 
 impl<'v> LockedVariables<'v> {
-    /// Locks.
+    /// Locks the variables.
     ///
     /// # Errors
     /// As [`lock_variables`].

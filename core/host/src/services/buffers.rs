@@ -1,7 +1,7 @@
-//! Tensors that a plugin keeps beyond a call: elements of its queues, say.
+//! Tensors that a plugin keeps beyond a call, such as elements of its queues.
 //!
-//! A [`KeptTensor`] is a boxed [`Tensor`]: one counted reference to the buffer, and the shape. It is made by
-//! [`keep_entry`], shown by [`view_entry`], and ends with [`release_entry`].
+//! A [`KeptTensor`] is a boxed [`Tensor`]: one counted reference to the buffer, and the shape.
+//! [`keep_entry`] creates it, [`view_entry`] shows it, and [`release_entry`] drops it.
 
 use crate::call::Value;
 use tenon_abi::{KeptTensor, Slot};
@@ -10,9 +10,9 @@ use tenon_framework::Tensor;
 /// `Host::keep`: null for a slot that shows nothing or owns no buffer.
 ///
 /// # Safety
-/// `slot` is null or a filled slot of a running call, of a kept tensor, or of a locked variable.
+/// - `slot` is null or a filled slot of a running call, of a kept tensor, or of a locked variable.
 pub unsafe extern "C" fn keep_entry(slot: *const Slot) -> *mut KeptTensor {
-    // SAFETY: the kernel gives null or a filled slot, which lives through the call.
+    // SAFETY: the kernel passes null or a filled slot, which is valid during the call.
     let tensor = unsafe { slot.as_ref() }.and_then(Value::tensor);
     match tensor {
         Some(tensor) => Box::into_raw(Box::new(tensor)).cast(),
@@ -20,15 +20,17 @@ pub unsafe extern "C" fn keep_entry(slot: *const Slot) -> *mut KeptTensor {
     }
 }
 
-/// `Host::view`: fills the slot, which is valid while the tensor is kept; the empty slot for null.
+/// `Host::view`: fills a slot that is valid while the tensor is kept; the empty slot for null.
 ///
 /// # Safety
-/// `kept` is null or came from [`keep_entry`] and is not released; `result` is null or may be written.
+/// - `kept` is null or came from [`keep_entry`] and has not been released.
+/// - `result` is null or valid for writes.
 pub unsafe extern "C" fn view_entry(kept: *const KeptTensor, result: *mut Slot) {
     if result.is_null() {
         return;
     }
-    // SAFETY: the kernel gives null or a tensor from `keep_entry` that it has not released, and a place for the result.
+    // SAFETY: the kernel passes null or a tensor from `keep_entry` that it has not released, and a
+    // valid `result`.
     unsafe {
         let tensor = kept.cast::<Tensor>().as_ref();
         result.write(tensor.map_or(Slot::EMPTY, Tensor::slot));
@@ -38,10 +40,11 @@ pub unsafe extern "C" fn view_entry(kept: *const KeptTensor, result: *mut Slot) 
 /// `Host::release`: null is allowed.
 ///
 /// # Safety
-/// `kept` is null or came from [`keep_entry`], and is not used any more.
+/// - `kept` is null or came from [`keep_entry`].
+/// - It is not used any more.
 pub unsafe extern "C" fn release_entry(kept: *mut KeptTensor) {
     if !kept.is_null() {
-        // SAFETY: the kernel gives back what it got from `keep_entry`, and does not use it any more.
+        // SAFETY: the kernel returns what it got from `keep_entry`, and does not use it any more.
         drop(unsafe { Box::from_raw(kept.cast::<Tensor>()) });
     }
 }

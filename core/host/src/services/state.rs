@@ -1,8 +1,8 @@
-//! Resources, variables and reference slots, as kernels use them.
+//! Resources, variables and reference slots, as services for kernels.
 //!
-//! On the boundary a variable is its resource: both pointers are the same, and what is counted is the
-//! resource. A reference slot shows a variable without counting it; from the first such slot on the step keeps the
-//! variable to its end.
+//! On the boundary a variable is its resource: both pointers are the same, and the resource is what
+//! is counted. A reference slot shows a variable without counting it; from the first such slot on
+//! the step keeps the variable until its end.
 
 mod resources;
 
@@ -49,7 +49,7 @@ pub static STATE_TABLE: StateTable = StateTable {
     ref_variable: Some(ref_variable),
 };
 
-/// Ends a service: gives the result away, or keeps the error's message.
+/// Ends a service: passes the result to `give`, or stores the error's message.
 fn conclude<T>(frame: &CallFrame, result: Result<T, KernelError>, give: impl FnOnce(T)) -> Code {
     match result {
         Ok(value) => {
@@ -64,17 +64,18 @@ fn conclude<T>(frame: &CallFrame, result: Result<T, KernelError>, give: impl FnO
 }
 
 /// # Safety
-/// The text is readable for `'a`.
+/// - The text is readable for `'a`.
 unsafe fn text<'a>(what: &str, text: Str) -> Result<&'a str, KernelError> {
-    // SAFETY: the text is readable for `'a`, as the caller guarantees.
+    // SAFETY: the caller guarantees that the text is readable for `'a`.
     unsafe { text.text() }
         .ok_or_else(|| KernelError::invalid_argument(format!("{what} is not UTF-8")))
 }
 
 /// # Safety
-/// `raw` is null or a live variable, as its resource.
+/// - `raw` is null or a live variable, as its resource.
 unsafe fn variable_of(raw: *const RawVariable) -> Result<ResourceRef, KernelError> {
-    // SAFETY: `raw` is null or a live variable, as the caller guarantees, and a variable's pointer is its resource's.
+    // SAFETY: the caller guarantees that `raw` is null or a live variable, and a variable's pointer
+    // is its resource's.
     let resource = unsafe { ResourceRef::clone_raw(raw.cast()) };
     resource
         .filter(|resource| Variable::of(resource).is_some())
@@ -84,12 +85,12 @@ unsafe fn variable_of(raw: *const RawVariable) -> Result<ResourceRef, KernelErro
 /// Runs `body` with the variable behind a pointer.
 ///
 /// # Safety
-/// As [`variable_of`]; `record` is that of a running call.
+/// - The arguments meet what [`variable_of`] requires.
 unsafe fn with_variable<T>(
     raw: *const RawVariable,
     body: impl FnOnce(&Variable, &ResourceRef) -> Result<T, KernelError>,
 ) -> Result<T, KernelError> {
-    // SAFETY: `raw` is null or a live variable, as the caller guarantees.
+    // SAFETY: the caller guarantees that `raw` is null or a live variable.
     let resource = unsafe { variable_of(raw) }?;
     match Variable::of(&resource) {
         Some(variable) => body(variable, &resource),
@@ -97,16 +98,18 @@ unsafe fn with_variable<T>(
     }
 }
 
-/// A service for one variable of a call: `body` gets the call, the variable and its resource.
+/// A service for one variable of a call: calls `body` with the call, the variable and its resource.
 ///
 /// # Safety
-/// As [`with_variable`].
+/// - `record` is that of a running call.
+/// - `raw` meets what [`variable_of`] requires.
 unsafe fn serve(
     record: *mut CallRecord,
     raw: *const RawVariable,
     body: impl FnOnce(&CallFrame, &Variable, &ResourceRef) -> Result<(), KernelError>,
 ) -> Code {
-    // SAFETY: `record` is that of a call, and `raw` null or a live variable, as the caller guarantees.
+    // SAFETY: the caller guarantees that `record` is that of a call, and `raw` null or a live
+    // variable.
     unsafe {
         let Some(frame) = CallFrame::from_raw(record) else { return OVER };
         let result = with_variable(raw, |variable, resource| body(frame, variable, resource));
@@ -114,6 +117,12 @@ unsafe fn serve(
     }
 }
 
+/// Finds or creates a variable.
+///
+/// # Safety
+/// - `record` meets what [`CallFrame::from_raw`] requires.
+/// - The names are readable.
+/// - `result` is valid for writes.
 unsafe extern "C" fn variable(
     record: *mut CallRecord,
     container: Str,
@@ -121,7 +130,7 @@ unsafe extern "C" fn variable(
     dtype: DType,
     result: *mut *mut RawVariable,
 ) -> Code {
-    // SAFETY: the kernel gives its call's record, readable names and a place.
+    // SAFETY: the kernel passes its call's record, readable names and a valid result pointer.
     unsafe {
         let Some(frame) = CallFrame::from_raw(record) else { return OVER };
         let names = || Ok((text("a container", container)?, text("a name", name)?));
@@ -131,20 +140,28 @@ unsafe extern "C" fn variable(
     }
 }
 
+/// The resource as a variable; null if it is not one.
+///
+/// # Safety
+/// - `resource` is null or a live resource.
 unsafe extern "C" fn as_variable(resource: *mut Resource) -> *mut RawVariable {
-    // SAFETY: the kernel gives a live resource, or null.
+    // SAFETY: the kernel passes a live resource, or null.
     match unsafe { variable_of(resource.cast_const().cast()) } {
         Ok(_) => resource.cast(),
         Err(_) => std::ptr::null_mut(),
     }
 }
 
+/// The resource of a variable.
+///
+/// # Safety
+/// None: `unsafe` only for the type of the table's entry.
 unsafe extern "C" fn variable_resource(variable: *mut RawVariable) -> *mut Resource {
     variable.cast()
 }
 
 /// # Safety
-/// `count` live variables at `first`.
+/// - `first` points to `count` live variables.
 unsafe fn list(
     first: *const *mut RawVariable,
     count: usize,
@@ -152,21 +169,29 @@ unsafe fn list(
     if first.is_null() || count == 0 {
         return Ok(Vec::new());
     }
-    // SAFETY: `first` points to `count` live variables, as the caller guarantees.
+    // SAFETY: the caller guarantees that `first` points to `count` live variables.
     let raws = unsafe { std::slice::from_raw_parts(first, count) };
     // SAFETY: as above.
     raws.iter().map(|&raw| unsafe { variable_of(raw) }).collect()
 }
 
+/// Locks variables exclusively.
+///
+/// # Safety
+/// - The caller upholds what [`lock_for`] requires.
 unsafe extern "C" fn lock_variables(
     record: *mut CallRecord,
     variables: *const *mut RawVariable,
     count: usize,
 ) -> Code {
-    // SAFETY: the kernel gives its call's record and `count` live variables.
+    // SAFETY: the kernel passes its call's record and `count` live variables.
     unsafe { lock_for(record, variables, count, Access::Exclusive) }
 }
 
+/// Locks variables for reading, or for an update of rows.
+///
+/// # Safety
+/// - The caller upholds what [`lock_for`] requires.
 unsafe extern "C" fn share_variables(
     record: *mut CallRecord,
     variables: *const *mut RawVariable,
@@ -179,14 +204,16 @@ unsafe extern "C" fn share_variables(
 }
 
 /// # Safety
-/// The record of a running call, and `count` live variables.
+/// - `record` is that of a running call.
+/// - `variables` points to `count` live variables.
 unsafe fn lock_for(
     record: *mut CallRecord,
     variables: *const *mut RawVariable,
     count: usize,
     access: Access,
 ) -> Code {
-    // SAFETY: `record` is that of a call, and `variables` points to `count` live variables, as the caller guarantees.
+    // SAFETY: the caller guarantees that `record` is that of a call, and that `variables` points to
+    // `count` live variables.
     unsafe {
         let Some(frame) = CallFrame::from_raw(record) else { return OVER };
         let locked = list(variables, count).and_then(|resources| {
@@ -200,34 +227,46 @@ unsafe fn lock_for(
     }
 }
 
+/// Unlocks variables.
+///
+/// # Safety
+/// - `record` meets what [`CallFrame::from_raw`] requires.
+/// - `variables` points to `count` live variables, which this call has locked.
 unsafe extern "C" fn unlock(
     record: *mut CallRecord,
     variables: *const *mut RawVariable,
     count: usize,
 ) {
-    // SAFETY: the kernel gives `count` live variables, which it has locked.
+    // SAFETY: the kernel passes `count` live variables, which it has locked.
     if let Ok(resources) = unsafe { list(variables, count) } {
         let variables: Vec<&Variable> = resources.iter().filter_map(Variable::of).collect();
         unlock_variables(&variables);
-        // SAFETY: the kernel gives its call's record.
+        // SAFETY: the kernel passes its call's record.
         if let Some(frame) = unsafe { CallFrame::from_raw(record) } {
             frame.unlocks(variables.len());
         }
     }
 }
 
+/// Shows the value of a variable.
+///
+/// # Safety
+/// - The caller upholds what [`serve`] requires, and holds the variable's lock.
+/// - `value` is valid for writes.
 unsafe extern "C" fn read_variable(
     record: *mut CallRecord,
     variable: *mut RawVariable,
     value: *mut Slot,
 ) -> Code {
-    // SAFETY: the kernel gives its call's record, a variable that it has locked, and a place.
+    // SAFETY: the kernel passes its call's record, a variable that it has locked, and a valid
+    // result pointer.
     unsafe {
         serve(record, variable, |frame, variable, _| {
             *value = variable.slot()?;
             let stream = frame.call().stream;
             if !stream.is_null() {
-                // Another step may replace the value before what this call enqueues has read it.
+                // Another step may replace the value before the work that this call enqueues has
+                // read it.
                 let read = variable.value().map(|tensor| tensor.buffer().clone());
                 frame.env().keep_for(stream, read);
             }
@@ -236,12 +275,17 @@ unsafe extern "C" fn read_variable(
     }
 }
 
+/// Sets an output to the value of a variable.
+///
+/// # Safety
+/// - The caller upholds what [`serve`] requires, and holds the variable's lock.
+/// - The outputs belong to the caller.
 unsafe extern "C" fn output_variable(
     record: *mut CallRecord,
     variable: *mut RawVariable,
     index: u32,
 ) -> Code {
-    // SAFETY: the kernel gives its call's record and a variable that it has locked.
+    // SAFETY: the kernel passes its call's record and a variable that it has locked.
     unsafe {
         serve(record, variable, |frame, variable, _| {
             let (slot, value) = output(frame, index)?;
@@ -264,10 +308,10 @@ unsafe extern "C" fn output_variable(
     }
 }
 
-/// The tensor that an input shows: a further reference to its buffer, or a copy where it has none.
+/// The tensor that an input shows: a further reference to its buffer, or a copy if it has none.
 ///
 /// # Safety
-/// The slot is a filled input of the running call.
+/// - `slot` is a filled input of the running call.
 unsafe fn input_tensor(slot: &Slot) -> Result<Tensor, KernelError> {
     if let Some(tensor) = Value::tensor(slot) {
         return Ok(tensor);
@@ -283,12 +327,16 @@ unsafe fn input_tensor(slot: &Slot) -> Result<Tensor, KernelError> {
     Ok(Tensor::from_bytes(slot.dtype, dims, bytes)?)
 }
 
+/// Sets a variable to the value of an input.
+///
+/// # Safety
+/// - The caller upholds what [`serve`] requires, and holds the variable's exclusive lock.
 unsafe extern "C" fn assign_variable(
     record: *mut CallRecord,
     variable: *mut RawVariable,
     index: u32,
 ) -> Code {
-    // SAFETY: the kernel gives its call's record and a variable that it has locked.
+    // SAFETY: the kernel passes its call's record and a variable that it has locked.
     unsafe {
         serve(record, variable, |frame, variable, _| {
             let mut tensor = input_tensor(input(frame, index)?)?;
@@ -327,8 +375,9 @@ fn copy_value(frame: &CallFrame, tensor: &Tensor) -> Result<Tensor, KernelError>
         crate::devices::location(tensor.buffer(), Some(device)),
         crate::devices::location(copy.buffer(), Some(device)),
     );
-    // SAFETY: the call's own stream; two buffers of the device that live until what is enqueued is done: the
-    // variable holds one, or the step once it is replaced, and the step holds the other.
+    // SAFETY: the call's own stream, and two buffers of the device that live until the enqueued
+    // copy is done: the variable holds one (or the step, once it is replaced), and the step holds
+    // the other.
     unsafe {
         let stream = StreamId::new(device.number(), stream);
         device.copy(from, to, tensor.byte_len() as u64, Some(stream))?;
@@ -337,12 +386,18 @@ fn copy_value(frame: &CallFrame, tensor: &Tensor) -> Result<Tensor, KernelError>
     Ok(copy)
 }
 
+/// Shows the value of a variable for writing.
+///
+/// # Safety
+/// - The caller upholds what [`serve`] requires, and holds the variable's lock.
+/// - `value` is valid for writes.
 unsafe extern "C" fn update_variable(
     record: *mut CallRecord,
     variable: *mut RawVariable,
     value: *mut Slot,
 ) -> Code {
-    // SAFETY: the kernel gives its call's record, a variable that it has locked, and a place.
+    // SAFETY: the kernel passes its call's record, a variable that it has locked, and a valid
+    // result pointer.
     unsafe {
         serve(record, variable, |frame, variable, _| {
             *value = variable.slot_for_update(|tensor| copy_value(frame, tensor))?;
@@ -351,12 +406,17 @@ unsafe extern "C" fn update_variable(
     }
 }
 
+/// Sets an output to a reference to a variable.
+///
+/// # Safety
+/// - The caller upholds what [`serve`] requires.
+/// - The outputs belong to the caller.
 unsafe extern "C" fn output_ref(
     record: *mut CallRecord,
     raw: *mut RawVariable,
     index: u32,
 ) -> Code {
-    // SAFETY: the kernel gives its call's record and a live variable.
+    // SAFETY: the kernel passes its call's record and a live variable.
     unsafe {
         serve(record, raw, |frame, variable, resource| {
             let (slot, value) = output(frame, index)?;
@@ -380,27 +440,33 @@ unsafe extern "C" fn output_ref(
     }
 }
 
+/// The variable that a reference slot shows; null for any other slot.
+///
+/// # Safety
+/// - `slot` is null or a filled slot of a running call.
 unsafe extern "C" fn ref_variable(slot: *const Slot) -> *mut RawVariable {
-    // SAFETY: the kernel gives a filled slot of its call, or null.
+    // SAFETY: the kernel passes a filled slot of its call, or null.
     match unsafe { slot.as_ref() } {
         Some(slot) if slot.flags & slot_flags::REF != 0 => slot.buffer.cast(),
         _ => std::ptr::null_mut(),
     }
 }
 
-/// Shows a variable's present value in the slot of a reference, for an input that takes the plain value.
+/// Shows a variable's current value in place of a reference, for an input that requires a plain
+/// value.
 ///
 /// # Errors
-/// `FAILED_PRECONDITION` without a value; `INVALID_ARGUMENT` when the slot is no reference.
+/// `FAILED_PRECONDITION` without a value; `INVALID_ARGUMENT` when the slot is not a reference.
 ///
 /// # Safety
-/// `reference` is a filled slot of a running step.
+/// - `reference` is a filled slot of a running step.
 pub unsafe fn dereference(
     reference: &Slot,
     slot: &mut Slot,
     value: &mut Value,
 ) -> Result<(), KernelError> {
-    // SAFETY: the caller gives a filled slot; the running step keeps the variable of one that is a reference.
+    // SAFETY: the caller guarantees a filled slot; the running step keeps the variable of a
+    // reference.
     unsafe {
         with_variable(ref_variable(reference), |variable, _| {
             value.hold(slot, &variable.snapshot()?);
@@ -409,13 +475,13 @@ pub unsafe fn dereference(
     }
 }
 
-/// Says why a reference may not be used as an input: its variable has no value.
+/// Fails if a reference cannot be used as an input because its variable has no value.
 ///
 /// # Errors
 /// `FAILED_PRECONDITION` without a value; `INVALID_ARGUMENT` when the slot is not a reference.
 ///
 /// # Safety
-/// As [`dereference`].
+/// - `reference` is a filled slot of a running step.
 pub unsafe fn is_initialized(reference: &Slot) -> Result<(), KernelError> {
     // SAFETY: as in `dereference`.
     unsafe { with_variable(ref_variable(reference), |variable, _| variable.slot().map(drop)) }

@@ -1,4 +1,4 @@
-//! State services, as kernels use them through their contexts.
+//! State services, used by kernels through their contexts.
 
 use super::*;
 use crate::{
@@ -29,7 +29,7 @@ fn a_variable_is_assigned_and_updated_by_different_kernels() {
     let x = floats(&[10.0]);
     let before = bench.call("HostTestAdd", &[], &[handle.clone(), x.clone()]).unwrap();
     assert_eq!(read(&bench), [11.0, 12.0]);
-    // What was returned, and what was assigned, keep the old value: the update copied.
+    // The returned and the assigned tensors keep the old value: the update copied.
     assert_eq!(before[0].as_slice::<f32>().unwrap(), &[1.0, 2.0]);
     assert_eq!(initial.as_slice::<f32>().unwrap(), &[1.0, 2.0]);
     bench.call("HostTestAdd", &[], &[handle, x]).unwrap();
@@ -75,7 +75,7 @@ fn a_reference_shows_the_variable_also_when_its_container_is_cleared() {
     assert!(slot.data.is_null() && slot.flags & slot_flags::REF != 0);
     assert_eq!(bench.env.resources.clear(""), 1);
     let (mut shown, mut value) = (Slot::EMPTY, Value::default());
-    // SAFETY: the slot of a reference of a step that has not ended.
+    // SAFETY: the slot of a reference, of a step that has not ended.
     unsafe { dereference(&slot, &mut shown, &mut value) }.unwrap();
     let tensor = Value::tensor(&shown).unwrap();
     assert_eq!(tensor.as_slice::<f32>().unwrap(), &[4.0]);
@@ -84,12 +84,12 @@ fn a_reference_shows_the_variable_also_when_its_container_is_cleared() {
     bench.env.end_step(true);
     assert!(tensor.buffer().is_unique(), "nothing has it any more");
     let plain = tensor.slot();
-    // SAFETY: a filled slot that is no reference.
+    // SAFETY: a filled slot that is not a reference.
     let error = unsafe { dereference(&plain, &mut shown, &mut value) }.unwrap_err();
     assert_eq!(error.message, "expected a variable, found none");
 }
 
-/// Work on a stream that a variable is read or replaced by; `act` is given the call and the variable.
+/// A variable is read or replaced by work on a stream; `act` receives the call and the variable.
 fn stays_until_the_stream_is_done(act: unsafe fn(*mut CallRecord, *mut RawVariable) -> Code) {
     let bench = Bench::host();
     let device = bench.devices.find(&DeviceName::local(FAKE, 0)).unwrap();
@@ -105,7 +105,7 @@ fn stays_until_the_stream_is_done(act: unsafe fn(*mut CallRecord, *mut RawVariab
     call.run().unwrap();
     let (record, stream) = (call.planned().record, call.planned().stream);
     let raw = variable.clone().into_raw();
-    // SAFETY: the record of a call that has not ended, and a live variable that nobody else uses.
+    // SAFETY: the record of a call that has not ended, and a live variable that nothing else uses.
     let code = unsafe { act(record, raw.cast()) };
     assert!(code.is_ok());
     Variable::of(&variable).unwrap().set(None).unwrap();
@@ -118,21 +118,22 @@ fn stays_until_the_stream_is_done(act: unsafe fn(*mut CallRecord, *mut RawVariab
     unsafe { release_raw(raw) };
 }
 
-/// What was enqueued before a variable was assigned may still use the value that it had.
+/// Work enqueued before an assignment to a variable may still use the former value.
 #[test]
 fn a_value_that_is_replaced_on_a_stream_stays_until_the_stream_is_done() {
-    // SAFETY: what the caller gives.
+    // SAFETY: the arguments come from the caller, as the entry requires.
     stays_until_the_stream_is_done(|record, variable| unsafe {
         assign_variable(record, variable, 0)
     });
 }
 
-/// What a call enqueues may read a variable after another step has replaced its value.
+/// Work that a call enqueues may read a variable after another step has replaced its value.
 #[test]
 fn a_value_that_is_read_on_a_stream_stays_until_the_stream_is_done() {
     stays_until_the_stream_is_done(|record, variable| {
         let mut value = Slot::EMPTY;
-        // SAFETY: what the caller gives, and a place.
+        // SAFETY: the arguments come from the caller, as the entry requires; the result pointer is
+        // valid for writes.
         unsafe { read_variable(record, variable, &mut value) }
     });
 }

@@ -1,4 +1,4 @@
-//! Elements of string tensors, as plugins change them.
+//! Operations on elements of string tensors, for plugins.
 
 use tenon_abi::{Code, Str, StringElement, StringTable};
 use tenon_framework::tensor::{StringStorage, set_string};
@@ -12,15 +12,20 @@ pub static STRING_TABLE: StringTable = StringTable {
     destroy: Some(destroy),
 };
 
+/// Sets the value of an element.
+///
+/// # Safety
+/// - `element` is null, or an initialised element that the caller may write.
+/// - `value` is readable.
 unsafe extern "C" fn set(element: *mut StringElement, value: Str) -> Code {
     if element.is_null() {
         return Code::INVALID_ARGUMENT;
     }
-    // SAFETY: the plugin gives an initialised element that it may write, and readable bytes.
+    // SAFETY: the plugin passes an initialised element that it may write, and readable bytes.
     unsafe {
         let value = value.bytes();
         let (first, len) = ((*element).data.cast_const(), (*element).capacity as usize);
-        // A part of the element's own value: it would move under the copy.
+        // The source is part of the element's own value, which would move during the copy.
         if !first.is_null() && (first..first.wrapping_add(len)).contains(&value.as_ptr()) {
             let copy = value.to_vec();
             return set_string(element, &copy);
@@ -29,17 +34,25 @@ unsafe extern "C" fn set(element: *mut StringElement, value: Str) -> Code {
     }
 }
 
+/// Makes room for a value of `capacity` bytes.
+///
+/// # Safety
+/// - `element` is null, or an initialised element that the caller may write.
 unsafe extern "C" fn reserve(element: *mut StringElement, capacity: u64) -> Code {
     if element.is_null() {
         return Code::INVALID_ARGUMENT;
     }
-    // SAFETY: the plugin gives an initialised element that it may write.
+    // SAFETY: the plugin passes an initialised element that it may write.
     unsafe { StringStorage::reserve(element, capacity) }
 }
 
+/// Frees the value of an element.
+///
+/// # Safety
+/// - `element` is null, or an initialised element that the caller may write.
 unsafe extern "C" fn destroy(element: *mut StringElement) {
     if !element.is_null() {
-        // SAFETY: the plugin gives an initialised element that it may write.
+        // SAFETY: the plugin passes an initialised element that it may write.
         unsafe { StringStorage::destroy(element) }
     }
 }

@@ -1,4 +1,4 @@
-//! Makes kernels of registered ops and calls them.
+//! Creates kernels of registered ops and calls them.
 
 use crate::{
     HOST, Plugins,
@@ -23,7 +23,7 @@ pub(crate) fn attr(name: &'static str, value: impl Into<AttrValue>) -> (&'static
     (name, value.into())
 }
 
-/// Plugins, perhaps a device, and an environment for steps.
+/// Plugins, optionally a device, and an environment for steps.
 pub(crate) struct Bench {
     pub plugins: Plugins,
     pub devices: DeviceManager,
@@ -32,7 +32,7 @@ pub(crate) struct Bench {
 }
 
 impl Bench {
-    /// On the host's own memory.
+    /// A bench on the host's own memory.
     pub fn host() -> Bench {
         let plugins = Plugins::new().unwrap();
         let handle = Arc::clone(plugins.handle());
@@ -42,12 +42,12 @@ impl Bench {
         Bench { plugins, devices, device: None, env }
     }
 
-    /// On the first fake device.
+    /// A bench on the first fake device.
     pub fn with_fake_device() -> Bench {
         Bench::on("FAKE:0")
     }
 
-    /// On this device.
+    /// A bench on this device.
     pub fn on(name: &str) -> Bench {
         let mut bench = Bench::host();
         bench.device = bench.devices.find(&DeviceName::parse(name).unwrap());
@@ -75,7 +75,7 @@ impl Bench {
         found.unwrap_or_else(|| panic!("{op} has a kernel for {device_type}"))
     }
 
-    /// Runs `body` with what a kernel is made from.
+    /// Calls `body` with the description of a kernel.
     pub fn with_spec<R>(
         &self,
         op: &str,
@@ -112,7 +112,7 @@ impl Bench {
         self.with_spec(op, "", attrs, &[], KernelInstance::create)
     }
 
-    /// Makes a kernel and calls it once.
+    /// Creates a kernel and calls it once.
     pub fn call(
         &self,
         op: &str,

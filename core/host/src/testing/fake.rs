@@ -1,8 +1,9 @@
 //! Device types for tests.
 //!
-//! `FAKE` has memory that the host cannot address (what it calls its blocks are numbers) and streams that do
-//! nothing until they are synchronised, so that whoever forgets to wait sees wrong results. It copies from
-//! and to the host and within one device, not from one device to another. `LOOSE` computes in host memory.
+//! `FAKE` has memory that the host cannot address (its blocks are identified by numbers) and
+//! streams that do nothing until they are synchronised, so that a missing wait yields wrong
+//! results. It copies from and to the host and within one device, not from one device to another.
+//! `LOOSE` computes in host memory.
 
 use std::{
     collections::HashMap,
@@ -23,12 +24,12 @@ use tenon_framework::{
 
 /// Name of the type with memory and streams.
 pub(crate) const FAKE: &str = "FAKE";
-/// Name of the type without.
+/// Name of the type without memory and streams.
 pub(crate) const LOOSE: &str = "LOOSE";
-/// Bytes that a fake device has.
+/// Bytes of memory of a fake device.
 pub(crate) const FAKE_LIMIT: u64 = 1 << 20;
 
-/// What a device did.
+/// The operations of a device.
 #[derive(Default)]
 pub(crate) struct FakeLog {
     pub copies: AtomicUsize,
@@ -64,7 +65,7 @@ impl FakeStream {
     }
 }
 
-/// An address of the host, or a number of a block.
+/// An address of the host, or the number of a block.
 #[derive(Clone, Copy)]
 struct End {
     data: usize,
@@ -79,7 +80,7 @@ fn copy_bytes(blocks: &Blocks, from: End, to: End, bytes: usize) {
     let mut blocks = blocks.lock().unwrap();
     let source = match from.on_device {
         true => blocks[&from.data][..bytes].to_vec(),
-        // SAFETY: the host's promise: `bytes` readable bytes until the copy is done.
+        // SAFETY: the host guarantees `bytes` readable bytes until the copy is done.
         false => unsafe { std::slice::from_raw_parts(from.data as *const u8, bytes) }.to_vec(),
     };
     match to.on_device {
@@ -112,7 +113,7 @@ impl Fake {
         });
     }
 
-    /// Says that the device is lost.
+    /// Reports the device as lost.
     pub fn lose(&self, reason: &str) {
         self.handle.lost(reason);
     }
@@ -144,7 +145,7 @@ impl DeviceKind for Fake {
         _memory: MemoryKind,
         _stream: Option<&FakeStream>,
     ) -> Result<NonNull<c_void>, KernelError> {
-        // Numbers of blocks are unique in the process, so that a mix-up of devices is seen.
+        // Numbers of blocks are unique in the process, so that confusing devices is detected.
         static NEXT: AtomicUsize = AtomicUsize::new(1);
         let mut blocks = self.blocks.lock().unwrap();
         let used: usize = blocks.values().map(Vec::len).sum();
@@ -234,7 +235,7 @@ impl DeviceKind for Loose {
     }
 }
 
-/// There is none of these.
+/// A device type without devices.
 pub(crate) struct Nowhere;
 
 impl DeviceKind for Nowhere {

@@ -30,7 +30,8 @@ register_op!(
 
 register_op!("HostTestLoop", inputs = &["x: float"], outputs = &["y: float"]);
 
-/// Doubles in a loop that takes a millisecond for each element, and does not look whether it was cut short.
+/// Doubles in a loop with an estimated cost of a millisecond for each element, and ignores that it
+/// was cut short.
 fn double_in_a_loop(c: &ComputeContext<'_>) -> Result<(), KernelError> {
     let x = c.input::<f32>(0)?;
     let y = c.output::<f32>(0, x.dims)?;
@@ -57,7 +58,7 @@ fn double(c: &ComputeContext<'_>) -> Result<(), KernelError> {
     Ok(())
 }
 
-/// Doubles where the call is a plain one; negates in every other call.
+/// Doubles if the call is plain; negates in every other call.
 fn double_if_plain(c: &ComputeContext<'_>) -> Result<(), KernelError> {
     if c.elementwise::<f64, 1>().is_some() || c.elementwise::<f32, 2>().is_some() {
         return Err(KernelError::internal("a call is plain for its own types and inputs only"));
@@ -76,7 +77,7 @@ fn double_if_plain(c: &ComputeContext<'_>) -> Result<(), KernelError> {
     Ok(())
 }
 
-/// On the fake device: enqueued, so that the result is there when the stream has run.
+/// Doubles on the fake device: enqueued, so that the result exists when the stream has run.
 fn double_on_device(c: &ComputeContext<'_>) -> Result<(), KernelError> {
     let input = *c.slot(0)?;
     let output = *c.prepare(0, c.dims(0))?;
@@ -93,7 +94,7 @@ fn double_on_device(c: &ComputeContext<'_>) -> Result<(), KernelError> {
 register_kernel!("HostTestDouble" on "CPU": fn double, in_place = &[(0, 0)]);
 register_kernel!("HostTestDouble" on "CPU": fn double_if_plain, label = "plain", on_request = true);
 
-/// x by way of a product below the smallest normal number, half of it on other threads.
+/// Computes x through a product below the smallest normal number, half of it on other threads.
 fn by_way_of_a_denormal(c: &ComputeContext<'_>) -> Result<(), KernelError> {
     let x = c.input::<f32>(0)?;
     let y = c.output::<f32>(0, x.dims)?;
@@ -115,7 +116,7 @@ register_kernel!("HostTestDouble" on "CPU": fn by_way_of_a_denormal, label = "gr
 register_kernel!("HostTestDouble" on "LOOSE": fn double, in_place = &[(0, 0)]);
 register_kernel!("HostTestDouble" on "FAKE": fn double_on_device);
 
-/// Doubles on a thread of its own, or ends otherwise, as `mode` says.
+/// Doubles on a new thread, or ends otherwise, depending on `mode`.
 struct Later {
     mode: String,
 }
@@ -154,7 +155,7 @@ impl Kernel for Later {
 
 register_kernel!("HostTestLater" on "CPU": Later);
 
-/// Forms that were made and not yet freed.
+/// Number of packed forms that exist.
 pub(crate) static FORMS: AtomicUsize = AtomicUsize::new(0);
 
 struct Form(f32);
@@ -250,7 +251,7 @@ register_op!(
     stateful = true
 );
 
-/// Gives variable `v` the value of the input, and returns its handle.
+/// Sets variable `v` to the input, and returns its handle.
 fn variable(c: &ComputeContext<'_>) -> Result<(), KernelError> {
     let state = c.state();
     let v = state.variable("", "v", DType::FLOAT)?;
@@ -258,7 +259,7 @@ fn variable(c: &ComputeContext<'_>) -> Result<(), KernelError> {
     c.output_handle(0, &v)
 }
 
-/// Adds the input to the variable in place, and returns the value that it had before.
+/// Adds the input to the variable in place, and returns the former value.
 fn add(c: &ComputeContext<'_>) -> Result<(), KernelError> {
     let state = c.state();
     let v = state.input_variable(0)?;
@@ -282,7 +283,7 @@ impl ResourceValue for Calls {
     const NAME: &'static str = "host-test.Counter";
 }
 
-/// Counts its calls in a resource of its own.
+/// Counts its calls in its own resource.
 struct Counter {
     fail: bool,
 }

@@ -133,7 +133,7 @@ fn packed_strings(content: &[u8], shape: Shape) -> Result<Tensor, ConvertError> 
     let mut lengths = Vec::with_capacity(expected);
     for _ in 0..expected {
         let length = prost::encoding::decode_varint(&mut rest)
-            .map_err(|_| fail("a length that is no varint"))?;
+            .map_err(|_| fail("a length that is not a varint"))?;
         lengths.push(usize::try_from(length).map_err(|_| fail("a length beyond the data"))?);
     }
     let mut strings = Vec::with_capacity(expected);

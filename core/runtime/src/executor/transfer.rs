@@ -42,7 +42,7 @@ fn location<'d>(
 fn settle(parcel: &Parcel) {
     if let Some(copy) = parcel.tensor.as_ref().filter(|copy| copy.buffer().is_unique()) {
         // SAFETY: the device is done with the copy, and nothing else refers to it.
-        unsafe { bools::settle_tensor(copy) };
+        unsafe { bools::normalise_tensor(copy) };
     }
 }
 

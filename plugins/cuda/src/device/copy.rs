@@ -90,7 +90,7 @@ pub(super) unsafe fn copy(
             (End::Device(source, from), End::Device(destination, to), _) => {
                 between(context, (&source, from), (&destination, to), bytes, raw)?;
             }
-            _ => return Err(KernelError::internal("a copy that misses the device")),
+            _ => return Err(KernelError::internal("a copy without an end on the device")),
         }
     }
     if stream.is_none() { context.synchronize_own() } else { Ok(()) }

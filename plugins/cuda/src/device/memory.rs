@@ -75,7 +75,7 @@ impl Pool {
             )));
         }
         let size = usize::try_from(bytes.max(1))
-            .map_err(|_| KernelError::invalid_argument("more bytes than addresses"))?;
+            .map_err(|_| KernelError::invalid_argument("more bytes than there are addresses"))?;
         let raw = stream.map_or(self.context.own_stream(), Stream::raw);
         let address = match self.take(size, raw) {
             Err(error) if error.code == Code::RESOURCE_EXHAUSTED => {

@@ -72,7 +72,7 @@ impl PinnedPool {
             )));
         }
         let (class, size) = class_of(bytes)
-            .ok_or_else(|| KernelError::invalid_argument("more bytes than addresses"))?;
+            .ok_or_else(|| KernelError::invalid_argument("more bytes than there are addresses"))?;
         let excess = {
             let mut held = self.held();
             if let Some(block) = held.classes[class].pop() {
@@ -84,7 +84,7 @@ impl PinnedPool {
         excess.into_iter().for_each(|block| self.free(block.get()));
         let mut data: *mut c_void = std::ptr::null_mut();
         let size = usize::try_from(size)
-            .map_err(|_| KernelError::invalid_argument("more bytes than addresses"))?;
+            .map_err(|_| KernelError::invalid_argument("more bytes than there are addresses"))?;
         let flags = sys::CU_MEMHOSTALLOC_PORTABLE;
         // SAFETY: the result pointer is valid for writes.
         let allocate = || unsafe { sys::cuMemHostAlloc(&mut data, size, flags) };

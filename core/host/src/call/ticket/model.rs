@@ -1,4 +1,5 @@
-//! Models of tickets, run by loom: `RUSTFLAGS="--cfg loom" cargo test -p tenon-host --lib ticket::model`.
+//! Models of tickets for loom: `RUSTFLAGS="--cfg loom" cargo test -p tenon-host --lib
+//! ticket::model`.
 
 use super::Ticket;
 use loom::thread;
@@ -10,7 +11,7 @@ fn begin(ticket: &Ticket, step: u64) -> u64 {
     (record.addr() & super::LOW) as u64 >> 1
 }
 
-/// Two complete one call: the first does, the second is told which step it was.
+/// Two threads complete one call: the first ends it, the second learns which step it belonged to.
 #[test]
 fn a_call_is_ended_once() {
     loom::model(|| {
@@ -26,7 +27,7 @@ fn a_call_is_ended_once() {
     });
 }
 
-/// A second completion of one call never ends the next one, and is not taken for one of the next step.
+/// A second completion of one call never ends the next one, and is not attributed to the next step.
 #[test]
 fn a_late_completion_does_not_end_the_next_call() {
     loom::model(|| {

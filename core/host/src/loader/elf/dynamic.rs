@@ -1,12 +1,12 @@
-//! The dynamic section: the tables that the linker goes through, against what is mapped.
+//! Checks the dynamic section: the tables that the linker follows, against the mapped segments.
 
 use super::segments::Layout;
 use object::elf as spec;
 
-/// Entries of the dynamic section: tag and value, as they come.
+/// Entries of the dynamic section: tag and value, in file order.
 type Entry = (i64, u64);
 
-/// Tables with their sizes.
+/// Tables with an entry for their size.
 const SIZED: [(&str, spec::DynamicTag, spec::DynamicTag); 7] = [
     ("the texts", spec::DT_STRTAB, spec::DT_STRSZ),
     ("the relocations", spec::DT_RELA, spec::DT_RELASZ),
@@ -17,7 +17,7 @@ const SIZED: [(&str, spec::DynamicTag, spec::DynamicTag); 7] = [
     ("the functions to end with", spec::DT_FINI_ARRAY, spec::DT_FINI_ARRAYSZ),
 ];
 
-/// Tables that say themselves how long they are, and functions; the bytes are those that are there in any case.
+/// Functions, and tables that contain their own length; the number is the least size in bytes.
 const PLACES: [(&str, spec::DynamicTag, u64); 9] = [
     ("the symbols", spec::DT_SYMTAB, 24),
     ("the hashes of symbols", spec::DT_HASH, 8),
@@ -30,11 +30,11 @@ const PLACES: [(&str, spec::DynamicTag, u64); 9] = [
     ("the function to end with", spec::DT_FINI, 1),
 ];
 
-/// Entries that are texts.
+/// Entries that are offsets of texts.
 const TEXTS: [spec::DynamicTag; 4] =
     [spec::DT_NEEDED, spec::DT_SONAME, spec::DT_RPATH, spec::DT_RUNPATH];
 
-/// Sizes of records that the linker takes for granted.
+/// Sizes of records that the linker assumes.
 const SIZES: [(&str, spec::DynamicTag, u64); 3] = [
     ("a symbol", spec::DT_SYMENT, 24),
     ("a relocation", spec::DT_RELAENT, 24),
@@ -44,13 +44,13 @@ const SIZES: [(&str, spec::DynamicTag, u64); 3] = [
 /// Checks the entries of a dynamic section.
 ///
 /// # Errors
-/// What is damaged.
+/// A description of the damage.
 pub fn check(entries: &[Entry], layout: &Layout) -> Result<(), String> {
     let Some(end) = entries.iter().position(|(tag, _)| *tag == spec::DT_NULL.0) else {
         return Err("the dynamic section has no end".to_owned());
     };
     let entries = &entries[..end];
-    // The last entry of a tag is the one that counts.
+    // The last entry with a tag counts.
     let value = |tag: spec::DynamicTag| {
         entries.iter().rev().find(|(found, _)| *found == tag.0).map(|(_, value)| *value)
     };

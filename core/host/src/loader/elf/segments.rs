@@ -1,29 +1,29 @@
-//! Program headers against the file, against each other, and against the sections.
+//! Checks program headers against the file, each other, and the sections.
 
 use object::elf::{
     self as spec, PF_R, PF_W, PF_X, PT_DYNAMIC, PT_GNU_EH_FRAME, PT_GNU_PROPERTY, PT_GNU_RELRO,
     PT_LOAD, PT_NOTE, PT_PHDR, PT_TLS,
 };
 
-/// The smallest page of the systems that ELF files are for.
+/// The smallest page of systems that use ELF files.
 const PAGE: u64 = 4096;
-/// Addresses that user space has on 64-bit systems.
+/// Limit of user space addresses on 64-bit systems.
 const SPACE: u64 = 1 << 47;
-/// Memory that a library takes at most.
+/// Most bytes of memory of a library.
 const MOST_BYTES: u64 = 1 << 40;
-/// Alignment beyond which nothing is aligned.
+/// Greatest plausible alignment.
 const MOST_ALIGN: u64 = 1 << 30;
 
 /// A program header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Segment {
-    /// Its place in the table.
+    /// Its index in the table.
     pub at: usize,
     /// What it describes.
     pub kind: spec::ProgramType,
     /// Permissions.
     pub flags: u32,
-    /// Place in the file.
+    /// Offset in the file.
     pub offset: u64,
     /// Address, from the library's first byte.
     pub address: u64,
@@ -31,35 +31,35 @@ pub struct Segment {
     pub file_bytes: u64,
     /// Bytes in memory.
     pub bytes: u64,
-    /// Alignment; 0 and 1 are none.
+    /// Alignment; 0 and 1 mean none.
     pub align: u64,
 }
 
-/// A section that is there when the library runs.
+/// A section that exists while the library runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Section {
     /// Its name.
     pub name: String,
     /// Address, from the library's first byte.
     pub address: u64,
-    /// Place in the file.
+    /// Offset in the file.
     pub offset: u64,
     /// Bytes in memory.
     pub bytes: u64,
     /// Whether its bytes are in the file; else they are zero.
     pub in_file: bool,
-    /// Whether the library writes to it.
+    /// Whether the library may write to it.
     pub writable: bool,
     /// Whether it is code.
     pub executable: bool,
-    /// Whether each thread has its own.
+    /// Whether each thread has its own copy.
     pub per_thread: bool,
 }
 
-/// The segments of a library that are mapped, and what else its program headers say.
+/// The mapped segments of a library, and other facts from its program headers.
 #[derive(Debug)]
 pub struct Layout {
-    /// In the order of their addresses.
+    /// Sorted by address.
     loads: Vec<Segment>,
     thread: Option<Segment>,
     sealed: Option<Segment>,
@@ -69,13 +69,13 @@ fn floor(address: u64) -> u64 {
     address & !(PAGE - 1)
 }
 
-/// Of an address in user space.
+/// Rounds an address in user space up to a page.
 fn ceil(address: u64) -> u64 {
     floor(address + (PAGE - 1))
 }
 
 impl Segment {
-    /// The end in memory, once [`Segment::check_ranges`] found it.
+    /// The end in memory; only after [`Segment::check_ranges`].
     fn end(&self) -> u64 {
         self.address + self.bytes
     }
@@ -88,7 +88,7 @@ impl Segment {
         self.flags & flag.0 != 0
     }
 
-    /// Whether both its ranges are ranges.
+    /// Checks that both ranges are valid.
     fn check_ranges(&self, file: u64) -> Result<(), String> {
         let in_file = self.offset.checked_add(self.file_bytes).is_some_and(|end| end <= file);
         if !in_file {
@@ -110,7 +110,7 @@ impl Segment {
         Ok(())
     }
 
-    /// A segment that is mapped, by itself.
+    /// Checks a mapped segment by itself.
     fn check_load(&self) -> Result<(), String> {
         if self.file_bytes > self.bytes {
             let (in_file, bytes) = (self.file_bytes, self.bytes);
@@ -131,10 +131,10 @@ impl Segment {
 }
 
 impl Layout {
-    /// The layout that program headers of a file of so many bytes describe.
+    /// The layout that the program headers of a file of `file` bytes describe.
     ///
     /// # Errors
-    /// What is damaged.
+    /// A description of the damage.
     pub fn new(segments: &[Segment], file: u64) -> Result<Layout, String> {
         let of = |kind| segments.iter().filter(move |segment| segment.kind == kind).copied();
         let mut layout = Layout {
@@ -182,7 +182,7 @@ impl Layout {
         }
     }
 
-    /// Whether the range is mapped, in one piece.
+    /// Whether one segment maps the whole range.
     pub fn covers(&self, address: u64, bytes: u64) -> bool {
         let end = address.checked_add(bytes);
         self.loads
@@ -200,7 +200,7 @@ impl Layout {
         })
     }
 
-    /// Something that the linker reads where the program header says that it is.
+    /// Checks a part that the linker reads at the place in its program header.
     fn check_part(&self, part: &Segment, file: u64) -> Result<(), String> {
         part.check_ranges(file)?;
         if part.bytes > part.file_bytes {
@@ -232,7 +232,7 @@ impl Layout {
         }
     }
 
-    /// What is made read-only once it is relocated.
+    /// Checks the part that becomes read-only after relocation.
     fn check_sealed(&self, sealed: &Segment) -> Result<(), String> {
         let end = sealed.address.checked_add(sealed.bytes).filter(|end| *end <= SPACE);
         let within = |load: &&Segment| {
@@ -244,10 +244,10 @@ impl Layout {
         }
     }
 
-    /// Whether each section is mapped where it says, with its permissions.
+    /// Checks that each section is mapped at its place, with its permissions.
     ///
     /// # Errors
-    /// What is damaged.
+    /// A description of the damage.
     pub fn check_sections(&self, sections: &[Section]) -> Result<(), String> {
         self.check_thread_sections(sections)?;
         for section in sections.iter().filter(|section| section.in_file || !section.per_thread) {
@@ -272,7 +272,7 @@ impl Layout {
         Ok(())
     }
 
-    /// Whether the variables of threads are those that the program header describes.
+    /// Checks that the sections of thread-local variables match their program header.
     fn check_thread_sections(&self, sections: &[Section]) -> Result<(), String> {
         let mut own = sections.iter().filter(|section| section.per_thread).peekable();
         let Some(thread) = &self.thread else {
@@ -297,7 +297,7 @@ impl Layout {
         }
     }
 
-    /// Variables must stay writable.
+    /// Checks that variables stay writable.
     fn check_unsealed(&self, section: &Section) -> Result<(), String> {
         let Some(sealed) = &self.sealed else { return Ok(()) };
         let name = section.name.as_str();

@@ -7,7 +7,7 @@ fn segment(kind: spec::ProgramType, flags: u32, offset: u64, address: u64, bytes
     Segment { at: 0, kind, flags, offset, address, file_bytes: bytes, bytes, align }
 }
 
-/// As a linker lays a small library out: read-only data, code, data with zeros behind it.
+/// A small library as a linker lays it out: read-only data, code, data followed by zeros.
 fn library() -> Vec<Segment> {
     let mut all = vec![
         segment(PT_LOAD, 4, 0, 0, 0x800),

@@ -1,10 +1,11 @@
-//! Symbols of which a process has one, whatever libraries define them (`STB_GNU_UNIQUE`).
+//! Symbols that are unique in a process, whichever libraries define them (`STB_GNU_UNIQUE`).
 //!
-//! GCC gives this binding to variables of templates and inline functions in C++. The linker binds all libraries to
-//! the definition that came first, whether they were opened apart or not: of two plugins with a class of the same
-//! name, or of a plugin and the build that replaces it, the second would run with the variables, and through tables
-//! in them the code, of the first. A plugin has variables of its own, as `-fvisibility=hidden` says at build time;
-//! where it was built without, it is opened from a copy in which these symbols are ordinary ones.
+//! GCC gives this binding to variables of templates and inline functions in C++. The linker binds
+//! all libraries to the first definition, even if they were opened separately: of two plugins with
+//! a class of the same name, or of a plugin and the build that replaces it, the second would run
+//! with the variables of the first, and through tables in them with its code. A plugin must have
+//! its own variables, as `-fvisibility=hidden` ensures at build time; if it was built without that,
+//! it is opened from a copy in which these symbols are global ones.
 
 use super::Elf;
 use object::{
@@ -19,11 +20,11 @@ use std::{
     io::{self, BufReader, Seek, SeekFrom, Write},
 };
 
-/// Bytes of a symbol's record, and the place of binding and type in it.
+/// Bytes of a symbol's record, and the offset of binding and type in it.
 const RECORD: u64 = 24;
 const INFO: u64 = 4;
 
-/// The names of the symbols that a library defines and of which a process has one.
+/// The names of a library's symbols that are unique in a process.
 pub fn unique_symbols<'data, R: ReadRef<'data>>(file: &Elf<'data, R>) -> Vec<String> {
     let table = file.elf_dynamic_symbol_table();
     let unique = table.iter().filter(|symbol| is_unique(symbol, file.endian()));
@@ -35,10 +36,10 @@ fn is_unique(symbol: &spec::Sym64<object::Endianness>, endian: object::Endiannes
     symbol.st_bind() == spec::STB_GNU_UNIQUE && !symbol.is_undefined(endian)
 }
 
-/// Makes these symbols of a copy of a library ordinary ones; how many there were.
+/// Makes these symbols ordinary ones in a copy of a library; returns their number.
 ///
 /// # Errors
-/// It cannot be read or written, or is no library.
+/// The copy cannot be read or written, or is not a library.
 pub fn make_own(mut copy: &File) -> io::Result<usize> {
     let places = places(copy).map_err(io::Error::other)?;
     for (place, info) in &places {
@@ -48,9 +49,9 @@ pub fn make_own(mut copy: &File) -> io::Result<usize> {
     Ok(places.len())
 }
 
-/// The bytes to change, and what they become.
+/// The offsets of bytes to change, with their new values.
 fn places(mut copy: &File) -> Result<Vec<(u64, u8)>, object::read::Error> {
-    // A position that cannot be set shows when the file is read.
+    // If the position cannot be set, reading the file fails.
     let _ = copy.seek(SeekFrom::Start(0));
     let cache = ReadCache::new(BufReader::new(copy));
     let header = spec::FileHeader64::<object::Endianness>::parse(&cache)?;

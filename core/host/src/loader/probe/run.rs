@@ -1,4 +1,5 @@
-//! The host's side of a probe: it is started, watched until it ends or its time is over, and understood.
+//! The host's side of a probe: starts it, watches it until it ends or its time is over, and
+//! interprets the result.
 
 use super::{
     Probing, Verdict,
@@ -23,26 +24,26 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Bytes of what a probe wrote last that are kept.
+/// Bytes of a probe's last output that are kept.
 const LAST: usize = 600;
-/// Bytes that are read at once, and as the last ones of a probe that has ended.
+/// Bytes read at once, and bytes read at last from a probe that has ended.
 const BLOCK: usize = 4096;
 const REST: usize = 16 * BLOCK;
-/// The program that runs.
+/// The running program.
 const OWN: &str = "/proc/self/exe";
-/// Signals that somebody else sends: the library is not to blame.
+/// Signals that another process sends: the library is not the cause.
 const SENT: [libc::c_int; 4] = [libc::SIGKILL, libc::SIGTERM, libc::SIGINT, libc::SIGHUP];
 
-/// What a probe showed.
+/// The result of a probe.
 #[derive(Debug)]
 pub struct Tried {
     /// `None` where it does not show whether the library opens.
     pub verdict: Option<Verdict>,
-    /// Whether the same library will show it again.
+    /// Whether the same library always has this result.
     pub lasting: bool,
 }
 
-/// What comes from a probe by a pipe, the last bytes of it.
+/// The last bytes that a probe wrote to a pipe.
 struct Heard<R> {
     pipe: Option<R>,
     bytes: VecDeque<u8>,
@@ -50,7 +51,7 @@ struct Heard<R> {
 
 /// How a probe ended.
 struct End {
-    /// `None` when its time was over.
+    /// `None` if its time was over.
     status: Option<ExitStatus>,
     said: Vec<u8>,
     words: Vec<u8>,
@@ -59,7 +60,7 @@ struct End {
 /// Opens a library in a probe.
 ///
 /// # Errors
-/// There is no program for it, or it cannot be started.
+/// There is no program for the probe, or it cannot be started.
 pub fn open(library: &File, probing: &Probing) -> io::Result<Tried> {
     let program = program(probing)?;
     let name = VARIABLE.to_str().map_err(io::Error::other)?;
@@ -67,7 +68,8 @@ pub fn open(library: &File, probing: &Probing) -> io::Result<Tried> {
     command.env(name, "1").process_group(0).stdin(library.try_clone()?);
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
     let watched = watch(&mut child, probing.patience);
-    // Its number is its own until it is waited for; what it started ends too.
+    // Its process id is not reused until its status is collected; processes that it started end
+    // too.
     let _ = kill_process_group(Pid::from_child(&child), Signal::KILL);
     let status = child.wait()?;
     let (is_over, said, words) = watched?;
@@ -75,7 +77,7 @@ pub fn open(library: &File, probing: &Probing) -> io::Result<Tried> {
     understand(&end, probing.patience)
 }
 
-/// The running program where it can be a probe, else the one that runs isolated plugins.
+/// The running program if it can be a probe, else the program that runs isolated plugins.
 fn program(probing: &Probing) -> io::Result<PathBuf> {
     if is_there() && Path::new(OWN).exists() {
         return Ok(OWN.into());
@@ -87,7 +89,8 @@ fn program(probing: &Probing) -> io::Result<PathBuf> {
     })
 }
 
-/// Hears a probe until it ends or its time is over: whether it ended, what it said and what it wrote.
+/// Watches a probe until it ends or its time is over: returns whether it ended, its report, and its
+/// output.
 fn watch(child: &mut Child, patience: Duration) -> io::Result<(bool, Vec<u8>, Vec<u8>)> {
     let until = Instant::now() + patience;
     let handle = pidfd_open(Pid::from_child(child), PidfdFlags::empty())?;
@@ -114,7 +117,7 @@ enum Event {
     Heard,
 }
 
-/// Waits for the next thing that happens.
+/// Waits for the next event.
 fn wait<A: AsFd, B: AsFd>(
     handle: &OwnedFd,
     said: &Heard<A>,
@@ -147,7 +150,7 @@ impl<R: Read + AsFd> Heard<R> {
         Ok(Heard { pipe, bytes: VecDeque::new() })
     }
 
-    /// Reads what is there, at most a block of it; how much.
+    /// Reads the available bytes, at most a block; returns their number.
     fn read(&mut self) -> io::Result<usize> {
         let Some(pipe) = &mut self.pipe else { return Ok(0) };
         let mut block = [0; BLOCK];
@@ -167,7 +170,7 @@ impl<R: Read + AsFd> Heard<R> {
         Ok(count)
     }
 
-    /// Reads what an ended process left.
+    /// Reads the remaining output of an ended process.
     fn read_rest(&mut self) {
         for _ in 0..REST / BLOCK {
             if self.read().unwrap_or(0) == 0 {
@@ -177,7 +180,7 @@ impl<R: Read + AsFd> Heard<R> {
     }
 }
 
-/// What a probe's end says of its library.
+/// Interprets how a probe ended.
 fn understand(end: &End, patience: Duration) -> io::Result<Tried> {
     let late = || format!("was not back within {patience:?} (host.probe_timeout_ms)");
     let (begun, said) = match end.said.split_first() {
@@ -194,7 +197,7 @@ fn understand(end: &End, patience: Duration) -> io::Result<Tried> {
             let message = format!("a process that was to try it did not begin: {status}");
             return Err(io::Error::other(message));
         }
-        // Before it began, the machine is to blame.
+        // Before it began, the machine is the cause.
         (_, None) => (late(), begun),
     };
     let words = last_words(&end.words);
@@ -202,7 +205,7 @@ fn understand(end: &End, patience: Duration) -> io::Result<Tried> {
     Ok(Tried { verdict: Some(Verdict::Refused(how)), lasting })
 }
 
-/// How a process ended, and whether by itself.
+/// How a process ended, and whether the process itself was the cause.
 fn how(status: ExitStatus) -> (String, bool) {
     let name = |signal: i32| match signal {
         libc::SIGILL => " (SIGILL)",
@@ -223,7 +226,7 @@ fn how(status: ExitStatus) -> (String, bool) {
     }
 }
 
-/// The last lines on standard error, as one.
+/// The last lines of standard error, joined.
 fn last_words(bytes: &[u8]) -> String {
     let text = String::from_utf8_lossy(bytes);
     let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
@@ -287,7 +290,7 @@ mod tests {
         heard.read_rest();
         assert_eq!(heard.bytes.len(), LAST);
         assert!(Vec::from(heard.bytes).ends_with(b"xthe end"));
-        // Not a pipe that nobody closed.
+        // The pipe has not been closed by both sides.
         assert!(heard.pipe.is_some());
         drop(writer);
     }

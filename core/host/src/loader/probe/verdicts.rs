@@ -1,8 +1,8 @@
-//! Verdicts that are kept, by digest: in this process, and in the cache folder for the next ones.
+//! Stored verdicts, by digest: in this process, and in the cache folder for later ones.
 //!
-//! A file has one record as JSON after a checksum of it and of the digest that it is for. One that is damaged, of a
-//! later version, or of another machine or system (whose processor and libraries may be others) is not believed: the
-//! library is tried again.
+//! A file contains one record as JSON, preceded by a checksum of the record and its digest. A
+//! record that is damaged, of a later version, or of another machine or system (with a different
+//! processor or libraries) is ignored: the library is tried again.
 
 use super::Verdict;
 use crate::{
@@ -20,7 +20,7 @@ use tenon_framework::sync::Mutex;
 
 /// Version of a record.
 const VERSION: u32 = 1;
-/// No record is longer.
+/// Most bytes of a record.
 const MAX_BYTES: u64 = 8 << 10;
 
 static KEPT: LazyLock<Mutex<HashMap<String, Verdict>>> = LazyLock::new(Mutex::default);
@@ -29,7 +29,7 @@ static KEPT: LazyLock<Mutex<HashMap<String, Verdict>>> = LazyLock::new(Mutex::de
 struct Record {
     version: u32,
     machine: String,
-    /// How it ends the process that opens it; `None` where it opens.
+    /// How the library ends the process that opens it; `None` if it opens.
     refused: Option<String>,
 }
 
@@ -37,7 +37,7 @@ fn folder() -> Option<PathBuf> {
     Some(cache_folder()?.join("verdicts"))
 }
 
-/// The verdict on a digest, if there is one.
+/// The stored verdict on a digest, if any.
 pub fn recall(digest: &str) -> Option<Verdict> {
     if let Some(verdict) = KEPT.lock().get(digest) {
         return Some(verdict.clone());
@@ -47,7 +47,8 @@ pub fn recall(digest: &str) -> Option<Verdict> {
     Some(verdict)
 }
 
-/// Keeps a verdict. Where the cache folder cannot be written, the next process tries the library again.
+/// Stores a verdict. If the cache folder cannot be written, the next process tries the library
+/// again.
 pub fn keep(digest: &str, verdict: &Verdict) {
     KEPT.lock().insert(digest.to_owned(), verdict.clone());
     if let Some(folder) = folder()
@@ -57,7 +58,7 @@ pub fn keep(digest: &str, verdict: &Verdict) {
     }
 }
 
-/// What the machine and its system are called.
+/// The identity of the machine and its system.
 fn machine() -> String {
     let fact = |name: &str| {
         let bytes = cache::read(&Path::new("/proc/sys/kernel").join(name), 256).unwrap_or_default();

@@ -1,15 +1,15 @@
-//! Address space of a guarded buffer: pages that may be used between pages that may not.
+//! Address space of a guarded buffer: accessible pages between inaccessible ones.
 
 use std::{ffi::c_void, ptr::NonNull};
 
-/// Whether the bytes of a mapping may be used.
+/// Whether the bytes of a mapping are accessible.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Access {
     Read,
     ReadWrite,
 }
 
-/// Address space of a block: `[begin, begin + len)`, of which `[first, first + usable)` is for use.
+/// Address space of a block: `[begin, begin + len)`, of which `[first, first + usable)` is usable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Mapping {
     pub begin: usize,
@@ -19,8 +19,9 @@ pub(super) struct Mapping {
 }
 
 impl Mapping {
-    /// Bytes that may be used, at a multiple of `align`, with at least one inaccessible page at both ends.
-    /// `None` when the system has no more mappings or no more memory, or when the sizes overflow.
+    /// Maps `bytes` usable bytes at a multiple of `align`, with at least one inaccessible page at
+    /// both ends. `None` when the system has no more mappings or memory, or when the sizes
+    /// overflow.
     pub fn new(bytes: usize, align: usize) -> Option<Mapping> {
         let page = page_size();
         let unit = align.max(page);
@@ -36,22 +37,22 @@ impl Mapping {
         None
     }
 
-    /// Changes what may be done with the usable bytes; false when the system has no more mappings.
+    /// Changes the access to the usable bytes; false when the system has no more mappings.
     pub fn set(&self, access: Access) -> bool {
         protect(self.first, self.usable, access)
     }
 
-    /// Makes the usable bytes inaccessible and gives their memory back; the addresses stay taken.
+    /// Makes the usable bytes inaccessible and releases their memory; the addresses stay reserved.
     pub fn retire(&self) -> bool {
         retire(self.first, self.usable)
     }
 
-    /// Gives the addresses back.
+    /// Releases the addresses.
     pub fn free(&self) {
         release(self.begin, self.len);
     }
 
-    /// One after the last usable byte.
+    /// The address after the last usable byte.
     pub fn end(&self) -> usize {
         self.first + self.usable
     }
@@ -74,7 +75,7 @@ const UNUSED: i32 = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERV
 
 #[cfg(unix)]
 fn reserve(len: usize) -> Option<usize> {
-    // SAFETY: fresh addresses of the system's choice, which may not be used yet.
+    // SAFETY: new addresses of the system's choice, which are not accessible yet.
     let begin = unsafe { libc::mmap(std::ptr::null_mut(), len, libc::PROT_NONE, UNUSED, -1, 0) };
     (begin != libc::MAP_FAILED).then(|| begin.expose_provenance())
 }
@@ -86,7 +87,7 @@ fn protect(first: usize, len: usize, access: Access) -> bool {
         Access::ReadWrite => libc::PROT_READ | libc::PROT_WRITE,
     };
     let first = std::ptr::with_exposed_provenance_mut(first);
-    // SAFETY: whole pages of a mapping of this module; who loses a right has no business there.
+    // SAFETY: whole pages of a mapping of this module; code that loses access must not use them.
     unsafe { libc::mprotect(first, len, rights) == 0 }
 }
 
@@ -94,14 +95,14 @@ fn protect(first: usize, len: usize, access: Access) -> bool {
 fn retire(first: usize, len: usize) -> bool {
     let first = std::ptr::with_exposed_provenance_mut(first);
     let flags = UNUSED | libc::MAP_FIXED;
-    // SAFETY: whole pages of a mapping of this module, of a block that nobody uses any more.
+    // SAFETY: whole pages of a mapping of this module, of a block that nothing uses any more.
     unsafe { libc::mmap(first, len, libc::PROT_NONE, flags, -1, 0) != libc::MAP_FAILED }
 }
 
 #[cfg(unix)]
 fn release(begin: usize, len: usize) {
-    // SAFETY: a whole mapping of this module, of a block that nobody uses any more. It fails only where
-    // there are too many mappings; then the addresses stay taken.
+    // SAFETY: a whole mapping of this module, of a block that nothing uses any more. It fails only
+    // if there are too many mappings; then the addresses stay reserved.
     let _ = unsafe { libc::munmap(std::ptr::with_exposed_provenance_mut(begin), len) };
 }
 

@@ -1,11 +1,11 @@
-//! Where an address lies with respect to guarded buffers, in words.
+//! Describes an address with respect to guarded buffers.
 
 use std::fmt;
 
-/// What a guarded buffer is, as far as whoever examines a call has said.
+/// The role of a guarded buffer in a call, as far as it was set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Role {
-    /// Nothing was said: an output, scratch memory, or a plugin's own.
+    /// Not set: an output, scratch memory, or a plugin's own memory.
     #[default]
     Unnamed,
     /// An input of the call.
@@ -42,7 +42,7 @@ impl fmt::Display for Role {
     }
 }
 
-/// What may be done with a guarded buffer.
+/// The permitted use of a guarded buffer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BlockState {
     /// It may be read and written.
@@ -72,34 +72,35 @@ impl BlockState {
     }
 }
 
-/// An address with respect to the guarded buffer in whose mapping it lies.
+/// An address with respect to the guarded buffer whose mapping contains it.
 ///
-/// Its words: `byte 400 of a buffer of 400 bytes, just beyond its end`; `byte 8 of input 1, a buffer of 400
-/// bytes that is read-only`; `byte 0 of a buffer of 64 bytes that was given back`.
+/// Its text is, for example, `byte 400 of a buffer of 400 bytes, just beyond its end`; `byte 8 of
+/// input 1, a buffer of 400 bytes that is read-only`; `byte 0 of a buffer of 64 bytes that was
+/// given back`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Place {
-    /// Address less that of the buffer's first byte.
+    /// Offset from the buffer's first byte.
     pub offset: i64,
     /// Size of the buffer.
     pub bytes: u64,
-    /// What may be done with it.
+    /// The permitted use of the buffer.
     pub state: BlockState,
-    /// What it is.
+    /// The buffer's role.
     pub role: Role,
 }
 
 impl Place {
-    /// Whether the address is one of the buffer's own bytes.
+    /// Whether the address is within the buffer.
     pub fn is_inside(&self) -> bool {
         u64::try_from(self.offset).is_ok_and(|offset| offset < self.bytes)
     }
 
-    /// As numbers, for a record that is written where nothing can be allocated.
+    /// The place as numbers, for a record that is written where nothing can be allocated.
     pub fn to_words(self) -> [u64; 4] {
         [self.offset as u64, self.bytes, self.state.to_word(), self.role.to_word()]
     }
 
-    /// What [`Place::to_words`] wrote; `None` for anything else.
+    /// The place that [`Place::to_words`] encoded; `None` for anything else.
     pub fn from_words(words: [u64; 4]) -> Option<Place> {
         let [offset, bytes, state, role] = words;
         let (state, role) = (BlockState::from_word(state)?, Role::from_word(role));
@@ -126,16 +127,16 @@ impl fmt::Display for Place {
     }
 }
 
-/// Bytes around a guarded buffer that somebody wrote.
+/// Overwritten bytes beside a guarded buffer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Violation {
     /// The first of them.
     pub place: Place,
-    /// How many there are on this side.
+    /// Number of overwritten bytes on this side.
     pub count: u64,
-    /// What the first one is now.
+    /// Current value of the first one.
     pub found: u8,
-    /// What it was.
+    /// Its original value.
     pub expected: u8,
 }
 

@@ -1,9 +1,9 @@
-//! The blocks of guarded memory, where a signal handler can read them.
+//! The table of guarded blocks, which a signal handler can read.
 //!
-//! The table has a fixed place and size and no lock: who changes a row is the allocator, under its own lock;
-//! who reads may be a signal handler on any thread, at any time. A row is valid while its state is not 0,
-//! and the state is written last when a row is filled, first when it is emptied. A reader in the midst of a
-//! change may take one block for another or miss it; it never follows a pointer.
+//! The table has a fixed place and size and no lock: only the allocator changes rows, under its own
+//! lock; a signal handler on any thread may read at any time. A row is valid while its state is not
+//! 0; the state is written last when a row is filled, and first when it is emptied. A reader during
+//! a change may mistake one block for another or miss it; it never follows a pointer.
 
 use super::{
     mapping::Mapping,
@@ -11,7 +11,7 @@ use super::{
 };
 use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 
-/// Blocks that there can be, live and recently given back together.
+/// Most blocks, live and recently freed together.
 pub(super) const ROWS: usize = 1 << 15;
 
 /// The table of the process; null until memory is guarded.
@@ -30,12 +30,12 @@ struct Row {
 /// The rows.
 pub(super) struct Table {
     rows: Vec<Row>,
-    /// Rows that were ever used: the others need no look.
+    /// Number of rows ever used: the others need not be searched.
     used: AtomicUsize,
 }
 
 impl Table {
-    /// An empty table that lives as long as the process, where [`find`] sees it.
+    /// Creates an empty table that lives as long as the process, and makes it visible to [`find`].
     pub fn publish() -> &'static Table {
         let rows = (0..ROWS).map(|_| Row::default()).collect();
         let table: &'static Table = Box::leak(Box::new(Table { rows, used: AtomicUsize::new(0) }));
@@ -55,12 +55,12 @@ impl Table {
         self.used.fetch_max(at + 1, Ordering::Release);
     }
 
-    /// Says what may be done with the block of a row.
+    /// Sets the permitted use of a row's block.
     pub fn set_state(&self, at: usize, state: BlockState) {
         self.rows[at].state.store(state.to_word(), Ordering::Release);
     }
 
-    /// Says what the block of a row is.
+    /// Sets the role of a row's block.
     pub fn set_role(&self, at: usize, role: Role) {
         self.rows[at].role.store(role.to_word(), Ordering::Relaxed);
     }
@@ -70,7 +70,7 @@ impl Table {
         self.rows[at].state.store(0, Ordering::Release);
     }
 
-    /// An address with respect to the block of a row; `None` for an empty one.
+    /// An address with respect to a row's block; `None` for an empty row.
     pub fn place(&self, at: usize, address: usize) -> Option<Place> {
         let row = &self.rows[at];
         let state = BlockState::from_word(row.state.load(Ordering::Acquire))?;
@@ -82,7 +82,7 @@ impl Table {
         })
     }
 
-    /// The block in whose mapping an address lies.
+    /// The block whose mapping contains an address.
     pub fn find(&self, address: usize) -> Option<Place> {
         let used = self.used.load(Ordering::Acquire).min(self.rows.len());
         (0..used).find_map(|at| {
@@ -93,8 +93,8 @@ impl Table {
     }
 }
 
-/// The guarded buffer in or beside which an address lies. It takes no lock, allocates nothing and follows no
-/// pointer but that of the table, so that a signal handler may ask it.
+/// The guarded buffer that contains an address or is beside it. It takes no lock, allocates nothing
+/// and follows no pointer but that of the table, so that a signal handler may call it.
 pub fn find(address: usize) -> Option<Place> {
     // SAFETY: null, or a table that lives as long as the process.
     unsafe { TABLE.load(Ordering::Acquire).as_ref() }?.find(address)

@@ -1,5 +1,5 @@
-//! Each test has a guard of its own; the table that [`find`] reads is the latest one's, so they look at
-//! places through their own.
+//! Each test has its own guard; the table that [`find`] reads is the latest one's, so tests look up
+//! places through their guards.
 
 use super::*;
 
@@ -22,7 +22,7 @@ fn buffers_are_aligned_poisoned_and_touch_the_end_of_their_pages() {
         let data = take(&guard, bytes);
         assert_eq!(data as usize % 64, 0);
         assert_eq!((data as usize + bytes.next_multiple_of(64)) % 4096, 0, "{bytes} bytes");
-        // SAFETY: live, of this size.
+        // SAFETY: live, with this size.
         let fresh = unsafe { slice::from_raw_parts(data, bytes) };
         assert!(fresh.iter().all(|&byte| byte == 0xa5));
         give(&guard, data);
@@ -31,7 +31,7 @@ fn buffers_are_aligned_poisoned_and_touch_the_end_of_their_pages() {
     guard.set_poison(0x5a);
     let data = take(&guard, 65);
     assert_eq!(data as usize % 4096, 0);
-    // SAFETY: live, of this size.
+    // SAFETY: live, with this size.
     assert_eq!(unsafe { *data.add(64) }, 0x5a);
     give(&guard, data);
     assert_eq!(guard.violations(), []);
@@ -44,7 +44,7 @@ fn a_buffer_ends_to_the_byte_where_no_alignment_is_asked_for() {
     for bytes in [0usize, 4, 20, 63, 64, 65, 4096, 4100] {
         let data = take(&guard, bytes);
         assert_eq!((data as usize + bytes) % 4096, 0, "{bytes} bytes");
-        // SAFETY: live, of this size.
+        // SAFETY: live, with this size.
         let fresh = unsafe { slice::from_raw_parts(data, bytes) };
         assert!(fresh.iter().all(|&byte| byte == 0xa5));
         give(&guard, data);

@@ -1,4 +1,4 @@
-//! Resources by container, name and type, as kernels use them.
+//! Resources by container, name and type, as services for kernels.
 
 use super::{conclude, text};
 use crate::{
@@ -14,13 +14,19 @@ use tenon_framework::{
     resource::{ResourceRef, release_raw},
 };
 
-/// The resources of the device that a call runs on.
+/// The resources of the device of a call.
 pub(super) fn manager(frame: &CallFrame) -> Arc<ResourceManager> {
     // SAFETY: the device of a running call is open.
     let device = unsafe { name_of(frame.call().device) };
     frame.env().resources.of(device)
 }
 
+/// Finds a resource, or creates it with a factory.
+///
+/// # Safety
+/// - `record` meets what [`CallFrame::from_raw`] requires.
+/// - The other arguments meet what [`find_or_make`] requires.
+/// - `result` is valid for writes.
 pub(super) unsafe extern "C" fn resource(
     record: *mut CallRecord,
     container: Str,
@@ -30,7 +36,8 @@ pub(super) unsafe extern "C" fn resource(
     data: *mut c_void,
     result: *mut *mut Resource,
 ) -> Code {
-    // SAFETY: the kernel gives its call's record, readable names, its own type and factory, and a place.
+    // SAFETY: the kernel passes its call's record, readable names, its own type and factory, and a
+    // valid result pointer.
     unsafe {
         let Some(frame) = CallFrame::from_raw(record) else { return OVER };
         let found = find_or_make(frame, container, name, kind, factory, data);
@@ -39,7 +46,9 @@ pub(super) unsafe extern "C" fn resource(
 }
 
 /// # Safety
-/// As the service.
+/// - The names are readable.
+/// - `kind` is null or a type that lives as long as its library.
+/// - `factory` is absent, or may be called with `data`.
 unsafe fn find_or_make(
     frame: &CallFrame,
     container: Str,
@@ -48,7 +57,8 @@ unsafe fn find_or_make(
     factory: ResourceFactory,
     data: *mut c_void,
 ) -> Result<ResourceRef, KernelError> {
-    // SAFETY: the caller passes on what the kernel gives: readable names and a type that lives as long as its library.
+    // SAFETY: the caller passes on the kernel's readable names and a type that lives as long as its
+    // library.
     let (container, name, (type_name, kind)) =
         unsafe { (text("a container", container)?, text("a name", name)?, foreign_type(kind)?) };
     let manager = manager(frame);
@@ -59,9 +69,9 @@ unsafe fn find_or_make(
         Some(run) => manager.find_or_make(container, name, type_name, || {
             let sink = MessageSink::new();
             let mut value = std::ptr::null_mut();
-            // SAFETY: the kernel's own factory and data, a place and a sink.
+            // SAFETY: the kernel's own factory and data, a valid result pointer and a sink.
             sink.check(unsafe { run(data, &mut value, sink.as_sink()) })?;
-            // SAFETY: the factory gave the value away, and the type's destructor takes it.
+            // SAFETY: the factory gave the value away, and the type's destructor accepts it.
             Ok(ResourceRef::new(unsafe { ForeignResource::new(type_name, kind, value) }))
         })?,
     };
@@ -77,11 +87,16 @@ unsafe fn find_or_make(
     }
 }
 
+/// The value of a resource; null if it was not created with this type.
+///
+/// # Safety
+/// - `resource` is null or a live resource.
+/// - `kind` is null or a type that lives as long as its library.
 pub(super) unsafe extern "C" fn resource_value(
     resource: *const Resource,
     kind: *const ResourceType,
 ) -> *mut c_void {
-    // SAFETY: the kernel gives a live resource, or null, and its own type.
+    // SAFETY: the kernel passes a live resource, or null, and its own type.
     let (found, kind) = unsafe {
         let Ok((_, kind)) = foreign_type(kind) else { return std::ptr::null_mut() };
         (ResourceRef::clone_raw(resource), kind)
@@ -90,26 +105,39 @@ pub(super) unsafe extern "C" fn resource_value(
     foreign.and_then(|foreign| foreign.value(kind)).unwrap_or(std::ptr::null_mut())
 }
 
+/// Adds a reference to a resource.
+///
+/// # Safety
+/// - `resource` is null or a live resource.
 pub(super) unsafe extern "C" fn retain_resource(resource: *mut Resource) {
-    // SAFETY: the kernel gives a live resource, or null.
+    // SAFETY: the kernel passes a live resource, or null.
     if let Some(resource) = unsafe { ResourceRef::clone_raw(resource) } {
-        // The plugin's `release_resource` takes it back.
+        // The plugin releases it by `release_resource`.
         let _ = resource.into_raw();
     }
 }
 
+/// Drops a reference to a resource.
+///
+/// # Safety
+/// - `resource` is null, or a reference of the caller, which it does not use any more.
 pub(super) unsafe extern "C" fn release_resource(resource: *mut Resource) {
-    // SAFETY: the kernel gives one of its references back, or null.
+    // SAFETY: the kernel returns one of its references, or null.
     unsafe { release_raw(resource) }
 }
 
+/// Removes a resource.
+///
+/// # Safety
+/// - `record` meets what [`CallFrame::from_raw`] requires.
+/// - The names are readable.
 pub(super) unsafe extern "C" fn remove_resource(
     record: *mut CallRecord,
     container: Str,
     name: Str,
     kind: Str,
 ) -> Code {
-    // SAFETY: the kernel gives its call's record and readable names.
+    // SAFETY: the kernel passes its call's record and readable names.
     unsafe {
         let Some(frame) = CallFrame::from_raw(record) else { return OVER };
         let names =

@@ -4,15 +4,16 @@ use prost::Name;
 
 use crate::{GraphDef, ProtoError};
 
-/// Longest encoded message in bytes, 2 GiB less one: protobuf's limit, which other readers keep too.
+/// Most bytes of an encoded message, 2 GiB less one: protobuf's limit, which other readers have
+/// too.
 pub const MAX_MESSAGE_BYTES: usize = 0x7fff_ffff;
 
 /// Reads a message from its encoded form.
 ///
-/// Data from outside is safe to pass: wrong data gives an error, and messages nested more than
-/// 100 deep (prost's limit, and protobuf's usual one) are refused. Fields that the message does not
-/// define are skipped. Memory is not limited beyond the length of `bytes`: a repeated message of
-/// no content takes two bytes on the wire and some hundred in memory.
+/// Untrusted data is safe to pass: invalid data gives an error, and messages nested more than 100
+/// deep (prost's limit, and protobuf's usual one) are refused. Fields that the message does not
+/// define are skipped. Memory is limited only by the length of `bytes`: a repeated empty message
+/// takes two bytes on the wire and about a hundred in memory.
 ///
 /// # Errors
 /// [`ProtoError::TooLarge`] beyond [`MAX_MESSAGE_BYTES`], [`ProtoError::Malformed`] when `bytes`

@@ -1,9 +1,9 @@
-//! Between messages and the framework's types.
+//! Conversions between messages and the framework's types.
 //!
-//! [`Decoder`] reads values: it knows the functions that an attribute may name, and how many bytes beyond
-//! the encoded ones a graph may expand to (a `TensorProto` of a few bytes can claim any number of equal
-//! elements). Writing has free functions. Bytes of `tensor_content` are little-endian, as are the machines
-//! that Tenon runs on.
+//! [`Decoder`] reads values: it has the functions that an attribute may name, and a limit on the
+//! bytes to which a graph may expand beyond its encoding (a `TensorProto` of a few bytes can claim
+//! any number of equal elements). Writing uses free functions. `tensor_content` is little-endian,
+//! as are the machines that Tenon runs on.
 
 mod attr;
 mod decoder;

@@ -1,8 +1,8 @@
-//! What can go wrong between bytes and messages.
+//! Errors in reading and writing messages.
 
 use tenon_framework::Code;
 
-/// Why bytes could not be read as a message, or a message not be written.
+/// Why bytes could not be read as a message, or a message could not be written.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ProtoError {
@@ -27,11 +27,11 @@ pub enum ProtoError {
     Malformed {
         /// Name of the message, without package.
         message: &'static str,
-        /// How far the decoder had read.
+        /// Offset up to which the decoder had read.
         offset: usize,
         /// Length of the data in bytes.
         length: usize,
-        /// The decoder's own words, with the path of fields to the place.
+        /// The decoder's message, with the path of fields.
         reason: prost::DecodeError,
     },
 }

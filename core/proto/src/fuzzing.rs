@@ -1,11 +1,12 @@
-//! What the fuzz targets run, here so that the tests run it too.
+//! The functions behind the fuzz targets, placed here so that tests run them too.
 
 use crate::{decode_graph_def, encode};
 
-/// Reads `data` as a graph; a graph that was read must survive being written and read again.
+/// Reads `data` as a graph; a graph that was read must stay the same when it is written and read
+/// again.
 ///
 /// # Panics
-/// When it does not: that is the finding. Bytes are compared rather than messages, since a NaN
+/// When it changes, which is the finding. Bytes are compared rather than messages, since NaN
 /// differs from itself.
 pub fn fuzz_graph_def(data: &[u8]) {
     let Ok(graph) = decode_graph_def(data) else {

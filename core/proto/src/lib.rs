@@ -4,26 +4,26 @@
 //! graphs, tensors, functions, checkpoint entries, session options and step statistics. They are
 //! plain structs with public fields; [`decode`] reads and [`encode`] writes them.
 //!
-//! What a message keeps:
-//! - Every field of TensorFlow 2.21's messages. Fields newer than that are dropped on reading.
-//! - Messages the runtime does not look into (`FullTypeDef`, `RewriterConfig`, ...) are fields of
-//!   type bytes that hold them encoded: the wire form is the same. Should a writer split such a
+//! Properties of a message:
+//! - It has every field of TensorFlow 2.21's messages. Newer fields are dropped on reading.
+//! - Messages that the runtime does not look into (`FullTypeDef`, `RewriterConfig`, ...) are fields
+//!   of type bytes that hold them encoded: the wire form is the same. If a writer splits such a
 //!   message over two occurrences of its field, which protobuf allows and TensorFlow does not do,
-//!   only the last is kept.
-//! - Enumerations are kept as numbers, so values unknown here survive; [`DataType`] names the
+//!   only the last one is kept.
+//! - Enumerations are kept as numbers, so that unknown values survive; [`DataType`] names the
 //!   numbers of element types.
-//! - Maps are ordered by key, so equal messages are written as equal bytes. A default key or value
-//!   of a map entry is left out when written, and read back as the default.
-//! - A single float of negative zero is written as zero, which is left out. It matters for none of
-//!   the fields concerned, and attribute values and tensors keep it.
+//! - Maps are ordered by key, so that equal messages are written as equal bytes. A default key or
+//!   value of a map entry is omitted when written, and read back as the default.
+//! - A single float of negative zero is written as zero, which is omitted. This matters for none of
+//!   these fields; attribute values and tensors preserve it.
 //!
 //! A nested message has its own name where that is unique (`AttrValue.ListValue` is [`ListValue`])
-//! and the name of its parent before it otherwise ([`ConfigProtoExperimental`]); [`prost::Name`]
-//! gives TensorFlow's.
+//! and is otherwise prefixed with the name of its parent ([`ConfigProtoExperimental`]);
+//! [`prost::Name`] gives TensorFlow's name.
 //!
-//! [`convert`] leads to and from the framework's types.
+//! [`convert`] converts to and from the framework's types.
 //!
-//! Not here: whether a graph makes sense. A message is only well formed.
+//! This crate checks only that a message is well formed, not whether a graph is valid.
 
 mod codec;
 pub mod convert;

@@ -1,7 +1,7 @@
 //! Reading a graph piece by piece.
 //!
-//! A frozen model is little but its constants. Read as a whole, its bytes and what is decoded of them stand in memory at
-//! once; read node by node, only those of one node do.
+//! A frozen model is little but its constants. Read as a whole, its bytes and what is decoded of
+//! them stand in memory at once; read node by node, only those of one node do.
 
 use crate::{GraphDef, MAX_MESSAGE_BYTES, NodeDef, ProtoError};
 use prost::{
@@ -16,7 +16,8 @@ const NODE: u32 = 1;
 /// Most bytes of a varint.
 const VARINT: usize = 10;
 
-/// Reads a graph from its encoded form, as [`decode_graph_def`](crate::decode_graph_def) does, from a file or a stream.
+/// Reads a graph from its encoded form, as [`decode_graph_def`](crate::decode_graph_def) does, from
+/// a file or a stream.
 ///
 /// # Errors
 /// The reader's; inside, those of [`decode`](crate::decode).

@@ -3,19 +3,20 @@
 use crate::VersionDef;
 use tenon_framework::Code;
 
-/// The version of GraphDefs that is read and written here: `tf.version.GRAPH_DEF_VERSION` of TensorFlow 2.21, whose ops
-/// these are.
+/// The version of GraphDefs that is read and written here: `tf.version.GRAPH_DEF_VERSION` of
+/// TensorFlow 2.21, whose ops these are.
 pub const GRAPH_DEF_VERSION: i32 = 2474;
 
-/// The oldest producer whose GraphDefs are read: `tf.version.GRAPH_DEF_VERSION_MIN_PRODUCER` of TensorFlow 2.21.
+/// The oldest producer whose GraphDefs are read: `tf.version.GRAPH_DEF_VERSION_MIN_PRODUCER` of
+/// TensorFlow 2.21.
 pub const GRAPH_DEF_MIN_PRODUCER: i32 = 0;
 
 /// The oldest consumer that can read the GraphDefs that are written here:
 /// `tf.version.GRAPH_DEF_VERSION_MIN_CONSUMER` of TensorFlow 2.21.
 pub const GRAPH_DEF_MIN_CONSUMER: i32 = 0;
 
-/// The last producer that wrote a `Placeholder` of any shape with the shape of a scalar, as TensorFlow's shape function
-/// of that op says.
+/// The last producer that wrote a `Placeholder` of any shape with the shape of a scalar, as
+/// TensorFlow's shape function of that op says.
 pub const LAST_PRODUCER_OF_SCALARS_FOR_ANY_SHAPE: i32 = 21;
 
 /// A message that this version may not read.
@@ -63,8 +64,8 @@ impl VersionError {
     }
 }
 
-/// Checks that a graph of these versions may be read here, as TensorFlow's `CheckVersions` does. A producer that is
-/// newer than this reader may be read: it says by `min_consumer` who may not.
+/// Checks that a graph of these versions may be read here, as TensorFlow's `CheckVersions` does. A
+/// producer that is newer than this reader may be read: it says by `min_consumer` who may not.
 ///
 /// # Errors
 /// The producer is too old, or excludes this reader.

@@ -1,19 +1,19 @@
-//! Transforms along columns: the columns are gathered as rows of another buffer, and put back.
+//! Transforms along columns: copies the columns into rows of another buffer, and back.
 
 use crate::plans::{Complex, ComplexPlan, Real, for_rows, transform_rows};
 use tenon_sdk::{KernelError, author::ComputeContext};
 
-/// Where the columns of a batch of images stand: images of `height` rows in memory, of which `rows` count, and
-/// of `width` columns, of which `cols` count.
+/// The layout of a batch of images: images of `height` rows in memory, of which `rows` are used,
+/// and of `width` columns, of which `cols` are used.
 #[derive(Debug, Clone, Copy)]
 pub struct Images {
     /// Rows in memory.
     pub height: usize,
     /// Columns in memory.
     pub width: usize,
-    /// Rows that count.
+    /// Rows that are used.
     pub rows: usize,
-    /// Columns that count.
+    /// Columns that are used.
     pub cols: usize,
 }
 
@@ -37,7 +37,7 @@ pub fn transform_columns<T: Real>(
     })
 }
 
-/// Puts columns back where images have no others than those that count, multiplied by `scale`.
+/// Copies columns back into images that consist only of used columns, multiplied by `scale`.
 pub fn put_back<T: Real>(
     c: &ComputeContext<'_>,
     [rows, cols]: [usize; 2],

@@ -13,7 +13,7 @@ use tenon_sdk::{
     register_kernel,
 };
 
-/// Over the last `RANK` dimensions.
+/// A transform over the last `RANK` dimensions.
 struct Transform<T, const RANK: usize, const INVERSE: bool> {
     plans: Plans<ComplexPlan<T>>,
 }
@@ -49,7 +49,7 @@ where
         let count: i64 = x.dims[outer..].iter().product();
         let scale = scale::<T>(count as usize, Self::DIRECTION);
         let cols = x.dims[x.dims.len() - 1] as usize;
-        // The rows of two dimensions are divided by all when their columns are.
+        // In two dimensions, the transform of the columns divides by the total size.
         let row_scale = scale.filter(|_| RANK == 1);
         y.copy_from_slice(x.data);
         transform_rows(c, &*self.plan(cols)?, y, |_, _| {})?;
@@ -67,9 +67,9 @@ where
     }
 }
 
-/// Relative to the sum of the absolute terms.
+/// Bounds relative to the sum of the absolute terms.
 pub const FLOAT: Numerics = Numerics::relative(1e-30, 2e-6).accumulation(DType::FLOAT);
-/// The same.
+/// As [`FLOAT`].
 pub const DOUBLE: Numerics = Numerics::relative(1e-300, 4e-15).accumulation(DType::DOUBLE);
 
 macro_rules! transforms {

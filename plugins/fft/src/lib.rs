@@ -1,7 +1,9 @@
-//! Fourier transforms on the CPU: a plugin of its own, so that who needs none does not compile `rustfft`.
+//! Fourier transforms on the CPU, as a separate plugin so that programs without them do not compile
+//! `rustfft`.
 //!
-//! Its kernels are for device type `CPU`, which plugins/cpu brings. `plans` keeps what was computed for a
-//! length; `columns` is what two dimensions need besides rows; `complex` and `real` are the ops.
+//! Its kernels are for device type `CPU`, which plugins/cpu registers. `plans` caches plans by
+//! length; `columns` transforms along columns, for two dimensions; `complex` and `real` are the
+//! ops.
 
 mod columns;
 mod complex;

@@ -8,36 +8,38 @@ use tenon_sdk::{
     KernelError, author::ComputeContext, element::Element, geometry::FftDirection, growth,
 };
 
-/// A float type that transforms are computed in.
+/// A float type for transforms.
 pub trait Real: FftNum + Element {}
 impl Real for f32 {}
 impl Real for f64 {}
 
-/// Plans that a kernel keeps: a graph has few lengths, and a stream of new ones must not fill the memory.
+/// Number of plans that a kernel caches: a graph has few lengths, and a stream of new ones must not
+/// fill the memory.
 const KEPT: usize = 16;
 
-/// Bytes that a plan takes at most for each element.
+/// Most bytes of a plan for each element.
 const PLAN_BYTES: usize = 128;
 
-/// The plans of one kind that were made last.
+/// A cache of the most recent plans of one kind.
 pub struct Plans<P: ?Sized>(Mutex<Vec<(usize, Arc<P>)>>);
 
 impl<P: ?Sized> Plans<P> {
-    /// None yet.
+    /// An empty cache.
     pub fn new() -> Plans<P> {
         Plans(Mutex::new(Vec::new()))
     }
 
-    /// The plan of this length, which `make` makes unless it is kept.
+    /// The plan of this length, created by `make` unless it is cached.
     ///
     /// # Errors
-    /// `RESOURCE_EXHAUSTED` when there is no memory for what it keeps.
+    /// `RESOURCE_EXHAUSTED` when there is no memory for the plan.
     pub fn get(&self, length: usize, make: impl FnOnce() -> Arc<P>) -> Result<Arc<P>, KernelError> {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, plan)) = kept.iter().find(|(of, _)| *of == length) {
             return Ok(plan.clone());
         }
-        // The library takes it itself: its factors, and those of a longer length where this one is prime.
+        // The library allocates it: its factors, and if the length is prime, those of a longer
+        // length.
         growth::foresee(length.saturating_mul(PLAN_BYTES))?;
         let plan = make();
         if kept.len() == KEPT {
@@ -51,7 +53,7 @@ impl<P: ?Sized> Plans<P> {
 /// A plan of complex numbers.
 pub type ComplexPlan<T> = dyn rustfft::Fft<T>;
 
-/// Makes one.
+/// Creates a plan of complex numbers.
 pub fn complex_plan<T: Real>(length: usize, direction: FftDirection) -> Arc<ComplexPlan<T>> {
     let direction = match direction {
         FftDirection::Forward => rustfft::FftDirection::Forward,
@@ -60,24 +62,24 @@ pub fn complex_plan<T: Real>(length: usize, direction: FftDirection) -> Arc<Comp
     FftPlanner::new().plan_fft(length, direction)
 }
 
-/// Makes a plan from real numbers.
+/// Creates a plan from real to complex numbers.
 pub fn forward_plan<T: Real>(length: usize) -> Arc<dyn realfft::RealToComplex<T>> {
     RealFftPlanner::new().plan_fft_forward(length)
 }
 
-/// Makes a plan to real numbers.
+/// Creates a plan from complex to real numbers.
 pub fn inverse_plan<T: Real>(length: usize) -> Arc<dyn realfft::ComplexToReal<T>> {
     RealFftPlanner::new().plan_fft_inverse(length)
 }
 
-/// About how many nanoseconds a transform of this length takes.
+/// Approximate nanoseconds of a transform of this length.
 pub fn cost_ns(length: usize) -> f64 {
     let length = length as f64;
     20.0 + length * (1.0 + length.max(1.0).log2()) * 0.5
 }
 
-/// Rows of `len` elements, in blocks over the host's threads. `body` gets the number of the block's first row,
-/// and the rows.
+/// Runs `body` on rows of `len` elements, in blocks over the host's threads. It receives the index
+/// of the block's first row, and the rows.
 pub fn for_rows<T: Send>(
     c: &ComputeContext<'_>,
     data: &mut [T],
@@ -85,9 +87,9 @@ pub fn for_rows<T: Send>(
     cost_ns: f64,
     body: impl Fn(usize, &mut [T]) -> Result<(), KernelError> + Sync,
 ) -> Result<(), KernelError> {
-    /// Below this, work stays where it is: waking another core takes as long.
+    /// Cost below which work stays on the calling thread: waking another core takes as long.
     const WORTH_ASKING_NS: f64 = 40_000.0;
-    /// Blocks: enough for many threads to end at about the same time.
+    /// Number of blocks: enough for many threads to finish at about the same time.
     const BLOCKS: usize = 64;
     if data.is_empty() || len == 0 {
         return Ok(());

@@ -22,7 +22,7 @@ struct Sizes {
     output: Dims,
     /// Last dimensions of the input: rows (1 without them) and columns.
     input: [usize; 2],
-    /// Lengths of the transform, the first 1 where it is over rows alone.
+    /// Lengths of the transform; the first is 1 for a transform of rows.
     lengths: [usize; 2],
 }
 
@@ -52,7 +52,7 @@ impl Sizes {
     }
 }
 
-/// From real numbers, over the last `RANK` dimensions.
+/// Transform from real numbers, over the last `RANK` dimensions.
 struct Forward<T: Real, const RANK: usize> {
     rows: Plans<dyn RealToComplex<T>>,
     columns: Plans<ComplexPlan<T>>,
@@ -89,7 +89,7 @@ where
 }
 
 impl<T: Real, const RANK: usize> Forward<T, RANK> {
-    /// The rows of the input that count, each transformed.
+    /// Transforms each used row of the input.
     fn rows(
         &self,
         c: &ComputeContext<'_>,
@@ -114,7 +114,7 @@ impl<T: Real, const RANK: usize> Forward<T, RANK> {
     }
 }
 
-/// To real numbers, over the last `RANK` dimensions.
+/// Transform to real numbers, over the last `RANK` dimensions.
 struct Inverse<T: Real, const RANK: usize> {
     rows: Plans<dyn ComplexToReal<T>>,
     columns: Plans<ComplexPlan<T>>,
@@ -145,7 +145,7 @@ where
         let [rows, length] = sizes.lengths;
         let cols = length / 2 + 1;
         let images = Images { height, width, rows, cols };
-        // As many columns as an image of the output has frequencies, for each image.
+        // For each image, as many columns as an output image has frequencies.
         let columns = c.scratch_slice::<Complex<T>>(y.len() / length * cols)?;
         let plan = self.columns.get(rows, || complex_plan(rows, FftDirection::Inverse))?;
         transform_columns(c, &*plan, images, x, columns)?;
@@ -155,7 +155,7 @@ where
 }
 
 impl<T: Real, const RANK: usize> Inverse<T, RANK> {
-    /// The rows of the output, each from the spectrum that `fill` writes.
+    /// Computes the rows of the output, each from the spectrum that `fill` writes.
     fn rows(
         &self,
         c: &ComputeContext<'_>,
@@ -184,8 +184,8 @@ impl<T: Real, const RANK: usize> Inverse<T, RANK> {
     }
 }
 
-/// A real signal's frequency zero is real, and with an even length its highest one; what else is given there is
-/// not looked at.
+/// Clears the imaginary parts that a real signal's spectrum cannot have: at frequency zero and, for
+/// an even length, at the highest one. Other values there are ignored.
 fn make_real<T: Real>(row: &mut [Complex<T>], length: usize) {
     row[0].im = T::zero();
     if let Some(last) = row.last_mut().filter(|_| length.is_multiple_of(2)) {

@@ -1,7 +1,8 @@
-//! `ResizeBicubic`: a cubic convolution (R. Keys, 1981) with weights from a table of 1024 steps, as TensorFlow has it.
+//! `ResizeBicubic`: a cubic convolution (R. Keys, 1981) with weights from a table of 1024 steps, as
+//! in TensorFlow.
 //!
-//! With `half_pixel_centers` its parameter is -1/2, and pixels outside the image have no weight; else it is -3/4, and
-//! the outermost pixels stand for those outside.
+//! With `half_pixel_centers` its parameter is -1/2, and pixels outside the image have no weight;
+//! otherwise it is -3/4, and the outermost pixels represent those outside.
 
 use crate::resize::{Sizes, for_numbers, grid, single};
 use std::marker::PhantomData;
@@ -100,7 +101,7 @@ impl<T: Number> Kernel for Bicubic<T> {
         let columns = Four::all(self.grid, &self.table, sizes.from[1], sizes.to[1])?;
         let channels = sizes.channels;
         sizes.rows(c, x, y, 12.0, |image, number, row| {
-            // The columns of the input, weighed once for the whole row of the result.
+            // The columns of the input, weighted once for the whole row of the result.
             let weighed =
                 |at: usize| rows[number].weigh(|row| single(image[row * sizes.row() + at]));
             let mixed = growth::collected((0..sizes.row()).map(weighed))?;

@@ -10,7 +10,7 @@ use tenon_sdk::{
     growth, register_kernel,
 };
 
-/// The two pixels around a place, and the weight of the second.
+/// The two pixels around a position, and the weight of the second.
 #[derive(Clone, Copy)]
 struct Between {
     low: usize,
@@ -66,8 +66,8 @@ impl<T: Number> Way<T> for Forward {
 
 for_numbers!("ResizeBilinear", Bilinear);
 
-/// The gradient: each pixel of `grads` is spread over the four that it was weighed from, in order. Sums of 16-bit
-/// floats are kept in single precision.
+/// The gradient: each pixel of `grads` is distributed to the four pixels from which it was
+/// computed, in order. Sums of 16-bit floats are kept in single precision.
 struct Backward;
 type Grad<T> = Resize<Backward, T>;
 

@@ -18,8 +18,8 @@ fn threshold(c: &ComputeContext<'_>, input: usize, what: &'static str) -> Result
     Ok(c.input::<f32>(input)?.data[0])
 }
 
-/// Part of two boxes' union that is in both, in the arithmetic of the type; 0 where one has no area. Corners may be
-/// given in any order.
+/// The intersection of two boxes divided by their union, in the arithmetic of the type; 0 if one
+/// has no area. Corners may be given in any order.
 fn overlap<T: Float>(a: &[T], b: &[T]) -> T {
     let less = |x: T, y: T| if y < x { y } else { x };
     let greater = |x: T, y: T| if x < y { y } else { x };

@@ -11,7 +11,8 @@ use tenon_sdk::{
     register_kernel,
 };
 
-/// Each step is rounded to the type; TensorFlow's division of single precision is one of an approximated inverse.
+/// Bounds: each step is rounded to the type; TensorFlow divides in single precision by an
+/// approximate inverse.
 const NUMERICS: Numerics = Numerics::ulps(8.0);
 
 /// One conversion of a pixel.
@@ -19,13 +20,13 @@ trait Conversion {
     fn convert<T: Float>(pixel: [T; 3]) -> [T; 3];
 }
 
-/// In the arithmetic of the type.
+/// Rounds to the type.
 fn rounded<T: Float>(x: f64) -> T {
     T::from_f64(x)
 }
 
-/// `T`'s arithmetic through doubles, which round once: the product of two of at most 53 bits is exact but for its
-/// rounding, and a double's is the processor's own.
+/// Multiplies in `T`'s arithmetic through doubles, which round once: the product of two numbers of
+/// at most 53 bits is rounded only once, and a double's is the processor's own.
 fn mul<T: Float>(a: T, b: T) -> T {
     a.mul(b)
 }

@@ -55,7 +55,7 @@ fn sizes(c: &ComputeContext<'_>) -> Result<Sizes, KernelError> {
     Ok(Sizes { output, image, crop: [crop[0] as usize, crop[1] as usize] })
 }
 
-/// The place in an image of so many pixels of a pixel of a crop; `None` outside it.
+/// The position in an image of `pixels` pixels of a pixel of a crop; `None` outside the image.
 fn place(pixel: usize, crop: usize, [first, last]: [f32; 2], pixels: usize) -> Option<f32> {
     let end = (pixels - 1) as f32;
     let place = if crop > 1 {

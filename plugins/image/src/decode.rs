@@ -1,9 +1,11 @@
-//! `DecodePng` and `DecodeJpeg`. Either reads both formats, which it tells apart by their first bytes, as TensorFlow's do.
+//! `DecodePng` and `DecodeJpeg`. As in TensorFlow, each reads both formats and detects them by
+//! their first bytes.
 //!
-//! PNG is exact, and so is JPEG of one or three components with Huffman codes, which [`crate::jpeg`] decodes. Other JPEG files
-//! (of four components, or with samples that do not divide each other) are decoded by another library than TensorFlow's
-//! (`zune-jpeg`): levels differ by a few, and `ratio` takes the mean of squares of pixels. What they cannot have,
-//! `fancy_upscaling = false` and an end that is missing, is refused.
+//! PNG is exact, and so is JPEG with one or three components and Huffman codes, which
+//! [`crate::jpeg`] decodes. Other JPEG files (with four components, or with samples that do not
+//! divide each other) are decoded by a library other than TensorFlow's (`zune-jpeg`): levels differ
+//! by a few, and `ratio` takes the mean of squares of pixels. For such files `fancy_upscaling =
+//! false` and a missing end are refused.
 
 use crate::jpeg::{self, Problem};
 use image::{
@@ -20,14 +22,15 @@ use tenon_sdk::{
     register_kernel,
 };
 
-/// The largest image that is decoded, in bytes of its pixels: a small file may claim a size that takes all memory.
+/// Most bytes of pixels of an image that is decoded: a small file may claim a size that takes all
+/// memory.
 pub const MOST_BYTES: u64 = 1 << 30;
 
-/// Memory that a decoder takes whatever the image, at most.
+/// Most memory that a decoder takes regardless of the image.
 const LIBRARY_BYTES: usize = 1 << 20;
 
 struct Decode {
-    /// Of a JPEG; TensorFlow's defaults for `DecodePng`, which has no attributes for it.
+    /// Options for JPEG; `DecodePng`, which has no such attributes, uses TensorFlow's defaults.
     jpeg: jpeg::Options,
     channels: usize,
     wide: bool,
@@ -99,7 +102,7 @@ fn is_jpeg(contents: &[u8]) -> bool {
     contents.starts_with(b"\xff\xd8\xff")
 }
 
-/// What is wrong, without the crate's words for the format.
+/// The error, without the crate's words for the format.
 fn said(error: ImageError) -> KernelError {
     refused(error.to_string().to_lowercase())
 }
@@ -115,7 +118,7 @@ fn decoded(contents: &[u8]) -> Result<DynamicImage, KernelError> {
     if !is_jpeg(contents) {
         return Err(refused("neither the signature of PNG nor that of JPEG"));
     }
-    // The library fills what is missing with grey.
+    // The library fills missing parts with grey.
     if !contents.windows(2).any(|pair| pair == b"\xff\xd9") {
         return Err(refused("a jpeg without its end"));
     }
@@ -128,24 +131,24 @@ fn checked<D: ImageDecoder>(decoder: ImageResult<D>) -> Result<DynamicImage, Ker
     if width == 0 || height == 0 {
         return Err(refused(format!("an image of {width} x {height} pixels")));
     }
-    // Widened to four channels of 16 bits, as an output may be.
+    // Widened to four channels of 16 bits, the widest output.
     let bytes = u64::from(width) * u64::from(height) * 8;
     if bytes > MOST_BYTES * 2 || decoder.total_bytes() > MOST_BYTES {
         return Err(refused(format!(
             "{width} x {height} pixels are more than the {MOST_BYTES} bytes that are decoded"
         )));
     }
-    // The library takes memory for the pixels, and for the file as it is expanded, itself.
+    // The library itself allocates memory for the pixels, and for the file as it is expanded.
     growth::foresee(decoder.total_bytes() as usize * 2 + LIBRARY_BYTES)?;
     DynamicImage::from_decoder(decoder).map_err(said)
 }
 
-/// A level of 8 or 16 bits.
+/// A pixel level of 8 or 16 bits.
 trait Level: Element + Into<u32> {
     fn from_wide(level: u32) -> Self;
-    /// Of a level of 16 bits.
+    /// Converts a level of 16 bits.
     fn of_16(level: u16) -> Self;
-    /// Of a level of 8 bits.
+    /// Converts a level of 8 bits.
     fn of_8(level: u8) -> Self;
     const FULL: Self;
 }
@@ -207,7 +210,7 @@ impl<L: Level> Pixels<L> {
         Pixels { width, height, channels: found, levels }.with_channels(channels)
     }
 
-    /// Of a JPEG, with so many channels; 0 for those that it has.
+    /// The pixels of a JPEG with `channels` channels; 0 keeps those of the file.
     fn of_jpeg(image: jpeg::Image, channels: usize) -> Result<Pixels<L>, KernelError> {
         let jpeg::Image { width, height, channels: found, levels } = image;
         let levels = growth::collected(levels.into_iter().map(L::of_8))?;
@@ -225,7 +228,7 @@ impl<L: Level> Pixels<L> {
         Ok(Pixels { channels, levels, ..self })
     }
 
-    /// The means of squares of so many pixels; those at the edges are of fewer.
+    /// The means of squares of `ratio` pixels on a side; squares at the edges have fewer pixels.
     fn reduced(self, ratio: usize) -> Result<Pixels<L>, KernelError> {
         if ratio == 1 {
             return Ok(self);
@@ -252,7 +255,7 @@ impl<L: Level> Pixels<L> {
     }
 }
 
-/// A pixel with another number of channels: 1 and 2 are grey, 2 and 4 have an opacity.
+/// A pixel with another number of channels: 1 and 2 are grey, 2 and 4 have opacity.
 fn converted<L: Level>(pixel: &[L], channels: usize) -> impl Iterator<Item = L> + use<L> {
     let opacity = if pixel.len().is_multiple_of(2) { pixel[pixel.len() - 1] } else { L::FULL };
     let colours = if pixel.len() < 3 { [pixel[0]; 3] } else { [pixel[0], pixel[1], pixel[2]] };
@@ -265,7 +268,7 @@ fn converted<L: Level>(pixel: &[L], channels: usize) -> impl Iterator<Item = L> 
     all.into_iter().take(channels)
 }
 
-/// The luminance of BT.601.
+/// The luminance by BT.601.
 fn grey<L: Level>([red, green, blue]: [L; 3]) -> L {
     let (red, green, blue): (u32, u32, u32) = (red.into(), green.into(), blue.into());
     L::from_wide((299 * red + 587 * green + 114 * blue + 500) / 1000)

@@ -1,7 +1,7 @@
 //! `EncodePng` and `EncodeJpeg`.
 //!
-//! A PNG gives the same pixels back. A JPEG is baseline with whole colours: `progressive`, `optimize_size` and
-//! `chroma_downsampling`, which make it smaller, have no effect.
+//! A PNG preserves the pixels exactly. A JPEG is baseline with full colour resolution:
+//! `progressive`, `optimize_size` and `chroma_downsampling`, which reduce its size, have no effect.
 
 use image::{
     ExtendedColorType, ImageEncoder, ImageError,
@@ -35,10 +35,10 @@ fn sizes(dims: &[i64], most: i64) -> Result<[u32; 3], KernelError> {
     Ok([height as u32, width as u32, channels as u32])
 }
 
-/// Memory that an encoder takes whatever the image, at most.
+/// Most memory that an encoder takes regardless of the image.
 const LIBRARY_BYTES: usize = 1 << 20;
 
-/// A file in memory, which may be too large for it.
+/// A file in memory, which may run out of it.
 struct Growing<'f>(&'f mut Vec<u8>);
 
 impl Write for Growing<'_> {
@@ -103,7 +103,7 @@ impl Kernel for Png {
         c.write_texts(0, outer, |at, file| {
             c.watch().check()?;
             let image = &bytes[at * image_len..][..image_len];
-            // The library filters and compresses the whole image in memory of its own.
+            // The library filters and compresses the whole image in its own memory.
             growth::foresee(image.len().saturating_mul(3).saturating_add(LIBRARY_BYTES))?;
             let quality = (self.compression, FilterType::Adaptive);
             let encoder = PngEncoder::new_with_quality(Growing(file), quality.0, quality.1);
@@ -114,11 +114,11 @@ impl Kernel for Png {
 
 register_kernel!("EncodePng" on "CPU": Png, numerics = Numerics::EXACT);
 
-/// What a file of extensible metadata begins with.
+/// The first bytes of a segment of extensible metadata.
 const XMP: &[u8] = b"http://ns.adobe.com/xap/1.0/\0";
 
 struct Jpeg {
-    /// 0 for as many as the image has.
+    /// Number of channels; 0 for that of the image.
     channels: u32,
     quality: u8,
     density: PixelDensity,
@@ -193,7 +193,7 @@ impl Kernel for Jpeg {
     }
 }
 
-/// Puts a segment more after the start and first segment of a file, which holds the density.
+/// Inserts a segment after the start and the first segment of a file, which holds the density.
 fn add_metadata(file: &mut Vec<u8>, metadata: &[u8]) -> Result<(), KernelError> {
     let first = match &file[..] {
         [_, _, 0xff, 0xe0, high, low, ..] => 2 + usize::from(u16::from_be_bytes([*high, *low])),

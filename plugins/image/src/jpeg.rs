@@ -1,12 +1,15 @@
-//! JPEG files to levels, by the arithmetic of libjpeg-turbo, whose levels TensorFlow's are: inverse transforms in integers,
-//! images reduced by leaving frequencies out, and colours with and without smoothing.
+//! Decodes JPEG files to levels with the arithmetic of libjpeg-turbo, whose levels TensorFlow's
+//! equal: integer inverse transforms, reduced images by omitting frequencies, and colours with and
+//! without smoothing.
 //!
-//! Here are files with Huffman codes, baseline and progressive, of 8 bits and one or three components, which is what there
-//! is. Others ([`Problem::Other`]) are left to the library of the other formats. `header` reads what stands before the
-//! pixels, `bits` and `scan` make coefficients of codes, `transform` blocks of them, `upsample` whole planes, `colour` pixels.
+//! It decodes files with Huffman codes, baseline and progressive, of 8 bits and one or three
+//! components, which are the usual ones. Others ([`Problem::Other`]) are left to the library of the
+//! other formats. `header` reads what precedes the pixels, `bits` and `scan` turn codes into
+//! coefficients, `transform` turns these into blocks, `upsample` into whole planes, `colour` into
+//! pixels.
 //!
-//! Safe code throughout: files come from anywhere. Nothing is allocated by what a header says before it is compared with
-//! [`MOST_BYTES`](crate::decode::MOST_BYTES).
+//! The code is entirely safe, since files come from anywhere. A size in a header causes no
+//! allocation before it is compared with [`MOST_BYTES`](crate::decode::MOST_BYTES).
 
 mod bits;
 mod colour;
@@ -18,24 +21,24 @@ mod upsample;
 use header::Frame;
 use tenon_sdk::{KernelError, growth};
 
-/// How a file is decoded.
+/// Options of decoding.
 #[derive(Debug, Clone, Copy)]
 pub struct Options {
-    /// 1, 2, 4 or 8: width and height are divided by it.
+    /// 1, 2, 4 or 8: divides width and height.
     pub ratio: usize,
     /// Whether the transform is the accurate one.
     pub accurate: bool,
-    /// Whether colours that were stored at fewer places are smoothed between them.
+    /// Whether colours that are stored at a lower resolution are interpolated smoothly.
     pub fancy: bool,
-    /// 1 or 3; 0 for as many as there are.
+    /// 1 or 3; 0 keeps the file's number.
     pub channels: usize,
-    /// Whether a file may end anywhere; what is missing is grey.
+    /// Whether a truncated file is accepted at any place; missing pixels are grey.
     pub recovers: bool,
-    /// Else the part of the rows that must be there; what is missing is black.
+    /// Otherwise, the fraction of rows that must be present; missing pixels are black.
     pub acceptable: f32,
 }
 
-/// Levels by rows.
+/// Levels in row order.
 #[derive(Debug)]
 pub struct Image {
     pub width: usize,
@@ -47,11 +50,11 @@ pub struct Image {
 /// Why there is no image.
 #[derive(Debug)]
 pub enum Problem {
-    /// A kind of file that is not read here.
+    /// A kind of file that this module does not read.
     Other,
-    /// A file that is wrong.
+    /// An invalid file.
     Wrong(String),
-    /// There is no memory for the image.
+    /// Out of memory for the image.
     Memory(KernelError),
 }
 
@@ -61,7 +64,7 @@ impl From<&str> for Problem {
     }
 }
 
-/// So many times that value.
+/// A vector of `count` copies of a value.
 fn filled<T: Clone>(count: usize, value: T) -> Result<Vec<T>, Problem> {
     growth::filled(count, value).map_err(Problem::Memory)
 }
@@ -77,7 +80,7 @@ pub fn decode(contents: &[u8], options: Options) -> Result<Image, Problem> {
     let size = |whole: usize| whole.div_ceil(options.ratio);
     let (width, height) = (size(frame.width), size(frame.height));
     let mut planes = Vec::new();
-    // Grey is the first component, unless the file has colours as they are.
+    // Grey is the first component, unless the file stores red, green and blue.
     let is_luma = frame.is_luma();
     let wanted = if channels == 1 && is_luma { 1 } else { frame.components.len() };
     for at in 0..wanted {
@@ -94,7 +97,7 @@ pub fn decode(contents: &[u8], options: Options) -> Result<Image, Problem> {
     Ok(Image { width, height, channels, levels })
 }
 
-/// Whether enough rows were read before a file ended.
+/// Checks that enough rows were read before a file ended.
 fn check_rows(rows: usize, height: usize, acceptable: f32) -> Result<(), Problem> {
     let fraction = rows as f32 / height as f32;
     match rows > 0 && fraction >= acceptable {

@@ -1,7 +1,7 @@
-//! Images on the CPU: a plugin of its own, so that who needs none does not compile codecs.
+//! Images on the CPU, as a separate plugin so that programs without them do not compile codecs.
 //!
-//! Its kernels are for device type `CPU`, which plugins/cpu brings. Pixels lie as
-//! `[batch, height, width, channels]`. `resize` holds what the resizing ops share.
+//! Its kernels are for device type `CPU`, which plugins/cpu registers. The layout of pixels is
+//! `[batch, height, width, channels]`. `resize` has the common parts of the resizing ops.
 
 mod bicubic;
 mod bilinear;

@@ -7,7 +7,7 @@ use tenon_sdk::{
     reg::Numerics, register_kernel,
 };
 
-/// For each pixel of a result the nearest of so many.
+/// For each pixel of a result, the nearest pixel of the input.
 fn nearest(
     grid: PixelGrid,
     scale: f32,
@@ -44,7 +44,8 @@ register_kernel!("ResizeNearestNeighbor" on "CPU":
     Nearest<T> for "T" in [i8, u8, i16, u16, i32, i64, f16, bf16, f32, f64],
     host_memory = &["size"], numerics = Numerics::EXACT);
 
-/// The gradient: each pixel is added to the one that it was taken from, in order, and rounded each time.
+/// The gradient: each pixel is added to the one from which it was taken, in order, and rounded each
+/// time.
 struct Backward;
 type Grad<T> = Resize<Backward, T>;
 

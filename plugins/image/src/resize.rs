@@ -1,4 +1,5 @@
-//! What the resizing ops share: their attributes, shapes, and the rows of a result over the host's threads.
+//! Common parts of the resizing ops: attributes, shapes, and a loop over the rows of a result on
+//! the host's threads.
 
 use std::marker::PhantomData;
 use tenon_sdk::{
@@ -8,7 +9,7 @@ use tenon_sdk::{
     geometry::{Dims, GeometryError, PixelGrid, byte_size, resized_dims},
 };
 
-/// The pixel grid that a node's attributes say.
+/// The pixel grid of a node's attributes.
 pub fn grid(c: &CreateContext<'_>) -> Result<PixelGrid, KernelError> {
     Ok(PixelGrid::new(c.attr("align_corners")?, c.attr("half_pixel_centers")?)?)
 }
@@ -19,7 +20,7 @@ pub trait Way<T>: 'static {
     fn compute(grid: PixelGrid, c: &ComputeContext<'_>) -> Result<(), KernelError>;
 }
 
-/// The kernel of a way to resize that needs the grid alone.
+/// The kernel of a way to resize that needs only the grid.
 pub struct Resize<W, T> {
     grid: PixelGrid,
     of: PhantomData<fn() -> (W, T)>,
@@ -43,12 +44,12 @@ pub struct Sizes {
     pub from: [usize; 2],
     /// Height and width of the result.
     pub to: [usize; 2],
-    /// Values of a pixel.
+    /// Number of channels of a pixel.
     pub channels: usize,
 }
 
 impl Sizes {
-    /// Of input 0 in the size that input 1 says.
+    /// Sizes of input 0, and the result size from input 1.
     pub fn new(c: &ComputeContext<'_>) -> Result<Sizes, KernelError> {
         let (images, size) = (c.dims(0), c.integers(1)?);
         if c.dims(1).len() != 1 {
@@ -74,7 +75,7 @@ impl Sizes {
         self.from[1] * self.channels
     }
 
-    /// Computes each row of the result, given the image that it belongs to and its number in it.
+    /// Computes each row of the result, given its image and its index in it.
     pub fn rows<X: Sync, Y: Send>(
         &self,
         c: &ComputeContext<'_>,
@@ -112,6 +113,7 @@ macro_rules! for_numbers {
 }
 pub(crate) use for_numbers;
 
-/// A pixel is a weighted mean in single precision, of weights that are exact to one part in 2^24 of the image's size.
+/// Bounds: a pixel is a weighted mean in single precision, with weights that are exact to one part
+/// in 2^24 of the image's size.
 pub const NUMERICS: tenon_sdk::reg::Numerics =
     tenon_sdk::reg::Numerics::relative(1e-30, 1e-6).accumulation(tenon_sdk::DType::FLOAT);

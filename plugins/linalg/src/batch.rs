@@ -1,4 +1,4 @@
-//! The matrices of a tensor: its last two dimensions, for each index of those before.
+//! The matrices of a tensor: its last two dimensions, for each index of the dimensions before.
 
 use crate::scalar::Scalar;
 use faer::Mat;
@@ -9,24 +9,24 @@ use tenon_sdk::{
     growth,
 };
 
-/// Copies of a matrix that a decomposition keeps at a time, at most.
+/// Most copies of a matrix that a decomposition has at a time.
 const COPIES: usize = 6;
-/// Memory for less is not asked for beforehand.
+/// Least number of bytes whose allocation is checked in advance.
 const FORESEEN: usize = 1 << 14;
 
 /// The matrices of an input.
 pub struct Matrices<'a, T> {
     /// Dimensions before the last two.
     pub batch: &'a [i64],
-    /// Rows of each.
+    /// Rows of each matrix.
     pub rows: usize,
-    /// Columns of each.
+    /// Columns of each matrix.
     pub cols: usize,
     data: &'a [T],
 }
 
 impl<'a, T: Scalar> Matrices<'a, T> {
-    /// Of an input with at least two dimensions.
+    /// The matrices of an input with at least two dimensions.
     pub fn new(view: View<'a, T>, what: &'static str) -> Result<Matrices<'a, T>, KernelError> {
         let Some((batch, &[rows, cols])) = view.dims.split_last_chunk::<2>() else {
             let found = view.dims.len();
@@ -35,7 +35,7 @@ impl<'a, T: Scalar> Matrices<'a, T> {
         Ok(Matrices { batch, rows: rows as usize, cols: cols as usize, data: view.data })
     }
 
-    /// Of an input whose matrices are square.
+    /// The matrices of an input, which must be square.
     pub fn square(view: View<'a, T>, what: &'static str) -> Result<Matrices<'a, T>, KernelError> {
         square_size(what, view.dims)?;
         Matrices::new(view, what)
@@ -49,7 +49,7 @@ impl<'a, T: Scalar> Matrices<'a, T> {
         Matrices { batch, rows: self.rows, cols: self.cols, data: self.data }
     }
 
-    /// The dimensions before the last two, and others.
+    /// The dimensions before the last two, followed by others.
     pub fn dims(&self, last: &[usize]) -> Result<Dims, KernelError> {
         let mut dims = Dims::from_slice(self.batch)?;
         for &size in last {
@@ -58,13 +58,14 @@ impl<'a, T: Scalar> Matrices<'a, T> {
         Ok(dims)
     }
 
-    /// One of them. Memory for its decomposition is foreseen: the library takes it itself.
+    /// A matrix. Memory for its decomposition is checked in advance, since the library allocates
+    /// it.
     ///
     /// # Errors
-    /// `RESOURCE_EXHAUSTED` when there is no memory for the factors and what they are computed with.
+    /// `RESOURCE_EXHAUSTED` when there is no memory for the factors and their computation.
     pub fn get(&self, number: usize) -> Result<Mat<T::Wide>, KernelError> {
         let (most, least) = (self.rows.max(self.cols), self.rows.min(self.cols));
-        // Full factors of the larger dimension, and the matrix and its copies.
+        // Full factors of the larger dimension, plus the matrix and its copies.
         let elements = most.saturating_mul(most).saturating_add(least.saturating_mul(most));
         let bytes = elements.saturating_mul(COPIES * size_of::<T::Wide>());
         if bytes >= FORESEEN {
@@ -74,14 +75,14 @@ impl<'a, T: Scalar> Matrices<'a, T> {
         Ok(Mat::from_fn(self.rows, self.cols, |i, j| data[i * self.cols + j].up()))
     }
 
-    /// About how many nanoseconds a decomposition takes.
+    /// Approximate nanoseconds of a decomposition.
     pub fn cost_ns(&self) -> f64 {
         let (rows, cols) = (self.rows as f64, self.cols as f64);
         500.0 + rows * cols * rows.min(cols)
     }
 }
 
-/// Writes a matrix by rows.
+/// Writes a matrix in row order.
 pub fn store<T: Scalar>(matrix: &Mat<T::Wide>, y: &mut [T]) {
     let cols = matrix.ncols().max(1);
     for (i, row) in y.chunks_mut(cols).enumerate() {
@@ -116,7 +117,7 @@ pub fn for_each<T: Scalar>(
     c.parallel_items(parts(y, count), x.cost_ns(), body)
 }
 
-/// Matrices in a batch. Some output has elements for each, so that there are not too many.
+/// Number of matrices in a batch. It does not overflow, since an output has elements for each.
 pub fn count(batch: &[i64]) -> usize {
     batch.iter().product::<i64>() as usize
 }

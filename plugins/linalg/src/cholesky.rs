@@ -9,7 +9,8 @@ use faer::Mat;
 use num_complex::Complex;
 use tenon_sdk::{DType, KernelError, author::ComputeContext, reg::Numerics, register_kernel};
 
-/// As TensorFlow, a matrix without such a factor gives NaN where the factor would stand, and no error.
+/// As in TensorFlow, a matrix without a Cholesky factor yields NaN in place of the factor, and no
+/// error.
 fn factor<F: Field>(a: &Mat<F>) -> Mat<F> {
     if let Some(factor) = range::cholesky(a) {
         return factor;
@@ -27,11 +28,11 @@ fn cholesky<T: Scalar>(c: &ComputeContext<'_>) -> Result<(), KernelError> {
     })
 }
 
-/// Relative to the norm of the result times the condition number of the matrix.
+/// Bounds relative to the norm of the result times the condition number of the matrix.
 pub const FLOAT: Numerics = Numerics::relative(1e-30, 1e-5).accumulation(DType::FLOAT);
-/// The same.
+/// As [`FLOAT`].
 pub const DOUBLE: Numerics = Numerics::relative(1e-300, 2e-14).accumulation(DType::DOUBLE);
-/// The same, computed in float and rounded.
+/// As [`FLOAT`], computed in float and rounded.
 pub const HALF: Numerics = Numerics::relative(6e-8, 2e-3).accumulation(DType::FLOAT);
 
 register_kernel!("Cholesky" on "CPU": fn cholesky<T> for "T" in [f32, Complex<f32>],

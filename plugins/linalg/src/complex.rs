@@ -1,9 +1,10 @@
-//! Complex matrices: triangles by plain loops, and reflections that make of a matrix a real one, whose values and
-//! vectors `faer` finds.
+//! Complex matrices: triangles by plain loops, and reflections that reduce a matrix to a real one,
+//! whose values and vectors `faer` computes.
 //!
-//! Not by `faer` alone: its reciprocal of a complex number (0.24) is 0 where the square of the modulus, times the
-//! greatest number, overflows (both parts at most 1, the modulus above 1), and where the inverse of that is denormal
-//! and denormals are flushed, as they are in kernels. Pivots and reflections meet such numbers all the time.
+//! `faer` alone does not suffice: its reciprocal of a complex number (0.24) is 0 where the square
+//! of the modulus, times the greatest number, overflows (both parts at most 1, the modulus above
+//! 1), and where the inverse of that is denormal and denormals are flushed, as they are in kernels.
+//! Such numbers are common as pivots and in reflections.
 
 use crate::{
     range::Limits,
@@ -14,7 +15,7 @@ use num_complex::Complex;
 
 type C = Complex<f64>;
 
-/// `x / y`, also where the square of `y` would not be finite.
+/// `x / y`, even where the square of `y` overflows or underflows.
 fn divide(x: C, y: C) -> C {
     if y.im == 0.0 { x / y.re } else { x.fdiv(y) }
 }
@@ -154,8 +155,8 @@ struct Reflection {
 }
 
 impl Reflection {
-    /// That of LAPACK: its adjoint makes of `x`, which begins at `first`, a real number and zeros. Gives that
-    /// number too.
+    /// LAPACK's reflection: its adjoint maps `x`, which begins at `first`, to a real number
+    /// followed by zeros. Also returns that number.
     fn new(first: usize, mut x: Vec<C>) -> (Reflection, f64) {
         let largest = x.iter().fold(0.0, |largest: f64, x| largest.max(x.norm()));
         let tail = x[1..].iter().any(|&x| x != C::ZERO);
@@ -172,7 +173,8 @@ impl Reflection {
         (Reflection { first, vector: x, tau }, beta)
     }
 
-    /// `A - factor v (v^H A)` over these columns: H from the left for tau, its adjoint for its conjugate.
+    /// `A - factor v (v^H A)` on these columns: applies H from the left with tau, and its adjoint
+    /// with the conjugate.
     fn left(&self, a: &mut Mat<C>, cols: std::ops::Range<usize>, factor: C) {
         for j in cols {
             let rows = self.vector.iter().enumerate();
@@ -184,7 +186,7 @@ impl Reflection {
         }
     }
 
-    /// `A - factor (A v) v^H` over these rows.
+    /// `A - factor (A v) v^H` on these rows.
     fn right(&self, a: &mut Mat<C>, rows: std::ops::Range<usize>, factor: C) {
         for i in rows {
             let cols = self.vector.iter().enumerate();
@@ -207,7 +209,7 @@ fn reduce_column(a: &mut Mat<C>, first: usize, col: usize) -> Reflection {
     reflection
 }
 
-/// The product of reflections, its first columns.
+/// The first columns of the product of reflections.
 fn product(reflections: &[Reflection], rows: usize, cols: usize) -> Mat<C> {
     let mut q = identity::<C>(rows, cols);
     for reflection in reflections.iter().rev() {
@@ -216,7 +218,7 @@ fn product(reflections: &[Reflection], rows: usize, cols: usize) -> Mat<C> {
     q
 }
 
-/// The first columns of `q`, as many as `a` has rows, become their product with `a`.
+/// Replaces the first columns of `q`, as many as `a` has rows, by their product with `a`.
 fn multiply(q: &mut Mat<C>, a: &Mat<f64>) {
     let mut row = vec![C::ZERO; a.nrows()];
     for i in 0..q.nrows() {
@@ -227,7 +229,8 @@ fn multiply(q: &mut Mat<C>, a: &Mat<f64>) {
     }
 }
 
-/// A matrix with at least as many rows as columns as `L B R^H`: B real, square, with two diagonals.
+/// A matrix with at least as many rows as columns as `L B R^H`, where B is real, square and
+/// bidiagonal.
 fn bidiagonal(a: &Mat<C>) -> (Mat<f64>, Vec<Reflection>, Vec<Reflection>) {
     let (mut a, rows, cols) = (a.clone(), a.nrows(), a.ncols());
     let (mut left, mut right) = (Vec::new(), Vec::new());
@@ -246,7 +249,7 @@ fn bidiagonal(a: &Mat<C>) -> (Mat<f64>, Vec<Reflection>, Vec<Reflection>) {
     (band, left, right)
 }
 
-/// A self-adjoint matrix as `Q T Q^H`: T real with three diagonals.
+/// A self-adjoint matrix as `Q T Q^H`, where T is real and tridiagonal.
 fn tridiagonal(a: &Mat<C>) -> (Mat<f64>, Vec<Reflection>) {
     let (mut a, size) = (a.clone(), a.nrows());
     let mut band = Mat::zeros(size, size);

@@ -15,9 +15,9 @@ use tenon_sdk::{
     register_kernel,
 };
 
-/// Eigenvalues from the smallest to the largest, and vectors as columns, of any sign (any phase, where they are
-/// complex). Only the lower triangle is looked at. As in TensorFlow, vectors that are not asked for are a scalar,
-/// here 0.
+/// Eigenvalues in ascending order, and eigenvectors as columns, with any sign (any phase, if they
+/// are complex). Only the lower triangle is used. As in TensorFlow, vectors that are not requested
+/// are a scalar, here 0.
 struct SelfAdjointEig<T> {
     vectors: bool,
     element: PhantomData<T>,
@@ -55,7 +55,7 @@ impl<T: Scalar> Kernel for SelfAdjointEig<T> {
     }
 }
 
-/// The eigenvalues and, where wanted, the vectors.
+/// The eigenvalues and, if requested, the eigenvectors.
 type Decomposition<F> = (Vec<f64>, Option<Mat<F>>);
 
 fn decompose<F: Field>(a: &Mat<F>, vectors: bool) -> Result<Decomposition<F>, KernelError> {
@@ -69,7 +69,7 @@ fn decompose<F: Field>(a: &Mat<F>, vectors: bool) -> Result<Decomposition<F>, Ke
     if !finite {
         return Err(refused());
     }
-    // The decomposition sees the triangle that counts only: the other may hold anything.
+    // The decomposition receives only the lower triangle: the other may contain anything.
     let lower = |i: usize, j: usize| match i.cmp(&j) {
         std::cmp::Ordering::Less => a[(j, i)].conjugate(),
         std::cmp::Ordering::Equal => F::from_complex(a[(i, i)].to_complex().re.into()),

@@ -1,10 +1,11 @@
-//! Decompositions, solvers and inverses of matrices on the CPU: a plugin of its own, so that who needs none
-//! does not compile `faer`.
+//! Decompositions, solvers and inverses of matrices on the CPU, as a separate plugin so that
+//! programs without them do not compile `faer`.
 //!
-//! Its kernels are for device type `CPU`, which plugins/cpu brings. `scalar` is the numbers and what is done with
-//! matrices of them, `real` and `complex` do it, and `range` brings matrices into the range where they can; `batch` is
-//! the matrices of a tensor and the loop over them; the other files are the ops. `faer` runs on one thread: matrices of a batch are spread over the host's threads, one
-//! large matrix is not.
+//! Its kernels are for device type `CPU`, which plugins/cpu registers. `scalar` defines the numbers
+//! and the operations on their matrices, which `real` and `complex` implement; `range` scales
+//! matrices into the range of these implementations; `batch` is the matrices of a tensor and the
+//! loop over them; the other files are the ops. `faer` runs on one thread: matrices of a batch are
+//! distributed over the host's threads, one large matrix is not.
 
 mod batch;
 mod cholesky;

@@ -1,4 +1,4 @@
-//! What a decomposition into triangles gives: `MatrixInverse`, `MatrixSolve`, `MatrixDeterminant` and
+//! Ops by LU decomposition: `MatrixInverse`, `MatrixSolve`, `MatrixDeterminant` and
 //! `LogMatrixDeterminant`.
 
 use crate::{
@@ -18,10 +18,10 @@ use tenon_sdk::{
     register_kernel,
 };
 
-/// The decomposition of a matrix that has an inverse, matrix `number` of an input.
+/// The decomposition of an invertible matrix, matrix `number` of an input.
 fn invertible<F: Field>(a: &Mat<F>, what: &str, number: usize) -> Result<Factors<F>, KernelError> {
     let factors = Factors::new(a);
-    // A pivot that is NaN counts as TensorFlow's comparison counts it: in the first place only.
+    // TensorFlow's comparison detects a NaN pivot only in the first place.
     let first = factors.pivots().next().is_some_and(|(pivot, _)| pivot.is_nan());
     if first || factors.pivots().any(|(pivot, _)| pivot == Complex::ZERO) {
         return Err(KernelError::invalid_argument(format!(
@@ -31,7 +31,7 @@ fn invertible<F: Field>(a: &Mat<F>, what: &str, number: usize) -> Result<Factors
     Ok(factors)
 }
 
-/// `MatrixInverse`: of each matrix, or of its adjoint.
+/// `MatrixInverse`: the inverse of each matrix, or of its adjoint.
 struct MatrixInverse<T> {
     adjoint: bool,
     element: PhantomData<T>,
@@ -57,7 +57,7 @@ impl<T: Scalar> Kernel for MatrixInverse<T> {
     }
 }
 
-/// `MatrixSolve`: `X` of `A X = B`, or of `A^H X = B`.
+/// `MatrixSolve`: the solution `X` of `A X = B`, or of `A^H X = B`.
 struct MatrixSolve<T> {
     adjoint: bool,
     element: PhantomData<T>,
@@ -92,7 +92,7 @@ impl<T: Scalar> Kernel for MatrixSolve<T> {
     }
 }
 
-/// 1 or -1: whether a permutation is made of an even or odd number of exchanges.
+/// The parity of a permutation: 1 for an even number of exchanges, -1 for an odd one.
 fn parity(permutation: &[usize]) -> f64 {
     let mut seen = vec![false; permutation.len()];
     let mut sign = 1.0;
@@ -107,11 +107,11 @@ fn parity(permutation: &[usize]) -> f64 {
     sign
 }
 
-/// A determinant as a number of modulus 1 (0 where it is 0) and the logarithm of its modulus.
+/// A determinant as a number of modulus 1 (or 0 if it is 0), and the logarithm of its modulus.
 fn log_determinant<F: Field>(a: &Mat<F>) -> (Complex<f64>, f64) {
     let factors = Factors::new(a);
     let mut sign = Complex::new(parity(factors.rows()), 0.0);
-    // Powers of two apart: those of large and small pivots cancel exactly.
+    // Powers of two are summed separately, so that those of large and small pivots cancel exactly.
     let (mut log, mut powers) = (0.0, 0i64);
     for (pivot, power) in factors.pivots() {
         if pivot == Complex::ZERO {
@@ -119,7 +119,7 @@ fn log_determinant<F: Field>(a: &Mat<F>) -> (Complex<f64>, f64) {
         }
         let (pivot, own) = near_one(pivot);
         let modulus = pivot.norm();
-        // The sign of what is infinite is that of 1 where it is real, NaN where it is not.
+        // The sign of an infinite real number is that of 1, and NaN if it is not real.
         sign *= if modulus.is_infinite() && pivot.im == 0.0 {
             Complex::new(pivot.re.signum(), 0.0)
         } else {

@@ -16,7 +16,7 @@ use tenon_sdk::{
     register_kernel,
 };
 
-/// By reflections: the diagonal of R is real, and its signs are those of LAPACK and TensorFlow.
+/// By reflections: the diagonal of R is real, with the signs of LAPACK and TensorFlow.
 struct Qr<T> {
     full: bool,
     element: PhantomData<T>,

@@ -1,16 +1,18 @@
 //! Decompositions of matrices whose elements are near the limits of their type.
 //!
-//! Algorithms take squares and reciprocals, which overflow or are flushed to zero long before the result would. So a
-//! matrix is first multiplied by powers of two, which rounds nothing, and the result by their inverses:
+//! The algorithms use squares and reciprocals, which overflow or are flushed to zero long before
+//! the result would. So a matrix is first multiplied by powers of two, which rounds nothing, and
+//! the result by their inverses:
 //!
-//! - For singular values and eigenvalues, which are exact relative to the largest one, the whole matrix by one power, as
-//!   LAPACK's `gesvd` and `syevd` do it.
-//! - For Q and R, for triangles and solutions, each column by its own, and for Cholesky's factor each row and the column
-//!   of the same number: a matrix may hold both the largest and the smallest numbers, and its small columns must not
-//!   vanish. `faer` takes ratios of columns, so that such matrices are decomposed by the plain loops of [`C`], in
-//!   doubles, and scaled only where doubles would come to harm.
+//! - For singular values and eigenvalues, which are accurate relative to the largest one, the whole
+//!   matrix is multiplied by one power, as in LAPACK's `gesvd` and `syevd`.
+//! - For Q and R, for triangles and for solutions, each column has its own power; for Cholesky's
+//!   factor, each row and the column of the same index share one. A matrix may contain both the
+//!   largest and the smallest numbers, and its small columns must not vanish. `faer` computes
+//!   ratios of columns, so such matrices are decomposed by the plain loops of [`C`], in doubles,
+//!   and scaled only where doubles would not suffice.
 //!
-//! Matrices of ordinary size are left as they are. What is not finite is not scaled, and stays as it is.
+//! Matrices of ordinary magnitude are unchanged. Infinite and NaN elements are not scaled.
 
 use crate::scalar::{Field, Lu, Svd, Triangle};
 use faer::Mat;
@@ -18,20 +20,22 @@ use num_complex::Complex;
 
 type C = Complex<f64>;
 
-/// What exponents of two of a type's numbers may be.
+/// Limits of the binary exponents of a type's numbers.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
-    /// Largest exponent (with a minus: smallest) of numbers of which squares and ratios are right.
+    /// Largest exponent (and negated, smallest) of numbers whose squares and ratios are correct.
     pub squares: i32,
-    /// Exponents above the first are brought to the second: reciprocals and sums are finite then, and not flushed.
+    /// Exponents above the first are reduced to the second: reciprocals and sums are then finite,
+    /// and not flushed.
     pub high: [i32; 2],
-    /// Exponents below the first are brought to the second: products with factors of elimination are not flushed.
+    /// Exponents below the first are raised to the second: products with factors of elimination are
+    /// then not flushed.
     pub low: [i32; 2],
-    /// The largest power of two that is multiplied by in one step, or by its inverse.
+    /// The exponent of the largest power of two that one step multiplies or divides by.
     pub most: i32,
 }
 
-/// The exponent of two of the largest of some numbers; `None` where that is zero or not finite.
+/// The binary exponent of the largest of some numbers; `None` if that is zero or not finite.
 fn exponent<F: Field>(elements: impl Iterator<Item = F>) -> Option<i32> {
     let larger = |largest: f64, x: F| {
         let Complex { re, im } = x.to_complex();
@@ -42,14 +46,16 @@ fn exponent<F: Field>(elements: impl Iterator<Item = F>) -> Option<i32> {
     (largest > 0.0 && largest.is_finite()).then_some(exponent)
 }
 
-/// The power of a whole matrix, where squares of it would not be right.
+/// The exponent of two to divide a whole matrix by, so that its squares are correct; 0 if they are
+/// already.
 fn whole<F: Field>(a: &Mat<F>) -> i32 {
     let exponent = exponent(a.col_iter().flat_map(|column| column.iter().copied()));
     let wrong = exponent.filter(|e| e.abs() > F::LIMITS.squares).unwrap_or(0);
     wrong.clamp(-F::LIMITS.most, F::LIMITS.most)
 }
 
-/// The power of some numbers, where sums, reciprocals or products of them would not be right.
+/// The exponent of two to divide some numbers by, so that their sums, reciprocals and products are
+/// correct; 0 if they are already.
 fn part<F: Field>(elements: impl Iterator<Item = F>) -> i32 {
     let Limits { high, low, .. } = F::LIMITS;
     match exponent(elements) {
@@ -63,12 +69,12 @@ fn column_powers<F: Field>(a: &Mat<F>) -> Vec<i32> {
     a.col_iter().map(|column| part(column.iter().copied())).collect()
 }
 
-/// The matrix, element `i, j` times two to `power(i, j)`.
+/// The matrix with element `i, j` multiplied by two to the power of `power(i, j)`.
 fn shifted<F: Field>(a: &Mat<F>, power: impl Fn(usize, usize) -> i32) -> Mat<F> {
     Mat::from_fn(a.nrows(), a.ncols(), |i, j| a[(i, j)].shifted(power(i, j)))
 }
 
-/// What is found of the matrix by one power of two, and that power.
+/// The result of `find` for the matrix scaled by one power of two, and that power.
 fn found_of<F: Field, R>(a: &Mat<F>, find: impl Fn(&Mat<F>) -> Option<R>) -> Option<(R, i32)> {
     match whole(a) {
         0 => Some((find(a)?, 0)),
@@ -81,31 +87,31 @@ fn values_shifted(mut values: Vec<f64>, power: i32) -> Vec<f64> {
     values
 }
 
-/// As [`Field::svd`].
+/// Like [`Field::svd`].
 pub fn svd<F: Field>(a: &Mat<F>, full: bool) -> Option<Svd<F>> {
     let (found, power) = found_of(a, |a| F::svd(a, full))?;
     Some(Svd { values: values_shifted(found.values, power), ..found })
 }
 
-/// As [`Field::singular_values`].
+/// Like [`Field::singular_values`].
 pub fn singular_values<F: Field>(a: &Mat<F>) -> Option<Vec<f64>> {
     let (values, power) = found_of(a, F::singular_values)?;
     Some(values_shifted(values, power))
 }
 
-/// As [`Field::eigen`].
+/// Like [`Field::eigen`].
 pub fn eigen<F: Field>(a: &Mat<F>) -> Option<(Vec<f64>, Mat<F>)> {
     let ((values, vectors), power) = found_of(a, F::eigen)?;
     Some((values_shifted(values, power), vectors))
 }
 
-/// As [`Field::eigenvalues`].
+/// Like [`Field::eigenvalues`].
 pub fn eigenvalues<F: Field>(a: &Mat<F>) -> Option<Vec<f64>> {
     let (values, power) = found_of(a, F::eigenvalues)?;
     Some(values_shifted(values, power))
 }
 
-/// Whether a column is so large or small that ratios of it and others may overflow.
+/// Whether a column is so large or small that its ratio to others may overflow.
 fn is_extreme<F: Field>(a: &Mat<F>) -> bool {
     a.col_iter().any(|column| {
         let exponent = exponent(column.iter().copied());
@@ -121,7 +127,7 @@ fn narrowed<F: Field>(a: &Mat<C>) -> Mat<F> {
     Mat::from_fn(a.nrows(), a.ncols(), |i, j| F::from_complex(a[(i, j)]))
 }
 
-/// As [`Field::qr`].
+/// Like [`Field::qr`].
 pub fn qr<F: Field>(a: &Mat<F>, inner: usize) -> (Mat<F>, Mat<F>) {
     if !is_extreme(a) {
         return F::qr(a, inner);
@@ -132,29 +138,29 @@ pub fn qr<F: Field>(a: &Mat<F>, inner: usize) -> (Mat<F>, Mat<F>) {
     (narrowed(&q), narrowed(&shifted(&r, |_, j| powers[j])))
 }
 
-/// As [`Field::cholesky`].
+/// Like [`Field::cholesky`].
 pub fn cholesky<F: Field>(a: &Mat<F>) -> Option<Mat<F>> {
     let diagonal = Mat::from_fn(1, a.nrows(), |_, i| a[(i, i)]);
     if !is_extreme(&diagonal) {
         return F::cholesky(a);
     }
-    // Halves of the diagonal's powers: a row and a column are multiplied by each.
+    // Halves of the diagonal's exponents: a row and a column are multiplied by each.
     let powers = column_powers(&widened(&diagonal));
     let half = |i: usize| powers[i].div_euclid(2);
     let factor = C::cholesky(&shifted(&widened(a), |i, j| -half(i) - half(j)))?;
     Some(narrowed(&shifted(&factor, |i, _| half(i))))
 }
 
-/// Triangles of a matrix.
+/// The LU decomposition of a matrix.
 pub enum Factors<F> {
-    /// As the type has them.
+    /// Computed in the type itself.
     Plain(Lu<F>),
-    /// Of a matrix whose column `j` was divided by two to the power of so many.
+    /// Of a matrix whose column `j` was divided by two to the power of the `j`th number.
     Scaled(Lu<C>, Vec<i32>),
 }
 
 impl<F: Field> Factors<F> {
-    /// Of a square matrix.
+    /// Decomposes a square matrix.
     pub fn new(a: &Mat<F>) -> Factors<F> {
         if !is_extreme(a) {
             return Factors::Plain(F::lu(a));
@@ -164,7 +170,7 @@ impl<F: Field> Factors<F> {
         Factors::Scaled(C::lu(&shifted(&a, |_, j| -powers[j])), powers)
     }
 
-    /// Where rows come from.
+    /// The source of each row.
     pub fn rows(&self) -> &[usize] {
         match self {
             Factors::Plain(lu) => &lu.rows,
@@ -172,7 +178,7 @@ impl<F: Field> Factors<F> {
         }
     }
 
-    /// The diagonal of the upper triangle: each number is to be multiplied by two to its power.
+    /// The diagonal of the upper triangle: each number is to be multiplied by two to its exponent.
     pub fn pivots(&self) -> impl Iterator<Item = (C, i32)> + '_ {
         (0..self.rows().len()).map(|i| match self {
             Factors::Plain(lu) => (lu.upper[(i, i)].to_complex(), 0),
@@ -198,7 +204,7 @@ fn solve_with<F: Field>(lu: &Lu<F>, powers: &[i32], b: &Mat<F>) -> Mat<F> {
     x
 }
 
-/// As [`Field::solve_triangle`]. Only the triangle is looked at.
+/// Like [`Field::solve_triangle`]. Only the triangle is used.
 pub fn solve_triangle<F: Field>(a: &Mat<F>, triangle: Triangle, x: &mut Mat<F>) {
     let counts = |i, j| if triangle == Triangle::Upper { i <= j } else { i >= j };
     let element = |i, j| if counts(i, j) { a[(i, j)] } else { F::default() };
@@ -213,8 +219,9 @@ pub fn solve_triangle<F: Field>(a: &Mat<F>, triangle: Triangle, x: &mut Mat<F>) 
     *x = narrowed(&solution);
 }
 
-/// Solves with a matrix whose columns were divided by these powers of two; with none, they were not. Columns of `x` that
-/// are very small are larger meanwhile; large ones are not made smaller, for they may have small elements too.
+/// Solves with a matrix whose columns were divided by these powers of two; an empty list means
+/// undivided. Very small columns of `x` are scaled up meanwhile; large ones are not scaled down,
+/// because they may have small elements too.
 fn solve_scaled<F: Field>(powers: &[i32], x: &mut Mat<F>, solve: impl FnOnce(&mut Mat<F>)) {
     let small: Vec<i32> = column_powers(x).into_iter().map(|power| power.min(0)).collect();
     if small.iter().chain(powers).all(|power| *power == 0) {
@@ -225,31 +232,32 @@ fn solve_scaled<F: Field>(powers: &[i32], x: &mut Mat<F>, solve: impl FnOnce(&mu
     *x = shifted(x, |i, j| small[j] - powers.get(i).unwrap_or(&0));
 }
 
-/// A number whose larger part is near 1, and the power of two that it is to be multiplied by. What is zero or not finite stays.
+/// A number whose larger part is near 1, and the exponent of two to multiply it by. Zero and
+/// numbers that are not finite are unchanged.
 pub fn near_one(value: C) -> (C, i32) {
     let limit = f64::LIMITS.most;
     let power = exponent(std::iter::once(value)).unwrap_or(0).clamp(-limit, limit);
     (value.shifted(-power), power)
 }
 
-/// A product of many numbers that is finite on the way whenever it is at the end.
+/// A product of many numbers whose intermediate values are finite whenever the result is.
 pub struct Product {
     product: C,
     power: i64,
 }
 
 impl Product {
-    /// Of one number.
+    /// A product of one number.
     pub fn new(first: f64) -> Product {
         Product { product: first.into(), power: 0 }
     }
 
-    /// Takes another number in, times two to `power`.
+    /// Multiplies by another number, times two to the power of `power`.
     pub fn times(&mut self, factor: C, power: i32) {
         let ((factor, own), (product, so_far)) = (near_one(factor), near_one(self.product));
         self.power += [power, own, so_far].map(i64::from).iter().sum::<i64>();
         self.product = if product.im == 0.0 && factor.im == 0.0 {
-            // Infinite numbers have no parts that are zero times them.
+            // An infinite real number has no imaginary part, which would be zero times it.
             (product.re * factor.re).into()
         } else {
             product * factor
@@ -258,7 +266,7 @@ impl Product {
 
     /// The product.
     pub fn value(self) -> C {
-        // Beyond these it is infinite or zero.
+        // Beyond these exponents it is infinite or zero.
         self.product.shifted(self.power.clamp(-1200, 1200) as i32)
     }
 }

@@ -1,5 +1,5 @@
-//! The same matrix, ordinary and with elements near the limits of its type: what is found is the same, but for the
-//! power of two. (tests/goldens/linalg has TensorFlow's values.)
+//! Compares a matrix of ordinary magnitude with the same matrix near the limits of its type: the
+//! results are equal except for the power of two. (tests/goldens/linalg has TensorFlow's values.)
 
 use super::*;
 use crate::scalar::identity;
@@ -51,7 +51,7 @@ fn assert_values(found: &[f64], ordinary: &[f64], power: i32, what: &str) {
     assert_eq!(found, expected, "{what} times 2^{power}");
 }
 
-/// Powers of two that leave no element zero or infinite.
+/// Exponents of two that leave no element zero or infinite.
 fn powers<F: Field>() -> [i32; 6] {
     let (high, most) = (F::LIMITS.high[0], F::LIMITS.most);
     [most, high - 10, F::LIMITS.squares + 8, -F::LIMITS.squares - 8, 30 - high, 24 - most]
@@ -75,7 +75,7 @@ fn check_values<F: Field>(size: usize) {
     }
 }
 
-/// With columns that are multiplied by these powers.
+/// Checks a matrix whose columns are multiplied by these powers.
 fn check_columns<F: Field>(by: &[i32]) {
     let size = by.len();
     let (a, b, rhs) = (regular::<F>(size, size), definite::<F>(size), regular::<F>(size, 2));
@@ -92,7 +92,7 @@ fn check_columns<F: Field>(by: &[i32]) {
         solve_triangle(&scaled, triangle, &mut found);
         assert_near(&shifted(&found, |i, _| by[i]), &ordinary, "solution with a triangle");
     }
-    // An element of the matrix is multiplied by two halves.
+    // An element of the matrix is multiplied by two half powers.
     let half = |i: usize| by[i].div_euclid(2);
     let (factor, found) =
         (cholesky(&b).unwrap(), cholesky(&shifted(&b, |i, j| half(i) + half(j))).unwrap());
@@ -118,7 +118,7 @@ fn results_do_not_depend_on_the_size_of_the_elements() {
     check::<Complex<f64>>();
 }
 
-/// A matrix that holds the largest and the smallest numbers keeps both.
+/// A matrix that contains the largest and the smallest numbers preserves both.
 fn check_diagonal<F: Field>(by: [i32; 4]) {
     let diagonal = |power: &dyn Fn(usize) -> i32| {
         shifted(&identity::<F>(4, 4), |i, j| if i == j { power(i) } else { 0 })

@@ -1,4 +1,4 @@
-//! Real matrices, by `faer`.
+//! Operations on real matrices, by `faer`.
 
 use crate::{
     range::Limits,
@@ -16,7 +16,7 @@ macro_rules! fields {
                 if power == 0 {
                     return self;
                 }
-                // In two steps: two to the whole power may be no number of the type.
+                // In two steps, since two to the whole power may not be representable.
                 let two = |power: i32| {
                     let exponent = ($real::MAX_EXP - 1 + power) as $bits;
                     $real::from_bits(exponent << ($real::MANTISSA_DIGITS - 1))

@@ -1,4 +1,4 @@
-//! The numbers that matrices hold, and those that they are computed in.
+//! The element types of matrices, and the types in which they are computed.
 
 use crate::range::Limits;
 use faer::Mat;
@@ -6,64 +6,67 @@ use half::f16;
 use num_complex::Complex;
 use tenon_sdk::element::Element;
 
-/// A matrix as the product of a lower triangle with units on its diagonal and an upper one, after an exchange of
-/// rows: row `i` of the product is row `rows[i]` of the matrix.
+/// A matrix as the product of a unit lower triangle and an upper one, after a permutation of rows:
+/// row `i` of the product is row `rows[i]` of the matrix.
 pub struct Lu<F> {
     /// The lower triangle.
     pub lower: Mat<F>,
     /// The upper triangle.
     pub upper: Mat<F>,
-    /// Where rows come from.
+    /// The source of each row.
     pub rows: Vec<usize>,
 }
 
-/// Which triangle of a matrix is solved with.
+/// The triangle of a matrix with which to solve.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Triangle {
     /// The lower one.
     Lower,
-    /// The lower one, with units on its diagonal.
+    /// The lower one, with ones on its diagonal.
     UnitLower,
     /// The upper one.
     Upper,
 }
 
-/// Singular values, and the vectors to their left and right.
+/// Singular values, with left and right singular vectors.
 pub struct Svd<F> {
-    /// Values from the largest on.
+    /// Values in descending order.
     pub values: Vec<f64>,
-    /// Vectors on the left, as columns.
+    /// Left vectors, as columns.
     pub left: Mat<F>,
-    /// Vectors on the right, as columns.
+    /// Right vectors, as columns.
     pub right: Mat<F>,
 }
 
-/// A type that decompositions are computed in. Matrices have at least one row and one column; those for [`Field::svd`]
-/// and [`Field::eigen`] are finite. The functions of [`crate::range`] take elements of any size.
+/// A type in which decompositions are computed. Matrices have at least one row and one column;
+/// those for [`Field::svd`] and [`Field::eigen`] are finite. The functions of [`crate::range`]
+/// accept elements of any magnitude.
 pub trait Field: Element {
-    /// Where the algorithms are right.
+    /// The range in which the algorithms are correct.
     const LIMITS: Limits;
-    /// Times two to `power`, which is at most twice [`Limits::most`] either way.
+    /// The number times two to the power of `power`, whose magnitude is at most twice
+    /// [`Limits::most`].
     fn shifted(self, power: i32) -> Self;
-    /// As a complex number of doubles.
+    /// Converts to a complex number of doubles.
     fn to_complex(self) -> Complex<f64>;
-    /// From one, rounded; a real type takes the real part.
+    /// Converts from a complex number of doubles, with rounding; a real type takes the real part.
     fn from_complex(value: Complex<f64>) -> Self;
     /// The conjugate.
     fn conjugate(self) -> Self;
-    /// The lower triangle of a positive definite matrix.
+    /// The lower Cholesky factor of a positive definite matrix.
     fn cholesky(a: &Mat<Self>) -> Option<Mat<Self>>;
-    /// With the largest pivot of each column.
+    /// The LU decomposition with the largest pivot of each column.
     fn lu(a: &Mat<Self>) -> Lu<Self>;
     /// Overwrites `x` with the solution `X` of `A X = x`.
     fn solve_triangle(a: &Mat<Self>, triangle: Triangle, x: &mut Mat<Self>);
     /// Q with `inner` columns, and R with as many rows.
     fn qr(a: &Mat<Self>, inner: usize) -> (Mat<Self>, Mat<Self>);
-    /// With as many vectors as the matrix has rows (columns) where they are to be `full`, else as it has values.
+    /// The SVD, with as many vectors as the matrix has rows (columns) if `full`, otherwise as it
+    /// has values.
     fn svd(a: &Mat<Self>, full: bool) -> Option<Svd<Self>>;
     /// The singular values alone.
     fn singular_values(a: &Mat<Self>) -> Option<Vec<f64>>;
-    /// Eigenvalues of a self-adjoint matrix from the smallest on, and the vectors as columns.
+    /// Eigenvalues of a self-adjoint matrix in ascending order, and the eigenvectors as columns.
     fn eigen(a: &Mat<Self>) -> Option<(Vec<f64>, Mat<Self>)>;
     /// The eigenvalues alone.
     fn eigenvalues(a: &Mat<Self>) -> Option<Vec<f64>>;
@@ -74,19 +77,19 @@ pub fn adjoint<F: Field>(a: &Mat<F>) -> Mat<F> {
     Mat::from_fn(a.ncols(), a.nrows(), |i, j| a[(j, i)].conjugate())
 }
 
-/// 1 on the diagonal.
+/// A matrix with 1 on the diagonal.
 pub fn identity<F: Field>(rows: usize, cols: usize) -> Mat<F> {
     let one = F::from_complex(Complex::ONE);
     Mat::from_fn(rows, cols, |i, j| if i == j { one } else { F::default() })
 }
 
-/// A type of elements.
+/// An element type of matrices.
 pub trait Scalar: Element {
-    /// What it is computed in.
+    /// The type in which it is computed.
     type Wide: Field;
     /// Converts without loss.
     fn up(self) -> Self::Wide;
-    /// Rounds.
+    /// Converts with rounding.
     fn down(value: Self::Wide) -> Self;
 }
 

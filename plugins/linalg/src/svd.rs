@@ -15,9 +15,9 @@ use tenon_sdk::{
     register_kernel,
 };
 
-/// Singular values from the largest to the smallest, and vectors as columns, of which pairs may have any sign (any
-/// phase, where they are complex). As TensorFlow, a matrix that is not finite gives NaN, and vectors that are
-/// not asked for are scalars, here 0.
+/// Singular values in descending order, and vectors as columns, pairs of which may have any sign
+/// (any phase, if they are complex). As in TensorFlow, a matrix that is not finite yields NaN, and
+/// vectors that are not requested are scalars, here 0.
 struct Svd<T> {
     vectors: bool,
     full: bool,
@@ -76,14 +76,14 @@ fn is_finite<F: Field>(a: &Mat<F>) -> bool {
     a.col_iter().all(|column| column.iter().all(|x| x.to_complex().is_finite()))
 }
 
-/// The singular values; NaN where there are none.
+/// The singular values; NaN if they do not exist.
 fn values<F: Field>(a: &Mat<F>) -> Vec<f64> {
     let least = a.nrows().min(a.ncols());
     let found = is_finite(a).then(|| range::singular_values(a)).flatten();
     found.unwrap_or_else(|| vec![f64::NAN; least])
 }
 
-/// Values and vectors; NaN where there are none.
+/// Values and vectors; NaN if they do not exist.
 fn decompose<F: Field>(a: &Mat<F>, full: bool) -> Decomposition<F> {
     let (rows, cols) = (a.nrows(), a.ncols());
     let least = rows.min(cols);

@@ -1,5 +1,6 @@
-//! What decompositions promise beyond the values that TensorFlow's results show: vectors are orthonormal, and factors
-//! multiply to the matrix. They may be turned, so that they cannot be compared with anybody's.
+//! Properties of decompositions beyond the values in TensorFlow's results: vectors are orthonormal,
+//! and factors multiply to the matrix. The vectors are not unique, so they cannot be compared with
+//! another implementation's.
 
 use crate::scalar::{Field, Svd, adjoint, identity};
 use faer::Mat;
@@ -49,7 +50,7 @@ fn assert_orthonormal<F: Field>(q: &Mat<F>, tolerance: f64, what: &str) {
     assert_same(&product(&adjoint(q), q), &identity(q.ncols(), q.ncols()), tolerance, what);
 }
 
-/// Columns, as many as there are values, each multiplied by its own.
+/// The first columns, as many as there are values, each multiplied by its value.
 fn scaled<F: Field>(a: &Mat<F>, values: &[f64]) -> Mat<F> {
     Mat::from_fn(a.nrows(), values.len(), |i, j| {
         F::from_complex(a[(i, j)].to_complex() * values[j])
@@ -102,7 +103,7 @@ fn check<F: Field>(tolerance: f64) {
         for a in [random::<F>(size, size), thin(size, size), identity(size, size)] {
             let (a, b) = (product(&adjoint(&a), &a), adjoint(&a));
             check_eigen(&a, tolerance);
-            // Not definite: the sum of a matrix and its adjoint.
+            // Not positive definite: the sum of a matrix and its adjoint.
             let sum =
                 |i, j| F::from_complex(b[(i, j)].to_complex() + b[(j, i)].to_complex().conj());
             check_eigen(&Mat::from_fn(size, size, sum), tolerance);
@@ -117,7 +118,8 @@ fn factors_are_orthonormal_and_multiply_to_the_matrix() {
     check::<Complex<f64>>(1e-13);
 }
 
-/// Both parts at most 1 and a modulus above 1: what `faer` takes the inverse of wrongly.
+/// Both parts at most 1 and a modulus above 1: numbers of which `faer` computes the inverse
+/// wrongly.
 #[test]
 fn pivots_near_one_are_divided_by() {
     let pivot = Complex::new(0.8, 0.7);

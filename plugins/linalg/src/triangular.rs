@@ -16,7 +16,7 @@ use tenon_sdk::{
     growth, register_kernel,
 };
 
-/// `X` of `A X = B`, or of `A^H X = B`, where only a triangle of `A` is looked at. Batches broadcast.
+/// Solves `A X = B`, or `A^H X = B`, using only a triangle of `A`. Batches broadcast.
 struct MatrixTriangularSolve<T> {
     lower: bool,
     adjoint: bool,

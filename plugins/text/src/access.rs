@@ -1,8 +1,10 @@
-//! What graphs may do with files, as the knob `text.files` says, and the only ways from here to a file.
+//! Access of graphs to files, controlled by the knob `text.files`; every file operation of this
+//! plugin goes through here.
 //!
-//! Only regular files are read and written: a pipe would block a step, a device may never end. How large a file may be
-//! is looked at before memory is asked for, and again while it is read, since files such as those of `/proc` do not say.
-//! Names are opened first and looked at then, so that nobody can exchange a file in between.
+//! Only regular files are read and written: a pipe would block a step, and a device may never end.
+//! The size of a file is checked before memory is allocated, and again while the file is read,
+//! since files such as those of `/proc` do not report it. A name is opened first and checked then,
+//! so that the file cannot be exchanged in between.
 
 #[cfg(not(unix))]
 #[path = "access/other.rs"]
@@ -27,18 +29,18 @@ register_knob!(
     "The size of the largest file that `ReadFile` reads, in bytes."
 );
 
-/// What is done with a file.
+/// The intended use of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
     /// Its bytes are read.
     Read,
-    /// It is made, or made anew.
+    /// It is created, or truncated.
     Write,
-    /// It is made, or goes on.
+    /// It is created, or extended.
     Append,
 }
 
-/// Where the files are that may be opened.
+/// The places of files that may be opened.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Reach {
     Any,
@@ -47,14 +49,14 @@ enum Reach {
     Under(PathBuf),
 }
 
-/// What graphs may do.
+/// The permitted access.
 #[derive(Debug, Clone)]
 pub struct Access {
     reach: Reach,
     most: u64,
 }
 
-/// What went wrong with a file that an argument names, with the code that TensorFlow gives the system's error.
+/// The error of a file that an argument names, with TensorFlow's code for the system's error.
 fn failed(what: &str, path: &Path, error: &io::Error) -> KernelError {
     let code = match error.kind() {
         ErrorKind::NotFound => Code::NOT_FOUND,
@@ -88,7 +90,7 @@ fn reach(value: &str) -> Result<Reach, KernelError> {
 }
 
 impl Access {
-    /// As the knobs say.
+    /// The access that the knobs permit.
     pub fn read(knobs: Knobs<'_>) -> Result<Access, KernelError> {
         let files = knobs.text("files")?;
         let most = knobs.int("file_bytes")?;
@@ -100,13 +102,13 @@ impl Access {
         Ok(Access { reach: reach(&files)?, most })
     }
 
-    /// To all files, however large.
+    /// Access to all files, of any size.
     #[cfg(test)]
     pub fn to_any() -> Access {
         Access { reach: Reach::Any, most: u64::MAX }
     }
 
-    /// An error where nothing may be done with any file.
+    /// Fails if the purpose is forbidden for all files.
     fn allowed(&self, what: &str, path: &Path, purpose: Purpose) -> Result<(), KernelError> {
         match (&self.reach, purpose) {
             (Reach::Off, _) => Err(denied(
@@ -121,7 +123,7 @@ impl Access {
         }
     }
 
-    /// The name of a file from the folder on, where there is one that all must be in.
+    /// The path relative to the folder that contains all permitted files, if there is one.
     fn under<'a>(&'a self, path: &Path) -> Result<Option<(&'a Path, PathBuf)>, Outside> {
         let Reach::Under(folder) = &self.reach else { return Ok(None) };
         let rest = match path.is_absolute() {
@@ -159,10 +161,10 @@ impl Access {
         denied(what, path, &why)
     }
 
-    /// The bytes of a file; `what` names the argument.
+    /// The contents of a file; `what` names the argument.
     ///
     /// # Errors
-    /// A file that may not be read, is not there, not regular, or too large.
+    /// The file must not be read, does not exist, is not regular, or is too large.
     pub fn contents(&self, what: &str, path: &Path) -> Result<Vec<u8>, KernelError> {
         let file = self.open(what, path, Purpose::Read)?;
         let unreadable = |error: io::Error| failed(what, path, &error);
@@ -182,7 +184,7 @@ impl Access {
         contents
             .try_reserve_exact(size as usize)
             .map_err(|_| unreadable(ErrorKind::OutOfMemory.into()))?;
-        // The size may be another by now, and files of /proc say 0.
+        // The size may have changed, and files of /proc report 0.
         file.take(self.most.saturating_add(1)).read_to_end(&mut contents).map_err(unreadable)?;
         match contents.len() as u64 > self.most {
             true => Err(too_large("more")),
@@ -190,15 +192,15 @@ impl Access {
         }
     }
 
-    /// Writes a file, and before it the folders that it is to be in.
+    /// Writes a file, after creating its missing folders.
     ///
     /// # Errors
-    /// A file that may not be written, is not regular, or what the system says.
+    /// The file must not be written or is not regular; the system's error.
     pub fn write(&self, what: &str, path: &Path, contents: &[u8]) -> Result<(), KernelError> {
         self.allowed(what, path, Purpose::Write)?;
         self.make_folders(what, path)?;
         let mut file = self.open(what, path, Purpose::Write)?;
-        // Emptied only now that it is known to be a regular file.
+        // Truncated only now that it is known to be a regular file.
         let written = file.set_len(0).and_then(|()| file.write_all(contents));
         written.map_err(|error| failed(what, path, &error))
     }
@@ -218,7 +220,7 @@ impl Access {
         })
     }
 
-    /// Adds to the end of a file.
+    /// Appends to a file.
     ///
     /// # Errors
     /// As [`Access::write`].
@@ -227,7 +229,7 @@ impl Access {
         file.write_all(text).map_err(|error| failed(what, path, &error))
     }
 
-    /// An error where files of this name may not even be looked for.
+    /// Fails if files with this name must not even be looked for.
     ///
     /// # Errors
     /// Files are off, or `path` is not under the folder.
@@ -236,7 +238,7 @@ impl Access {
         self.under(path).map(|_| ()).map_err(|Outside| self.outside(what, path))
     }
 
-    /// Whether there is something of this name.
+    /// Whether the path exists.
     pub fn exists(&self, path: &Path) -> bool {
         match self.under(path) {
             Ok(None) => path.exists(),
@@ -245,7 +247,7 @@ impl Access {
         }
     }
 
-    /// Whether there is a folder of this name.
+    /// Whether the path is a folder.
     pub fn is_folder(&self, path: &Path) -> bool {
         match self.under(path) {
             Ok(None) => path.is_dir(),
@@ -254,7 +256,7 @@ impl Access {
         }
     }
 
-    /// The names in a folder; none where it cannot be read.
+    /// The names in a folder; none if it cannot be read.
     pub fn names(&self, folder: &Path) -> Vec<Vec<u8>> {
         let found = match self.under(folder) {
             Ok(None) => names_in(folder),
@@ -265,7 +267,7 @@ impl Access {
     }
 }
 
-/// A name that is not under the folder that files must be in.
+/// The path is outside the permitted folder.
 #[derive(Debug)]
 struct Outside;
 
@@ -280,7 +282,7 @@ fn names_in(folder: &Path) -> io::Result<Vec<Vec<u8>>> {
     Ok(names.map(|entry| entry.file_name().into_encoded_bytes()).collect())
 }
 
-/// What every system can tell of a file that is not regular.
+/// The kinds of irregular files that every system can distinguish.
 fn commonly_named(found: FileType) -> &'static str {
     if found.is_dir() { "a folder" } else { "something else" }
 }

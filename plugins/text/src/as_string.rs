@@ -15,7 +15,7 @@ use tenon_sdk::{
     register_kernel,
 };
 
-/// The widest and most precise text of one element, so that no attribute asks for all memory.
+/// Greatest width and precision of an element's text, so that no attribute can exhaust memory.
 const MOST_CHARACTERS: i64 = 1 << 20;
 
 struct AsString {
@@ -78,7 +78,8 @@ impl AsString {
     }
 }
 
-/// Digits are for numbers that have a fraction; one notation excludes the other.
+/// Checks attributes: precision applies to numbers with a fraction, and the notations exclude each
+/// other.
 fn check(
     c: &CreateContext<'_>,
     scientific: bool,

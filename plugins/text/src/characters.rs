@@ -1,7 +1,7 @@
 //! `StringLower`, `StringUpper`, `StringLength` and `Substr`.
 //!
-//! A character of UTF-8 is a byte and the trailing bytes (`10xxxxxx`) after it; what is no valid UTF-8 is counted in
-//! the same way.
+//! A character is a UTF-8 byte with the continuation bytes (`10xxxxxx`) after it; invalid UTF-8 is
+//! counted in the same way.
 
 use tenon_sdk::{
     KernelError,
@@ -12,7 +12,7 @@ use tenon_sdk::{
     register_kernel,
 };
 
-/// `StringLower`, or with `UPPER` the other one.
+/// `StringLower`, or with `UPPER` `StringUpper`.
 struct Case<const UPPER: bool> {
     unicode: bool,
 }
@@ -52,18 +52,19 @@ impl<const UPPER: bool> Case<UPPER> {
     }
 }
 
-/// The standard library takes at most three bytes for each, and as many again for what is no UTF-8.
+/// Checks that there is memory for the case conversion: the standard library takes at most three
+/// bytes for each byte, and as many again for invalid UTF-8.
 fn foresee_case(text: &[u8]) -> Result<(), KernelError> {
     if text.len() < SMALL { Ok(()) } else { growth::foresee(text.len().saturating_mul(6)) }
 }
 
-/// Memory for less than so many bytes is not asked for beforehand.
+/// Least number of bytes whose allocation is checked in advance.
 const SMALL: usize = 4096;
 
 register_kernel!("StringLower" on "CPU": Case<false>, numerics = Numerics::EXACT);
 register_kernel!("StringUpper" on "CPU": Case<true>, numerics = Numerics::EXACT);
 
-/// What lengths and positions count.
+/// The unit of lengths and positions.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Unit {
     Byte,
@@ -140,9 +141,10 @@ impl Kernel for Substr {
 
 register_kernel!("Substr" on "CPU": Substr, numerics = Numerics::EXACT);
 
-/// Which element of an input an element of a broadcast output is from.
+/// Maps elements of a broadcast output to those of an input.
 struct Source {
-    /// For each dimension of the output: its size, its stride, and the input's stride, 0 where it repeats.
+    /// For each dimension of the output: its size, its stride, and the input's stride, 0 where it
+    /// repeats.
     steps: Vec<[usize; 3]>,
 }
 
@@ -165,19 +167,19 @@ impl Source {
     }
 }
 
-/// A part in bytes; a negative length is all that follows.
+/// A substring in bytes; a negative length means up to the end.
 fn bytes(text: &[u8], pos: i64, len: i64) -> Option<&[u8]> {
     let first = if pos < 0 { pos.checked_add(text.len() as i64)? } else { pos };
     let rest = text.get(usize::try_from(first).ok()?..)?;
     Some(usize::try_from(len).ok().and_then(|len| rest.get(..len)).unwrap_or(rest))
 }
 
-/// A part in characters; nothing of it where the length is negative.
+/// A substring in characters; empty for a negative length.
 fn characters(text: &[u8], pos: i64, len: i64) -> Option<&[u8]> {
     let starts = || (0..text.len()).filter(|&at| at == 0 || !is_trailing(text[at]));
     let first = if pos < 0 { pos.checked_add(starts().count() as i64)? } else { pos };
     let first = usize::try_from(first).ok()?;
-    // The end of the text is a place too.
+    // The end of the text is a valid position too.
     let mut from = starts().chain([text.len()]).skip(first);
     let begin = from.next()?;
     let Some(more) = usize::try_from(len).ok().filter(|&len| len > 0) else { return Some(&[]) };

@@ -14,8 +14,7 @@ use tenon_sdk::{
     register_kernel,
 };
 
-/// The web-safe alphabet; what is decoded may be padded or not, and the bits that do not fill a byte are not looked
-/// at.
+/// The web-safe alphabet; input may be padded or not, and excess bits of the last byte are ignored.
 const fn engine(pad: bool) -> GeneralPurpose {
     let config = GeneralPurposeConfig::new()
         .with_encode_padding(pad)
@@ -53,7 +52,7 @@ fn decode(c: &ComputeContext<'_>) -> Result<(), KernelError> {
     let (engine, x) = (engine(false), c.strings(0)?);
     c.write_texts(0, c.dims(0), |at, text| {
         let x = x[at];
-        // One sign of padding where two belong is refused, as by TensorFlow.
+        // One padding character in place of two is refused, as in TensorFlow.
         let padding = x.iter().rev().take_while(|byte| **byte == b'=').count();
         if padding > 0 && (!x.len().is_multiple_of(4) || padding > 2) {
             return Err(invalid(x, "its padding does not end a group of four"));

@@ -1,7 +1,7 @@
-//! FarmHash's `Fingerprint64`: one number for a text, the same on every machine.
+//! FarmHash's `Fingerprint64`: a number for a text, the same on every machine.
 //!
-//! After the published algorithm: google/farmhash, `src/farmhash.cc`, namespace `farmhashna`. The crate of that name
-//! has not been touched since 2018.
+//! It follows the published algorithm: google/farmhash, `src/farmhash.cc`, namespace `farmhashna`.
+//! The crate of that name has not been maintained since 2018.
 
 const K0: u64 = 0xc3a5_c85c_97cb_3127;
 const K1: u64 = 0xb492_b66f_be98_f273;
@@ -22,7 +22,7 @@ fn mixed(value: Word) -> Word {
     value ^ (value >> 47)
 }
 
-/// The fingerprint.
+/// The fingerprint of a text.
 pub fn fingerprint64(text: &[u8]) -> u64 {
     match text.len() {
         0..=16 => upto_16(text),
@@ -33,7 +33,7 @@ pub fn fingerprint64(text: &[u8]) -> u64 {
     .0
 }
 
-/// The 8 bytes at a place, little endian.
+/// The 8 bytes at a place, as a little-endian number.
 fn at(text: &[u8], place: usize) -> Word {
     let mut bytes = [0; 8];
     bytes.copy_from_slice(&text[place..place + 8]);
@@ -111,7 +111,7 @@ struct State {
 }
 
 impl State {
-    /// Takes in 64 bytes; the last ones with factors of their own.
+    /// Adds 64 bytes; the last block has factors of its own.
     fn take(&mut self, block: &[u8], factor: Word, weight: Word) {
         let State { x, y, z, v, w } = self;
         *x = rotated(*x + *y + v.0 + at(block, 8), 37) * factor;
@@ -162,7 +162,8 @@ fn long(text: &[u8]) -> Word {
 mod tests {
     use super::fingerprint64;
 
-    /// TensorFlow's `StringToHashBucketFast` with 2^62 buckets, for each of the lengths that differ in form.
+    /// Values of TensorFlow's `StringToHashBucketFast` with 2^62 buckets, for each length that is
+    /// computed differently.
     #[test]
     fn each_form_gives_the_published_number() {
         let repeated = |byte: u8, count: usize| vec![byte; count];

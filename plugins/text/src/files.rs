@@ -20,7 +20,7 @@ fn path_of(name: &[u8]) -> PathBuf {
     PathBuf::from(OsString::from(crate::shown(name)))
 }
 
-/// Declares a kernel that may wait for a disk, and knows which files it may use.
+/// Declares a kernel that may wait for a disk, and has access to files.
 macro_rules! on_disk {
     ($($op:literal, $kernel:ident, $compute:ident;)*) => {$(
         struct $kernel(Access);
@@ -73,8 +73,9 @@ fn matching_files(c: &ComputeContext<'_>, access: &Access) -> Result<(), KernelE
     c.set_strings(0, &[names.len() as i64], names.into_iter())
 }
 
-/// The files that match a pattern, each part of which may have special characters; they match no slash. Names of
-/// files in the current folder begin with `./`, as TensorFlow gives them. What cannot be read matches nothing.
+/// The files that match a pattern, whose components may have special characters; these do not match
+/// a slash. Names of files in the current folder begin with `./`, as in TensorFlow. Unreadable
+/// folders match nothing.
 fn matching(pattern: &[u8], access: &Access) -> Result<Vec<Vec<u8>>, KernelError> {
     if pattern.is_empty() {
         return Ok(Vec::new());
@@ -98,7 +99,8 @@ fn matching(pattern: &[u8], access: &Access) -> Result<Vec<Vec<u8>>, KernelError
     Ok(found)
 }
 
-/// What matches in a folder, whose name ends in a slash; folders again end in one unless they are the last part.
+/// The matches in a folder, whose name ends in a slash; folders among the results end in one unless
+/// they are the last component.
 fn inside(folder: &[u8], part: &[u8], last: bool, access: &Access) -> Vec<Vec<u8>> {
     let names = access.names(&path_of(folder)).into_iter().filter_map(|name| {
         let whole = || [folder, &name].concat();
@@ -108,7 +110,7 @@ fn inside(folder: &[u8], part: &[u8], last: bool, access: &Access) -> Vec<Vec<u8
     names.collect()
 }
 
-/// A number with at least five digits, of which a minus is one.
+/// A number with at least five digits, including a minus sign.
 fn padded(number: i64) -> String {
     format!("{number:05}")
 }

@@ -13,7 +13,7 @@ use tenon_sdk::{
 };
 
 struct Format {
-    /// What stands before, between and after the inputs.
+    /// The texts before, between and after the inputs.
     pieces: Vec<String>,
     summarize: Option<usize>,
 }
@@ -22,7 +22,7 @@ impl Kernel for Format {
     fn new(c: &CreateContext<'_>) -> Result<Self, KernelError> {
         let (template, placeholder): (&str, &str) = (c.attr("template")?, c.attr("placeholder")?);
         let pieces: Vec<String> = if placeholder.is_empty() {
-            // Between any two characters there is an empty text.
+            // There is an empty text between any two characters.
             template.chars().map(String::from).collect()
         } else {
             template.split(placeholder).map(str::to_owned).collect()

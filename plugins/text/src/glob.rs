@@ -1,10 +1,10 @@
-//! Patterns of file names, as POSIX's `fnmatch` has them: `*`, `?`, `[a-c]`, `[!a-c]`, and a backslash before a
-//! character that stands for itself.
+//! Patterns of file names, as in POSIX's `fnmatch`: `*`, `?`, `[a-c]`, `[!a-c]`, and a backslash
+//! before a literal character.
 
 /// Whether a name matches a pattern as a whole.
 pub fn matches(pattern: &[u8], name: &[u8]) -> bool {
     let (mut p, mut n) = (0, 0);
-    // Where to go on after the last star when what follows it does not match.
+    // Where to continue after the last star when what follows it does not match.
     let mut star: Option<(usize, usize)> = None;
     while p < pattern.len() || n < name.len() {
         if pattern.get(p) == Some(&b'*') {
@@ -27,12 +27,12 @@ pub fn matches(pattern: &[u8], name: &[u8]) -> bool {
     true
 }
 
-/// Whether a pattern has any special character.
+/// Whether a pattern has no special characters.
 pub fn is_plain(pattern: &[u8]) -> bool {
     !pattern.iter().any(|c| b"*?[\\".contains(c))
 }
 
-/// Bytes of the pattern's first item where it matches a byte.
+/// Length of the pattern's first item if it matches a byte.
 fn one(pattern: &[u8], c: u8) -> Option<usize> {
     match pattern {
         [b'?', ..] => Some(1),
@@ -46,7 +46,7 @@ fn one(pattern: &[u8], c: u8) -> Option<usize> {
     }
 }
 
-/// Bytes of a class after its bracket, and whether it holds a byte; `None` where it does not end.
+/// Length of a class after its bracket, and whether it contains a byte; `None` if it does not end.
 fn class(inner: &[u8], c: u8) -> Option<(usize, bool)> {
     let negated = matches!(inner.first(), Some(b'!' | b'^'));
     let (mut at, mut found) = (usize::from(negated), false);

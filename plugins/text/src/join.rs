@@ -76,7 +76,7 @@ impl Kernel for ReduceJoin {
             let axis = normalize_axis("reduction_indices", axis, dims.len())?;
             joined.push(dims[axis], strides[axis])?;
         }
-        // The axis that is named first varies fastest.
+        // The first axis varies fastest.
         joined.reverse();
         let mut kept = Grid::default();
         for axis in 0..dims.len() {
@@ -85,7 +85,7 @@ impl Kernel for ReduceJoin {
                 kept.push(dims[axis], strides[axis])?;
             }
         }
-        // Without outputs nothing is joined, though there may be more places than memory for them.
+        // Without outputs nothing is joined, although the number of parts may exceed memory.
         let count = element_count(&output)?;
         let places = if count == 0 { 0..0 } else { 0..element_count(&joined.sizes)? };
         let places = growth::collected(places.map(|number| joined.offset(number)))?;
@@ -98,7 +98,7 @@ impl Kernel for ReduceJoin {
 
 register_kernel!("ReduceJoin" on "CPU": ReduceJoin, host_memory = &["reduction_indices"], numerics = Numerics::EXACT);
 
-/// Some dimensions of a tensor with their strides.
+/// Some dimensions of a tensor, with their strides.
 #[derive(Default)]
 struct Grid {
     sizes: Dims,
@@ -116,7 +116,7 @@ impl Grid {
         self.strides.reverse();
     }
 
-    /// The offset of a point, counted with the last dimension fastest.
+    /// The offset of a point; in its index the last dimension varies fastest.
     fn offset(&self, mut number: usize) -> usize {
         let mut offset = 0;
         for (&size, &stride) in self.sizes.iter().zip(&*self.strides).rev() {
@@ -127,12 +127,12 @@ impl Grid {
     }
 }
 
-/// Whether the step still wants the result is asked before so many strings.
+/// Number of strings between checks whether the step still needs the result.
 const LOOK: usize = 1024;
 
 /// `StringSplitV2`.
 struct Split {
-    /// How often at most; `None` for no limit.
+    /// Most splits; `None` for no limit.
     most: Option<usize>,
 }
 
@@ -208,7 +208,7 @@ fn is_space(byte: u8) -> bool {
     byte.is_ascii_whitespace() || byte == b'\x0b'
 }
 
-/// Without white space at the front.
+/// The text without leading white space.
 fn trimmed(text: &[u8]) -> &[u8] {
     &text[text.iter().position(|byte| !is_space(*byte)).unwrap_or(text.len())..]
 }

@@ -1,9 +1,10 @@
-//! Strings, messages and files on the CPU: a plugin of its own, so that who needs none does not compile regular
-//! expressions.
+//! Strings, messages and files on the CPU, as a separate plugin so that programs without them do
+//! not compile regular expressions.
 //!
-//! Its kernels are for device type `CPU`, which plugins/cpu brings. `value` reads an element of any type, `printf`
-//! and `summary` write them, `number` parses them; `re2` and `glob` translate patterns; `farmhash` is a
-//! fingerprint; `access` is which files graphs may use. The other modules are the ops.
+//! Its kernels are for device type `CPU`, which plugins/cpu registers. `value` reads an element of
+//! any type, `printf` and `summary` write them, `number` parses them; `re2` and `glob` translate
+//! patterns; `farmhash` is a fingerprint; `access` controls which files graphs may use. The other
+//! modules are the ops.
 
 mod access;
 mod as_string;
@@ -31,12 +32,12 @@ use tenon_sdk::{
     author::{ComputeContext, CreateContext},
 };
 
-/// An attribute that says how many, such as how many elements are printed; negative ones mean all.
+/// An attribute that is a number, such as the number of printed elements; a negative one means all.
 fn count_attr(c: &CreateContext<'_>, name: &str) -> Result<Option<usize>, KernelError> {
     Ok(usize::try_from(c.attr::<i64>(name)?).ok())
 }
 
-/// The one string of an input; `name` says which argument.
+/// The only string of an input; `name` is the argument's name.
 fn text<'a>(c: &ComputeContext<'a>, input: usize, name: &str) -> Result<&'a [u8], KernelError> {
     match (&c.strings(input)?[..], c.dims(input)) {
         (&[text], []) => Ok(text),
@@ -46,7 +47,7 @@ fn text<'a>(c: &ComputeContext<'a>, input: usize, name: &str) -> Result<&'a [u8]
     }
 }
 
-/// Bytes as a message shows them.
+/// Bytes as shown in a message.
 fn shown(text: &[u8]) -> String {
     String::from_utf8_lossy(text).into_owned()
 }

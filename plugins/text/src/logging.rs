@@ -57,7 +57,7 @@ register_kernel!("Assert" on "CPU": Assert, numerics = Numerics::EXACT);
 struct Print {
     message: Vec<u8>,
     summarize: Option<usize>,
-    /// How often it still prints; negative for always.
+    /// Number of times that it still prints; negative for always.
     left: AtomicI64,
 }
 
@@ -88,7 +88,7 @@ impl Kernel for Print {
             line.push(b']');
         }
         line.push(b'\n');
-        // A standard error that is closed is no reason for a step to fail.
+        // A closed standard error is no reason for a step to fail.
         let _ = std::io::stderr().lock().write_all(&line);
         Ok(())
     }
@@ -96,7 +96,7 @@ impl Kernel for Print {
 
 register_kernel!("Print" on "CPU": Print, numerics = Numerics::EXACT);
 
-/// Where `PrintV2` writes.
+/// The destination of `PrintV2`.
 enum Stream {
     Out,
     Err,
@@ -137,7 +137,7 @@ impl Kernel for PrintV2 {
         match &self.stream {
             Stream::Out => drop(std::io::stdout().lock().write_all(&line)),
             Stream::Err => drop(std::io::stderr().lock().write_all(&line)),
-            // The log ends its lines itself.
+            // The log adds line ends itself.
             Stream::Log(level) => log(*level, shown(&line).trim_end_matches('\n')),
             Stream::File(path, access) => access.append("output_stream", path, &line)?,
         }

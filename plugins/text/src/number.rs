@@ -1,8 +1,9 @@
-//! The numbers that texts say.
+//! Parses numbers.
 
-/// A number that a text may say.
+/// A number that can be parsed from a text.
 pub trait Parse: Sized {
-    /// The number, or `None` where the text says none that fits. White space around it is no part of it.
+    /// The number, or `None` if the text is not a number or it does not fit. Surrounding white
+    /// space is ignored.
     fn parse(text: &[u8]) -> Option<Self>;
 }
 
@@ -11,7 +12,7 @@ macro_rules! integers {
         impl Parse for $ty {
             fn parse(text: &[u8]) -> Option<Self> {
                 let text = trimmed(text)?;
-                // A minus is no sign of an unsigned number, not even of zero.
+                // A minus sign is invalid for an unsigned number, even for zero.
                 if !$minus && text.starts_with('-') { None } else { text.parse().ok() }
             }
         }
@@ -34,12 +35,12 @@ macro_rules! floats {
                     Some(digits) => {
                         let (mantissa, exponent) = hexadecimal(digits)?;
                         let exponent = exponent.clamp($least, -$least);
-                        // In two steps, since a power of two for a denormal alone would be zero.
+                        // In two steps, since the power of two of a denormal alone would be zero.
                         let half = exponent / 2;
                         let two: $ty = 2.0;
                         Some(sign * mantissa as $ty * two.powi(half) * two.powi(exponent - half))
                     }
-                    // A second sign would be taken by the parser.
+                    // The parser would accept a second sign.
                     None if size.starts_with(['+', '-']) => None,
                     None => Some(sign * size.parse::<$ty>().ok()?),
                 }
@@ -55,7 +56,8 @@ fn trimmed(text: &[u8]) -> Option<&str> {
     Some(std::str::from_utf8(text).ok()?.trim_matches(space))
 }
 
-/// Mantissa and exponent of two of `1F`, `1.8p-3`. A last bit that stands for all those cut off rounds as they do.
+/// Mantissa and binary exponent of `1F`, `1.8p-3`. The last bit represents all truncated ones, so
+/// that rounding is the same.
 fn hexadecimal(digits: &str) -> Option<(u64, i32)> {
     let (digits, power) = match digits.split_once(['p', 'P']) {
         Some((digits, power)) => (digits, power.parse::<i32>().ok()?),

@@ -1,4 +1,4 @@
-//! Numbers as C's `printf` writes them (ISO C, 7.21.6.1), with one flag at most.
+//! Formats numbers like C's `printf` (ISO C, 7.21.6.1), with at most one flag.
 
 use tenon_sdk::{KernelError, growth};
 
@@ -13,22 +13,22 @@ pub enum Conversion {
     Shortest,
 }
 
-/// Flag, width and precision.
+/// Flag, width and precision of a conversion.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Spec {
     /// One of `-`, `+`, space, `0` and `#`.
     pub flag: Option<u8>,
     /// Least number of characters.
     pub width: usize,
-    /// Digits, 6 without.
+    /// Number of digits, 6 by default.
     pub precision: Option<usize>,
 }
 
-/// A double has no more digits than this after its point or before it.
+/// Most digits of a double before or after the point.
 const MOST_DIGITS: usize = 1100;
 
 impl Spec {
-    /// Appends an unsigned integer, on which the flags for signs have no effect.
+    /// Appends an unsigned integer; flags for signs have no effect.
     pub fn unsigned(&self, value: u64, to: &mut Vec<u8>) -> Result<(), KernelError> {
         self.pad("", &value.to_string().into(), true, to)
     }
@@ -114,7 +114,7 @@ impl Spec {
     }
 
     fn shortest(&self, size: f64, precision: usize) -> String {
-        // More digits than there are would be zeros, which are dropped but for the flag.
+        // Further digits would be zeros, which are dropped unless the flag keeps them.
         let precision = precision.min(MOST_DIGITS);
         let (mantissa, exponent) = parts(size, precision - 1);
         let fixed = (-4..precision as i32).contains(&exponent);
@@ -133,7 +133,7 @@ impl Spec {
     }
 }
 
-/// The digits of a number: those that are known, zeros, and what follows.
+/// The digits of a number: significant ones, zeros, and what follows.
 struct Digits {
     head: String,
     zeros: usize,
@@ -152,14 +152,14 @@ impl From<String> for Digits {
     }
 }
 
-/// Appends a byte so many times.
+/// Appends a byte `times` times.
 fn repeat(byte: u8, times: usize, to: &mut Vec<u8>) -> Result<(), KernelError> {
     growth::reserve(to, times)?;
     to.resize(to.len() + times, byte);
     Ok(())
 }
 
-/// The name of what is not finite.
+/// The name of a number that is not finite.
 fn name(value: f64) -> &'static str {
     if value.is_nan() { "nan" } else { "inf" }
 }
@@ -186,14 +186,14 @@ fn general(value: f64, digits: usize) -> String {
     }
 }
 
-/// A float with 6 digits where these say which it is, else with 9, as TensorFlow's messages have it.
+/// A float with 6 digits if these identify it, else with 9, as in TensorFlow's messages.
 pub fn single(value: f32) -> String {
     let short = general(value.into(), 6);
     let exact = short.parse() == Ok(value) || value.is_nan();
     if exact { unsigned_nan(short) } else { general(value.into(), 9) }
 }
 
-/// A double with 15 digits where these say which it is, else with 17.
+/// A double with 15 digits if these identify it, else with 17.
 pub fn double(value: f64) -> String {
     let short = general(value, 15);
     let exact = short.parse() == Ok(value) || value.is_nan();

@@ -1,10 +1,11 @@
-//! RE2's syntax of regular expressions in that of the `regex` crate.
+//! Translates RE2's syntax of regular expressions to that of the `regex` crate.
 //!
-//! Both match in linear time, leftmost-first, with the same operators. What differs (github.com/google/re2, file
-//! `doc/syntax.txt`): in RE2 `\d`, `\s`, `\w` and `\b` are ASCII; `\C` is any byte and `\Q..\E` a literal; a brace that
-//! begins no repetition is a literal, and so are `[`, `&&`, `--` and `~~` in a class; an operator may not follow a
-//! repetition; a repetition counts to 1000. What is refused there is refused here. The names of scripts and
-//! categories are those that the crate knows, which are more.
+//! Both match in linear time, leftmost-first, with the same operators. The differences are
+//! (github.com/google/re2, file `doc/syntax.txt`): in RE2 `\d`, `\s`, `\w` and `\b` are ASCII; `\C`
+//! is any byte and `\Q..\E` a literal; a brace that begins no repetition is a literal, and so are
+//! `[`, `&&`, `--` and `~~` in a class; an operator must not follow a repetition; a repetition
+//! counts to 1000. What RE2 refuses is refused here. The names of scripts and categories are those
+//! of the crate, which has more.
 
 /// A pattern, read from the front.
 struct Reader<'a> {
@@ -12,7 +13,7 @@ struct Reader<'a> {
     output: String,
 }
 
-/// The pattern in the syntax of the crate, or what is wrong with it.
+/// The pattern in the crate's syntax; as an error, what is wrong with it.
 pub fn translated(pattern: &str) -> Result<String, String> {
     let mut reader = Reader { rest: pattern, output: String::new() };
     let mut repeated = false;
@@ -35,7 +36,7 @@ impl<'a> Reader<'a> {
         skipped
     }
 
-    /// Takes what is next as it is.
+    /// Copies the next bytes unchanged.
     fn keep(&mut self, bytes: usize) {
         let text = self.skip(bytes);
         self.output += text;
@@ -47,7 +48,7 @@ impl<'a> Reader<'a> {
         Some(c)
     }
 
-    /// A repetition operator with its question mark, where one is next.
+    /// The next repetition operator with its question mark, if there is one.
     fn repetition(&mut self) -> Result<Option<&'a str>, String> {
         let len = match self.rest.as_bytes().first() {
             Some(b'*' | b'+' | b'?') => 1,
@@ -96,7 +97,7 @@ impl<'a> Reader<'a> {
         Err(format!("invalid perl operator: (?{}", inner.chars().next().unwrap_or(' ')))
     }
 
-    /// After a backslash, outside a class.
+    /// Translates what follows a backslash, outside a class.
     fn escape(&mut self) -> Result<(), String> {
         let text = match self.rest[1..].chars().next() {
             None => return Err("trailing \\".to_owned()),
@@ -131,7 +132,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// A category or script: `\pL`, `\p{Greek}`, `\p{^Greek}`.
+    /// Translates a category or script: `\pL`, `\p{Greek}`, `\p{^Greek}`.
     fn property(&mut self) -> Result<(), String> {
         let inner = &self.rest[2..];
         let len = match inner.chars().next() {
@@ -146,7 +147,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// The one character that a backslash and what follows stand for.
+    /// The single character that an escape represents.
     fn escaped_char(&mut self) -> Result<char, String> {
         let whole = self.rest;
         let wrong = |len: usize| {
@@ -164,7 +165,7 @@ impl<'a> Reader<'a> {
             'v' => Ok('\x0b'),
             'x' => self.hexadecimal().ok_or_else(|| wrong(2)),
             '0' => Ok(self.octal(0)),
-            // One octal digit would be a reference to a group, which RE2 does not have.
+            // A single octal digit would be a reference to a group, which RE2 does not have.
             '1'..='7' if self.rest.starts_with(|c: char| c.is_digit(8)) => {
                 Ok(self.octal(c as u32 - '0' as u32))
             }
@@ -174,7 +175,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// At most two more octal digits.
+    /// Parses at most two more octal digits.
     fn octal(&mut self, mut value: u32) -> char {
         for _ in 0..2 {
             let Some(digit) = self.rest.chars().next().and_then(|c| c.to_digit(8)) else { break };
@@ -200,7 +201,7 @@ impl<'a> Reader<'a> {
         char::from_u32(value)
     }
 
-    /// A character that stands for itself, inside and outside classes.
+    /// Translates a literal character, inside or outside a class.
     fn literal(&mut self, c: char) {
         if c.is_ascii_alphanumeric() || !c.is_ascii() {
             self.output.push(c);
@@ -228,7 +229,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// A named class, an escape for several characters, a character or a range.
+    /// Translates a named class, an escape for several characters, a character or a range.
     fn class_item(&mut self) -> Result<(), String> {
         let named = self.rest.find(":]").filter(|_| self.rest.starts_with("[:"));
         if let Some(end) = named {
@@ -268,7 +269,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Bytes of a repetition `{n}`, `{n,}` or `{n,m}` at the front; `None` where the brace is a literal.
+/// Length of a repetition `{n}`, `{n,}` or `{n,m}` at the front; `None` if the brace is a literal.
 fn braces(text: &str) -> Result<Option<usize>, String> {
     let Some(end) = text.find('}') else { return Ok(None) };
     let inner = &text[1..end];

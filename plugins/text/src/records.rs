@@ -13,7 +13,7 @@ use tenon_sdk::{
 };
 
 struct DecodeRaw {
-    /// Bytes of an element, and of its parts: a complex number has two.
+    /// Bytes of an element, and of its parts: a complex number has two parts.
     size: usize,
     part: usize,
     swap: bool,
@@ -66,7 +66,7 @@ struct DecodeCsv {
     delimiter: u8,
     quotes: bool,
     missing: Vec<u8>,
-    /// The columns that are wanted; all with none.
+    /// The selected columns; empty for all.
     columns: Vec<usize>,
     types: Vec<DType>,
 }
@@ -123,7 +123,8 @@ impl Kernel for DecodeCsv {
 
 register_kernel!("DecodeCSV" on "CPU": DecodeCsv, numerics = Numerics::EXACT);
 
-/// The fields of all records, one after the other: parts of the input, but for those with quotes in them.
+/// The fields of all records, one after the other: slices of the input, except for those with
+/// quotes in them.
 type Fields<'a> = Vec<Cow<'a, [u8]>>;
 
 impl DecodeCsv {
@@ -172,7 +173,7 @@ impl DecodeCsv {
         })
     }
 
-    /// The fields that are wanted of all records.
+    /// The selected fields of all records.
     fn records<'a>(&self, c: &ComputeContext<'a>) -> Result<Fields<'a>, KernelError> {
         let mut records = Fields::new();
         for (number, record) in c.strings(0)?.into_iter().enumerate() {
@@ -196,16 +197,16 @@ impl DecodeCsv {
         Ok(records)
     }
 
-    /// Whether a field is wanted that is number `number` in the record, when so many were taken.
+    /// Whether field `number` of a record is selected, after `taken` selected ones.
     fn wants(&self, number: usize, taken: usize) -> bool {
         self.columns.is_empty() || self.columns.get(taken) == Some(&number)
     }
 
-    /// Appends the fields of a record that are wanted.
+    /// Appends the selected fields of a record.
     fn fields<'a>(&self, record: &'a [u8], fields: &mut Fields<'a>) -> Result<(), Wrong> {
         let (before, mut at, mut number) = (fields.len(), 0, 0);
         while at < record.len() {
-            // Only before a field: an end of line within one is refused.
+            // Only before a field: a line end within a field is refused.
             if matches!(record[at], b'\n' | b'\r') {
                 at += 1;
                 continue;
@@ -239,7 +240,7 @@ impl DecodeCsv {
         Ok((Cow::Borrowed(field), at + len + 1))
     }
 
-    /// A field whose first quote was read.
+    /// Parses a field after its opening quote.
     fn quoted<'a>(&self, record: &'a [u8], mut at: usize) -> Result<(Cow<'a, [u8]>, usize), Wrong> {
         let mut field = Vec::new();
         loop {
@@ -267,9 +268,9 @@ impl DecodeCsv {
 
 /// What is wrong with a record.
 enum Wrong {
-    /// Its form.
+    /// An invalid form.
     Form(&'static str),
-    /// There is no memory for its fields.
+    /// Out of memory for its fields.
     Memory(KernelError),
 }
 
@@ -279,7 +280,7 @@ impl From<KernelError> for Wrong {
     }
 }
 
-/// Whether the step still wants the fields is asked before so many records.
+/// Number of records between checks whether the step still needs the fields.
 const LOOK: usize = 1024;
 
 fn required(record: usize, column: usize) -> KernelError {

@@ -11,7 +11,7 @@ use tenon_sdk::{
     register_kernel,
 };
 
-/// The expression that was compiled last: most nodes have one only.
+/// A cache of the most recent compiled expression: most nodes have only one.
 struct Compiled(Mutex<Option<(Vec<u8>, Arc<Regex>)>>);
 
 impl Compiled {
@@ -30,7 +30,7 @@ impl Compiled {
     }
 }
 
-/// Compiles a pattern in RE2's syntax; `whole` makes it match all of a text or nothing.
+/// Compiles a pattern in RE2's syntax; with `whole` it must match the whole text.
 fn compiled(pattern: &[u8], whole: bool) -> Result<Regex, KernelError> {
     let invalid = |why: String| {
         let pattern = shown(pattern);
@@ -82,7 +82,7 @@ impl Kernel for Replace {
         let regex = self.compiled.get(text(c, 1, "pattern")?, false)?;
         let rewrite = text(c, 2, "rewrite")?;
         let inputs = c.strings(0)?;
-        // A group that the expression does not have: nothing is rewritten.
+        // The rewriting refers to a group that the expression does not have: nothing is rewritten.
         if highest_group(rewrite) >= regex.captures_len() {
             return c.set_strings(0, c.dims(0), inputs.into_iter());
         }
@@ -91,7 +91,7 @@ impl Kernel for Replace {
     }
 }
 
-/// The parts of a rewriting that a backslash begins.
+/// The highest group that a rewriting refers to.
 fn highest_group(rewrite: &[u8]) -> usize {
     let mut highest = 0;
     let mut bytes = rewrite.iter();
@@ -104,7 +104,7 @@ fn highest_group(rewrite: &[u8]) -> usize {
     highest
 }
 
-/// Appends the rewriting of a match; ends at a backslash with neither a digit nor a backslash after it, and says so.
+/// Appends the rewriting of a match; stops at an invalid backslash escape and returns false.
 fn rewritten(found: &Captures<'_>, rewrite: &[u8], to: &mut Vec<u8>) -> Result<bool, KernelError> {
     let mut bytes = rewrite.iter();
     while let Some(&byte) = bytes.next() {
@@ -141,7 +141,8 @@ fn replace_first(
     growth::append(to, &text[place.end()..])
 }
 
-/// As RE2's `GlobalReplace`: an empty match does not follow a match at once, and is not sought inside a character.
+/// Like RE2's `GlobalReplace`: an empty match must not immediately follow a match, and is not
+/// looked for inside a character.
 fn replace_all(
     regex: &Regex,
     text: &[u8],
@@ -167,7 +168,7 @@ fn replace_all(
     growth::append(to, text.get(at..).unwrap_or_default())
 }
 
-/// Bytes of the first character; 1 where it is no valid UTF-8.
+/// Length of the first character; 1 for invalid UTF-8.
 fn character_len(text: &[u8]) -> usize {
     let first = text.utf8_chunks().next();
     first.and_then(|chunk| chunk.valid().chars().next()).map_or(1, char::len_utf8)

@@ -1,4 +1,4 @@
-//! The elements of a tensor in short, as `StringFormat`, `Print` and `Assert` show them.
+//! Summarises the elements of a tensor as text, for `StringFormat`, `Print` and `Assert`.
 
 use crate::{
     printf::{double, single},
@@ -10,16 +10,17 @@ use tenon_sdk::{
     growth,
 };
 
-/// The two ways in which much is made short.
+/// The two styles of abbreviation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Style {
-    /// The first elements, `[[1 2][3...]...]`: of `Print` and `Assert`.
+    /// The first elements, `[[1 2][3...]...]`: for `Print` and `Assert`.
     First,
-    /// So many at both ends of each dimension, on lines of their own; strings in quotes: of `StringFormat`.
+    /// A number of elements at both ends of each dimension, on separate lines, with strings in
+    /// quotes: for `StringFormat`.
     Ends,
 }
 
-/// Appends an input in short: at most so many elements (of each dimension), all with `None`.
+/// Appends a summary of an input: at most `limit` elements (of each dimension), all with `None`.
 pub fn summary(
     c: &ComputeContext<'_>,
     input: usize,
@@ -30,7 +31,7 @@ pub fn summary(
     let (dims, elements) = (c.dims(input), c.slot(input)?.elements as usize);
     let limit = limit.map_or(elements, |limit| limit.min(elements));
     let values = values(c, input)?.filter(|_| {
-        // Complex numbers have no text there.
+        // Complex numbers have no text in this style.
         !matches!(c.slot(input), Ok(slot) if is_complex(slot.dtype))
     });
     let Some(values) = values else { return unknown(dims, elements, limit, style, text) };
@@ -51,7 +52,7 @@ fn is_complex(dtype: tenon_sdk::DType) -> bool {
     matches!(dtype, tenon_sdk::DType::COMPLEX64 | tenon_sdk::DType::COMPLEX128)
 }
 
-/// Elements without a text.
+/// Appends placeholders for elements without a text.
 fn unknown(
     dims: &[i64],
     elements: usize,
@@ -60,7 +61,7 @@ fn unknown(
     text: &mut Vec<u8>,
 ) -> Result<(), KernelError> {
     let brackets = style == Style::Ends && !dims.is_empty();
-    // A mark and what follows it, for each, and the rest.
+    // A mark and a separator for each element, and the rest.
     growth::reserve(text, limit.saturating_mul(2).saturating_add(5))?;
     if brackets {
         text.push(b'[');
@@ -77,7 +78,7 @@ fn unknown(
     Ok(())
 }
 
-/// Whether the step still wants the text is asked before so many elements.
+/// Number of elements between checks whether the step still needs the text.
 const LOOK: usize = 1024;
 
 struct Summary<'a> {
@@ -85,7 +86,7 @@ struct Summary<'a> {
     values: Values<'a>,
     style: Style,
     limit: usize,
-    /// Elements written, for [`Style::First`].
+    /// Number of elements written, for [`Style::First`].
     next: usize,
     text: &'a mut Vec<u8>,
     watch: StepWatch<'a>,
@@ -177,7 +178,8 @@ impl Summary<'_> {
         self.push("]")
     }
 
-    /// What stands between the parts of a dimension: a space, or a line for each dimension within.
+    /// Appends the separator of the parts of a dimension: a space, or a line end for each inner
+    /// dimension.
     fn space(&mut self, dim: usize) -> Result<(), KernelError> {
         let within = self.dims.len() - dim - 1;
         let text =
@@ -186,7 +188,7 @@ impl Summary<'_> {
     }
 }
 
-/// As a C string literal, but for bytes of UTF-8, which stay.
+/// Escapes like a C string literal, except for bytes of UTF-8, which are unchanged.
 fn escape(text: &[u8], to: &mut Vec<u8>) -> Result<(), KernelError> {
     for &byte in text {
         match byte {

@@ -23,7 +23,7 @@ pub enum Value<'a> {
     Text(&'a [u8]),
 }
 
-/// Gives an element by its number.
+/// Function that returns an element by its index.
 pub type Values<'a> = Box<dyn Fn(usize) -> Value<'a> + 'a>;
 
 macro_rules! values {

@@ -10,12 +10,12 @@ use super::{ConvertError, Decoder};
 use crate::{AttrValue as AttrProto, AttrValueKind, ListValue, NameAttrList, decode};
 
 impl Decoder<'_> {
-    /// Reads an attribute that its op declares as `expected`. The declaration is needed because an empty
-    /// list does not say of what. `None` for a message without value, which is as good as no message: the
-    /// attribute has its default.
+    /// Reads an attribute that its op declares as `expected`. The declaration is needed because an
+    /// empty list does not say the kind of its items. `None` for a message without a value, which
+    /// counts as an absent message: the attribute has its default.
     ///
     /// # Errors
-    /// A value of another kind, a placeholder; what tensors, shapes and types refuse.
+    /// A value of another kind, a placeholder; errors of tensors, shapes and types.
     pub fn attr(
         &mut self,
         proto: &AttrProto,
@@ -29,8 +29,8 @@ impl Decoder<'_> {
         Err(ConvertError::AttrKind { expected, found: value.attr_type().to_string() })
     }
 
-    /// Reads an attribute that no op declares, such as `_class`. `None` for an empty list, whose kind is
-    /// not known, and for an attribute without value.
+    /// Reads an attribute that no op declares, such as `_class`. `None` for an empty list, whose
+    /// kind is unknown, and for an attribute without a value.
     ///
     /// # Errors
     /// As [`Decoder::attr`].
@@ -42,7 +42,7 @@ impl Decoder<'_> {
             None => Ok(None),
             Some(AttrValueKind::List(list)) if list_kinds(list).is_empty() => Ok(None),
             Some(value) => {
-                // Only names the kind in errors that an undeclared attribute cannot cause.
+                // Used only to name the kind in errors, which an undeclared attribute cannot cause.
                 let expected = AttrType::one(AttrKind::STRING);
                 self.any_attr(value, None, expected).map(Some)
             }
@@ -110,7 +110,7 @@ fn collect<P, T>(
     items.iter().map(convert).collect()
 }
 
-/// The kinds of which a list has items.
+/// The kinds of items in a list.
 fn list_kinds(list: &ListValue) -> Vec<AttrKind> {
     [
         (!list.s.is_empty(), AttrKind::STRING),
@@ -130,7 +130,7 @@ fn list_kinds(list: &ListValue) -> Vec<AttrKind> {
 /// The message of an attribute value.
 ///
 /// # Errors
-/// A tensor that lies on a device or has no message; a function whose call is malformed.
+/// A tensor that is on a device or has no message; a function whose call is malformed.
 pub fn attr_to_proto(value: &AttrValue) -> Result<AttrProto, ConvertError> {
     let kind = match value {
         AttrValue::Int(value) => AttrValueKind::I(*value),

@@ -1,4 +1,4 @@
-//! The state of reading one graph's values.
+//! The state of reading the values of one graph.
 
 use std::collections::HashMap;
 
@@ -9,10 +9,10 @@ use tenon_framework::attr::FuncValue;
 use super::ConvertError;
 use crate::{FunctionDef, FunctionDefLibrary, NameAttrList, TensorProto};
 
-/// Bytes beyond the encoded ones that one [`Decoder`] may give out, 2 GiB, when nothing else is said.
+/// Default limit on the bytes to which one [`Decoder`] expands values beyond their encoding, 2 GiB.
 pub const MAX_EXPANSION_BYTES: usize = 1 << 31;
 
-/// Reads attribute values and tensors; one serves for one graph.
+/// Reads the attribute values and tensors of one graph.
 ///
 /// ```
 /// use tenon_proto::convert::Decoder;
@@ -42,7 +42,7 @@ impl Default for Decoder<'_> {
 }
 
 impl<'a> Decoder<'a> {
-    /// A decoder that knows no functions and may expand values to [`MAX_EXPANSION_BYTES`].
+    /// A decoder without functions that may expand values to [`MAX_EXPANSION_BYTES`].
     #[must_use]
     pub fn new() -> Decoder<'a> {
         Decoder { functions: HashMap::new(), left: MAX_EXPANSION_BYTES }
@@ -59,14 +59,14 @@ impl<'a> Decoder<'a> {
         self
     }
 
-    /// Sets how many bytes beyond the encoded ones values may take.
+    /// Sets the number of bytes that values may take beyond their encoding.
     #[must_use]
     pub fn with_expansion_limit(mut self, bytes: usize) -> Decoder<'a> {
         self.left = bytes;
         self
     }
 
-    /// Takes from what is left.
+    /// Subtracts bytes from the limit.
     pub(super) fn expand(
         &mut self,
         needed: Option<usize>,
@@ -85,7 +85,7 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    /// A function value: the call as it is, and the definition when the library has it.
+    /// A function value: the call, and the definition if the library has it.
     pub(super) fn function(&mut self, call: &NameAttrList) -> Result<FuncValue, ConvertError> {
         let definition = match self.functions.get(call.name.as_str()).copied() {
             Some(function) => {

@@ -1,31 +1,31 @@
-//! Devices as tasks describe them to each other.
+//! Descriptions of devices that tasks exchange.
 
 use tenon_framework::device::base::{DeviceBase, DeviceInfo};
 use tenon_framework::device::{DeviceName, DeviceNameError};
 
 use crate::{DeviceAttributes, DeviceLocality};
 
-/// What a device's message says, in framework types.
+/// The contents of a device's message, in framework types.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeviceSummary {
-    /// The name, full for a device that is there.
+    /// The name; a full name for an existing device.
     pub name: DeviceName,
     /// Type, such as `CPU`.
     pub device_type: String,
-    /// Bytes that it may use; 0 when nobody knows.
+    /// Bytes that it may use; 0 when unknown.
     pub memory_limit: u64,
     /// NUMA node, where known.
     pub numa_node: Option<u32>,
     /// Bus, where known.
     pub bus_id: Option<u32>,
-    /// Random number of this life.
+    /// Random number of this incarnation.
     pub incarnation: u64,
-    /// Model and the like.
+    /// Model and other details.
     pub description: String,
 }
 
 impl DeviceSummary {
-    /// What is known of a device.
+    /// The summary of a device.
     #[must_use]
     pub fn of(device: &dyn DeviceBase) -> DeviceSummary {
         let info: &DeviceInfo = device.info();
@@ -41,7 +41,8 @@ impl DeviceSummary {
     }
 }
 
-/// The message of a device. Limits beyond `i64` and numbers beyond `i32` are written as the largest.
+/// The message of a device. Limits that do not fit `i64` and numbers that do not fit `i32` are
+/// written as the largest ones.
 #[must_use]
 pub fn device_to_proto(device: &DeviceSummary) -> DeviceAttributes {
     let number = |n: Option<u32>| i32::try_from(n.unwrap_or(0)).unwrap_or(i32::MAX);
@@ -60,10 +61,10 @@ pub fn device_to_proto(device: &DeviceSummary) -> DeviceAttributes {
     }
 }
 
-/// What the message of a device says. Negative figures count as not known; a bus of 0 too.
+/// The contents of a device's message. Negative numbers, and a bus of 0, count as unknown.
 ///
 /// # Errors
-/// A name that is no device name.
+/// The name is not a device name.
 pub fn device_from_proto(proto: &DeviceAttributes) -> Result<DeviceSummary, DeviceNameError> {
     let locality = proto.locality.as_ref();
     Ok(DeviceSummary {

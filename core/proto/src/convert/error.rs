@@ -1,4 +1,4 @@
-//! What can go wrong between messages and framework types.
+//! Errors of conversions between messages and framework types.
 
 use tenon_framework::attr::AttrType;
 use tenon_framework::shape::{PartialShape, ShapeError};
@@ -12,22 +12,22 @@ use crate::ProtoError;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConvertError {
-    /// A number that names no element type.
+    /// The number is not that of an element type.
     #[error("expected the number of an element type, found {found}")]
     DataType {
         /// The number.
         found: i32,
     },
-    /// The type of a tensor's value is a reference.
+    /// The element type of a tensor's value is a reference.
     #[error("the value of a tensor has a plain element type, found {found}")]
     Reference {
         /// The type.
         found: DType,
     },
-    /// Dimensions that no shape has.
+    /// The dimensions are not a valid shape.
     #[error(transparent)]
     Shape(#[from] ShapeError),
-    /// A dimension below -1.
+    /// A dimension is below -1.
     #[error("a dimension is at least 0, or -1 where unknown, found {value} as dimension {index}")]
     Dimension {
         /// Position.
@@ -35,25 +35,25 @@ pub enum ConvertError {
         /// What was found.
         value: i64,
     },
-    /// Dimensions beside an unknown rank.
+    /// A shape of unknown rank has dimensions.
     #[error("a shape of unknown rank has no dimensions, found {dims}")]
     UnknownRank {
         /// Number of dimensions.
         dims: usize,
     },
-    /// A tensor's value needs a complete shape.
+    /// The shape of a tensor's value is incomplete.
     #[error("the shape of a tensor's value is complete, found {shape}")]
     Incomplete {
         /// The shape.
         shape: PartialShape,
     },
-    /// Values of a type that this version does not convert.
+    /// This version does not convert values of this type.
     #[error("values of {dtype} are not converted: use another element type")]
     Unsupported {
         /// The type.
         dtype: DType,
     },
-    /// `tensor_content` of another length than shape and type say.
+    /// The length of `tensor_content` does not match shape and type.
     #[error(
         "tensor_content of {dtype} {shape} has {expected} bytes, found {found}: the data is cut or of another type"
     )]
@@ -62,12 +62,12 @@ pub enum ConvertError {
         dtype: DType,
         /// The shape.
         shape: PartialShape,
-        /// Bytes that it needs.
+        /// Bytes required by shape and type.
         expected: usize,
-        /// Bytes that there are.
+        /// Bytes found.
         found: usize,
     },
-    /// `tensor_content` that does not hold as many strings as the shape says.
+    /// `tensor_content` does not hold as many strings as the shape requires.
     #[error(
         "tensor_content of string {shape} holds {expected} lengths and then the bytes, found {problem}"
     )]
@@ -79,27 +79,27 @@ pub enum ConvertError {
         /// What is wrong.
         problem: &'static str,
     },
-    /// More values than elements.
+    /// There are more values than elements.
     #[error("a tensor of {dtype} {shape} has at most {expected} values, found {found}")]
     TooManyValues {
         /// The type.
         dtype: DType,
         /// The shape.
         shape: PartialShape,
-        /// Its elements.
+        /// Number of elements.
         expected: usize,
-        /// Values given.
+        /// Number of values found.
         found: usize,
     },
-    /// Complex values come in pairs.
+    /// Complex values do not come in pairs.
     #[error("values of {dtype} are pairs of real and imaginary parts, found {found} numbers")]
     OddComplex {
         /// The type.
         dtype: DType,
-        /// Numbers given.
+        /// Numbers found.
         found: usize,
     },
-    /// An integer that the type cannot hold.
+    /// An integer does not fit the type.
     #[error("value {index} of a tensor of {dtype} does not fit: found {value}")]
     ValueRange {
         /// The type.
@@ -109,7 +109,7 @@ pub enum ConvertError {
         /// The value.
         value: i64,
     },
-    /// Few bytes that stand for too many.
+    /// Few bytes represent too many.
     #[error(
         "{what} needs {needed} bytes beyond what is encoded, and {left} are left of what one graph may \
          expand to: fill large tensors by an op, or feed them",
@@ -118,34 +118,34 @@ pub enum ConvertError {
     Expansion {
         /// What is expanded.
         what: String,
-        /// Bytes that it needs; the largest number when it does not fit.
+        /// Bytes required; the largest number if that overflows.
         needed: usize,
-        /// Bytes that are left.
+        /// Bytes left.
         left: usize,
     },
-    /// The tensor cannot be made or read.
+    /// The tensor cannot be created or read.
     #[error(transparent)]
     Tensor(Box<TensorError>),
-    /// An attribute value of another kind.
+    /// An attribute value has another kind.
     #[error("expected a value of type {expected}, found {found}", found = cut_text(.found))]
     AttrKind {
-        /// What was asked for.
+        /// The kind requested.
         expected: AttrType,
-        /// What there is.
+        /// The kind found.
         found: String,
     },
-    /// A placeholder, which has a value only once a function is instantiated.
+    /// The value is a placeholder, which is only defined once a function is instantiated.
     #[error(
         "expected a value of type {expected}, found the placeholder '{name}', which only bodies of functions have",
         name = cut(.name)
     )]
     Placeholder {
-        /// What was asked for.
+        /// The kind requested.
         expected: AttrType,
         /// Name of the function's attribute.
         name: String,
     },
-    /// A nested message that cannot be read or written.
+    /// A nested message cannot be read or written.
     #[error(transparent)]
     Message(#[from] ProtoError),
 }

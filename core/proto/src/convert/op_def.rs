@@ -8,7 +8,7 @@ use super::attr::attr_to_proto;
 use super::shape::dtype_to_proto;
 use crate::{ArgDef as ArgProto, AttrDef as AttrDefProto, OpDef as OpProto};
 
-/// The message of an op definition. Shape function and source are not part of it.
+/// The message of an op definition, without shape function and source.
 ///
 /// # Errors
 /// A default that has no message.

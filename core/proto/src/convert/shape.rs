@@ -9,7 +9,7 @@ use crate::{Dim, TensorShapeProto};
 /// The element type of a number on the wire, reference types included.
 ///
 /// # Errors
-/// [`ConvertError::DataType`] when the number names none, 0 included.
+/// [`ConvertError::DataType`] when no element type has the number, including 0.
 pub fn dtype_from_proto(number: i32) -> Result<DType, ConvertError> {
     let dtype = u32::try_from(number).ok().map(DType).filter(|dtype| dtype.is_valid());
     dtype.ok_or(ConvertError::DataType { found: number })
@@ -18,14 +18,15 @@ pub fn dtype_from_proto(number: i32) -> Result<DType, ConvertError> {
 /// The number of an element type on the wire.
 #[must_use]
 pub fn dtype_to_proto(dtype: DType) -> i32 {
-    // Numbers end at 133; one that no type has is written as DT_INVALID.
+    // The numbers end at 133; an invalid one is written as DT_INVALID.
     i32::try_from(dtype.0).unwrap_or(0)
 }
 
 /// A shape, possibly partial.
 ///
 /// # Errors
-/// A dimension below -1, dimensions beside an unknown rank, too many of them, a product beyond `i64`.
+/// A dimension below -1, dimensions with an unknown rank, too many of them, a product that
+/// overflows `i64`.
 pub fn shape_from_proto(proto: &TensorShapeProto) -> Result<PartialShape, ConvertError> {
     if proto.unknown_rank {
         return match proto.dim.len() {
@@ -40,7 +41,7 @@ pub fn shape_from_proto(proto: &TensorShapeProto) -> Result<PartialShape, Conver
     Ok(PartialShape::new(&dims)?)
 }
 
-/// The complete shape of a tensor's value; a message that is not there is the shape of a scalar.
+/// The complete shape of a tensor's value; an absent message is the shape of a scalar.
 ///
 /// # Errors
 /// As [`shape_from_proto`]; [`ConvertError::Incomplete`] when a part is unknown.

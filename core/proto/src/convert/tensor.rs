@@ -1,4 +1,4 @@
-//! Tensors.
+//! Conversions of tensors.
 
 use prost::Message;
 use tenon_framework::shape::Shape;
@@ -9,14 +9,14 @@ use super::{ConvertError, Decoder};
 use crate::TensorProto;
 
 impl Decoder<'_> {
-    /// Reads a tensor into host memory. Values stand in `tensor_content`, or in the list of their type;
-    /// where the list is shorter than the shape its last value repeats, and an empty one stands for zeros
-    /// (TensorFlow's `Tensor::FromProto`).
+    /// Reads a tensor into host memory. Values are in `tensor_content`, or in the list of their
+    /// type; if the list is shorter than the shape its last value repeats, and an empty one means
+    /// zeros (TensorFlow's `Tensor::FromProto`).
     ///
     /// # Errors
-    /// A type without values (resource, variant, types that are only numbered), an incomplete shape, data
-    /// of another length than the shape, values that the type cannot hold, bools that are neither 0 nor 1,
-    /// more bytes of repeated values than are left to this decoder.
+    /// A type without values (resource, variant, types that only have a number), an incomplete
+    /// shape, data whose length does not match the shape, values that do not fit the type, bools
+    /// other than 0 and 1, more bytes of repeated values than this decoder's limit allows.
     pub fn tensor(&mut self, proto: &TensorProto) -> Result<Tensor, ConvertError> {
         let dtype = dtype_from_proto(proto.dtype)?;
         if dtype.is_ref() {
@@ -36,7 +36,7 @@ impl Decoder<'_> {
         }
     }
 
-    /// A tensor of these values, the last repeated as often as the shape needs.
+    /// A tensor of these values, the last one repeated as often as the shape requires.
     fn repeated(
         &mut self,
         dtype: DType,
@@ -75,7 +75,7 @@ impl Decoder<'_> {
     }
 }
 
-/// How many elements have no value of their own.
+/// Number of elements without a value of their own.
 fn missing_values(dtype: DType, shape: Shape, found: usize) -> Result<usize, ConvertError> {
     let expected = shape.elements();
     expected.checked_sub(found).ok_or(ConvertError::TooManyValues {
@@ -91,7 +91,7 @@ fn repeat_last(bytes: &mut Vec<u8>, size: usize, extra: usize) {
     let start = bytes.len() - size;
     let end = bytes.len() + extra;
     bytes.reserve_exact(extra);
-    // What is repeated doubles with every copy.
+    // The repeated part doubles with every copy.
     while bytes.len() < end {
         let len = (bytes.len() - start).min(end - bytes.len());
         bytes.extend_from_within(start..start + len);
@@ -125,7 +125,7 @@ fn value_size(dtype: DType) -> Result<usize, ConvertError> {
 fn packed_strings(content: &[u8], shape: Shape) -> Result<Tensor, ConvertError> {
     let expected = shape.elements();
     let fail = |problem| ConvertError::StringContent { shape: shape.into(), expected, problem };
-    // Each length takes a byte at least, so that the vector below is no larger than the data.
+    // Each length takes at least a byte, so that the vector below is no larger than the data.
     if expected > content.len() {
         return Err(fail("fewer bytes than lengths"));
     }
@@ -181,7 +181,7 @@ fn listed(proto: &TensorProto, dtype: DType) -> Result<(Vec<u8>, usize), Convert
     Ok((bytes, size))
 }
 
-/// 16 bits, which some writers extend by the sign.
+/// The low 16 bits, which some writers sign-extend.
 fn half_bits(value: i32) -> Result<[u8; 2], std::num::TryFromIntError> {
     match i16::try_from(value) {
         Ok(bits) => Ok(bits.to_ne_bytes()),
@@ -216,7 +216,8 @@ fn narrow<E, const N: usize>(
     Ok(out)
 }
 
-/// Whether a message is what [`tensor_to_proto`] makes of its value: type, shape and bytes, and nothing else.
+/// Whether a message is what [`tensor_to_proto`] returns for its value: type, shape and bytes, and
+/// nothing else.
 #[must_use]
 pub fn is_plain(proto: &TensorProto) -> bool {
     let (Some(shape), content) = (&proto.tensor_shape, &proto.tensor_content) else {

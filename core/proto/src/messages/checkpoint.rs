@@ -16,7 +16,7 @@ pub struct VariableDef {
     /// Tensor that reads it.
     #[prost(string, tag = "3")]
     pub snapshot_name: String,
-    /// Where it lies in a partitioned variable.
+    /// Its place in a partitioned variable.
     #[prost(message, optional, tag = "4")]
     pub save_slice_info_def: Option<SaveSliceInfoDef>,
     /// True for a resource variable, false for a reference variable.
@@ -93,7 +93,7 @@ pub struct BundleHeaderProto {
     pub version: Option<VersionDef>,
 }
 
-/// Where one tensor lies in a V2 checkpoint's data files.
+/// The place of one tensor in a V2 checkpoint's data files.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct BundleEntryProto {
     /// Element type.

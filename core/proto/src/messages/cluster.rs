@@ -23,7 +23,7 @@ pub struct JobDef {
     pub tasks: BTreeMap<i32, String>,
 }
 
-/// What one server of a cluster needs to know to start.
+/// The parameters with which one server of a cluster starts.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct ServerDef {
     /// The cluster it belongs to.

@@ -1,13 +1,13 @@
 //! Element types by their numbers on the wire.
 
-// Every type but DT_INVALID has a reference form; a macro keeps the two and their names together.
+// Every type except DT_INVALID has a reference form; a macro keeps the two and their names
+// together.
 macro_rules! data_types {
     ($($variant:ident = $number:tt, $reference:ident = $ref_number:tt, $name:literal, $doc:literal;)+) => {
         /// Element type of a tensor, with the reference form of each type.
         ///
-        /// Messages keep the number as `i32`, so that one this crate does not know survives; the
-        /// getters that messages offer answer [`DataType::Invalid`] for it, `DataType::try_from`
-        /// an error.
+        /// Messages keep the number as `i32`, so that an unknown number survives; for such a number
+        /// the getters of messages return [`DataType::Invalid`], and `DataType::try_from` an error.
         #[derive(
             Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, prost::Enumeration,
         )]
@@ -34,7 +34,7 @@ macro_rules! data_types {
                 matches!(self, $(Self::$reference)|+)
             }
 
-            /// The type without reference; itself when it is none.
+            /// The type without reference; itself if it is not a reference.
             #[must_use]
             pub const fn base(self) -> DataType {
                 match self {
@@ -43,7 +43,7 @@ macro_rules! data_types {
                 }
             }
 
-            /// The reference form; itself when it is one, `None` for [`DataType::Invalid`].
+            /// The reference form; itself if it is a reference, `None` for [`DataType::Invalid`].
             #[must_use]
             pub const fn to_ref(self) -> Option<DataType> {
                 match self {

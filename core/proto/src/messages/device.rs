@@ -1,6 +1,6 @@
-//! Devices as tasks describe them to each other.
+//! Descriptions of devices that tasks exchange.
 
-/// What everyone may know about a device.
+/// The public properties of a device.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct DeviceAttributes {
     /// Full device name.
@@ -12,16 +12,16 @@ pub struct DeviceAttributes {
     /// Memory it may use, in bytes.
     #[prost(int64, tag = "4")]
     pub memory_limit: i64,
-    /// Where it sits in the machine.
+    /// Its place in the machine.
     #[prost(message, optional, tag = "5")]
     pub locality: Option<DeviceLocality>,
-    /// Random number of its current life.
+    /// Random number of its current incarnation.
     #[prost(fixed64, tag = "6")]
     pub incarnation: u64,
     /// Readable description of the hardware.
     #[prost(string, tag = "7")]
     pub physical_device_desc: String,
-    /// Its number among all devices of the cluster, -1 when it has none.
+    /// Its number among all devices of the cluster, -1 without one.
     #[prost(int64, tag = "8")]
     pub xla_global_id: i64,
 }

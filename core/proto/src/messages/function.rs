@@ -40,7 +40,7 @@ pub struct FunctionDef {
     /// Attributes of the arguments, by position.
     #[prost(btree_map = "uint32, message", tag = "7")]
     pub arg_attr: BTreeMap<u32, ArgAttrs>,
-    /// Arguments, by position, with one number are the same resource.
+    /// Arguments, by position; those with the same number are the same resource.
     #[prost(btree_map = "uint32, uint32", tag = "8")]
     pub resource_arg_unique_id: BTreeMap<u32, u32>,
 }

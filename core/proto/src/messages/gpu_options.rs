@@ -80,7 +80,7 @@ pub struct GPUOptionsExperimental {
     /// Memory left to the system in MiB; 0 for the default.
     #[prost(int32, tag = "16")]
     pub gpu_system_memory_size_in_mb: i32,
-    /// Record what is needed to make a PJRT client.
+    /// Record the information for creating a PJRT client.
     #[prost(bool, tag = "17")]
     pub populate_pjrt_gpu_client_creation_info: bool,
     /// Number of this host among those of the PJRT client.

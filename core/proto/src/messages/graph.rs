@@ -44,7 +44,7 @@ pub struct NodeDef {
     /// Values of the op's attributes by name; defaults may be left out.
     #[prost(btree_map = "string, message", tag = "5")]
     pub attr: BTreeMap<String, AttrValue>,
-    /// Which nodes and functions this one was made from.
+    /// Names of the nodes and functions from which this node was made.
     #[prost(message, optional, tag = "6")]
     pub experimental_debug_info: Option<ExperimentalDebugInfo>,
     /// `FullTypeDef` of the outputs as encoded bytes.
@@ -52,13 +52,13 @@ pub struct NodeDef {
     pub experimental_type: Option<Vec<u8>>,
 }
 
-/// Origin of a node that a rewrite has made.
+/// Origin of a node that a rewrite created.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct ExperimentalDebugInfo {
     /// Names of the nodes it replaces.
     #[prost(string, repeated, tag = "1")]
     pub original_node_names: Vec<String>,
-    /// Functions in which those nodes stood; empty for the top-level graph.
+    /// Functions that contained those nodes; empty for the top-level graph.
     #[prost(string, repeated, tag = "2")]
     pub original_func_names: Vec<String>,
 }
@@ -66,7 +66,7 @@ pub struct ExperimentalDebugInfo {
 /// The value of one attribute.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct AttrValue {
-    /// Which kind it is; `None` when nothing was set.
+    /// The kind of value; `None` when nothing was set.
     #[prost(oneof = "AttrValueKind", tags = "1, 2, 3, 4, 5, 6, 7, 8, 9, 10")]
     pub value: Option<AttrValueKind>,
 }
@@ -146,7 +146,7 @@ pub struct NameAttrList {
     pub attr: BTreeMap<String, AttrValue>,
 }
 
-/// Who wrote the data and who may read it.
+/// The version of the writer, and the versions that may read the data.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct VersionDef {
     /// Version of the code that wrote it.

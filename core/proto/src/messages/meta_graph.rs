@@ -1,4 +1,4 @@
-//! Graphs with what is needed to use them: signatures, collections, saved models.
+//! Graphs with signatures, collections and saved models.
 
 use std::collections::BTreeMap;
 
@@ -66,7 +66,7 @@ pub struct MetaInfoDef {
 /// A named collection.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct CollectionDef {
-    /// What it holds.
+    /// Its contents.
     #[prost(oneof = "CollectionDefKind", tags = "1, 2, 3, 4, 5")]
     pub kind: Option<CollectionDefKind>,
 }
@@ -148,7 +148,7 @@ pub struct SignatureDef {
     pub defaults: BTreeMap<String, TensorProto>,
 }
 
-/// Where a tensor is found in the graph, and what it is.
+/// The place of a tensor in the graph, with type and shape.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct TensorInfo {
     /// How it is encoded.
@@ -201,13 +201,13 @@ pub struct CompositeTensor {
     pub components: Vec<TensorInfo>,
 }
 
-/// What a saved model's file holds.
+/// The contents of a saved model's file.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct SavedModel {
     /// Version of the layout.
     #[prost(int64, tag = "1")]
     pub saved_model_schema_version: i64,
-    /// One or more graphs, told apart by their tags.
+    /// One or more graphs, distinguished by their tags.
     #[prost(message, repeated, tag = "2")]
     pub meta_graphs: Vec<MetaGraphDef>,
 }

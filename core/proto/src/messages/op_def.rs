@@ -31,19 +31,19 @@ pub struct OpDef {
     /// Accepts any number of inputs of one type and sums them in any grouping.
     #[prost(bool, tag = "16")]
     pub is_aggregate: bool,
-    /// Keeps or touches state, so that equal nodes may not be merged.
+    /// Has or uses state, so that equal nodes must not be merged.
     #[prost(bool, tag = "17")]
     pub is_stateful: bool,
     /// `op(a, b)` equals `op(b, a)` for all inputs.
     #[prost(bool, tag = "18")]
     pub is_commutative: bool,
-    /// May be given a variable that was never assigned.
+    /// Accepts a variable that was never assigned.
     #[prost(bool, tag = "19")]
     pub allows_uninitialized_input: bool,
     /// Names of the control outputs, for the signature of a function.
     #[prost(string, repeated, tag = "20")]
     pub control_output: Vec<String>,
-    /// Talks to other tasks, so that errors of those tasks must abort it.
+    /// Communicates with other tasks, so that errors of those tasks must abort it.
     #[prost(bool, tag = "21")]
     pub is_distributed_communication: bool,
 }
@@ -63,7 +63,7 @@ pub struct ArgDef {
     /// Attribute that gives the dtype.
     #[prost(string, tag = "4")]
     pub type_attr: String,
-    /// Attribute that gives how many tensors of one dtype the argument stands for.
+    /// Attribute that gives the number of tensors of the argument, all of one dtype.
     #[prost(string, tag = "5")]
     pub number_attr: String,
     /// Attribute that lists the dtypes of a heterogeneous argument.

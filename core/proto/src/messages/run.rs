@@ -34,7 +34,7 @@ pub struct RunOptions {
 /// Options of a step that may change.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct RunOptionsExperimental {
-    /// Tells concurrent collective graphs apart.
+    /// Distinguishes concurrent collective graphs.
     #[prost(int64, tag = "1")]
     pub collective_graph_key: i64,
     /// Share threads between steps by their order of arrival.
@@ -73,7 +73,7 @@ pub struct RunMetadata {
     pub session_metadata: Option<Vec<u8>>,
 }
 
-/// The forms of one function that ran.
+/// The graphs of one function that ran.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct FunctionGraphs {
     /// Its graphs, one per device.
@@ -87,7 +87,7 @@ pub struct FunctionGraphs {
     pub post_optimization_graph: Option<GraphDef>,
 }
 
-/// What a callable is made from.
+/// The parameters of a callable.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct CallableOptions {
     /// Tensors fed, in the order of the arguments.
@@ -102,10 +102,10 @@ pub struct CallableOptions {
     /// Options of every step.
     #[prost(message, optional, tag = "4")]
     pub run_options: Option<RunOptions>,
-    /// `TensorConnection` as encoded bytes, each joining a tensor to another's place.
+    /// `TensorConnection` as encoded bytes, each of which replaces one tensor by another.
     #[prost(bytes = "vec", repeated, tag = "5")]
     pub tensor_connection: Vec<Vec<u8>>,
-    /// Device on which a fed tensor already lies, by tensor name.
+    /// Device of a fed tensor, by tensor name.
     #[prost(btree_map = "string, string", tag = "6")]
     pub feed_devices: BTreeMap<String, String>,
     /// Device on which a fetched tensor is to stay, by tensor name.

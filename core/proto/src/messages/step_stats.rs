@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-/// What a traced step measured.
+/// The measurements of a traced step.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct StepStats {
     /// Measurements by device.
@@ -10,7 +10,7 @@ pub struct StepStats {
     pub dev_stats: Vec<DeviceStepStats>,
 }
 
-/// What one device measured.
+/// The measurements of one device.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct DeviceStepStats {
     /// Name of the device.
@@ -60,7 +60,7 @@ pub struct NodeExecStats {
     /// `AllocationDescription` as encoded bytes, one per tensor it refers to.
     #[prost(bytes = "vec", repeated, tag = "11")]
     pub referenced_tensor: Vec<Vec<u8>>,
-    /// Memory it holds on to.
+    /// Memory that it retains.
     #[prost(message, optional, tag = "12")]
     pub memory_stats: Option<MemoryStats>,
     /// As `all_start_micros`, in nanoseconds.
@@ -80,7 +80,7 @@ pub struct NodeExecStats {
     pub scheduled_nanos: i64,
 }
 
-/// Memory a node's kernel took for itself.
+/// Memory that a node's kernel allocated for itself.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct MemoryStats {
     /// Scratch memory in bytes.
@@ -118,7 +118,7 @@ pub struct AllocatorMemoryUsed {
     /// Bytes live at the end.
     #[prost(int64, tag = "4")]
     pub live_bytes: i64,
-    /// Bytes the allocator had given out in all.
+    /// Total bytes that the allocator had allocated.
     #[prost(int64, tag = "5")]
     pub allocator_bytes_in_use: i64,
     /// `AllocationRecord` as encoded bytes, one per allocation and release.

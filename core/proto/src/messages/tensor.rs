@@ -17,13 +17,15 @@ pub struct TensorProto {
     /// Elements in row-major order, little-endian, without gaps; empty when a typed list is used.
     #[prost(bytes = "vec", tag = "4")]
     pub tensor_content: Vec<u8>,
-    /// Elements of DT_FLOAT. A list shorter than the shape repeats its last element, as in every list below.
+    /// Elements of DT_FLOAT. A list shorter than the shape repeats its last element, as in every
+    /// list below.
     #[prost(float, repeated, tag = "5")]
     pub float_val: Vec<f32>,
     /// Elements of DT_DOUBLE.
     #[prost(double, repeated, tag = "6")]
     pub double_val: Vec<f64>,
-    /// Elements of DT_INT32, DT_INT16, DT_INT8, DT_UINT16, DT_UINT8, the quantised and the narrow integer types.
+    /// Elements of DT_INT32, DT_INT16, DT_INT8, DT_UINT16, DT_UINT8, the quantised and the narrow
+    /// integer types.
     #[prost(int32, repeated, tag = "7")]
     pub int_val: Vec<i32>,
     /// Elements of DT_STRING.

@@ -1,16 +1,16 @@
-//! Bits of a scan, and codes.
+//! Reads the bits and codes of a scan.
 
 use super::Problem;
 
-/// Bits, the first of a byte being its highest. A marker ends them; then they are zeros.
+/// The bits of a scan, highest bit of a byte first. A marker ends them; zeros follow.
 pub struct Bits<'a> {
     data: &'a [u8],
     at: usize,
     held: u64,
     count: u32,
-    /// How many zeros were made up.
+    /// Number of zeros that were made up.
     missing: u32,
-    /// Whether bits were asked for that no file is left for.
+    /// Whether bits were requested after the end of the file.
     pub starved: bool,
 }
 
@@ -19,7 +19,8 @@ impl<'a> Bits<'a> {
         Bits { data, at, held: 0, count: 0, missing: 0, starved: false }
     }
 
-    /// As many as there is room for: when a file counts as read depends on how far ahead it is read.
+    /// Fills the buffer: whether a file counts as read completely depends on how far ahead it is
+    /// read.
     fn fill(&mut self) {
         while self.count <= 56 {
             let byte = match (self.data.get(self.at), self.data.get(self.at + 1)) {
@@ -47,19 +48,19 @@ impl<'a> Bits<'a> {
         }
     }
 
-    /// Whether bits were taken that the file has not.
+    /// Whether bits were taken after the end of the file.
     pub fn is_beyond(&self) -> bool {
         self.missing > self.count
     }
 
-    /// Has so many at hand.
+    /// Makes `count` bits available.
     fn need(&mut self, count: u32) {
         if self.count < count {
             self.fill();
         }
     }
 
-    /// Bits at hand, without taking them.
+    /// The next bits, without taking them.
     fn peek(&self, count: u32) -> u32 {
         if count == 0 { 0 } else { (self.held >> (64 - count)) as u32 }
     }
@@ -81,19 +82,19 @@ impl<'a> Bits<'a> {
         self.take(1) == 1
     }
 
-    /// A number of `count` bits, of which the lower half are negative ones.
+    /// A number of `count` bits, of which the lower half represents negative ones.
     pub fn signed(&mut self, count: u32) -> i32 {
         let bits = self.take(count);
         if count > 0 && bits < 1 << (count - 1) { bits - (1 << count) + 1 } else { bits }
     }
 
-    /// Whether nothing comes after what was read but the end of the image.
+    /// Whether only the end of the image follows.
     pub fn ends_file(&mut self) -> bool {
         let at = self.next_marker();
         self.data.get(at + 1).is_none_or(|marker| *marker == 0xd9)
     }
 
-    /// Goes to the marker that follows, past what is left of a byte and all that is no marker.
+    /// Skips to the next marker, past the rest of a byte and everything that is not a marker.
     pub fn next_marker(&mut self) -> usize {
         (self.held, self.count, self.missing) = (0, 0, 0);
         while let Some(&byte) = self.data.get(self.at) {
@@ -106,7 +107,7 @@ impl<'a> Bits<'a> {
         self.at
     }
 
-    /// Goes past a marker that tells that predictions begin anew; whether there was one.
+    /// Skips a restart marker, which resets predictions; returns whether there was one.
     pub fn restart(&mut self) -> bool {
         let at = self.next_marker();
         let is_one = self.data.get(at + 1).is_some_and(|marker| (0xd0..=0xd7).contains(marker));
@@ -120,16 +121,17 @@ impl<'a> Bits<'a> {
 /// Codes of up to 16 bits.
 #[derive(Debug, Clone)]
 pub struct Codes {
-    /// For each beginning of eight bits, length and symbol of its code; 0 where it is longer.
+    /// For each prefix of eight bits, length and symbol of its code; 0 if the code is longer.
     short: Vec<(u8, u8)>,
-    /// For each length, the first code that is longer (of 16 bits), and what is added to a code for its symbol's place.
+    /// For each length, the first longer code (in 16 bits), and the offset from a code to its
+    /// symbol's place.
     ends: [u32; 17],
     places: [i32; 17],
     symbols: Vec<u8>,
 }
 
 impl Codes {
-    /// Of how many codes have each length, and their symbols.
+    /// Codes from the number of codes of each length, and their symbols.
     pub fn new(counts: &[u8; 16], symbols: &[u8]) -> Result<Codes, Problem> {
         let (mut ends, mut places) = ([0; 17], [0; 17]);
         let mut short = vec![(0, 0); 256];

@@ -1,8 +1,9 @@
-//! Pixels of planes: red, green and blue of a grey and two differences of colour (BT.601, all levels), or grey.
+//! Converts planes to pixels: red, green and blue from luminance and two colour differences
+//! (BT.601, full range), or grey.
 
 use super::{Problem, filled, upsample::Plane};
 
-/// With 16 bits behind the point.
+/// One half, with 16 fractional bits.
 const HALF: i32 = 1 << 15;
 
 fn level(x: i32) -> u8 {
@@ -23,7 +24,7 @@ fn grey(red: u8, green: u8, blue: u8) -> u8 {
     ((19595 * red + 38470 * green + 7471 * blue + HALF) >> 16) as u8
 }
 
-/// `count` pixels of one or three channels.
+/// Computes `count` pixels of one or three channels.
 pub fn pixels(
     planes: &[Plane],
     channels: usize,

@@ -1,32 +1,32 @@
-//! Markers and what follows them: tables, the frame, and where scans begin.
+//! Markers and their segments: tables, the frame, and the beginning of scans.
 
 use super::{Problem, bits::Codes, filled, scan};
 use crate::decode::MOST_BYTES;
 
-/// A block takes at least a bit. More blocks than these for each byte would be a file of which next to nothing is there, and
-/// which asks for memory for all of it.
+/// Most blocks for each byte of the file. A block takes at least a bit; a file with more blocks
+/// than this is nearly all missing, and would make the decoder allocate memory for all of it.
 const MOST_BLOCKS_A_BYTE: usize = 512;
 
-/// More scans are refused: each goes over the whole image, however short it is.
+/// Most scans: each goes over the whole image, however short it is.
 const MOST_SCANS: usize = 100;
 
 /// A plane of an image.
 #[derive(Debug, Default, Clone)]
 pub struct Component {
     pub id: u8,
-    /// Samples across and down for those of the plane with the fewest.
+    /// Horizontal and vertical sampling relative to the plane with the fewest samples.
     pub across: usize,
     pub down: usize,
     pub table: usize,
-    /// Blocks in a row and rows of them, with those that fill the last group up.
+    /// Blocks in a row, and rows of blocks, including those that complete the last group.
     pub blocks: [usize; 2],
-    /// Blocks that hold something of the image.
+    /// Blocks that contain part of the image.
     pub own_blocks: [usize; 2],
-    /// 64 for each block, by rows.
+    /// Coefficients, 64 for each block, in row order.
     pub coefficients: Vec<i16>,
 }
 
-/// An image's size and planes, with all tables as they are now.
+/// An image's size and planes, with the current state of all tables.
 #[derive(Debug, Default)]
 pub struct Frame {
     pub width: usize,
@@ -37,7 +37,7 @@ pub struct Frame {
     pub quantisers: [Option<[u16; 64]>; 4],
     pub dc: [Option<Codes>; 4],
     pub ac: [Option<Codes>; 4],
-    /// Groups of blocks between two restarts; 0 for none.
+    /// Groups of blocks between restarts; 0 for none.
     pub interval: usize,
     /// Size of the file.
     pub bytes: usize,
@@ -46,7 +46,8 @@ pub struct Frame {
 }
 
 impl Frame {
-    /// Whether the first component is grey: it is but where a file says that it holds red, green and blue.
+    /// Whether the first component is luminance: always, unless the file says that it stores red,
+    /// green and blue.
     pub fn is_luma(&self) -> bool {
         let ids: Vec<u8> = self.components.iter().map(|one| one.id).collect();
         match self.transform {
@@ -85,19 +86,19 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Reads a file whole, coefficients included. Where it has no end, gives how many rows of groups of blocks are there. The last
-/// one never is, for the library whose images these are waits for more before it gives that; nor is any where all scans
-/// are needed first.
+/// Reads a whole file, including coefficients. If it is truncated, returns the number of complete
+/// rows of groups of blocks. The last row never counts as complete, since libjpeg waits for more
+/// data before it outputs that row; no row does if all scans are needed first.
 pub fn read(contents: &[u8], frame: &mut Frame) -> Result<Option<usize>, Problem> {
     frame.bytes = contents.len();
     let (mut at, mut scans, mut whole) = (2, 0, 0);
     loop {
-        // Bytes before a marker are passed over, as fillers are.
+        // Bytes before a marker are skipped, as fill bytes are.
         let skipped = contents.get(at..).unwrap_or_default();
         let found =
             skipped.windows(2).position(|pair| pair[0] == 0xff && pair[1] != 0 && pair[1] != 0xff);
         let Some(found) = found else {
-            // A file that ends within its pixels.
+            // The file ends within its pixels.
             let whole = if scans == 1 && !frame.progressive { whole } else { 0 };
             return if scans > 0 { Ok(Some(whole)) } else { Err("a jpeg without pixels".into()) };
         };
@@ -136,7 +137,7 @@ fn segment(marker: u8, mut body: Reader<'_>, frame: &mut Frame) -> Result<(), Pr
             Ok(())
         }
         0xc0..=0xc2 => read_frame(marker, body, frame),
-        // Lossless, hierarchical and arithmetic ones, and a height that comes later.
+        // Lossless, hierarchical and arithmetic coding, and a height that follows later.
         0xc3 | 0xc5..=0xcf | 0xdc => Err(Problem::Other),
         0xe0 => {
             frame.has_jfif |= body.data.starts_with(b"JFIF\0");
@@ -152,7 +153,7 @@ fn segment(marker: u8, mut body: Reader<'_>, frame: &mut Frame) -> Result<(), Pr
     }
 }
 
-/// Where the coefficient stands that comes at a place of a file.
+/// Index of the coefficient at each position in the file's order.
 pub const ZIGZAG: [u8; 64] = [
     0, 1, 8, 16, 9, 2, 3, 10, 17, 24, 32, 25, 18, 11, 4, 5, 12, 19, 26, 33, 40, 48, 41, 34, 27, 20,
     13, 6, 7, 14, 21, 28, 35, 42, 49, 56, 57, 50, 43, 36, 29, 22, 15, 23, 30, 37, 44, 51, 58, 59,
@@ -219,7 +220,7 @@ fn read_frame(marker: u8, mut body: Reader<'_>, frame: &mut Frame) -> Result<(),
         frame.components.push(component);
     }
     if let [only] = &mut frame.components[..] {
-        // Of one plane there is nothing to compare with.
+        // A single plane has nothing to be compared with.
         (only.across, only.down) = (1, 1);
     }
     let most = |of: fn(&Component) -> usize| frame.components.iter().map(of).max().unwrap_or(1);

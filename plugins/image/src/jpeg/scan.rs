@@ -1,4 +1,5 @@
-//! The coefficients of a scan: all of a baseline file, some bits of some of them in a progressive one.
+//! Reads the coefficients of a scan: all in a baseline file, some bits of some of them in a
+//! progressive one.
 
 use super::{
     Problem,
@@ -6,7 +7,7 @@ use super::{
     header::{Frame, ZIGZAG},
 };
 
-/// Which coefficients a scan brings, and which bits of them.
+/// Which coefficients a scan contains, and which bits of them.
 #[derive(Debug, Clone, Copy)]
 pub struct Band {
     pub start: u8,
@@ -16,16 +17,16 @@ pub struct Band {
     pub low: u8,
 }
 
-/// What goes from block to block.
+/// State that carries over from block to block.
 #[derive(Default)]
 struct State {
     predictions: [i32; 4],
-    /// Blocks that have nothing more in this band.
+    /// Number of further blocks without coefficients in this band.
     empty: u32,
 }
 
-/// Reads a scan of these planes, each with the numbers of its tables. Gives where it ends and, where the image ends in it,
-/// how many rows of groups of blocks are whole.
+/// Reads a scan of these planes, each with the numbers of its tables. Returns where it ends and, if
+/// the image ends in it, the number of complete rows of groups of blocks.
 pub fn read(
     contents: &[u8],
     at: usize,
@@ -36,7 +37,7 @@ pub fn read(
     check(band, planes.len())?;
     let mut bits = Bits::new(contents, at);
     let groups = match planes {
-        // The blocks of one plane follow each other without fillers.
+        // The blocks of a single plane are contiguous, without fill blocks.
         [(plane, ..)] => frame.components[*plane].own_blocks,
         _ => frame.groups(),
     };
@@ -61,14 +62,14 @@ pub fn read(
             if bits.ends_file() {
                 return Ok((bits.next_marker(), whole));
             }
-            // What is left until the next restart stays as it is.
+            // The rest up to the next restart stays as it is.
             is_lost = true;
         }
     }
     Ok((bits.next_marker(), whole))
 }
 
-/// The blocks of a group: of each plane as many as it has samples, or one of the only plane.
+/// Reads the blocks of a group: of each plane as many as it has samples, or one of a single plane.
 fn read_group(
     bits: &mut Bits<'_>,
     planes: &[(usize, usize, usize)],
@@ -163,7 +164,7 @@ fn baseline(bits: &mut Bits<'_>, block: &mut [i16; 64], codes: &Codes) -> Result
     Ok(())
 }
 
-/// The upper bits of a band.
+/// Reads the upper bits of a band.
 fn first(
     bits: &mut Bits<'_>,
     block: &mut [i16; 64],
@@ -181,7 +182,7 @@ fn first(
         let (zeros, length) = (u32::from(symbol >> 4), u32::from(symbol & 15));
         if length == 0 {
             if zeros < 15 {
-                // This block, and so many after it.
+                // This block, and this many after it.
                 *empty = (1 << zeros) + bits.take(zeros) as u32 - 1;
                 break;
             }
@@ -198,7 +199,7 @@ fn first(
     Ok(())
 }
 
-/// One more bit of a band: of numbers that there are already, and new ones of that bit alone.
+/// Reads one more bit of a band: of existing numbers, and of new ones that consist of that bit.
 fn refine(
     bits: &mut Bits<'_>,
     block: &mut [i16; 64],
@@ -240,7 +241,8 @@ fn refine(
     Ok(())
 }
 
-/// Goes past so many zeros, and refines what is between them; gives the place of the zero after them.
+/// Skips a number of zeros, and refines the numbers between them; returns the place of the next
+/// zero.
 fn pass(
     bits: &mut Bits<'_>,
     block: &mut [i16; 64],

@@ -1,4 +1,4 @@
-//! What is refused, and that damaged files end. What is decoded is compared with TensorFlow in tests/goldens/image.
+//! Tests of refused and damaged files. tests/goldens/image compares decoded files with TensorFlow.
 
 use super::*;
 
@@ -16,13 +16,13 @@ fn marked(marker: u8, body: &[u8]) -> Vec<u8> {
     [&[0xff, marker][..], &length.to_be_bytes(), body].concat()
 }
 
-/// A grey file of this size, of which each block has the same level: one code of one bit for a difference of 0, and one
-/// for the end of a block.
+/// A grey file of this size, whose blocks all have the same level: a code of one bit for a
+/// difference of 0, and one for the end of a block.
 fn flat(width: u16, height: u16, mark: &[u8]) -> Vec<u8> {
     let [h, w] = [height, width].map(u16::to_be_bytes);
     let codes = |head: u8| [&[head, 1][..], &[0; 15], &[0]].concat();
     let blocks = usize::from(width.div_ceil(8)) * usize::from(height.div_ceil(8));
-    // Two zero bits a block, and ones to the end of the byte.
+    // Two zero bits per block, and ones to the end of the byte.
     let mut bits = vec![0u8; blocks / 4];
     if !blocks.is_multiple_of(4) {
         bits.push(0xff >> (2 * (blocks % 4)));
@@ -98,7 +98,8 @@ fn kinds_of_files_that_others_read_are_told_apart() {
     assert!(is_other(&twelve_bits));
 }
 
-/// Each byte changed in some ways, and the file cut after it: an image or an error, by arithmetic that is checked here.
+/// Each byte is changed in some ways, and the file is cut after it: the result is an image or an
+/// error, with checked arithmetic.
 #[test]
 fn damaged_files_end() {
     let file = flat(40, 40, b"\xff\xd9");

@@ -1,10 +1,11 @@
-//! Blocks of coefficients to levels. Numbers are integers with some bits behind the point; where they are rounded, and
-//! how, decides the levels, so that each step is that of libjpeg.
+//! Transforms blocks of coefficients to levels. Numbers are integers with some fractional bits; the
+//! places and the manner of rounding determine the levels, so that each step equals that of
+//! libjpeg.
 
-/// A block's levels, of which the first `size` of each row and column count.
+/// The levels of a block, of which the first `size` of each row and column are used.
 pub type Levels = [[u8; 8]; 8];
 
-/// What coefficients are multiplied by.
+/// The factors of coefficients.
 pub struct Quantiser {
     factors: [i32; 64],
     kind: Kind,
@@ -13,16 +14,16 @@ pub struct Quantiser {
 /// How a block is transformed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// To 8 x 8 levels, with all bits (Loeffler, Ligtenberg and Moschytz).
+    /// To 8 x 8 levels, with full accuracy (Loeffler, Ligtenberg and Moschytz).
     Accurate,
     /// To 8 x 8 levels, with few multiplications (Arai, Agui and Nakajima).
     Fast,
-    /// To so many rows and columns: 4, 2 or 1.
+    /// To this number of rows and columns: 4, 2 or 1.
     Reduced(usize),
 }
 
 impl Kind {
-    /// Levels in a row.
+    /// Number of levels in a row.
     pub fn size(self) -> usize {
         match self {
             Kind::Reduced(size) => size,
@@ -34,7 +35,7 @@ impl Kind {
 impl Quantiser {
     pub fn new(table: &[u16; 64], kind: Kind) -> Quantiser {
         let factor = |at: usize| match kind {
-            // The fast transform's own scale, with two bits behind the point.
+            // The fast transform's own scale, with two fractional bits.
             Kind::Fast => {
                 let scale = (16384.0 * scale_of(at / 8) * scale_of(at % 8)).round() as i64;
                 ((i64::from(table[at]) * scale + (1 << 11)) >> 12) as i32
@@ -75,12 +76,12 @@ fn level(x: i32) -> u8 {
     (x + 128).clamp(0, 255) as u8
 }
 
-/// Without so many bits, to the nearest.
+/// Shifts right by `bits`, rounding to nearest.
 fn rounded(x: i32, bits: u32) -> i32 {
     x.wrapping_add(1 << (bits - 1)) >> bits
 }
 
-/// Columns, then rows.
+/// Transforms columns, then rows.
 fn both(
     at: impl Fn(usize, usize) -> i32,
     columns: impl Fn([i32; 8]) -> [i32; 8],
@@ -96,7 +97,7 @@ fn both(
     middle.map(|row| rows(row).map(level))
 }
 
-/// A product with a number of 13 bits behind the point.
+/// Multiplies by a number with 13 fractional bits.
 fn by(x: i32, factor: f64) -> i32 {
     x.wrapping_mul((factor * 8192.0).round() as i32)
 }
@@ -105,7 +106,7 @@ fn sum(terms: &[i32]) -> i32 {
     terms.iter().fold(0, |sum, x| sum.wrapping_add(*x))
 }
 
-/// Sums and differences with what mirrors them.
+/// Sums and differences of mirrored pairs.
 fn mirrored<const N: usize>(even: [i32; N], odd: [i32; N], bits: u32) -> [i32; 8] {
     let mut y = [0; 8];
     for (k, (even, odd)) in even.into_iter().zip(odd).enumerate() {
@@ -135,7 +136,7 @@ fn accurate(x: [i32; 8], bits: u32) -> [i32; 8] {
     mirrored(even, odd, bits)
 }
 
-/// A product with a number of 8 bits behind the point, which are cut off.
+/// Multiplies by a number with 8 fractional bits, which are truncated.
 fn cut(x: i32, factor: i32) -> i32 {
     x.wrapping_mul(factor) >> 8
 }
@@ -154,7 +155,7 @@ fn fast(x: [i32; 8]) -> [i32; 8] {
     let third = cut(z11.wrapping_sub(z13), HALF).wrapping_sub(second);
     let fourth = cut(z12, 277).wrapping_sub(z5).wrapping_add(third);
     let mut y = [0; 8];
-    // The fourth pair is the other way round.
+    // The fourth pair is swapped.
     for (k, odd) in [first, second, third, fourth.wrapping_neg()].into_iter().enumerate() {
         y[k] = even[k].wrapping_add(odd);
         y[7 - k] = even[k].wrapping_sub(odd);

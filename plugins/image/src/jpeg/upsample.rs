@@ -1,4 +1,4 @@
-//! Planes of the image's size, of planes that may have fewer samples.
+//! Expands planes with fewer samples to the size of the image.
 
 use super::{
     Options, Problem, filled,
@@ -6,12 +6,12 @@ use super::{
     transform::{Kind, Quantiser},
 };
 
-/// Samples by rows.
+/// Samples in row order.
 pub struct Plane {
     pub width: usize,
     pub height: usize,
     pub samples: Vec<u8>,
-    /// Whether rows are made of the row below them too.
+    /// Whether rows also depend on the row below.
     pub looks_down: bool,
 }
 
@@ -21,8 +21,8 @@ impl Plane {
     }
 }
 
-/// Levels in a row of a block of a component: more than of the plane with most samples, where that needs none to be made up
-/// later.
+/// Number of levels in a row of a component's block: larger than that of the plane with the most
+/// samples, if that avoids upsampling.
 fn block_size(frame: &Frame, one: &Component, least: usize) -> usize {
     let mut size = least;
     let [across, down] = frame.most;
@@ -35,7 +35,7 @@ fn block_size(frame: &Frame, one: &Component, least: usize) -> usize {
     size
 }
 
-/// A component at the image's size.
+/// A component at the size of the image.
 pub fn plane(
     frame: &Frame,
     at: usize,
@@ -57,7 +57,7 @@ pub fn plane(
     if most_across % across != 0 || most_down % down != 0 {
         return Err(Problem::Other);
     }
-    // What smoothing takes from the row below is not there in the last row of a file that ends.
+    // In a truncated file, the row below the last one, which smoothing needs, does not exist.
     let looks_down = smooth && most_down == 2 * down && (most_across == across || own.width > 2);
     let samples = match (most_across / across, most_down / down) {
         (2, 1) if smooth && own.width > 2 => made(width, height, |y, row| wide(own.row(y), row)),
@@ -89,12 +89,12 @@ fn made(
     Ok(samples)
 }
 
-/// The row of samples that is next nearest to a row of twice as many.
+/// The second nearest row of samples to a row of the doubled image.
 fn other(own: &Plane, y: usize) -> usize {
     if y.is_multiple_of(2) { (y / 2).saturating_sub(1) } else { (y / 2 + 1).min(own.height - 1) }
 }
 
-/// Twice as many samples: three fourths of the nearest one, and a fourth of the next.
+/// Doubles the samples: three fourths of the nearest one, and a fourth of the next.
 fn wide(own: &[u8], row: &mut [u8]) {
     let sample = |at: usize| u16::from(own[at.min(own.len() - 1)]);
     for (x, level) in row.iter_mut().enumerate() {
@@ -107,7 +107,7 @@ fn wide(own: &[u8], row: &mut [u8]) {
     }
 }
 
-/// The same of two rows, by one rounding.
+/// Doubles the samples of two rows, with one rounding.
 fn both_ways(near: &[u8], far: &[u8], row: &mut [u8]) {
     let sample = |at: usize| {
         let at = at.min(near.len() - 1);
@@ -123,7 +123,7 @@ fn both_ways(near: &[u8], far: &[u8], row: &mut [u8]) {
     }
 }
 
-/// The samples that a file has of a component.
+/// The samples of a component in the file.
 fn stored(frame: &Frame, one: &Component, kind: Kind) -> Result<Plane, Problem> {
     let table = frame.quantisers[one.table].as_ref();
     let quantiser = Quantiser::new(table.ok_or("a plane whose quantisers are not there")?, kind);

@@ -1,4 +1,4 @@
-//! Opening files on systems other than Unix: by name, and not under a folder.
+//! Opens files on systems other than Unix, by name only; access cannot be restricted to a folder.
 
 use super::Purpose;
 use std::{
@@ -52,7 +52,7 @@ pub fn is_no_file(_: &io::Error) -> bool {
     false
 }
 
-/// What is no regular file.
+/// The kind of an irregular file.
 pub fn named(found: FileType) -> &'static str {
     super::commonly_named(found)
 }

@@ -1,4 +1,4 @@
-//! Which files may be opened, on Unix; tests/graphs/files.rs has the ops.
+//! Tests which files may be opened, on Unix; tests/graphs/files.rs tests the ops.
 #![cfg(unix)]
 
 use super::*;
@@ -10,7 +10,8 @@ use rustix::{
 use std::{fs, os::unix::fs::symlink};
 use tempfile::TempDir;
 
-/// `top` with a file, folders, and links that stay in it and lead out of it; beside it what is outside.
+/// `top` with a file, folders, and links that stay inside and lead outside; files outside are
+/// beside it.
 struct Place(TempDir);
 
 impl Place {
@@ -168,7 +169,7 @@ fn the_size_is_looked_at_before_and_while_reading() {
         error.message
     );
     let all = Access { reach: Reach::Any, most: u64::MAX };
-    // A file that says that it has 0 bytes.
+    // A file that reports a size of 0 bytes.
     if cfg!(target_os = "linux") {
         let status = Path::new("/proc/self/status");
         assert!(all.contents("filename", status).unwrap().len() > 100);

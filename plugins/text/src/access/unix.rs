@@ -1,7 +1,7 @@
-//! Opening files on Unix: never waiting for what is at the other end of a pipe, and under a folder without leaving it.
+//! Opens files on Unix, without ever blocking on a pipe, and under a folder without leaving it.
 //!
-//! Under a folder, Linux itself follows links and `..` and refuses those that leave it (`openat2`). Where it cannot, a
-//! name is opened part by part, and a link or `..` in it is refused.
+//! Under a folder, Linux itself follows links and `..` and refuses those that leave it (`openat2`).
+//! On other systems a path is opened component by component, and a link or `..` in it is refused.
 
 use super::Purpose;
 use rustix::{
@@ -16,7 +16,7 @@ use std::{
     path::{Component, Path},
 };
 
-/// As the C library makes files; the process's mask takes bits away.
+/// The default mode of the C library; the process's umask removes bits.
 const FILE: Mode = Mode::from_raw_mode(0o666);
 const FOLDER: Mode = Mode::from_raw_mode(0o777);
 
@@ -38,7 +38,7 @@ pub fn open(path: &Path, purpose: Purpose) -> io::Result<File> {
     Ok(openat(CWD, path, flags(purpose), FILE)?.into())
 }
 
-/// The folder itself is named by who runs the program, and may be reached by links.
+/// The permitted folder itself, which the operator names, and which may be reached through links.
 fn top(folder: &Path) -> io::Result<OwnedFd> {
     Ok(openat(CWD, folder, folder_flags(), Mode::empty())?)
 }
@@ -52,7 +52,7 @@ pub fn exists_under(folder: &Path, rest: &Path) -> bool {
         let flags = flags(Purpose::Read);
         Ok(beneath(top.as_fd(), rest, flags)?)
     });
-    // A socket, or what may not be read, is there too.
+    // A socket, or a file that cannot be read, also exists.
     found.map_or_else(
         |error| is_no_file(&error) || error.kind() == io::ErrorKind::PermissionDenied,
         |_| true,
@@ -75,7 +75,7 @@ pub fn names_under(folder: &Path, rest: &Path) -> io::Result<Vec<Vec<u8>>> {
     Ok(names)
 }
 
-/// Makes the folders of a path that are not there.
+/// Creates the missing folders of a path.
 pub fn make_folders_under(folder: &Path, rest: &Path) -> io::Result<()> {
     let top = top(folder)?;
     let mut above = openat(&top, ".", folder_flags(), Mode::empty())?;
@@ -96,17 +96,17 @@ pub fn make_folders_under(folder: &Path, rest: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Whether an error says that a name leads out of its folder.
+/// Whether an error says that a path leads out of its folder.
 pub fn is_outside(error: &io::Error) -> bool {
     error.raw_os_error() == Some(Errno::XDEV.raw_os_error())
 }
 
-/// Whether an error says that nobody is at the other end.
+/// Whether an error says that a pipe or socket has no other end.
 pub fn is_no_file(error: &io::Error) -> bool {
     error.raw_os_error() == Some(Errno::NXIO.raw_os_error())
 }
 
-/// What is no regular file.
+/// The kind of an irregular file.
 pub fn named(found: FileType) -> &'static str {
     if found.is_fifo() {
         "a pipe"
@@ -119,11 +119,11 @@ pub fn named(found: FileType) -> &'static str {
     }
 }
 
-/// `XDEV` where the path leads out of the folder.
+/// Opens a path under `top`; `XDEV` if it leads outside.
 #[cfg(target_os = "linux")]
 fn beneath(top: BorrowedFd<'_>, path: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
     use rustix::fs::{ResolveFlags, openat2};
-    /// How often names that change while they are looked up are looked up again.
+    /// Number of attempts to resolve a path that changes meanwhile.
     const TRIES: usize = 16;
     let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
     let mode = if flags.contains(OFlags::CREATE) { FILE } else { Mode::empty() };
@@ -131,7 +131,7 @@ fn beneath(top: BorrowedFd<'_>, path: &Path, flags: OFlags) -> Result<OwnedFd, E
     for _ in 0..TRIES {
         match openat2(top, path, flags, mode, resolve) {
             Err(Errno::AGAIN) => {}
-            // A kernel without the call, or a sandbox that does not know it.
+            // A kernel without this call, or a sandbox that does not permit it.
             Err(Errno::NOSYS | Errno::PERM) => return step_by_step(top, path, flags),
             found => return found,
         }
@@ -144,7 +144,7 @@ fn beneath(top: BorrowedFd<'_>, path: &Path, flags: OFlags) -> Result<OwnedFd, E
     step_by_step(top, path, flags)
 }
 
-/// Opens each part of a path in the folder before it, and follows no link.
+/// Opens each component of a path in the folder before it, and follows no link.
 pub fn step_by_step(top: BorrowedFd<'_>, path: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
     let mut parts = Vec::new();
     for part in path.components() {
@@ -160,7 +160,8 @@ pub fn step_by_step(top: BorrowedFd<'_>, path: &Path, flags: OFlags) -> Result<O
     };
     let mut within = openat(top, ".", folder_flags(), Mode::empty())?;
     let step = |folder: &OwnedFd, name, flags, mode| match openat(folder, name, flags, mode) {
-        // What links say is told apart from a folder that is none only by a second look.
+        // Only a second check distinguishes the error for a link from that for a file in place of a
+        // folder.
         Err(Errno::LOOP | Errno::MLINK) => Err(Errno::XDEV),
         Err(Errno::NOTDIR) if is_link(folder, name) => Err(Errno::XDEV),
         found => found,

@@ -1,5 +1,5 @@
-//! What is computed once where inputs are constants: the packed form of right factors, and what follows from all inputs
-//! but the first one.
+//! Caches for constant inputs: the packed form of right factors, and values computed from all
+//! inputs but the first one.
 
 use crate::{
     isa::Isa,
@@ -14,13 +14,13 @@ use tenon_sdk::{
     author::{ComputeContext, Packed},
 };
 
-/// Terms of a sum beyond which it leaves 32 bits whatever the zero points are: 131,072 * 128 * 128 = 2^31.
+/// Most terms of a sum in 32 bits, for the worst zero points: 131,072 * 128 * 128 = 2^31.
 const MOST_DEPTH: i64 = 131_071;
 
-/// Which input of a kernel its right factor is.
+/// Index of a kernel's right factor among its inputs.
 pub const RIGHT: usize = 1;
 
-/// How a right factor is packed, and what was packed.
+/// The right factor of a product: how it is packed, and its packed form.
 pub struct RightFactor {
     isa: &'static Isa,
     flip: u8,
@@ -28,14 +28,14 @@ pub struct RightFactor {
     packed: Option<Packed>,
 }
 
-/// The dimensions of what the host shows for packing.
+/// The dimensions of an input that the host passes for packing.
 fn dims(view: &Slot) -> &[i64] {
-    // SAFETY: the host shows a filled slot during that call.
+    // SAFETY: the host passes a filled slot for this call.
     unsafe { view.shape() }
 }
 
 impl RightFactor {
-    /// One whose bytes are turned over by `flip`; where it is transposed, columns are lines.
+    /// A factor whose bytes are XORed with `flip`; if it is transposed, columns are lines.
     pub fn new(isa: &'static Isa, flip: u8, transposed: bool) -> RightFactor {
         RightFactor { isa, flip, transposed, packed: None }
     }
@@ -44,7 +44,7 @@ impl RightFactor {
         Source::new(data, [columns, depth], !self.transposed, self.flip)
     }
 
-    /// Packs a constant matrix, where the input is the right factor.
+    /// Packs a constant matrix, if the input is the right factor.
     pub fn prepack_matrix(&self, input: usize, view: &Slot) -> Option<Packed> {
         if input != RIGHT {
             return None;
@@ -56,7 +56,8 @@ impl RightFactor {
         }
     }
 
-    /// As [`RightFactor::prepack_matrix`], of a filter, whose memory is a matrix of one column for each output channel.
+    /// Like [`RightFactor::prepack_matrix`], for a filter, which in memory is a matrix with a
+    /// column for each output channel.
     pub fn prepack_filter(&self, input: usize, view: &Slot) -> Option<Packed> {
         let &[height, width, channels, columns] = dims(view) else { return None };
         if input != RIGHT {
@@ -67,11 +68,11 @@ impl RightFactor {
     }
 
     fn prepack(&self, view: &Slot, [depth, columns]: [i64; 2]) -> Option<Packed> {
-        // Of nothing there is nothing to pack, and what is too deep every call refuses.
+        // An empty factor needs no packing, and every call refuses one that is too deep.
         if !view.memory.is_host_address() || view.bytes == 0 || depth > MOST_DEPTH {
             return None;
         }
-        // SAFETY: the host shows a filled slot during this call: host memory of so many bytes.
+        // SAFETY: the host passes a filled slot for this call, with `bytes` bytes of host memory.
         let data = unsafe {
             std::slice::from_raw_parts(view.data.cast_const().cast::<u8>(), view.bytes as usize)
         };
@@ -81,17 +82,17 @@ impl RightFactor {
         Some(Packed::new(packed, bytes))
     }
 
-    /// Takes what was packed of an input.
+    /// Receives the packed form of an input.
     pub fn attach(&mut self, input: usize, packed: &Packed) {
         if input == RIGHT {
             self.packed = Some(packed.clone());
         }
     }
 
-    /// The factor as it was packed once, or packed now.
+    /// The factor's packed form; packs it now if it is not constant.
     ///
     /// # Errors
-    /// No memory.
+    /// Out of memory.
     pub fn get<'c, 'a: 'c>(
         &'c self,
         c: &ComputeContext<'a>,
@@ -107,40 +108,40 @@ impl RightFactor {
     }
 }
 
-/// What follows from inputs that are constants. The host shows each constant for packing: where there is no form of its
-/// own for one, it is remembered that it is one ([`Constants::mark`]).
+/// A value computed from constant inputs. The host passes each constant for packing: if it has no
+/// packed form, a mark records that it is constant ([`Constants::mark`]).
 pub struct Constants<T> {
     inputs: u64,
     made: OnceLock<T>,
 }
 
 impl<T> Constants<T> {
-    /// No input is known to be a constant.
+    /// Without known constants.
     pub fn new() -> Constants<T> {
         Constants { inputs: 0, made: OnceLock::new() }
     }
 
-    /// The packed form of an input of which only that it is a constant matters.
+    /// The packed form of an input that only records that it is constant.
     pub fn mark() -> Packed {
         Packed::new((), 0)
     }
 
-    /// Takes note of a constant.
+    /// Records that an input is constant.
     pub fn attach(&mut self, input: usize) {
         self.inputs |= 1u64.checked_shl(input as u32).unwrap_or(0);
     }
 
-    /// Whether all these inputs are constants, so that what follows from them may be kept.
+    /// Whether all these inputs are constants, so that a value computed from them may be kept.
     pub fn has(&self, mut inputs: Range<usize>) -> bool {
         inputs.all(|input| input < 64 && self.inputs >> input & 1 == 1)
     }
 
-    /// What was kept.
+    /// The kept value.
     pub fn kept(&self) -> Option<&T> {
         self.made.get()
     }
 
-    /// Keeps what a call made, unless another one was faster.
+    /// Keeps the value of a call, unless another call has stored one first.
     pub fn keep(&self, made: T) -> &T {
         self.made.get_or_init(|| made)
     }

@@ -1,5 +1,5 @@
-//! What convolutions of quantised images have in common: attributes, geometry, and the image as the left factor of a
-//! product.
+//! Common parts of convolutions of quantised images: attributes, geometry, and the image as the
+//! left factor of a product.
 
 pub use crate::windows::depth;
 use crate::{
@@ -21,12 +21,12 @@ pub struct Attributes {
 }
 
 impl Attributes {
-    /// Reads them.
+    /// Reads the attributes.
     ///
     /// # Errors
-    /// An attribute that is none of a convolution.
+    /// An invalid attribute.
     pub fn new(c: &CreateContext<'_>) -> Result<Attributes, KernelError> {
-        // TensorFlow's own ops on quantised types have no format, and no paddings.
+        // TensorFlow's own ops on quantised types have neither a format nor paddings.
         let attrs = c.attrs();
         if attrs.has("data_format")
             && DataFormat::parse(c.attr("data_format")?)? != DataFormat::Nhwc
@@ -61,7 +61,7 @@ impl Attributes {
     /// Sizes of a call, whose first inputs are the images and the filter.
     ///
     /// # Errors
-    /// Sizes that do not fit; a filter of groups of channels.
+    /// Sizes that do not match; a filter for groups of channels.
     pub fn geometry(&self, c: &ComputeContext<'_>) -> Result<Conv2dGeometry, KernelError> {
         let g = Conv2dGeometry::new(&self.params(c))?;
         if g.groups > 1 {
@@ -72,10 +72,10 @@ impl Attributes {
         Ok(g)
     }
 
-    /// As [`Attributes::geometry`], of a depthwise convolution.
+    /// Like [`Attributes::geometry`], for a depthwise convolution.
     ///
     /// # Errors
-    /// Sizes that do not fit.
+    /// Sizes that do not match.
     pub fn depthwise(&self, c: &ComputeContext<'_>) -> Result<Conv2dGeometry, KernelError> {
         Ok(Conv2dGeometry::depthwise(&self.params(c))?)
     }
@@ -86,16 +86,16 @@ pub fn is_padded(g: &Conv2dGeometry) -> bool {
     [g.height, g.width].iter().any(|w| w.pad_before > 0 || w.pad_after > 0)
 }
 
-/// Whether output pixel `i` is made of input pixel `i` alone.
+/// Whether output pixel `i` depends on input pixel `i` alone.
 fn is_pointwise(g: &Conv2dGeometry) -> bool {
     !is_padded(g) && [g.height, g.width].iter().all(|w| w.kernel == 1 && w.stride == 1)
 }
 
-/// The images of input 0 as a left factor, whose rows are windows, or pixels where there is no more to a window. `zero`
-/// is what stands for 0; every byte is turned over by `flip`.
+/// The images of input 0 as a left factor, whose rows are windows, or pixels where a window is a
+/// single pixel. `zero` is the code of 0; every byte is XORed with `flip`.
 ///
 /// # Errors
-/// No memory.
+/// Out of memory.
 pub fn left<'a>(
     c: &ComputeContext<'a>,
     g: &Conv2dGeometry,

@@ -1,5 +1,5 @@
-//! Depthwise convolutions: every lane of a vector is a channel with sums of its own, so that there are no panels; pixels
-//! and weights are read where they stand.
+//! Depthwise convolutions: each lane of a vector is a channel with its own sums, so that nothing is
+//! packed into panels; pixels and weights are read in place.
 //!
 //! ```text
 //! for each few pixels of an output row
@@ -8,8 +8,9 @@
 //!         begin the sums; for each tap: load its weights, multiply the channels of each pixel; write
 //! ```
 //!
-//! Weights are words, the filter's values less their zero points, and channels are widened to words as they are
-//! loaded: a product of two of them is exact in 32 bits. A tap outside of the image reads a pixel of zero points.
+//! Weights are words, the filter's values minus their zero points, and channels are widened to
+//! words as they are loaded: a product of two of them is exact in 32 bits. For a tap outside of the
+//! image a pixel of zero points is read.
 
 mod call;
 #[cfg(test)]
@@ -29,13 +30,13 @@ use crate::{
 use std::ops::Range;
 use tenon_sdk::geometry::Conv2dGeometry;
 
-/// Pixels that are computed at a time, which share the loads of weights.
+/// Number of pixels computed together, which share the loads of weights.
 const PIXELS: usize = 4;
-/// Taps that are looked up at a time.
+/// Most taps that are looked up together.
 const MOST_TAPS: usize = 32;
 
-/// A depthwise convolution. Channels are those of the output; `padded` is their number with those that fill the last
-/// block.
+/// A depthwise convolution. Channels are those of the output; `padded` is their number including
+/// those that fill the last block.
 #[derive(Debug)]
 pub struct Depthwise<'a> {
     isa: &'static Isa,
@@ -49,21 +50,22 @@ pub struct Depthwise<'a> {
     to: Target<'a>,
 }
 
-/// Pixels of `padded` bytes each: a pixel's channels, and whatever follows them.
+/// Pixels of `padded` bytes each: a pixel's channels, and the bytes that follow them.
 #[derive(Debug, Clone, Copy)]
 struct Pixels<'a> {
-    /// Those of the images.
+    /// The pixels of the images.
     images: &'a [u8],
-    /// The last bytes of the images, as many as `padded` where there are so many, and as many zeros behind them.
+    /// The last bytes of the images, `padded` of them if there are that many, followed by as many
+    /// zeros.
     end: &'a [u8],
-    /// One outside of the images.
+    /// A pixel outside of the images.
     padding: &'a [u8],
 }
 
-/// The pixels of some taps, for each output pixel.
+/// The pixels under some taps, for each output pixel.
 type Table<'a> = [[&'a [u8]; PIXELS]; MOST_TAPS];
 
-/// Some neighbours of an output row.
+/// Some adjacent pixels of an output row.
 #[derive(Clone, Copy)]
 struct Place {
     image: usize,
@@ -73,12 +75,12 @@ struct Place {
 }
 
 impl<'a> Depthwise<'a> {
-    /// The instruction set whose blocks of channels it has.
+    /// The instruction set for which its blocks of channels are laid out.
     pub fn isa(&self) -> &'static Isa {
         self.isa
     }
 
-    /// Parts that can be computed at the same time.
+    /// Number of parts that can be computed at the same time.
     pub fn units(&self) -> usize {
         let g = &self.geometry;
         (g.batch * g.height.output) as usize * self.row_units()
@@ -92,9 +94,10 @@ impl<'a> Depthwise<'a> {
         (self.geometry.height.kernel * self.geometry.width.kernel) as usize
     }
 
-    /// About how long a part takes, in nanoseconds.
+    /// Approximate duration of a part, in nanoseconds.
     pub fn unit_ns(&self) -> f64 {
-        // Writing a value costs about as much as 8 products; a product takes some 4 times as long as in a panel.
+        // Writing a value costs about as much as 8 products; a product takes about 4 times as long
+        // as in a panel.
         (PIXELS * self.padded) as f64 * (self.taps() as f64 + 8.0) * 4.0 / self.isa.rate
     }
 
@@ -116,7 +119,7 @@ impl<'a> Depthwise<'a> {
         }
     }
 
-    /// The pixels of the taps from `first` on, as many as the table has.
+    /// Looks up the pixels of the taps from `first` on, as many as the table has.
     #[inline(always)]
     fn look_up(&self, at: Place, first: usize, table: &mut [[&'a [u8]; PIXELS]]) {
         let g = &self.geometry;
@@ -142,10 +145,12 @@ impl<'a> Depthwise<'a> {
 /// Computes some parts.
 ///
 /// # Safety
-/// Nobody else computes any of them at the same time; the CPU has the instructions of `D`.
+/// - Nothing else computes any of these parts at the same time.
+/// - The CPU has the instructions of `D`.
 #[inline(always)]
 pub unsafe fn run<D: Compiled>(d: &Depthwise<'_>, units: Range<usize>) {
-    // SAFETY: the caller knows that nobody else computes these parts, and that the CPU has the instructions of `D`.
+    // SAFETY: the caller guarantees that nothing else computes these parts, and that the CPU has
+    // the instructions of `D`.
     unsafe { if d.signed { parts::<D, true>(d, units) } else { parts::<D, false>(d, units) } }
 }
 
@@ -153,6 +158,10 @@ pub unsafe fn run<D: Compiled>(d: &Depthwise<'_>, units: Range<usize>) {
 #[repr(align(64))]
 struct Spare([i32; PIXELS * VECTORS * MOST_LANES]);
 
+/// Computes the parts of one signedness.
+///
+/// # Safety
+/// - The caller upholds what [`run`] requires.
 #[inline(always)]
 unsafe fn parts<D: Dot, const SIGNED: bool>(d: &Depthwise<'_>, units: Range<usize>) {
     let mut table: Table<'_> = [[&[]; PIXELS]; MOST_TAPS];
@@ -160,8 +169,8 @@ unsafe fn parts<D: Dot, const SIGNED: bool>(d: &Depthwise<'_>, units: Range<usiz
     let spare = spare.0.as_mut_ptr();
     for unit in units {
         let at = d.place(unit);
-        // SAFETY: the caller knows that nobody else computes these parts, and that the CPU has the instructions of `D`;
-        // `spare` has room for the sums of `PIXELS` pixels.
+        // SAFETY: the caller guarantees that nothing else computes these parts, and that the CPU
+        // has the instructions of `D`; `spare` has room for the sums of `PIXELS` pixels.
         unsafe {
             match at.count {
                 1 => part::<D, 1, SIGNED>(d, at, &mut table, spare),
@@ -173,7 +182,12 @@ unsafe fn parts<D: Dot, const SIGNED: bool>(d: &Depthwise<'_>, units: Range<usiz
     }
 }
 
-/// `P` pixels.
+/// Computes `P` pixels.
+///
+/// # Safety
+/// - Nothing else computes these pixels at the same time.
+/// - `spare` has room for the sums of `PIXELS` pixels.
+/// - The CPU has the instructions of `D`.
 #[inline(always)]
 unsafe fn part<'a, D: Dot, const P: usize, const SIGNED: bool>(
     d: &Depthwise<'a>,
@@ -189,7 +203,7 @@ unsafe fn part<'a, D: Dot, const P: usize, const SIGNED: bool>(
     let mut found = usize::MAX;
     for first in (0..d.channels).step_by(width) {
         let begin = &d.weights.begin[first..][..width];
-        // SAFETY: there is a block of them.
+        // SAFETY: there are as many initial values as a block has channels.
         let mut sums: Sums<D::Sums, P> = unsafe {
             let begin = begin.as_ptr();
             [[D::Sums::load(begin), D::Sums::load(begin.add(D::Sums::LANES))]; P]
@@ -201,15 +215,15 @@ unsafe fn part<'a, D: Dot, const P: usize, const SIGNED: bool>(
                 found = tap;
             }
             let words = &d.weights.words[tap * d.padded + first..];
-            // SAFETY: pixels are `padded` bytes, of which `width` from `first` on are read, and so are the words of each
-            // tap; the caller has the CPU's instructions.
+            // SAFETY: pixels are `padded` bytes, of which `width` from `first` on are read, and so
+            // are the words of each tap; the caller guarantees that the CPU has the instructions.
             unsafe {
                 multiply::<D, P, SIGNED>(&table[..count], first, words, d.padded, &mut sums);
             }
         }
         let bytes = width.min(d.channels - first) * value_bytes;
-        // SAFETY: these pixels and channels lie in the target, and nobody else writes them; there is room for the sums of
-        // `PIXELS` rows.
+        // SAFETY: these pixels and channels are in the target, and nothing else writes them; there
+        // is room for the sums of `PIXELS` rows.
         unsafe {
             let to = d.to.part(row, first * value_bytes, bytes);
             d.stage.write(first, &sums, &to, spare);
@@ -220,7 +234,9 @@ unsafe fn part<'a, D: Dot, const P: usize, const SIGNED: bool>(
 /// Adds the products of some taps to the sums of a block of channels.
 ///
 /// # Safety
-/// Every pixel has a block from byte `first` on; the words of taps begin `stride` apart; the CPU has the instructions.
+/// - Every pixel has a block from byte `first` on.
+/// - The words of consecutive taps are `stride` apart, with a block for each tap.
+/// - The CPU has the instructions.
 #[inline(always)]
 unsafe fn multiply<D: Dot, const P: usize, const SIGNED: bool>(
     taps: &[[&[u8]; PIXELS]],
@@ -232,8 +248,8 @@ unsafe fn multiply<D: Dot, const P: usize, const SIGNED: bool>(
     for (tap, pixels) in taps.iter().enumerate() {
         for vector in 0..VECTORS {
             let lane = vector * D::Sums::LANES;
-            // SAFETY: the caller knows that every pixel has a block from byte `first` on, that the words of each tap
-            // are there, and that the CPU has the instructions.
+            // SAFETY: the caller guarantees that every pixel has a block from byte `first` on, that
+            // the words of each tap exist, and that the CPU has the instructions.
             unsafe {
                 let words = D::right(words.as_ptr().add(tap * stride + lane).cast());
                 for (sums, pixel) in sums.iter_mut().zip(pixels) {

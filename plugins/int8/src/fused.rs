@@ -1,5 +1,5 @@
-//! Fused ops: a product, its zero points, its bias and its way to the output's type in one call; and what stands
-//! between products without leaving 8 bits.
+//! Fused ops: a product with its zero points, bias and output stage in one call; and 8-bit ops
+//! between products.
 
 mod add;
 mod affine;

@@ -1,7 +1,8 @@
-//! The instruction sets that there are kernels for, and which one is taken.
+//! The instruction sets for which there are kernels, and the choice of one.
 //!
-//! An instruction set is a value of facts, [`Isa`]. Choosing is a pure function over them ([`choose`]), which the knob
-//! `isa` forces. Every one that this CPU supports computes the same to the bit.
+//! An instruction set is described by a value, [`Isa`]. The choice is a pure function of these
+//! values ([`choose`]), which the knob `isa` overrides. All sets that this CPU supports compute the
+//! same bits.
 
 #[cfg(target_arch = "aarch64")]
 mod aarch64;
@@ -53,7 +54,7 @@ pub struct Isa {
     pub words: bool,
     /// Whether packed left values are signed.
     pub left_signed: bool,
-    /// About how many products a nanosecond.
+    /// Approximate number of products per nanosecond.
     pub rate: f64,
     supported: fn() -> bool,
     pack_right: PackRight,
@@ -64,7 +65,7 @@ pub struct Isa {
 }
 
 impl Isa {
-    /// The facts of a vector type.
+    /// The description of a vector type.
     const fn of<D: Compiled>(name: &'static str, rate: f64, supported: fn() -> bool) -> Isa {
         Isa {
             name,
@@ -87,7 +88,7 @@ impl Isa {
         (self.supported)()
     }
 
-    /// Packs a panel of a right matrix, as `crate::pack::pack_right`.
+    /// Packs a panel of a right matrix, like `crate::pack::pack_right`.
     pub fn pack_right(
         &self,
         source: &Source<'_>,
@@ -103,7 +104,8 @@ impl Isa {
     /// Runs the loops of a product.
     ///
     /// # Safety
-    /// As `crate::product::run`, but that the CPU's instructions, and that the product is packed for them, are checked.
+    /// - The caller upholds what `crate::product::run` requires, except that this function checks
+    ///   the CPU's instructions, and that the product is packed for them.
     pub unsafe fn run(
         &self,
         product: &Product<'_>,
@@ -113,12 +115,12 @@ impl Isa {
     ) {
         assert!(self.is_supported(), "the CPU has {}", self.name);
         assert!(std::ptr::eq(self, product.isa()), "packed for {}", self.name);
-        // SAFETY: the CPU has the instructions; the caller has checked the sizes, and knows that nobody else computes
-        // these panels.
+        // SAFETY: the CPU has the instructions; the caller guarantees the sizes, and that nothing
+        // else computes these panels.
         unsafe { (self.run)(product, rows, columns, scratch) }
     }
 
-    /// Adds neighbours, as [`crate::residual::run`].
+    /// Adds adjacent values, like [`crate::residual::run`].
     pub fn add<T: Summand>(&self, residual: &Residual, x: &[T], y: &[T], z: &mut [T]) {
         assert!(self.is_supported(), "the CPU has {}", self.name);
         // SAFETY: the CPU has the instructions.
@@ -128,18 +130,19 @@ impl Isa {
     /// Computes parts of a depthwise convolution.
     ///
     /// # Safety
-    /// As `crate::depthwise::run`, but that the CPU's instructions, and that the convolution is packed for them, are
-    /// checked.
+    /// - The caller upholds what `crate::depthwise::run` requires, except that this function checks
+    ///   the CPU's instructions, and that the convolution is packed for them.
     pub unsafe fn depthwise(&self, convolution: &Depthwise<'_>, units: Range<usize>) {
         assert!(self.is_supported(), "the CPU has {}", self.name);
         assert!(std::ptr::eq(self, convolution.isa()), "packed for {}", self.name);
         assert!(units.end <= convolution.units(), "parts of the convolution");
-        // SAFETY: the CPU has the instructions; the caller knows that nobody else computes these parts.
+        // SAFETY: the CPU has the instructions; the caller guarantees that nothing else computes
+        // these parts.
         unsafe { (self.depthwise)(convolution, units) }
     }
 }
 
-/// A type of 8 bits that values are added in.
+/// An 8-bit type whose values can be added.
 pub trait Summand: Quantised {
     /// An instruction set's function for it.
     #[doc(hidden)]
@@ -158,10 +161,11 @@ impl Summand for QInt8 {
     }
 }
 
-/// Compiles the inner loops of an instruction set with these CPU features, each as a function of its own.
+/// Compiles the inner loops of an instruction set for these CPU features, each as a separate
+/// function.
 macro_rules! compiled {
     ($dot:ty $(, $features:literal)?) => {
-        // SAFETY: the functions run instructions of the set alone.
+        // SAFETY: the functions only run instructions of the set.
         unsafe impl $crate::accumulate::Compiled for $dot {
             $crate::isa::compiled! {
                 @each ($(#[target_feature(enable = $features)])?)
@@ -188,13 +192,14 @@ macro_rules! compiled {
                     $crate::residual::run(residual, x, y, z)
                 }
                 fn depthwise(convolution: &$crate::depthwise::Depthwise<'_>, units: std::ops::Range<usize>) {
-                    // SAFETY: the caller knows that nobody else computes these parts, and that the CPU has the
-                    // instructions.
+                    // SAFETY: the caller guarantees that nothing else computes these parts, and
+                    // that the CPU has the instructions.
                     unsafe { $crate::depthwise::run::<$dot>(convolution, units) }
                 }
                 fn strip<const ROWS: usize>(strip: &$crate::accumulate::Strip<'_>) {
-                    // SAFETY: the caller knows what `accumulate::strip` asks for: the strip's pointers hold what it
-                    // says, nobody else uses its results, and the CPU has the instructions.
+                    // SAFETY: the caller upholds what `accumulate::strip` requires: the strip's
+                    // pointers are valid, nothing else uses its results, and the CPU has the
+                    // instructions.
                     unsafe { $crate::accumulate::strip::<$dot, ROWS>(strip) }
                 }
             }
@@ -208,7 +213,8 @@ macro_rules! compiled {
             #[inline(never)]
             unsafe fn compiled $(<const $rows: usize>)? ($($arg: $ty),*) $body
 
-            // SAFETY: the caller knows that the CPU has the features, and the rest that this function asks for.
+            // SAFETY: the caller guarantees that the CPU has the features, and the rest that this
+            // function asks for.
             unsafe { compiled $(::<$rows>)? ($($arg),*) }
         }
         $crate::isa::compiled! { @each ($(#[$features])?) $($rest)* }
@@ -217,7 +223,7 @@ macro_rules! compiled {
 
 use compiled;
 
-/// All that this plugin is compiled for, the fastest first.
+/// All instruction sets for which this plugin is compiled, the fastest first.
 pub static ALL: &[&Isa] = &[
     #[cfg(target_arch = "x86_64")]
     &x86::AVX512_VNNI,
@@ -232,17 +238,17 @@ pub static ALL: &[&Isa] = &[
     &portable::PORTABLE,
 ];
 
-/// Sets that no knob names: each is another one's source, compiled for instructions that more CPUs have, so that what
-/// that one computes is tested where it cannot run.
+/// Sets that no knob names: each has another set's source, compiled for instructions that more CPUs
+/// have, so that its results can be tested on CPUs without that set.
 pub static TWINS: &[&Isa] = &[
     #[cfg(target_arch = "x86_64")]
     &x86::AVX_VNNI_TWIN,
 ];
 
-/// The one of this name, or with an empty name the first that is supported.
+/// The set of this name, or with an empty name the first that is supported.
 ///
 /// # Errors
-/// There is none of this name, or it is not supported.
+/// No set has this name, or it is not supported.
 pub fn choose<'a>(
     all: &[&'a Isa],
     forced: &str,
@@ -260,7 +266,7 @@ pub fn choose<'a>(
     })
 }
 
-/// The one that the knob forces, or the fastest that this CPU has; the first choice is logged.
+/// The set that the knob names, or the fastest of this CPU; the first choice is logged.
 ///
 /// # Errors
 /// As [`choose`].

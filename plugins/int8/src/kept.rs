@@ -1,5 +1,5 @@
-//! Terms and stages with the memory that they read: scratch memory of a call, or their own, so that they can be kept for
-//! the calls that follow.
+//! Terms and stages together with their memory: scratch memory of a call, or memory of their own,
+//! so that they can be kept for later calls.
 
 use crate::{
     output::{Multipliers, Scales, Slopes, Stage, Terms, Width, column_terms},
@@ -14,19 +14,19 @@ use tenon_sdk::{
     growth,
 };
 
-/// Where memory comes from.
+/// A source of memory.
 pub trait Room {
-    /// Numbers.
+    /// The memory of numbers.
     type Memory: DerefMut<Target = [i32]>;
 
-    /// So many, all 0.
+    /// `count` numbers, all 0.
     ///
     /// # Errors
-    /// No memory.
+    /// Out of memory.
     fn zeros(&self, count: usize) -> Result<Self::Memory, KernelError>;
 }
 
-/// Scratch memory of the call.
+/// Provides scratch memory of the call.
 impl<'a> Room for ComputeContext<'a> {
     type Memory = &'a mut [i32];
 
@@ -35,7 +35,7 @@ impl<'a> Room for ComputeContext<'a> {
     }
 }
 
-/// Memory of its own.
+/// Provides heap memory, which can be kept.
 pub struct Heap;
 
 impl Room for Heap {
@@ -46,7 +46,7 @@ impl Room for Heap {
     }
 }
 
-/// Two numbers for each column, the first ones before the second ones.
+/// Two numbers for each column: all first numbers, then all second ones.
 fn pairs<R: Room>(room: &R, columns: usize) -> Result<R::Memory, KernelError> {
     room.zeros(columns.checked_mul(2).ok_or_else(too_large)?)
 }
@@ -55,21 +55,21 @@ fn halves(memory: &mut [i32]) -> (&mut [i32], &mut [i32]) {
     memory.split_at_mut(memory.len() / 2)
 }
 
-/// Zero points of factors as they are: the left one, and one or one for each column on the right.
+/// Zero points of unpacked factors: the left one, and on the right one, or one for each column.
 pub type ZeroPoints<'a> = (i32, &'a [i32]);
 
 /// [`Terms`] with their memory.
 pub struct KeptTerms<M> {
-    /// Terms, and slopes where there is not one for all.
+    /// Terms, and slopes unless one applies to all columns.
     memory: M,
     slope: Option<i32>,
 }
 
 impl<M: DerefMut<Target = [i32]>> KeptTerms<M> {
-    /// What the sums of a product of these types begin as, with a bias for each column or none.
+    /// The initial sums of a product of these types, with a bias for each column or none.
     ///
     /// # Errors
-    /// No memory.
+    /// Out of memory.
     pub fn new(
         room: &impl Room<Memory = M>,
         right: Right<'_>,
@@ -107,7 +107,7 @@ pub struct KeptStage<M> {
     are_small: bool,
 }
 
-/// Which stage, and what belongs to it but numbers of columns.
+/// The stage and its parameters, without numbers of columns.
 #[derive(Clone, Copy)]
 pub enum Form {
     /// [`Stage::Sums`].
@@ -121,10 +121,11 @@ pub enum Form {
 }
 
 impl<M: DerefMut<Target = [i32]>> KeptStage<M> {
-    /// A stage of so many columns, of which the first have scales of their own, or all have that of the first.
+    /// A stage for the padded columns, of which the first have their own scales, or all have that
+    /// of the first.
     ///
     /// # Errors
-    /// An error of `scale`; a scale that the stage does not take; no memory.
+    /// An error of `scale`; a scale that the stage does not support; out of memory.
     pub fn new(
         room: &impl Room<Memory = M>,
         form: Form,

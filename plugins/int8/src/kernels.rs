@@ -1,5 +1,6 @@
-//! The standard ops on quantised types, with TensorFlow's formulas: `range` has those of ranges and codes,
-//! `channels` the loops over elements, `products` the sums of products of codes. The other files are ops.
+//! The standard ops on quantised types, with TensorFlow's formulas: `range` has the formulas of
+//! ranges and codes, `channels` the loops over elements, `products` the sums of products of codes.
+//! The other files are ops.
 
 pub mod channels;
 mod concat;

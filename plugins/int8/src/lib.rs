@@ -1,16 +1,19 @@
-//! Quantised kernels on the CPU, in gemmlowp's arithmetic: zero points, accumulators of 32 bits, output in
-//! fixed point. The arithmetic is written down in `docs/quantization.md`.
+//! Quantised kernels on the CPU, with gemmlowp's arithmetic: zero points, 32-bit accumulators,
+//! fixed-point output. `docs/quantization.md` defines the arithmetic.
 //!
-//! A product has three stages. [`pack`] lays both factors out for the instructions of [`isa`] and sums their rows and
-//! columns; [`accumulate`] multiplies the packed panels; [`output`] subtracts what the zero points add, scales, and clamps.
-//! [`windows`] and [`depthwise`] feed convolutions to the same stages. `kernels` are the registrations.
+//! A product has three stages. [`pack`] lays both factors out for the instructions of [`isa`] and
+//! sums their rows and columns; [`accumulate`] multiplies the packed panels; [`output`] corrects
+//! for the zero points, scales, and clamps. [`windows`] and [`depthwise`] feed convolutions to the
+//! same stages. `kernels` has the registrations.
 //!
-//! Its kernels are for device type `CPU`, which plugins/cpu brings. What is not here: quantising a graph of floats, which is
-//! `tenon quantize`.
+//! Its kernels are for device type `CPU`, which plugins/cpu registers. `tenon quantize` quantises
+//! graphs of floats; that is not part of this plugin.
 //!
 //! # Invariants
-//! - Every instruction set gives the same bits: sums of integers are exact, and `output` rounds as the reference does.
-//! - An accumulator holds the largest sum of its depth; where it could not, the kernel refuses the shape.
+//! - Every instruction set yields the same bits: integer sums are exact, and `output` rounds as the
+//!   reference does.
+//! - An accumulator holds the largest sum of its depth; the kernel refuses shapes for which it
+//!   could not.
 
 pub mod accumulate;
 mod constant;

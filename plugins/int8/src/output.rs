@@ -1,7 +1,8 @@
-//! Output: what sums begin with, and what is done to them on their way to memory.
+//! The output stage: the initial values of sums, and their conversion to results.
 //!
-//! Sums begin as the terms of zero points and bias ([`Terms`]), so that what is left is to multiply, clamp, move and
-//! cast ([`Stage`]). Both are done to vectors in registers; the stages are those of `tenon_sdk::fixed_point`, to the bit.
+//! Sums begin as the terms of zero points and bias ([`Terms`]), so that only multiplication,
+//! clamping, an offset and a cast are left ([`Stage`]). Both work on vectors in registers; the
+//! stages are those of `tenon_sdk::fixed_point`, bit for bit.
 
 use crate::{
     accumulate::Sums,
@@ -14,7 +15,7 @@ use tenon_sdk::fixed_point::{
     saturating_shift_left,
 };
 
-/// What sums begin as: of row `i` and column `j`, `columns[j] + slopes[j] * (sum of row i)`.
+/// The initial sum of row `i` and column `j`: `columns[j] + slopes[j] * (sum of row i)`.
 #[derive(Debug, Clone, Copy)]
 pub struct Terms<'a> {
     /// `bias[j] - left_zero * (sum of column j) + depth * left_zero * right_zero[j]`.
@@ -28,12 +29,12 @@ pub struct Terms<'a> {
 pub enum Slopes<'a> {
     /// The same for all columns.
     One(i32),
-    /// Of each column.
+    /// One for each column.
     Each(&'a [i32]),
 }
 
 impl Terms<'_> {
-    /// Whether there are terms for so many columns.
+    /// Whether there are terms for `columns` columns.
     pub fn covers(&self, columns: usize) -> bool {
         let slopes = match self.slopes {
             Slopes::One(_) => columns,
@@ -42,7 +43,8 @@ impl Terms<'_> {
         self.columns.len() >= columns && slopes >= columns
     }
 
-    /// What is the same for all columns of a row: its sum, times the slope where that is one.
+    /// The term of a row that all columns share: its sum, times the slope if that is the same for
+    /// all.
     pub fn of_row(&self, sum: i32) -> i32 {
         match self.slopes {
             Slopes::One(slope) => slope.wrapping_mul(sum),
@@ -50,10 +52,10 @@ impl Terms<'_> {
         }
     }
 
-    /// The sums of a tile of rows with these terms, in the columns from `first` on.
+    /// The initial sums of a tile of rows with these terms, in the columns from `first` on.
     ///
     /// # Safety
-    /// The CPU has the vector's instructions.
+    /// - The CPU has the vector's instructions.
     #[inline(always)]
     pub unsafe fn begin<V: Vector, const R: usize>(
         &self,
@@ -61,8 +63,8 @@ impl Terms<'_> {
         rows: &[i32],
     ) -> Sums<V, R> {
         let rows = rows.first_chunk::<R>().expect("a term for each row");
-        // SAFETY: the caller knows that the CPU has the vector's instructions; `parameters` checks that it reads inside
-        // the slices.
+        // SAFETY: the caller guarantees that the CPU has the vector's instructions; `parameters`
+        // checks that it reads within the slices.
         unsafe {
             let columns = parameters::<V, _, _>(self.columns, first, |from| V::load(from));
             let mut sums = [columns; R];
@@ -79,7 +81,7 @@ impl Terms<'_> {
     }
 }
 
-/// Replaces each vector of a tile by a function of it, its row and its place among the columns.
+/// Replaces each vector of a tile by a function of it, its row and its position among the columns.
 #[inline(always)]
 fn each<V: Copy, const R: usize>(sums: &mut Sums<V, R>, f: impl Fn(V, usize, usize) -> V) {
     for (row, sums) in sums.iter_mut().enumerate() {
@@ -89,25 +91,26 @@ fn each<V: Copy, const R: usize>(sums: &mut Sums<V, R>, f: impl Fn(V, usize, usi
     }
 }
 
-/// A vector of each of the parameters of a tile's columns, which begin at `first`.
+/// A vector of parameters for each vector of a tile's columns, which begin at `first`.
 ///
 /// # Safety
-/// The CPU has the vector's instructions, and `vector` reads `LANES` values.
+/// - The CPU has the vector's instructions.
+/// - `vector` reads at most `LANES` values.
 #[inline(always)]
 unsafe fn parameters<V: Vector, T, P>(
     values: &[T],
     first: usize,
     vector: impl Fn(*const T) -> P,
 ) -> [P; VECTORS] {
-    // Written out: a closure that `map` calls is not compiled for the instruction set.
+    // Written out: a closure for `map` would not be compiled for the instruction set.
     let values = &values[first..][..VECTORS * V::LANES];
     [vector(values.as_ptr()), vector(values[V::LANES..].as_ptr())]
 }
 
-/// Writes what the sums of each column begin with, apart from the slopes. Zero points are those of the packed values;
-/// `bias` is one for each column or none. Arithmetic is modulo 2^32.
+/// Writes the initial sums of the columns, without the slopes. Zero points are those of the packed
+/// values; `bias` has one for each column or none. Arithmetic is modulo 2^32.
 ///
-/// Panics when there are other numbers of them.
+/// Panics if the numbers of values do not match.
 pub fn column_terms(
     right: Right<'_>,
     left_zero: i32,
@@ -129,30 +132,30 @@ pub fn column_terms(
     }
 }
 
-/// What becomes of sums. Scales and multipliers are those of the columns, one for each of the padded panels.
+/// The conversion of sums. Scales and multipliers are those of the columns of all padded panels.
 #[derive(Debug, Clone, Copy)]
 pub enum Stage<'a> {
-    /// They are clamped and stay what they are.
+    /// Sums are clamped and stay integers.
     Sums([i32; 2]),
-    /// They are multiplied and clamped as `f32`.
+    /// Sums are multiplied and clamped as `f32`.
     Real(&'a [f32], [f32; 2]),
-    /// They are multiplied by a float and become values of so many bytes.
+    /// Sums are multiplied by a float and become values of this width.
     Float(Scales<'a>, QuantizedRange, Width),
-    /// They are multiplied in fixed point and become values of so many bytes.
+    /// Sums are multiplied in fixed point and become values of this width.
     Fixed(Multipliers<'a>, QuantizedRange, Width),
 }
 
-/// What sums are multiplied by.
+/// The factors of sums.
 #[derive(Debug, Clone, Copy)]
 pub struct Scales<'a> {
-    /// Of each column.
+    /// One for each column.
     pub each: &'a [f32],
-    /// Whether each is small: no sum of 32 bits, multiplied, reaches -`ROUNDER`.
+    /// Whether each is small: a 32-bit sum times it never reaches -`ROUNDER`.
     pub are_small: bool,
 }
 
 impl<'a> Scales<'a> {
-    /// Of each column.
+    /// The factors of the columns.
     pub fn new(each: &'a [f32]) -> Scales<'a> {
         const MOST: f32 = 1.0 / 256.0;
         const { assert!(MOST * ((1u32 << 31) as f32) < ROUNDER) };
@@ -160,7 +163,7 @@ impl<'a> Scales<'a> {
     }
 }
 
-/// Bytes of a quantised value.
+/// Width of a quantised value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Width {
     /// One.
@@ -169,7 +172,7 @@ pub enum Width {
     Word,
 }
 
-/// [`Multiplier`](tenon_sdk::fixed_point::Multiplier)s, part by part.
+/// [`Multiplier`](tenon_sdk::fixed_point::Multiplier)s, split into their parts.
 #[derive(Debug, Clone, Copy)]
 pub struct Multipliers<'a> {
     /// In `[2^30, 2^31)`.
@@ -179,7 +182,7 @@ pub struct Multipliers<'a> {
 }
 
 impl Stage<'_> {
-    /// Whether there are scales for so many columns.
+    /// Whether there are scales for `columns` columns.
     pub fn covers(&self, columns: usize) -> bool {
         match self {
             Stage::Sums(_) => true,
@@ -198,10 +201,12 @@ impl Stage<'_> {
         }
     }
 
-    /// Writes the sums of a tile, whose columns are those from `first` on.
+    /// Writes the sums of a tile, whose columns begin at `first`.
     ///
     /// # Safety
-    /// The CPU has the vector's instructions; `to` has `R` rows, and `spare` room for the sums.
+    /// - The CPU has the vector's instructions.
+    /// - `to` has `R` rows.
+    /// - `spare` has room for the sums.
     #[inline(always)]
     pub unsafe fn write<V: Vector, const R: usize>(
         &self,
@@ -211,8 +216,9 @@ impl Stage<'_> {
         spare: *mut i32,
     ) {
         let bytes = VECTORS * V::LANES * self.value_bytes();
-        // SAFETY: the caller knows that the CPU has the instructions, that `to` has `R` rows, and that `spare` has room
-        // for whole rows of the sums; what is copied from it was written.
+        // SAFETY: the caller guarantees that the CPU has the instructions, that `to` has `R` rows,
+        // and that `spare` has room for whole rows of the sums; what is copied from it was written
+        // before.
         unsafe {
             let all = Part::new(spare.cast(), bytes, bytes);
             let whole = to.bytes == bytes;
@@ -243,7 +249,7 @@ impl Stage<'_> {
     }
 }
 
-/// Where the results of a tile go: some bytes of each of its rows.
+/// The destination of a tile's results: some bytes of each of its rows.
 #[derive(Debug, Clone, Copy)]
 pub struct Part<'a> {
     first: *mut u8,
@@ -253,10 +259,11 @@ pub struct Part<'a> {
 }
 
 impl Part<'_> {
-    /// `bytes` of each row; rows begin `row_bytes` apart.
+    /// `bytes` bytes of each row; rows are `row_bytes` apart.
     ///
     /// # Safety
-    /// Those of the rows that are written are writable, and for `'a` nobody else reads or writes them.
+    /// - The bytes of the rows that are written are valid for writes.
+    /// - For `'a` nothing else reads or writes them.
     pub unsafe fn new(first: *mut u8, bytes: usize, row_bytes: usize) -> Self {
         Part { first, bytes, row_bytes, life: PhantomData }
     }
@@ -267,14 +274,15 @@ impl Part<'_> {
     }
 }
 
-/// Copies a few bytes: a row of the last panel, where a call of `memcpy` would take as long as the row took.
+/// Copies a few bytes: for a row of the last panel, a call of `memcpy` would take as long as the
+/// row.
 #[inline(always)]
 unsafe fn copy(from: *const u8, to: *mut u8, bytes: usize) {
-    /// The first and the last `N` of up to `2 * N` bytes.
+    /// Copies the first and the last `N` of up to `2 * N` bytes.
     #[inline(always)]
     unsafe fn ends<const N: usize>(from: *const u8, to: *mut u8, bytes: usize) {
         for at in [0, bytes - N] {
-            // SAFETY: the caller has at least `N` bytes.
+            // SAFETY: the caller guarantees at least `N` bytes.
             unsafe {
                 to.add(at)
                     .cast::<[u8; N]>()
@@ -282,8 +290,8 @@ unsafe fn copy(from: *const u8, to: *mut u8, bytes: usize) {
             };
         }
     }
-    // SAFETY: the caller knows that `bytes` bytes can be read at `from` and written at `to`, without overlap; every
-    // part is inside.
+    // SAFETY: the caller guarantees that `bytes` bytes are readable at `from` and writable at `to`,
+    // without overlap; every part is within them.
     unsafe {
         match bytes {
             0 => {}
@@ -304,7 +312,8 @@ unsafe fn write_sums<V: Vector, const R: usize>(
     to: &Part<'_>,
 ) {
     let mut sums = *sums;
-    // SAFETY: the caller knows that the CPU has the vector's instructions, and that `to` has `R` rows of whole vectors.
+    // SAFETY: the caller guarantees that the CPU has the vector's instructions, and that `to` has
+    // `R` rows of whole vectors.
     unsafe {
         if bounds != [i32::MIN, i32::MAX] {
             let (low, high) = (V::splat(bounds[0]), V::splat(bounds[1]));
@@ -325,7 +334,8 @@ unsafe fn write_reals<V: Vector, const R: usize>(
     bounds: [f32; 2],
     to: &Part<'_>,
 ) {
-    // SAFETY: the caller knows that the CPU has the vector's instructions, and that `to` has `R` rows of whole vectors.
+    // SAFETY: the caller guarantees that the CPU has the vector's instructions, and that `to` has
+    // `R` rows of whole vectors.
     unsafe {
         let (low, high) = (V::splat_float(bounds[0]), V::splat_float(bounds[1]));
         for (row, sums) in sums.iter().enumerate() {
@@ -338,15 +348,16 @@ unsafe fn write_reals<V: Vector, const R: usize>(
     }
 }
 
-/// A float whose neighbours are 1 apart: what is added to it is rounded to nearest, ties to even, and stands in the low
-/// bits of the sum. Its own low 22 bits are 0.
+/// A float whose neighbours differ by 1: adding a number to it rounds that to nearest, ties to
+/// even, in the low bits of the sum. Its own low 22 bits are 0.
 const ROUNDER: f32 = 12_582_912.0;
 
-/// `multiply_by_float`, less the lowest step: below 0 is what is below it. One fused multiply-add rounds the exact
-/// product once.
+/// `multiply_by_float`, minus the lowest step: negative for results below it. One fused
+/// multiply-add rounds the exact product once.
 ///
-/// Bits of floats above 0 are in the order of the floats, so that the lowest step may be subtracted from them. `SMALL`
-/// scales keep what was rounded above 0; others need a bound, or what is far below the lowest step would wrap around.
+/// Positive floats are ordered like their bits, so that the lowest step can be subtracted from the
+/// bits. With `SMALL` scales the rounded float is always positive; others need a bound, or results
+/// far below the lowest step would wrap around.
 #[inline(always)]
 unsafe fn by_float<V: Vector, const R: usize, const SMALL: bool>(
     sums: &Sums<V, R>,
@@ -355,7 +366,8 @@ unsafe fn by_float<V: Vector, const R: usize, const SMALL: bool>(
 ) -> Sums<V, R> {
     let [low, _] = range.steps();
     let mut values = *sums;
-    // SAFETY: the caller knows that the CPU has the vector's instructions; these functions use no memory.
+    // SAFETY: the caller guarantees that the CPU has the vector's instructions; these functions use
+    // no memory.
     unsafe {
         let rounder = V::splat_float(ROUNDER);
         // Exact: steps of 16 bits are far below 2^22.
@@ -370,14 +382,16 @@ unsafe fn by_float<V: Vector, const R: usize, const SMALL: bool>(
     values
 }
 
-/// `Multiplier::apply`, less the lowest step: below 0 is what is below it.
+/// `Multiplier::apply`, minus the lowest step: negative for results below it.
 ///
-/// Vectors do it for multipliers below a quarter, as scales of quantised values are. With `y` the high product, whose
-/// magnitude is below 2^31, and `e` the shift to the right, 2 or more, ties away from zero are
+/// Vectors compute it for multipliers below a quarter, as scales of quantised values are. With `y`
+/// the high product, whose magnitude is below 2^31, and `e` the shift to the right, at least 2,
+/// rounding ties away from zero is
 ///
 /// `floor((y + 2^(e-1) - [y < 0]) / 2^e) = floor((floor((y - [y < 0]) / 2^(e-1)) + 1) / 2)`
 ///
-/// and on the right no sum leaves 32 bits, though twice the lowest step is subtracted before the last halving.
+/// and on the right no sum exceeds 32 bits, although twice the lowest step is subtracted before the
+/// last halving.
 #[inline(always)]
 unsafe fn in_fixed_point<V: Vector, const R: usize>(
     sums: &Sums<V, R>,
@@ -388,8 +402,8 @@ unsafe fn in_fixed_point<V: Vector, const R: usize>(
 ) -> Sums<V, R> {
     let columns = first..first + VECTORS * V::LANES;
     let mut values = *sums;
-    // SAFETY: the caller knows that the CPU has the vector's instructions, and that `spare` has room for the sums; they
-    // are stored before they are read.
+    // SAFETY: the caller guarantees that the CPU has the vector's instructions, and that `spare`
+    // has room for the sums; they are stored before they are read.
     unsafe {
         if by.exponents[columns.clone()].iter().any(|&exponent| exponent > -2) {
             let at = |row: usize, at: usize| spare.add((row * VECTORS + at) * V::LANES);
@@ -409,7 +423,8 @@ unsafe fn in_fixed_point<V: Vector, const R: usize>(
             parameters::<V, _, _>(by.exponents, first, |from| V::load(from).times(ones).plus(ones));
         let [low, _] = range.steps();
         let (sign, half, one) = (V::splat(31), V::splat(1 - 2 * low), V::splat(1));
-        // Written out: a closure of this length may stay a function, which is not compiled for the instruction set.
+        // Written out: a closure of this length may stay a function, which is not compiled for the
+        // instruction set.
         for sums in &mut values {
             for (sum, (&mantissa, &shift)) in sums.iter_mut().zip(mantissas.iter().zip(&shifts)) {
                 let y = sum.high_mul(mantissa);
@@ -450,7 +465,8 @@ unsafe fn write_values<V: Vector, const R: usize>(
     to: &Part<'_>,
 ) {
     let most = range.high - range.low;
-    // SAFETY: the caller knows that the CPU has the vector's instructions, and that `to` has `R` rows of whole vectors.
+    // SAFETY: the caller guarantees that the CPU has the vector's instructions, and that `to` has
+    // `R` rows of whole vectors.
     unsafe {
         match width {
             Width::Byte if [range.low, range.high] == [0, 255] => {
@@ -474,11 +490,11 @@ unsafe fn write_bytes<V: Vector, const R: usize, const BOUNDED: bool>(
 ) {
     let most = range.high - range.low;
     for pair in 0..R.div_ceil(2) {
-        // The last row may be its own partner.
+        // The last row may be paired with itself.
         let (a, b) = (2 * pair, (2 * pair + 1).min(R - 1));
         let rows = [to.row(a), to.row(b)];
-        // SAFETY: the caller knows that the CPU has the vector's instructions, and that each of the `R` rows has room
-        // for whole vectors; both rows are below `R`.
+        // SAFETY: the caller guarantees that the CPU has the vector's instructions, and that each
+        // of the `R` rows has room for whole vectors; both rows are below `R`.
         unsafe {
             V::narrow::<BOUNDED>([steps[a], steps[b]], most as u8, range.low as u8, rows);
         }

@@ -1,17 +1,18 @@
-//! Packing: the factors of a product in the order in which [`crate::accumulate`] reads them, with their sums.
+//! Packing: lays out the factors of a product in the order in which [`crate::accumulate`] reads
+//! them, with their sums.
 //!
-//! Values stand in *groups* of four bytes that follow each other along the depth: four bytes, or two words for an
-//! instruction set that multiplies words. All left factors are unsigned (signed where a kernel wants them so), all
-//! right ones signed: other types are brought there by turning their highest bit over, which moves a value and its
-//! zero point by 128.
+//! The unit is a *group* of four consecutive bytes along the depth: four values, or two words for
+//! an instruction set that multiplies words. All left factors are unsigned (signed where a kernel
+//! requires that), all right ones signed: other types are converted by inverting their highest bit,
+//! which shifts a value and its zero point by 128.
 //!
-//! - **Left**: panels of a tile's rows. A row is cut into lines of 64 bytes; the lines of a panel's rows alternate,
-//!   so that a tile reads one stream at fixed distances and packing copies whole lines. Rows are those of a
-//!   matrix, or windows of images ([`crate::windows`]).
-//! - **Right**: panels of a tile's columns. The groups of all columns stand side by side, then those that follow
-//!   along the depth: a vector of columns is one load.
+//! - **Left**: panels of a tile's rows. A row is cut into lines of 64 bytes; the lines of a panel's
+//!   rows alternate, so that a tile reads one stream at fixed distances and packing copies whole
+//!   lines. Rows are those of a matrix, or windows of images ([`crate::windows`]).
+//! - **Right**: panels of a tile's columns. The groups of all columns at one depth are contiguous,
+//!   followed by those at the next depth: a vector of columns is one load.
 //!
-//! What pads a depth or a panel is 0 on both sides, and changes no sum.
+//! Padding of a depth or a panel is 0 on both sides, and does not change sums.
 
 use crate::{
     accumulate::Dot,
@@ -20,32 +21,32 @@ use crate::{
 };
 use std::array;
 
-/// Bytes of a group: what one lane of a sum takes of each side at a time.
+/// Bytes of a group, the unit of each side for a lane of a sum.
 pub const GROUP: usize = 4;
 /// Bytes of a line of a left panel.
 pub const LINE: usize = 64;
-/// Lines that are turned together where factors of one depth are neighbours.
+/// Lines that are transposed together if factors of one depth are contiguous.
 const TURNED: usize = 8;
-/// Turns the highest bit over.
+/// Mask that inverts the highest bit.
 pub const FLIP: u8 = 0x80;
 
-/// A matrix of bytes that is read: lines of factors along the depth, rows of the left matrix or columns of the
-/// right one.
+/// A matrix of bytes: its lines are factors along the depth, which are rows of the left matrix or
+/// columns of the right one.
 #[derive(Debug, Clone, Copy)]
 pub struct Source<'a> {
     data: &'a [u8],
     lines: usize,
     depth: usize,
-    /// Bytes from a line to the next, and from a factor to the next of its line.
+    /// Distance in bytes between lines, and between factors of a line.
     strides: [usize; 2],
     flip: u8,
 }
 
 impl<'a> Source<'a> {
-    /// The rows of a dense matrix of `lines` rows and `depth` columns, or, `transposed`, the columns of one of `depth`
-    /// rows. Every byte is turned over by `flip`.
+    /// The rows of a dense matrix of `lines` rows and `depth` columns, or, if `transposed`, the
+    /// columns of one of `depth` rows. Every byte is XORed with `flip`.
     ///
-    /// Panics when the matrix does not fill its memory.
+    /// Panics if the matrix does not fill its memory.
     pub fn new(
         data: &'a [u8],
         [lines, depth]: [usize; 2],
@@ -57,17 +58,17 @@ impl<'a> Source<'a> {
         Source { data, lines, depth, strides, flip }
     }
 
-    /// Rows of a left matrix, columns of a right one.
+    /// Number of rows of a left matrix, or of columns of a right one.
     pub fn lines(&self) -> usize {
         self.lines
     }
 
-    /// Factors of a line.
+    /// Number of factors of a line.
     pub fn depth(&self) -> usize {
         self.depth
     }
 
-    /// The factors of a line from `first` on, as the matrix has them.
+    /// Copies the factors of a line from `first` on, unchanged.
     #[inline(always)]
     fn read(&self, line: usize, first: usize, to: &mut [u8]) {
         let [lines, step] = self.strides;
@@ -81,17 +82,20 @@ impl<'a> Source<'a> {
 }
 
 impl Source<'_> {
-    /// The factors of a line where they are neighbours in memory; else, and where there are none, nothing.
+    /// The factors of a line if they are contiguous in memory; otherwise, or if there are none, an
+    /// empty slice.
     #[inline(always)]
     fn neighbours(&self, line: usize) -> &[u8] {
         let [lines, step] = self.strides;
         if step == 1 { &self.data[line * lines..][..self.depth] } else { &[] }
     }
 
-    /// The factors from `depth` on of the [`TURNED`] lines from `first` on, where the factors of one depth are neighbours.
+    /// The factors from `depth` on of the [`TURNED`] lines from `first` on, if the factors of one
+    /// depth are contiguous.
     ///
-    /// Bytes move in squares of 8 by 8, a word for each depth: in three rounds words change their halves, quarters and
-    /// single bytes with those 4, 2 and 1 further. The squares of a line go side by side, which a vector holds.
+    /// Bytes are transposed in squares of 8 by 8, with a word for each depth: in three rounds words
+    /// exchange halves, quarters and single bytes with the words 4, 2 and 1 further on. The squares
+    /// of a line are side by side, to fill a vector.
     #[inline(always)]
     fn turned(&self, first: usize, depth: usize) -> [[[u8; 8]; LINE / 8]; TURNED] {
         let mut words = [[0u64; LINE / 8]; TURNED];
@@ -106,7 +110,8 @@ impl Source<'_> {
         words.map(|row| row.map(u64::to_le_bytes))
     }
 
-    /// The factors at `depth` of the eight lines from `first` on; what is 0 when it is turned over where there are none.
+    /// The factors at `depth` of the eight lines from `first` on; missing ones are `flip`, which
+    /// becomes 0.
     #[inline(always)]
     fn word(&self, first: usize, depth: usize) -> u64 {
         let mut bytes = [self.flip; 8];
@@ -120,7 +125,7 @@ impl Source<'_> {
         u64::from_le_bytes(bytes)
     }
 
-    /// The `count` factors of a line from `first` on, and what is 0 when it is turned over where there are none.
+    /// The `count` factors of a line from `first` on; missing ones are `flip`, which becomes 0.
     #[inline(always)]
     fn part(&self, line: usize, first: usize, count: usize) -> [u8; LINE] {
         let count = count.min(self.depth.saturating_sub(first));
@@ -132,8 +137,8 @@ impl Source<'_> {
     }
 }
 
-/// In each square, each word that has one `BY` further changes bytes with it: its upper ones, as `low` has the lower, with
-/// the lower ones there.
+/// In each square, exchanges bytes of each word with the word `BY` further on: the upper bytes of
+/// the first, where `low` selects the lower ones, with the lower bytes of the second.
 #[inline(always)]
 fn swap<const BY: usize>(words: &mut [[u64; LINE / 8]; TURNED], low: u64) {
     for at in (0..TURNED).filter(|at| at & BY == 0) {
@@ -146,30 +151,30 @@ fn swap<const BY: usize>(words: &mut [[u64; LINE / 8]; TURNED], low: u64) {
     }
 }
 
-/// Values in a group.
+/// Number of values in a group.
 #[inline(always)]
 pub const fn values_per_group(words: bool) -> usize {
     if words { GROUP / 2 } else { GROUP }
 }
 
-/// Values in a line.
+/// Number of values in a line.
 #[inline(always)]
 const fn values_per_line(words: bool) -> usize {
     LINE / GROUP * values_per_group(words)
 }
 
-/// Groups of a depth.
+/// Number of groups of a depth.
 #[inline(always)]
 pub const fn groups(depth: usize, words: bool) -> usize {
     depth.div_ceil(values_per_group(words))
 }
 
-/// Bytes of a packed left row.
+/// Number of bytes of a packed left row.
 pub const fn left_bytes(depth: usize, words: bool) -> usize {
     (groups(depth, words) * GROUP).next_multiple_of(LINE)
 }
 
-/// What the rows of a left matrix are packed from.
+/// The source of a packed left matrix.
 #[derive(Debug, Clone, Copy)]
 pub enum Left<'a> {
     /// The rows of a matrix.
@@ -185,7 +190,7 @@ impl<'a> From<Source<'a>> for Left<'a> {
 }
 
 impl Left<'_> {
-    /// Rows.
+    /// Number of rows.
     pub fn lines(&self) -> usize {
         match self {
             Left::Rows(rows) => rows.lines(),
@@ -193,7 +198,7 @@ impl Left<'_> {
         }
     }
 
-    /// Factors of a row.
+    /// Number of factors of a row.
     pub fn depth(&self) -> usize {
         match self {
             Left::Rows(rows) => rows.depth(),
@@ -202,8 +207,8 @@ impl Left<'_> {
     }
 }
 
-/// Packs the rows from `first` on, as many as there are `sums`, into a panel. A sum is that of a row's factors, turned
-/// over.
+/// Packs `sums.len()` rows from `first` on into a panel. A sum is that of a row's factors, XORed
+/// with the mask.
 #[inline(always)]
 pub fn pack_left<D: Dot>(left: &Left<'_>, first: usize, panel: &mut [u8], sums: &mut [i32]) {
     let source = match left {
@@ -213,7 +218,7 @@ pub fn pack_left<D: Dot>(left: &Left<'_>, first: usize, panel: &mut [u8], sums: 
     let lines = left_bytes(source.depth, D::WORDS) / LINE;
     let to = panel.as_chunks_mut::<LINE>().0;
     let mut panel = Panel { source, first, rows: sums.len(), lines, to };
-    // SAFETY: the caller runs instructions of the set.
+    // SAFETY: the caller runs instructions of the set, so that the CPU has them.
     unsafe {
         if source.strides[1] != 1 {
             for (at, sums) in sums.chunks_mut(TURNED).enumerate() {
@@ -232,10 +237,10 @@ pub fn pack_left<D: Dot>(left: &Left<'_>, first: usize, panel: &mut [u8], sums: 
     }
 }
 
-/// A left panel as it is packed: the first lines of all rows, then their second ones, and so on.
+/// A left panel during packing: the first lines of all rows, then their second ones, and so on.
 struct Panel<'p, 's> {
     source: &'p Source<'s>,
-    /// The row of the source that its first one is.
+    /// The row of the source that is its first row.
     first: usize,
     rows: usize,
     lines: usize,
@@ -243,17 +248,17 @@ struct Panel<'p, 's> {
 }
 
 impl Panel<'_, '_> {
-    /// Rows `at` and those that follow, whose factors are neighbours.
+    /// Packs `R` rows from `at` on, whose factors are contiguous.
     ///
     /// # Safety
-    /// The CPU has the instructions of `D`.
+    /// - The CPU has the instructions of `D`.
     #[inline(always)]
     unsafe fn pack<D: Dot, const R: usize>(&mut self, at: usize, sums: &mut [i32]) {
         let (source, first) = (self.source, self.first + at);
         let values = values_per_line(D::WORDS);
         let from: [_; R] = array::from_fn(|row| source.neighbours(first + row).as_ptr());
         let whole = source.depth / values;
-        // SAFETY: a line is room for one, and as many values are read as it holds.
+        // SAFETY: there is room for a line, and no more values are read than it holds.
         unsafe {
             let mut totals = [D::Sums::splat(0); 4];
             for number in 0..whole {
@@ -275,15 +280,15 @@ impl Panel<'_, '_> {
         }
     }
 
-    /// Rows `at` and those that follow, whose factors lie a line of memory apart.
+    /// Packs rows from `at` on whose factors are a line of memory apart.
     ///
     /// # Safety
-    /// As [`Panel::pack`].
+    /// - The caller upholds what [`Panel::pack`] requires.
     #[inline(always)]
     unsafe fn turn<D: Dot>(&mut self, at: usize, sums: &mut [i32]) {
         let source = self.source;
         let values = values_per_line(D::WORDS);
-        // SAFETY: a line is room for one, and as many values are read as it holds.
+        // SAFETY: there is room for a line, and no more values are read than it holds.
         unsafe {
             let mut totals = [D::Sums::splat(0); TURNED];
             for number in 0..self.lines {
@@ -301,8 +306,8 @@ impl Panel<'_, '_> {
     }
 }
 
-/// Packs the columns from `first` on, as many as a panel has and the source has left, into a panel of
-/// `sums.len()` columns. A sum is that of a column's factors, turned over and signed.
+/// Packs the columns from `first` on, as many as a panel has and the source has left, into a panel
+/// of `sums.len()` columns. A sum is that of a column's factors, XORed with the mask and signed.
 #[inline(always)]
 pub fn pack_right<D: Dot>(source: &Source<'_>, first: usize, panel: &mut [u8], sums: &mut [i32]) {
     sums.fill(0);
@@ -325,7 +330,7 @@ pub fn pack_right<D: Dot>(source: &Source<'_>, first: usize, panel: &mut [u8], s
     }
 }
 
-/// A whole group of columns that are neighbours in memory.
+/// Packs a whole group of columns that are contiguous in memory.
 #[inline(always)]
 fn pack_neighbours<D: Dot>(
     source: &Source<'_>,
@@ -334,7 +339,7 @@ fn pack_neighbours<D: Dot>(
     sums: &mut [i32],
 ) {
     let row = |at: usize| {
-        // Of words there are two: the others are not looked at.
+        // Of words there are two: the others are ignored.
         let at = depth + at % values_per_group(D::WORDS);
         &source.data[at * source.strides[1] + first..][..to.len()]
     };

@@ -1,4 +1,5 @@
-//! A product of two matrices of bytes, from packing to output, on one thread: the loops around a tile.
+//! A product of two matrices of bytes, from packing to output, on one thread: the loops around a
+//! tile.
 //!
 //! ```text
 //! for each chunk of rows                      its packed rows: a part of L2
@@ -21,13 +22,13 @@ use tenon_sdk::{
     pages::{Line, Lines},
 };
 
-/// Packed left bytes that a chunk of rows has, where that is more than one panel.
+/// Most bytes of packed left values in a chunk of rows with more than one panel.
 const CHUNK_BYTES: usize = 128 << 10;
-/// Panels of a chunk.
+/// Most panels of a chunk.
 const CHUNK_PANELS: usize = 8;
-/// About how many bytes a nanosecond brings from the second-level cache.
+/// Approximate bytes per nanosecond from the second-level cache.
 const L2_BYTES_PER_NS: f64 = 32.0;
-/// Packed right bytes that a block has, where that is more than one panel.
+/// Most bytes of packed right values in a block with more than one panel.
 const BLOCK_BYTES: usize = 512 << 10;
 
 /// A right matrix, packed for one instruction set.
@@ -50,8 +51,8 @@ pub struct PackedRight {
     sums: Vec<i32>,
 }
 
-/// What turns the values of a type to those that a left (`left`) or right matrix of an instruction set has: all zero
-/// points move along.
+/// The XOR mask that converts values of a type to those of a left (`left`) or right matrix of an
+/// instruction set; all zero points shift accordingly.
 pub fn flip(isa: &Isa, dtype: DType, left: bool) -> u8 {
     let wants_signed = if left { isa.left_signed } else { true };
     if (dtype == DType::QINT8) == wants_signed { 0 } else { FLIP }
@@ -67,7 +68,7 @@ pub fn flipped_zero(zero: i32, dtype: DType, flip: u8) -> i32 {
 }
 
 impl PackedRight {
-    /// Packs the columns of a matrix; `None` where there is no memory.
+    /// Packs the columns of a matrix; `None` when out of memory.
     pub fn pack(isa: &'static Isa, source: &Source<'_>) -> Option<PackedRight> {
         let (depth, columns) = (source.depth(), source.lines());
         let sizes = RightSizes::new(isa, depth, columns);
@@ -85,7 +86,7 @@ impl PackedRight {
         Right { isa, depth, columns, panels: &self.panels, sums: &self.sums }
     }
 
-    /// Memory that it takes.
+    /// Bytes of memory that it takes.
     pub fn bytes(&self) -> usize {
         size_of_val(&*self.panels) + size_of_val(&*self.sums)
     }
@@ -94,7 +95,7 @@ impl PackedRight {
 /// Sizes of a packed right matrix.
 #[derive(Debug, Clone, Copy)]
 pub struct RightSizes {
-    /// Panels.
+    /// Number of panels.
     pub panels: usize,
     /// Lines of a panel.
     pub panel_lines: usize,
@@ -103,7 +104,7 @@ pub struct RightSizes {
 }
 
 impl RightSizes {
-    /// Of a matrix.
+    /// The sizes for a matrix.
     pub fn new(isa: &Isa, depth: usize, columns: usize) -> RightSizes {
         RightSizes {
             panels: columns.div_ceil(isa.columns),
@@ -112,7 +113,8 @@ impl RightSizes {
         }
     }
 
-    /// The first column, the memory and the sums of each panel. Without depth there is nothing to pack.
+    /// The first column, the memory and the sums of each panel. With a depth of 0 there is nothing
+    /// to pack.
     pub fn each(
         self,
         panels: &mut [Line],
@@ -133,9 +135,9 @@ fn panel_bytes(isa: &Isa, depth: usize) -> usize {
 }
 
 impl<'a> Right<'a> {
-    /// What was packed into this memory by [`RightSizes::each`] for a matrix of these sizes.
+    /// A matrix of these sizes that [`RightSizes::each`] packed into this memory.
     ///
-    /// Panics when the memory has another size.
+    /// Panics if the memory has another size.
     pub fn new(
         isa: &'static Isa,
         [depth, columns]: [usize; 2],
@@ -148,22 +150,22 @@ impl<'a> Right<'a> {
         Right { isa, depth, columns, panels, sums }
     }
 
-    /// Factors of a column.
+    /// Number of factors of a column.
     pub fn depth(&self) -> usize {
         self.depth
     }
 
-    /// Columns.
+    /// Number of columns.
     pub fn columns(&self) -> usize {
         self.columns
     }
 
-    /// Columns with those that fill the last panel.
+    /// Number of columns including those that fill the last panel.
     pub fn padded_columns(&self) -> usize {
         self.sums.len()
     }
 
-    /// The sums of the columns' factors, and of those that fill the last panel.
+    /// The sums of the columns' factors, including those that fill the last panel.
     pub fn sums(&self) -> &'a [i32] {
         self.sums
     }
@@ -178,7 +180,7 @@ impl<'a> Right<'a> {
     }
 }
 
-/// A matrix of results that several threads write, each its own rows and columns.
+/// A matrix of results that several threads write, each in its own rows and columns.
 #[derive(Debug)]
 pub struct Target<'a> {
     first: *mut u8,
@@ -186,22 +188,24 @@ pub struct Target<'a> {
     life: std::marker::PhantomData<&'a mut [u8]>,
 }
 
-// SAFETY: `Product::run` writes through it, whose callers keep the parts disjoint.
+// SAFETY: `Product::run` writes through it, whose callers guarantee disjoint parts.
 unsafe impl Sync for Target<'_> {}
 
 impl<'a> Target<'a> {
-    /// Rows of so many bytes.
+    /// A target with rows of `row_bytes` bytes.
     pub fn new(to: &'a mut [u8], row_bytes: usize) -> Target<'a> {
         Target { first: to.as_mut_ptr(), row_bytes, life: std::marker::PhantomData }
     }
 
-    /// `bytes` of each of the rows from row `first` on, beginning at byte `offset` of a row.
+    /// `bytes` bytes of each row from row `first` on, beginning at byte `offset` of a row.
     ///
     /// # Safety
-    /// Those of the rows that are written lie in the target, and nobody else reads or writes them.
+    /// - The rows that are written are in the target.
+    /// - Nothing else reads or writes these bytes.
     #[inline(always)]
     pub unsafe fn part(&self, first: usize, offset: usize, bytes: usize) -> Part<'_> {
-        // SAFETY: the caller knows that the rows that are written are in the target, and that nobody else uses them.
+        // SAFETY: the caller guarantees that the rows that are written are in the target, and that
+        // nothing else uses them.
         unsafe { Part::new(self.first.add(first * self.row_bytes + offset), bytes, self.row_bytes) }
     }
 }
@@ -214,8 +218,8 @@ pub struct Product<'a> {
     terms: Terms<'a>,
     stage: Stage<'a>,
     to: Target<'a>,
-    /// Panels of rows, and rows of a panel but the last one: as many in each as there can be, so that no panel is left
-    /// with few.
+    /// Number of panels of rows, and of rows in each but the last: balanced, so that no panel has
+    /// few rows.
     row_panels: usize,
     panel_rows: usize,
     /// Panels of rows in a chunk, and panels of columns in a block.
@@ -229,9 +233,9 @@ impl<'a> Product<'a> {
         self.right.isa
     }
 
-    /// Everything of a product; `to` are the results, row after row.
+    /// A product; `to` receives the results in row order.
     ///
-    /// Panics when sizes do not agree.
+    /// Panics if sizes do not match.
     pub fn new(
         left: impl Into<Left<'a>>,
         right: Right<'a>,
@@ -265,7 +269,7 @@ impl<'a> Product<'a> {
         }
     }
 
-    /// Panels of rows.
+    /// Number of panels of rows.
     pub fn row_panels(&self) -> usize {
         self.row_panels
     }
@@ -276,22 +280,22 @@ impl<'a> Product<'a> {
         (panel * rows).min(all)..((panel + 1) * rows).min(all)
     }
 
-    /// Panels of columns.
+    /// Number of panels of columns.
     pub fn column_panels(&self) -> usize {
         self.right.panels()
     }
 
-    /// About how long a panel of rows takes for a panel of columns, in nanoseconds.
+    /// Approximate duration of a panel of rows times a panel of columns, in nanoseconds.
     pub fn tile_ns(&self) -> f64 {
         let isa = self.right.isa;
         let rows = self.panel_rows;
         // Writing a value costs about as much as 32 products.
         let products = (rows * isa.columns) as f64 * (self.left.depth() as f64 + 32.0) / isa.rate;
-        // Of few rows, the right panel is what takes time.
+        // With few rows, loading the right panel takes the time.
         products.max(panel_bytes(isa, self.right.depth) as f64 / L2_BYTES_PER_NS)
     }
 
-    /// Scratch memory that [`Product::run`] wants.
+    /// Bytes of scratch memory that [`Product::run`] needs.
     pub fn scratch_bytes(&self) -> usize {
         self.chunk_panels * self.panel_rows * self.left_bytes()
     }
@@ -300,14 +304,15 @@ impl<'a> Product<'a> {
         left_bytes(self.left.depth(), self.right.isa.words)
     }
 
-    /// Computes some panels of rows for some panels of columns.
+    /// Computes some panels of rows times some panels of columns.
     ///
     /// # Safety
-    /// Nobody else computes any of them at the same time.
+    /// - Nothing else computes any of these panels at the same time.
     pub unsafe fn run(&self, rows: Range<usize>, columns: Range<usize>, scratch: &mut [u8]) {
         assert!(rows.end <= self.row_panels && columns.end <= self.column_panels());
         assert!(scratch.len() >= self.scratch_bytes(), "room for the packed rows of a chunk");
-        // SAFETY: the sizes are checked; the caller knows that nobody else computes these panels.
+        // SAFETY: the sizes are checked; the caller guarantees that nothing else computes these
+        // panels.
         unsafe { self.right.isa.run(self, rows, columns, scratch) }
     }
 }
@@ -316,10 +321,11 @@ impl<'a> Product<'a> {
 #[repr(align(64))]
 struct Spare([i32; MOST_ROWS * VECTORS * MOST_LANES]);
 
-/// The loops.
+/// The loops of a product.
 ///
 /// # Safety
-/// As [`Product::run`], which has checked sizes; the CPU has the instructions of `D`.
+/// - The caller upholds what [`Product::run`] requires, and has checked the sizes as that does.
+/// - The CPU has the instructions of `D`.
 #[inline(always)]
 pub unsafe fn run<D: Compiled>(
     p: &Product<'_>,
@@ -333,7 +339,7 @@ pub unsafe fn run<D: Compiled>(
     while first < rows.end {
         let chunk = first..(first + p.chunk_panels).min(rows.end);
         let mut terms = [0i32; CHUNK_PANELS * MOST_ROWS];
-        // SAFETY: the caller knows that the CPU has the instructions of `D`.
+        // SAFETY: the caller guarantees that the CPU has the instructions of `D`.
         unsafe { pack_chunk::<D>(p, chunk.clone(), scratch, &mut terms) };
         let mut block = columns.start..columns.start;
         while block.end < columns.end {
@@ -341,8 +347,9 @@ pub unsafe fn run<D: Compiled>(
             for panel in chunk.clone() {
                 let at = (panel - chunk.start) * panel_rows;
                 let rows = p.rows_of(panel);
-                // SAFETY: these rows and columns lie in the target, and nobody else writes them; `left` is a packed panel
-                // of as many rows as it has terms; the caller has the CPU's instructions.
+                // SAFETY: these rows and columns are in the target, and nothing else writes them;
+                // `left` is a packed panel with a row for each of its terms; the caller guarantees
+                // that the CPU has the instructions.
                 unsafe {
                     accumulate::run::<D>(&Strip {
                         groups,
@@ -364,6 +371,10 @@ pub unsafe fn run<D: Compiled>(
     }
 }
 
+/// Packs the rows of a chunk.
+///
+/// # Safety
+/// - The CPU has the instructions of `D`.
 #[inline(always)]
 unsafe fn pack_chunk<D: Compiled>(
     p: &Product<'_>,
@@ -376,7 +387,7 @@ unsafe fn pack_chunk<D: Compiled>(
         let rows = p.rows_of(panel);
         let packed = &mut scratch[at * panel_rows * bytes..][..rows.len() * bytes];
         let terms = &mut terms[at * panel_rows..][..rows.len()];
-        // SAFETY: the caller knows that the CPU has the instructions of `D`.
+        // SAFETY: the caller guarantees that the CPU has the instructions of `D`.
         unsafe { D::pack_left(&p.left, rows.start, packed, terms) };
         terms.iter_mut().for_each(|term| *term = p.terms.of_row(*term));
     }

@@ -1,14 +1,15 @@
-//! Sums of quantised values of different scales: a residual addition, as every instruction set computes it.
+//! Sums of quantised values with different scales: a residual addition, as on every instruction
+//! set.
 
 use tenon_sdk::{
     element::Quantised,
     fixed_point::{Addition, QuantizedRange},
 };
 
-/// An addition of values with zero points.
+/// The parameters of an addition of values with zero points.
 #[derive(Debug, Clone, Copy)]
 pub struct Residual {
-    /// Brings summands to the steps of the output.
+    /// Converts summands to the steps of the output.
     pub addition: Addition,
     /// Zero points of the summands and of the output.
     pub zeros: [i32; 3],
@@ -27,7 +28,7 @@ impl Residual {
     }
 }
 
-/// The sums of neighbours: to compile for an instruction set, whose vectors the compiler finds.
+/// Adds adjacent values: compiled for an instruction set, where the compiler vectorises it.
 #[inline(always)]
 pub fn run<T: Quantised>(residual: &Residual, x: &[T], y: &[T], z: &mut [T]) {
     let residual = *residual;

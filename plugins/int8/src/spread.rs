@@ -1,4 +1,4 @@
-//! Splitting a product over the host's threads, and memory for the time of a call.
+//! Distributes a product over the host's threads, and provides memory for a call.
 
 use crate::{
     isa::Isa,
@@ -8,36 +8,36 @@ use crate::{
 use std::{cmp::Ordering, marker::PhantomData, ops::Range, slice};
 use tenon_sdk::{Code, KernelError, abi::MemoryKind, author::ComputeContext, pages::Line};
 
-/// Work below this stays on the caller's thread without asking the host, which would not share it.
+/// Work below this cost stays on the caller's thread, since the host would not share it.
 const WORTH_ASKING_NS: f64 = 8_000.0;
-/// Bytes that are packed in a nanosecond, about.
+/// Approximate bytes packed per nanosecond.
 const PACKED_PER_NS: f64 = 2.0;
 
-/// Lines with any contents.
+/// Lines with undefined contents.
 fn lines_of<'a>(c: &ComputeContext<'a>, count: usize) -> Result<&'a mut [Line], KernelError> {
     if count == 0 {
         return Ok(&mut []);
     }
     let bytes = count.checked_mul(LINE).ok_or_else(too_large)?;
     let first = c.scratch(bytes, MemoryKind::HOST)?.cast::<Line>();
-    // SAFETY: fresh host memory for `count` lines, aligned to 64 bytes, ours until the call completes; any bytes are a
-    // line, and every byte is written before it is read.
+    // SAFETY: new host memory for `count` lines, aligned to 64 bytes, owned until the call
+    // completes; any bytes are a valid line, and every byte is written before it is read.
     Ok(unsafe { slice::from_raw_parts_mut(first, count) })
 }
 
-/// The size of scratch memory has too many bits.
+/// The error of a size of scratch memory that overflows.
 pub fn too_large() -> KernelError {
     KernelError::new(Code::RESOURCE_EXHAUSTED, "the size of scratch memory overflows")
 }
 
-/// A slice that several threads write, each its own parts.
+/// A slice that several threads write in disjoint parts.
 struct Parts<'a, T> {
     first: *mut T,
     len: usize,
     life: PhantomData<&'a mut [T]>,
 }
 
-// SAFETY: parts are handed out by an unsafe function whose callers keep them disjoint.
+// SAFETY: an unsafe function hands out the parts, whose callers guarantee that they are disjoint.
 unsafe impl<T: Send> Sync for Parts<'_, T> {}
 
 impl<'a, T> Parts<'a, T> {
@@ -46,17 +46,18 @@ impl<'a, T> Parts<'a, T> {
     }
 
     /// # Safety
-    /// No other part in use overlaps it.
+    /// - No other part in use overlaps it.
     #[expect(clippy::mut_from_ref, reason = "the parts are disjoint by the caller's promise")]
     unsafe fn part(&self, range: Range<usize>) -> &mut [T] {
         assert!(range.start <= range.end && range.end <= self.len);
-        // SAFETY: the range is inside the slice; the caller knows that no other part in use overlaps it.
+        // SAFETY: the range is inside the slice; the caller guarantees that no other part in use
+        // overlaps it.
         unsafe { slice::from_raw_parts_mut(self.first.add(range.start), range.len()) }
     }
 }
 
-/// Computes `0..total` on the host's threads where that is worth it; `body` also gets the number of its worker, below
-/// `workers`.
+/// Computes `0..total` on the host's threads if that is worthwhile; `body` also receives the number
+/// of its worker, below `workers`.
 ///
 /// # Errors
 /// `INTERNAL` when `body` panicked.
@@ -76,10 +77,10 @@ pub fn for_units(
     c.parallel_for_workers(total, cost_ns, body)
 }
 
-/// Packs a right matrix for the time of the call.
+/// Packs a right matrix for the duration of the call.
 ///
 /// # Errors
-/// No memory.
+/// Out of memory.
 pub fn pack_right<'a>(
     c: &ComputeContext<'a>,
     isa: &'static Isa,
@@ -96,17 +97,18 @@ pub fn pack_right<'a>(
         let lines = range.start * sizes.panel_lines..range.end * sizes.panel_lines;
         let columns = range.start * sizes.panel_columns..range.end * sizes.panel_columns;
         let first = columns.start;
-        // SAFETY: ranges of one split are disjoint, so are their panels.
+        // SAFETY: ranges of one split are disjoint, and so are their panels.
         let (panels, sums) = unsafe { (all_panels.part(lines), all_sums.part(columns)) };
         sizes.each(panels, sums, |at, panel, sums| isa.pack_right(source, first + at, panel, sums));
     })?;
     Ok(Right::new(isa, [depth, columns], panels, sums))
 }
 
-/// Computes a product: by panels of rows where there are more of them, else by panels of columns.
+/// Computes a product: split into panels of rows if there are more of them, else into panels of
+/// columns.
 ///
 /// # Errors
-/// No memory.
+/// Out of memory.
 pub fn compute(c: &ComputeContext<'_>, product: &Product<'_>) -> Result<(), KernelError> {
     let (rows, columns) = (product.row_panels(), product.column_panels());
     let by_rows = rows.cmp(&columns) != Ordering::Less;
@@ -119,8 +121,8 @@ pub fn compute(c: &ComputeContext<'_>, product: &Product<'_>) -> Result<(), Kern
     let scratch = Parts::new(lines_of(c, bytes_of_all / LINE)?);
     for_units(c, units, cost_ns, |range, worker| {
         let (rows, columns) = if by_rows { (range, 0..columns) } else { (0..rows, range) };
-        // SAFETY: no two blocks run at the same time under the number of one worker; ranges of one split are
-        // disjoint, so are their results.
+        // SAFETY: blocks with the same worker number do not run at the same time; ranges of one
+        // split are disjoint, and so are their results.
         unsafe {
             let lines = scratch.part(worker * bytes / LINE..(worker + 1) * bytes / LINE);
             product.run(rows, columns, Line::numbers_mut(lines));

@@ -1,39 +1,41 @@
-//! Vectors: what a register of sums does, whatever the instruction set.
+//! The vector operations of a register of sums, for all instruction sets.
 //!
-//! [`crate::output`] is written over this trait alone, so that a tile's sums stay in registers from the first product
-//! to the narrow values that leave it. An instruction set's file names the instruction of each function.
+//! [`crate::output`] uses only this trait, so that a tile's sums stay in registers from the first
+//! product to the narrow results. An instruction set's file names the instruction of each function.
 
-/// Vectors of columns in a tile.
+/// Number of vectors of columns in a tile.
 pub const VECTORS: usize = 2;
 /// Most lanes of a vector.
 pub const MOST_LANES: usize = 16;
 
-/// Integers of 32 bits side by side. Arithmetic is modulo 2^32, lane by lane.
+/// 32-bit integers side by side. Arithmetic is modulo 2^32, lane by lane.
 ///
 /// # Safety
-/// Every function runs instructions of the set, which the CPU has: that is what callers promise. Pointers are readable
-/// or writable for what they are said to hold, at any alignment.
+/// An implementation only uses instructions of its set. For every function, the caller guarantees:
+/// - The CPU has the instructions of the set.
+/// - Pointers are valid for the values that the function reads or writes, at any alignment.
 #[expect(clippy::missing_safety_doc, reason = "the promise is the same for all: see the trait's")]
 pub unsafe trait Vector: Copy {
-    /// Lanes.
+    /// Number of lanes.
     const LANES: usize;
-    /// As many `f32`.
+    /// `LANES` floats.
     type Floats: Copy;
     /// Factors in `[2^30, 2^31)` for [`Vector::high_mul`].
     type Mantissas: Copy;
 
-    /// From `LANES` integers.
+    /// Loads `LANES` integers.
     unsafe fn load(from: *const i32) -> Self;
-    /// To `LANES` integers.
+    /// Stores `LANES` integers.
     unsafe fn store(self, to: *mut i32);
-    /// The same in every lane.
+    /// The same value in every lane.
     unsafe fn splat(value: i32) -> Self;
-    /// The sum of all lanes of each.
+    /// The sum of all lanes of each vector.
     unsafe fn totals(vectors: [Self; 4]) -> [i32; 4];
     /// The sum of all lanes.
     #[inline(always)]
     unsafe fn total(self) -> i32 {
-        // SAFETY: the caller knows that the CPU has the instructions of the set; these functions use no memory.
+        // SAFETY: the caller guarantees that the CPU has the instructions of the set; these
+        // functions use no memory.
         unsafe {
             let zero = Self::splat(0);
             Self::totals([self, zero, zero, zero])[0]
@@ -43,27 +45,27 @@ pub unsafe trait Vector: Copy {
     unsafe fn plus(self, other: Self) -> Self;
     /// The product.
     unsafe fn times(self, other: Self) -> Self;
-    /// The greater.
+    /// The greater of two numbers.
     unsafe fn at_least(self, low: Self) -> Self;
-    /// The less.
+    /// The lesser of two numbers.
     unsafe fn at_most(self, high: Self) -> Self;
-    /// Shifted right by the other's lane, below 32; the sign moves in.
+    /// Shifted right arithmetically by the other's lane, below 32.
     unsafe fn shift_right(self, by: Self) -> Self;
 
-    /// From `LANES` mantissas.
+    /// Loads `LANES` mantissas.
     unsafe fn mantissas(from: *const i32) -> Self::Mantissas;
     /// `saturating_rounding_doubling_high_mul`: `floor((x * mantissa + 2^30) / 2^31)`.
     unsafe fn high_mul(self, by: Self::Mantissas) -> Self;
 
-    /// From `LANES` floats.
+    /// Loads `LANES` floats.
     unsafe fn load_floats(from: *const f32) -> Self::Floats;
-    /// To `LANES` floats.
+    /// Stores `LANES` floats.
     unsafe fn store_floats(floats: Self::Floats, to: *mut f32);
-    /// The same in every lane.
+    /// The same value in every lane.
     unsafe fn splat_float(value: f32) -> Self::Floats;
     /// The nearest floats, ties to even.
     unsafe fn to_floats(self) -> Self::Floats;
-    /// The floats' bits.
+    /// The bits of the floats.
     unsafe fn from_bits(floats: Self::Floats) -> Self;
     /// The product.
     unsafe fn times_float(a: Self::Floats, b: Self::Floats) -> Self::Floats;
@@ -74,14 +76,14 @@ pub unsafe trait Vector: Copy {
     /// The less of two numbers.
     unsafe fn at_most_float(a: Self::Floats, high: Self::Floats) -> Self::Floats;
 
-    /// Two rows of bytes, each `VECTORS * LANES`: what is below 0 becomes 0, what is above `most` becomes `most`, and
-    /// then `base` is added, modulo 2^8. Not `BOUNDED` are those of which `most` is 255 and `base` 0.
+    /// Stores two rows of `VECTORS * LANES` bytes each: clamps each number to `0..=most`, then adds
+    /// `base`, modulo 2^8. Without `BOUNDED`, `most` is 255 and `base` 0.
     unsafe fn narrow<const BOUNDED: bool>(
         rows: [[Self; VECTORS]; 2],
         most: u8,
         base: u8,
         to: [*mut u8; 2],
     );
-    /// A row of `VECTORS * LANES` words, as [`Vector::narrow`] makes bytes.
+    /// Stores a row of `VECTORS * LANES` words, like [`Vector::narrow`] for bytes.
     unsafe fn narrow_words(row: [Self; VECTORS], most: u16, base: u16, to: *mut u8);
 }

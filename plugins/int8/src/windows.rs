@@ -1,8 +1,9 @@
-//! Windows of images as the rows of a left matrix: the panels of a convolution are packed straight from the image,
-//! patch by patch, and no matrix of patches is ever written.
+//! Windows of images as the rows of a left matrix: the panels of a convolution are packed directly
+//! from the image, patch by patch, without a matrix of patches.
 //!
-//! Row `p` is the window of output pixel `p`, counted over all images; its factors are those of the filter's rows and
-//! columns, and of each the channels. The channels of taps that are neighbours in the image are one run of memory.
+//! Row `p` is the window of output pixel `p`, counted over all images; its factors are the filter's
+//! rows, columns and channels, in this order. The channels of taps that are adjacent in the image
+//! are one run of memory.
 
 use crate::{
     accumulate::{Dot, MOST_ROWS},
@@ -23,10 +24,10 @@ pub struct Windows<'a> {
 }
 
 impl<'a> Windows<'a> {
-    /// Of images; `padding` is what a pixel outside of them holds, and may be empty where no window reaches there. Every
-    /// byte is turned over by `flip`.
+    /// Windows of images; `padding` is a pixel for positions outside of them, and may be empty if
+    /// no window reaches there. Every byte is XORed with `flip`.
     ///
-    /// Panics when sizes do not agree, or the geometry has groups or channels first.
+    /// Panics if sizes do not match, or if the geometry has groups or channels first.
     pub fn new(
         images: &'a [u8],
         padding: &'a [u8],
@@ -43,18 +44,18 @@ impl<'a> Windows<'a> {
         Windows { images, padding, geometry, depth, flip }
     }
 
-    /// Output pixels.
+    /// Number of output pixels.
     pub fn lines(&self) -> usize {
         let g = &self.geometry;
         product([g.batch, g.height.output, g.width.output]).unwrap_or(0)
     }
 
-    /// Factors of a window.
+    /// Number of factors of a window.
     pub fn depth(&self) -> usize {
         self.depth
     }
 
-    /// Where the pixel that a tap meets begins, in an image and of all images.
+    /// Index of the pixel under a tap, over all images.
     #[inline(always)]
     fn first(&self, at: OutputPixel, [ky, kx]: [usize; 2]) -> usize {
         let g = &self.geometry;
@@ -65,13 +66,14 @@ impl<'a> Windows<'a> {
         (y * g.width.input as usize + position(&g.width, at.x, kx)) * g.in_channels as usize
     }
 
-    /// The factors of a window, run after run. Not to a closure: that would not be compiled for the instruction set.
+    /// Passes the factors of a window, run after run. `to` is not a closure, which would not be
+    /// compiled for the instruction set.
     #[inline(always)]
     fn runs(&self, at: OutputPixel, to: &mut impl Extend) {
         let g = &self.geometry;
         let (rows, columns) = (g.height.taps(at.y), g.width.taps(at.x));
         let (channels, all) = (g.in_channels as usize, g.width.kernel as usize);
-        // Taps that are neighbours in the image are one run.
+        // Taps that are adjacent in the image are one run.
         let neighbours = if g.width.dilation == 1 { columns.len().max(1) } else { 1 };
         for ky in 0..g.height.kernel as usize {
             let columns = if rows.contains(&ky) { columns.clone() } else { 0..0 };
@@ -88,21 +90,22 @@ impl<'a> Windows<'a> {
         }
     }
 
-    /// Values of a run of a window all of whose taps are inside.
+    /// Number of values in a run of a window whose taps are all inside.
     #[inline(always)]
     fn run(&self) -> usize {
         self.geometry.width.kernel as usize * self.geometry.in_channels as usize
     }
 
-    /// Whether windows are gathered before they are packed: they are small, and their runs no whole lines.
+    /// Whether windows are gathered before they are packed: when they are small, and their runs are
+    /// not whole lines.
     #[inline(always)]
     fn gathers(&self) -> bool {
         let is_short = self.depth <= MOST_GATHERED && !self.run().is_multiple_of(LINE);
         is_short && self.geometry.width.dilation == 1
     }
 
-    /// The factors of a window side by side. Of one all of whose taps are inside, runs are copied by whole lines: the
-    /// next run takes back what is too much.
+    /// Collects the factors of a window. For a window whose taps are all inside, runs are copied in
+    /// whole lines: the next run overwrites the excess.
     #[inline(always)]
     fn gather(&self, at: OutputPixel, to: &mut Gathered) {
         let g = &self.geometry;
@@ -124,18 +127,18 @@ impl<'a> Windows<'a> {
     }
 }
 
-/// Values of a window that are gathered.
+/// Most values of a window that is gathered.
 const MOST_GATHERED: usize = 320;
-/// A window, with room for what is too much of its last run.
+/// A window, with room for the excess of its last run.
 type Gathered = [u8; MOST_GATHERED + LINE];
 
-/// What takes the runs of a window.
+/// Receives the runs of a window.
 trait Extend {
-    /// Takes a run.
+    /// Appends a run.
     fn extend(&mut self, run: &[u8]);
 }
 
-/// Runs side by side.
+/// Collects runs side by side.
 struct Values<'v> {
     to: &'v mut Gathered,
     filled: usize,
@@ -149,14 +152,15 @@ impl Extend for Values<'_> {
     }
 }
 
-/// Factors of a window. Where they do not fit in a number, the filter has no memory and nothing is computed.
+/// Number of factors of a window. If it overflows, the filter has no memory and nothing is
+/// computed.
 pub fn depth(g: &Conv2dGeometry) -> usize {
     [g.height.kernel, g.width.kernel, g.filter_channels]
         .iter()
         .fold(1, |all: usize, &size| all.saturating_mul(size as usize))
 }
 
-/// A product of sizes; where one of them is 0, whatever the others are.
+/// The product of sizes; 0 if one of them is 0, even if the others overflow.
 fn product<const N: usize>(sizes: [i64; N]) -> Option<usize> {
     if sizes.contains(&0) {
         return Some(0);
@@ -164,13 +168,14 @@ fn product<const N: usize>(sizes: [i64; N]) -> Option<usize> {
     sizes.iter().try_fold(1usize, |all, &size| all.checked_mul(usize::try_from(size).ok()?))
 }
 
-/// As `crate::pack::pack_left`: packs the windows from `first` on, as many as there are `sums`, into a panel.
+/// Like `crate::pack::pack_left`: packs `sums.len()` windows from `first` on into a panel.
 #[inline(always)]
 pub fn pack<D: Dot>(windows: &Windows<'_>, first: usize, panel: &mut [u8], sums: &mut [i32]) {
     let (rows, flip) = (sums.len(), windows.flip);
     let mut pixel = windows.geometry.output_pixel(first);
     if windows.gathers() {
-        // All of them before the first one is read: what was just written in other pieces is not there at once.
+        // All of them before the first one is read: loads that combine several recent stores would
+        // stall.
         let mut gathered = [[0; MOST_GATHERED + LINE]; MOST_ROWS];
         for gathered in &mut gathered[..rows] {
             windows.gather(pixel, gathered);
@@ -205,7 +210,7 @@ fn pack_gathered<D: Dot, const N: usize>(
     at: [usize; 2],
 ) -> i32 {
     let end = depth.next_multiple_of(N);
-    // What is turned over to 0.
+    // `flip` becomes 0.
     gathered[depth..end].fill(flip);
     let mut row = Row::<D, N>::new(panel, at, flip);
     for values in gathered[..end].as_chunks::<N>().0 {
@@ -226,10 +231,10 @@ fn pack_window<D: Dot, const N: usize>(
     row.finish()
 }
 
-/// A row of a panel as it is packed, `N` values a line: as many as a line of the set holds.
+/// A row of a panel during packing, `N` values a line: as many as a line of the set holds.
 struct Row<'p, D: Dot, const N: usize> {
     lines: &'p mut [[u8; LINE]],
-    /// The line that comes next, and how far the one after it is.
+    /// Index of the next line, and the distance to the one after it.
     at: usize,
     step: usize,
     flip: u8,
@@ -240,7 +245,7 @@ struct Row<'p, D: Dot, const N: usize> {
 }
 
 impl<D: Dot, const N: usize> Extend for Row<'_, D, N> {
-    /// Whole lines go from the image to the panel; what is left of a run waits for the next one.
+    /// Copies whole lines from the image to the panel; the rest of a run waits for the next one.
     #[inline(always)]
     fn extend(&mut self, mut run: &[u8]) {
         if self.filled > 0 {
@@ -264,10 +269,10 @@ impl<D: Dot, const N: usize> Extend for Row<'_, D, N> {
 }
 
 impl<'p, D: Dot, const N: usize> Row<'p, D, N> {
-    /// Row `at[0]` of a panel of `at[1]`.
+    /// Row `at` of a panel of `step` rows.
     #[inline(always)]
     fn new(panel: &'p mut [u8], [at, step]: [usize; 2], flip: u8) -> Self {
-        // SAFETY: the caller runs instructions of the set.
+        // SAFETY: the caller runs instructions of the set, so that the CPU has them.
         let sums = unsafe { D::Sums::splat(0) };
         Row {
             lines: panel.as_chunks_mut::<LINE>().0,
@@ -283,7 +288,8 @@ impl<'p, D: Dot, const N: usize> Row<'p, D, N> {
     #[inline(always)]
     fn push(&mut self, values: &[u8; N]) {
         let line = &mut self.lines[self.at];
-        // SAFETY: the caller runs instructions of the set; the line is room for one, and its values are there.
+        // SAFETY: the caller runs instructions of the set, so that the CPU has them; there is room
+        // for the line, and its values exist.
         self.sums =
             unsafe { D::pack_line(values.as_ptr(), self.flip, line.as_mut_ptr(), self.sums) };
         self.at += self.step;
@@ -292,12 +298,12 @@ impl<'p, D: Dot, const N: usize> Row<'p, D, N> {
     #[inline(always)]
     fn finish(mut self) -> i32 {
         if self.filled > 0 {
-            // What is turned over to 0.
+            // `flip` becomes 0.
             self.rest[self.filled..].fill(self.flip);
             let last = self.rest;
             self.push(&last);
         }
-        // SAFETY: the caller runs instructions of the set.
+        // SAFETY: the caller runs instructions of the set, so that the CPU has them.
         unsafe { self.sums.total() }
     }
 }

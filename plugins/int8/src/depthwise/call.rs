@@ -1,4 +1,5 @@
-//! A call of a depthwise convolution: packs its filter, lays out its pixels, and shares the work.
+//! A call of a depthwise convolution: packs its filter, lays out its pixels, and distributes the
+//! work.
 
 use super::{Depthwise, Pixels, Weights};
 use crate::{
@@ -9,24 +10,25 @@ use crate::{
 };
 use tenon_sdk::{DType, KernelError, author::ComputeContext, geometry::Conv2dGeometry};
 
-/// Bytes of the images that a thread repeats at a time.
+/// Bytes of the images that a thread expands at a time.
 const BLOCK: usize = 1 << 13;
 
-/// Images.
+/// The images of a convolution.
 #[derive(Debug, Clone, Copy)]
 pub struct Images<'a> {
     /// Their channels.
     pub data: &'a [u8],
-    /// The type of those.
+    /// The type of the values.
     pub dtype: DType,
-    /// What stands for 0: a value of that type where windows reach outside of the images.
+    /// The code of 0, of that type if windows reach outside of the images.
     pub zero: i32,
 }
 
-/// Computes a depthwise convolution. Its output, the results of `stage` for each channel, must not be empty.
+/// Computes a depthwise convolution. Its output, the results of `stage` for each channel, must not
+/// be empty.
 ///
 /// # Errors
-/// No memory.
+/// Out of memory.
 pub fn compute<'a>(
     c: &ComputeContext<'a>,
     isa: &'static Isa,
@@ -62,7 +64,7 @@ pub fn compute<'a>(
     for_units(c, d.units(), d.unit_ns(), |units, _| unsafe { isa.depthwise(&d, units) })
 }
 
-/// The images with every channel as often as it has outputs.
+/// The images with each channel repeated for each of its outputs.
 fn expanded<'a>(
     c: &ComputeContext<'a>,
     images: &'a [u8],

@@ -1,4 +1,5 @@
-//! Sums of depthwise convolutions against their definition, on every instruction set that this CPU has.
+//! Compares sums of depthwise convolutions with their definition, on every instruction set of this
+//! CPU.
 
 use super::*;
 use crate::{
@@ -33,7 +34,7 @@ fn value(byte: u8, dtype: DType) -> i32 {
     if dtype == DType::QINT8 { byte.cast_signed().into() } else { byte.into() }
 }
 
-/// The sum of an output, by its definition.
+/// The sum of an output, by definition.
 fn sum(number: usize, channels: usize, images: Images<'_>, filter: &Filter<'_>) -> i32 {
     let [_, rows, columns] = IMAGES;
     let (pixel, channel) = (number / channels, number % channels);
@@ -71,7 +72,7 @@ fn sums(isa: &'static Isa, channels: usize, images: Images<'_>, filter: &Filter<
         stage: Stage::Sums([i32::MIN, i32::MAX]),
         to: Target::new(&mut to, 4 * channels),
     };
-    // SAFETY: nobody else computes any of them.
+    // SAFETY: nothing else computes any of these parts.
     unsafe { isa.depthwise(&d, 0..d.units()) };
     to.as_chunks().0.iter().map(|&bytes| i32::from_le_bytes(bytes)).collect()
 }

@@ -7,16 +7,16 @@ use tenon_sdk::{DType, KernelError};
 /// A packed filter.
 #[derive(Debug, Clone, Copy)]
 pub struct Weights<'a> {
-    /// Of each tap, one for each padded channel: a word, and above it 0.
+    /// For each tap, one word per padded channel: the weight, with 0 above it.
     pub(super) words: &'a [i32],
-    /// What the sum of a channel begins with.
+    /// Initial values of the channels' sums.
     pub(super) begin: &'a [i32],
 }
 
-/// What weights are made of.
+/// The filter and its parameters.
 #[derive(Debug, Clone, Copy)]
 pub struct Filter<'a> {
-    /// Of each tap, a value for each output channel.
+    /// For each tap, a value per output channel.
     pub data: &'a [u8],
     /// The type of the values.
     pub dtype: DType,
@@ -35,11 +35,12 @@ pub struct KeptWeights<M> {
 }
 
 impl<M: DerefMut<Target = [i32]>> KeptWeights<M> {
-    /// The filter's values less their zero points, and what sums begin with: `bias - left_zero * (sum of the channel's
-    /// weights)`, modulo 2^32. There is at least one of the `channels`.
+    /// Computes the filter's values minus their zero points, and the initial values of sums: `bias
+    /// - left_zero * (sum of the channel's weights)`, modulo 2^32. There is at least one of the
+    /// `channels`.
     ///
     /// # Errors
-    /// No memory.
+    /// Out of memory.
     pub fn new(
         room: &impl Room<Memory = M>,
         isa: &Isa,

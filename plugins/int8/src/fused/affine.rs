@@ -14,7 +14,8 @@ use tenon_sdk::{
 
 const NAMES: [&str; 2] = ["scale", "zero_point"];
 
-/// Adding it to a float of up to 2^22 rounds that to an integer, ties to even, and leaves it in the low bits.
+/// Adding it to a float of at most 2^22 rounds that to an integer, ties to even, in the low bits of
+/// the sum.
 const ROUNDS: f32 = 1.5 * (1u32 << 23) as f32;
 
 fn quantize<T: Quantised>(c: &ComputeContext<'_>) -> Result<(), KernelError> {
@@ -25,7 +26,7 @@ fn quantize<T: Quantised>(c: &ComputeContext<'_>) -> Result<(), KernelError> {
     let shift = zero_point - ROUNDS.to_bits().cast_signed();
     map(c, (x.data, y.data), 0.5, |x| {
         let steps = x / scale;
-        // In this order, so that NaN becomes the least value.
+        // In this order, so that NaN yields the least value.
         let steps = if steps > low { steps } else { low };
         let steps = if steps < high { steps } else { high };
         T::saturated((steps + ROUNDS).to_bits().cast_signed().wrapping_add(shift).into())
@@ -39,7 +40,7 @@ fn dequantize<T: Quantised>(c: &ComputeContext<'_>) -> Result<(), KernelError> {
     map(c, (x.data, y.data), 0.3, |x| affine.real(x.code()))
 }
 
-/// Numbers that are looked at side by side.
+/// Number of values examined side by side.
 const LANES: usize = 16;
 
 struct Range<T>(PhantomData<fn() -> T>);
@@ -58,14 +59,14 @@ impl<T: Quantised> Kernel for Range<T> {
     }
 }
 
-/// The least and the greatest of these numbers and 0; NaN where one of them is.
+/// The least and the greatest of these numbers and 0; NaN if any of them is NaN or infinite.
 fn ends(x: &[f32]) -> [f32; 2] {
     let (mut least, mut greatest) = ([0f32; LANES], [0f32; LANES]);
     let mut sums = [0f32; LANES];
     let mut take = |lane: usize, x: f32| {
         least[lane] = if x < least[lane] { x } else { least[lane] };
         greatest[lane] = if x > greatest[lane] { x } else { greatest[lane] };
-        // Of numbers a sum of zeros, of NaN and infinities NaN.
+        // The sum is 0 for finite numbers, and NaN if one is NaN or infinite.
         sums[lane] += x * 0.0;
     };
     let (lines, rest) = x.as_chunks::<LANES>();

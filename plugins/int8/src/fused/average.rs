@@ -51,7 +51,7 @@ impl<T: Quantised> Kernel for AvgPool<T> {
     }
 }
 
-/// Row `number` of the output, of all images counted on.
+/// Computes row `number` of the output, counted over all images.
 fn pool_row<T: Quantised>(
     g: &Pool2dGeometry,
     means: &Means<T>,

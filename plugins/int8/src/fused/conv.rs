@@ -13,10 +13,11 @@ use tenon_sdk::{
     register_kernel,
 };
 
-/// What the parameters are called.
+/// Names of the parameters.
 pub const NAMES: Names = ["input_scale", "input_zero_point", "filter_scale", "filter_zero_point"];
 
-/// The product of windows and the filter, whose memory is a matrix of one column for each output channel.
+/// The product of windows and the filter, which in memory is a matrix with a column for each output
+/// channel.
 struct QuantizedConv2D {
     windows: convolution::Attributes,
     product: FusedProduct,

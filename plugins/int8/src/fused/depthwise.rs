@@ -28,7 +28,7 @@ struct QuantizedDepthwise {
     constants: Constants<Ready<Vec<i32>>>,
 }
 
-/// All but the images.
+/// The operands except the images.
 struct Ready<M> {
     weights: KeptWeights<M>,
     stage: KeptStage<M>,

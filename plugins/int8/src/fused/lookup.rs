@@ -1,4 +1,4 @@
-//! `_QuantizedLookup`: a function of 8 bits as a table.
+//! `_QuantizedLookup`: a function of 8-bit values as a table.
 
 use crate::kernels::channels::map;
 use tenon_sdk::{
@@ -9,7 +9,7 @@ use tenon_sdk::{
 /// Values of a table.
 const VALUES: usize = 256;
 
-/// Both types are bytes; a signed byte's least value is 128, turned over 0.
+/// Both types are bytes; `FLIP` maps a signed byte's least value, 128, to 0.
 fn lookup<const FLIP: u8>(c: &ComputeContext<'_>) -> Result<(), KernelError> {
     let (x, table) = (c.input_bytes(0)?, c.input_bytes(1)?);
     let Ok(table) = <&[u8; VALUES]>::try_from(table) else {

@@ -1,4 +1,5 @@
-//! `_QuantizedFusedMean`, and what it shares with `_QuantizedFusedAvgPool`: a sum of values that becomes their mean.
+//! `_QuantizedFusedMean`, and its common part with `_QuantizedFusedAvgPool`: the mean of values
+//! from their sum.
 
 use super::scales::{OUT, affine};
 use std::marker::PhantomData;
@@ -13,10 +14,10 @@ use tenon_sdk::{
     register_kernel,
 };
 
-/// Most values whose sum, each less its zero point, fits in 32 bits.
+/// Most values whose sum, each minus its zero point, fits in 32 bits.
 const MOST: usize = i32::MAX as usize / 255;
 
-/// From sums of values to values of another scale.
+/// Converts sums of values to values of another scale.
 pub struct Means<T> {
     input: Affine,
     out: Affine,
@@ -24,16 +25,16 @@ pub struct Means<T> {
 }
 
 impl<T: Quantised> Means<T> {
-    /// With the parameters that stand from input `at` on.
+    /// Reads the parameters from input `at` on.
     ///
     /// # Errors
-    /// One of them is none.
+    /// An invalid parameter.
     pub fn read(c: &ComputeContext<'_>, at: usize) -> Result<Means<T>, KernelError> {
         let input = affine::<T>(c, at, ["input_scale", "input_zero_point"])?;
         Ok(Means { input, out: affine::<T>(c, at + 2, OUT)?, of: PhantomData })
     }
 
-    /// What sums of `count` values are multiplied by.
+    /// The factor for sums of `count` values.
     ///
     /// # Errors
     /// The sum may not fit in 32 bits; the scales are too far apart.
@@ -44,7 +45,7 @@ impl<T: Quantised> Means<T> {
             )));
         }
         let count = count.max(1) as f64;
-        // Scales are checked with what they are called; the count comes in double precision.
+        // Scales are checked under their names; the count enters in double precision.
         let scale = Scale::requantize(
             ["input_scale", "input_scale"],
             self.input.scale,
@@ -104,7 +105,8 @@ impl<T: Quantised> Kernel for Mean<T> {
     }
 }
 
-/// How many rows of how many neighbouring values are summed, where that is all there is to it.
+/// The number of rows and of adjacent values in each that are summed, if the reduction has that
+/// form.
 fn rows(plan: &ReducePlan) -> Option<[usize; 2]> {
     match plan.kind() {
         ReduceKind::Copy { .. } => Some([1, 1]),

@@ -1,4 +1,5 @@
-//! What quantised ops have besides their factors: scales, zero points, bias, and what the output is.
+//! Parameters of quantised ops besides their factors: scales, zero points, bias, and the output's
+//! type.
 
 use crate::{
     depthwise::Filter,
@@ -39,10 +40,10 @@ pub struct Attributes {
 }
 
 impl Attributes {
-    /// Reads them, of an op whose inputs have these names.
+    /// Reads the attributes of an op whose inputs have these names.
     ///
     /// # Errors
-    /// An activation that the output's type has not.
+    /// An activation that the output's type does not support.
     pub fn new(c: &CreateContext<'_>, names: Names) -> Result<Attributes, KernelError> {
         let bounds = [c.attr("clamp_min")?, c.attr("clamp_max")?];
         let name: &str = c.attr("activation")?;
@@ -63,7 +64,7 @@ impl Attributes {
         })
     }
 
-    /// What turns the values of the factors to those that an instruction set packs.
+    /// The XOR masks that convert the factors' values to those that an instruction set packs.
     pub fn flips(&self, isa: &Isa) -> [u8; 2] {
         [flip(isa, self.types[0], true), flip(isa, self.types[1], false)]
     }
@@ -121,8 +122,8 @@ impl<'a> Parameters<'a> {
     /// Reads the parameters of a product of `depth` terms and `columns` columns.
     ///
     /// # Errors
-    /// A vector of another length, a zero point that its type does not hold, a product too deep for 32 bits. Scales are
-    /// checked when they are used.
+    /// A vector of the wrong length, a zero point outside its type, a product too deep for 32 bits.
+    /// Scales are checked when they are used.
     pub fn read(
         c: &ComputeContext<'a>,
         attributes: Attributes,
@@ -151,7 +152,7 @@ impl<'a> Parameters<'a> {
         Ok(p)
     }
 
-    /// The magnitudes of what is summed.
+    /// The limits on the magnitudes of the terms.
     fn limits(&self) -> Result<Depth, FixedPointError> {
         let Attributes { types: [left, right], names: [_, a_zero_point, _, b_zero_point], .. } =
             self.attributes;
@@ -183,7 +184,7 @@ impl<'a> Parameters<'a> {
         }
     }
 
-    /// An output of these dimensions, one of which is 0.
+    /// Writes an output of these dimensions, one of which is 0.
     ///
     /// # Errors
     /// As [`Parameters::stage`].
@@ -192,10 +193,10 @@ impl<'a> Parameters<'a> {
         c.output_bytes(0, dims).map(drop)
     }
 
-    /// What sums begin as.
+    /// The initial values of sums.
     ///
     /// # Errors
-    /// No memory.
+    /// Out of memory.
     pub fn terms<R: Room>(
         &self,
         room: &R,
@@ -205,10 +206,11 @@ impl<'a> Parameters<'a> {
         KeptTerms::new(room, right, types, (self.a_zero_point, self.b_zero_point), self.bias)
     }
 
-    /// What becomes of the sums of so many columns, with those that fill the last panel.
+    /// The output stage for these columns, including those that fill the last panel.
     ///
     /// # Errors
-    /// A scale that is none, or too far from 1; a zero point that the output's type does not hold; no memory.
+    /// A scale that is invalid or too far from 1; a zero point outside the output's type; out of
+    /// memory.
     pub fn stage<R: Room>(
         &self,
         room: &R,

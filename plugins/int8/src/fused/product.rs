@@ -1,4 +1,4 @@
-//! A product with all its parameters: what fused matrix products and convolutions share.
+//! A product with all its parameters: the common part of fused matrix products and convolutions.
 
 use super::parameters::{Attributes, Names, Parameters};
 use crate::{
@@ -15,7 +15,7 @@ use tenon_sdk::{
     author::{ComputeContext, CreateContext, Packed},
 };
 
-/// Inputs from this one on are parameters; those before are the factors.
+/// Index of the first parameter; the inputs before are the factors.
 pub const PARAMETERS: usize = 2;
 
 /// The state of a kernel.
@@ -27,7 +27,7 @@ pub struct FusedProduct {
     constants: Constants<Ready<Vec<i32>>>,
 }
 
-/// What a product needs besides its factors.
+/// Data of a product besides its factors.
 struct Ready<M> {
     terms: KeptTerms<M>,
     stage: KeptStage<M>,
@@ -47,11 +47,11 @@ impl<M: DerefMut<Target = [i32]>> Ready<M> {
 }
 
 impl FusedProduct {
-    /// Reads the attributes of an op whose parameters have these names; where the right factor is transposed, its columns
-    /// are lines.
+    /// Reads the attributes of an op whose parameters have these names; if the right factor is
+    /// transposed, its columns are lines.
     ///
     /// # Errors
-    /// As [`Attributes::new`]; an instruction set that this CPU has not.
+    /// As [`Attributes::new`]; an instruction set that this CPU does not have.
     pub fn new(
         c: &CreateContext<'_>,
         names: Names,
@@ -63,17 +63,17 @@ impl FusedProduct {
         Ok(FusedProduct { attributes, left_flip, right, constants: Constants::new() })
     }
 
-    /// Takes what was packed of an input.
+    /// Receives the packed form of an input.
     pub fn attach(&mut self, input: usize, packed: &Packed) {
         self.right.attach(input, packed);
         self.constants.attach(input);
     }
 
-    /// The output of these dimensions, of a product of so many terms and columns. `left` makes the left factor from the
-    /// byte that stands for 0, and from what turns its values to those that are packed.
+    /// Computes the output of these dimensions, of a product with these numbers of terms and
+    /// columns. `left` creates the left factor from the code of 0 and the XOR mask for its values.
     ///
     /// # Errors
-    /// Parameters that are wrong, or do not fit the factors; no memory; an error of `left`.
+    /// Parameters that are invalid or do not match the factors; out of memory; an error of `left`.
     pub fn compute<'a>(
         &self,
         c: &ComputeContext<'a>,

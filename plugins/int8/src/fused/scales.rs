@@ -1,4 +1,4 @@
-//! Scales and zero points of what is neither summed nor multiplied: read by position, checked against a type.
+//! Scales and zero points of ops other than products: read by position, checked against a type.
 
 use crate::kernels::range::scalar;
 use tenon_sdk::{
@@ -8,10 +8,10 @@ use tenon_sdk::{
     fixed_point::{Activation, Affine, Scale, ZeroPoint},
 };
 
-/// The scale at input `at`, and the zero point behind it, which are called so.
+/// The scale at input `at`, and the zero point at the next one; `names` are their names.
 ///
 /// # Errors
-/// They are no scalars, the scale is none, the type does not hold the zero point.
+/// They are not scalars, the scale is invalid, or the zero point is outside the type.
 pub fn affine<T: Quantised>(
     c: &ComputeContext<'_>,
     at: usize,
@@ -29,7 +29,7 @@ pub const OUT: [&str; 2] = ["out_scale", "out_zero_point"];
 /// Attribute `activation` with its bounds.
 ///
 /// # Errors
-/// There is none of this name, or its bounds are none.
+/// There is no activation of this name, or its bounds are invalid.
 pub fn activation(c: &CreateContext<'_>) -> Result<Activation, KernelError> {
     Ok(Activation::parse(c.attr("activation")?, [c.attr("clamp_min")?, c.attr("clamp_max")?])?)
 }

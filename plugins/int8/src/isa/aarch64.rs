@@ -1,4 +1,4 @@
-//! NEON, with the dot product and without. Both sides are signed.
+//! NEON, with and without the dot product. Both sides are signed.
 //!
 //! | | instructions for a group of each of four lanes | exact because |
 //! |---|---|---|
@@ -9,13 +9,13 @@ use super::{Isa, aarch64_vectors::I32x8, compiled};
 use crate::{accumulate::Dot, pack::LINE};
 use std::arch::{aarch64::*, asm, is_aarch64_feature_detected};
 
-/// How an instruction set adds the products of bytes in fours.
+/// Implements the products of bytes in groups of four for an instruction set.
 macro_rules! dot {
     ($(#[$meta:meta])* $name:ident, $add:path) => {
         $(#[$meta])*
         struct $name;
 
-        // SAFETY: instructions of the set alone, which the caller has.
+        // SAFETY: it only uses instructions of the set, which the caller guarantees.
         unsafe impl Dot for $name {
             type Sums = I32x8;
             type Right = [int8x16_t; 2];
@@ -26,15 +26,16 @@ macro_rules! dot {
 
             #[inline(always)]
             unsafe fn right(from: *const u8) -> Self::Right {
-                // SAFETY: the caller knows that a group for each lane can be read here, and that the CPU has the
-                // instruction.
+                // SAFETY: the caller guarantees that a group for each lane is readable, and that
+                // the CPU has the instruction.
                 unsafe { [vld1q_s8(from.cast()), vld1q_s8(from.add(16).cast())] }
             }
 
             #[inline(always)]
             unsafe fn dot(sums: I32x8, left: *const u8, right: Self::Right) -> I32x8 {
                 let I32x8([a, b]) = sums;
-                // SAFETY: the caller knows that `left` holds a group, and that the CPU has the instructions.
+                // SAFETY: the caller guarantees that `left` holds a group, and that the CPU has the
+                // instructions.
                 unsafe {
                     let left = vreinterpretq_s8_s32(vdupq_n_s32(left.cast::<i32>().read_unaligned()));
                     I32x8([$add(a, left, right[0]), $add(b, left, right[1])])
@@ -48,8 +49,8 @@ macro_rules! dot {
                 right: Self::Right,
             ) -> I32x8 {
                 let I32x8([a, b]) = sums;
-                // SAFETY: the caller knows that `bytes` holds a byte for each lane, and that the CPU has the
-                // instructions.
+                // SAFETY: the caller guarantees that `bytes` holds a byte for each lane, and that
+                // the CPU has the instructions.
                 unsafe {
                     let values = widen::<SIGNED>(bytes);
                     let words = right.map(|words| vmovn_s32(vreinterpretq_s32_s8(words)));
@@ -60,8 +61,8 @@ macro_rules! dot {
 
             #[inline(always)]
             unsafe fn pack_line(from: *const u8, flip: u8, to: *mut u8, sums: I32x8) -> I32x8 {
-                // SAFETY: the caller knows that `from` holds a line, that `to` has room for one, and that the CPU has
-                // the instructions.
+                // SAFETY: the caller guarantees that `from` holds a line, that `to` has room for
+                // one, and that the CPU has the instructions.
                 unsafe { pack_line(from, flip, to, sums) }
             }
         }
@@ -69,22 +70,23 @@ macro_rules! dot {
 }
 
 dot! {
-    /// The products of bytes in fours, by an instruction.
+    /// Products of bytes in groups of four, by one instruction.
     NeonDot, sdot
 }
 
 dot! {
-    /// The products of bytes in fours, one by one.
+    /// Products of bytes in groups of four, one by one.
     Neon, dot
 }
 
-/// `sdot`, whose name in the standard library is not stable yet.
+/// `sdot`, whose intrinsic in the standard library is not stable yet.
 ///
 /// # Safety
-/// The CPU has it.
+/// - The CPU has the instruction.
 #[inline(always)]
 unsafe fn sdot(mut sums: int32x4_t, left: int8x16_t, right: int8x16_t) -> int32x4_t {
-    // SAFETY: the caller knows that the CPU has the instruction; it reads and writes these registers alone.
+    // SAFETY: the caller guarantees that the CPU has the instruction, which only reads and writes
+    // these registers.
     unsafe {
         asm!(
             "sdot {sums:v}.4s, {right:v}.16b, {left:v}.16b",
@@ -97,7 +99,7 @@ unsafe fn sdot(mut sums: int32x4_t, left: int8x16_t, right: int8x16_t) -> int32x
     sums
 }
 
-/// What `sdot` does.
+/// The same result as `sdot`, by other instructions.
 ///
 /// # Safety
 /// None: every AArch64 has the instructions.
@@ -111,13 +113,13 @@ unsafe fn dot(sums: int32x4_t, left: int8x16_t, right: int8x16_t) -> int32x4_t {
     }
 }
 
-/// Eight bytes as words.
+/// Widens eight bytes to words.
 ///
 /// # Safety
-/// There are eight.
+/// - `bytes` is readable for eight bytes.
 #[inline(always)]
 unsafe fn widen<const SIGNED: bool>(bytes: *const u8) -> int16x8_t {
-    // SAFETY: the caller knows that there are eight bytes; every AArch64 has the instructions.
+    // SAFETY: the caller guarantees that there are eight bytes; every AArch64 has the instructions.
     unsafe {
         match SIGNED {
             true => vmovl_s8(vld1_s8(bytes.cast())),
@@ -126,16 +128,16 @@ unsafe fn widen<const SIGNED: bool>(bytes: *const u8) -> int16x8_t {
     }
 }
 
-/// A line in four quarters, summed pair by pair.
+/// Packs a line in four quarters, summed pairwise.
 ///
 /// # Safety
-/// As [`Dot::pack_line`].
+/// - The caller upholds what [`Dot::pack_line`] requires.
 #[inline(always)]
 unsafe fn pack_line(from: *const u8, flip: u8, to: *mut u8, sums: I32x8) -> I32x8 {
     let mut sums = sums.0;
     for at in (0..LINE).step_by(16) {
-        // SAFETY: the caller knows that `from` holds a line, and that `to` has room for one; every AArch64 has the
-        // instructions.
+        // SAFETY: the caller guarantees that `from` holds a line, and that `to` has room for one;
+        // every AArch64 has the instructions.
         unsafe {
             let x = veorq_u8(vld1q_u8(from.add(at)), vdupq_n_u8(flip));
             vst1q_u8(to.add(at), x);
@@ -149,9 +151,10 @@ unsafe fn pack_line(from: *const u8, flip: u8, to: *mut u8, sums: I32x8) -> I32x
 compiled!(NeonDot, "neon,dotprod");
 compiled!(Neon, "neon");
 
-/// The dot product of Armv8.2. Rates are what the instructions' numbers suggest: no such CPU was measured.
+/// The dot product of Armv8.2. The rates are estimates from the number of instructions: no such CPU
+/// was measured.
 pub static NEON_DOT: Isa =
     Isa::of::<NeonDot>("neon_dot", 60.0, || is_aarch64_feature_detected!("dotprod"));
 
-/// What every AArch64 has.
+/// The instructions of every AArch64.
 pub static NEON: Isa = Isa::of::<Neon>("neon", 12.0, || true);

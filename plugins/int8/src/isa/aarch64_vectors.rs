@@ -1,4 +1,5 @@
-//! Registers of NEON, two by two: a left group that was spread over a register serves four registers of sums in a row.
+//! Pairs of NEON registers: a left group that is broadcast to a register serves four registers of
+//! sums in a row.
 
 use crate::vector::{VECTORS, Vector};
 use std::arch::aarch64::*;
@@ -14,7 +15,7 @@ impl I32x8 {
         I32x8([f(a, c), f(b, d)])
     }
 
-    /// As 16 bits: what is below 0 becomes 0, what is above the most of 16 bits that.
+    /// Converts to 16 bits with saturation: negative numbers become 0.
     #[inline(always)]
     fn words(self) -> uint16x8_t {
         let [a, b] = self.0;
@@ -23,7 +24,7 @@ impl I32x8 {
     }
 }
 
-/// Register by register.
+/// Applies a function register by register.
 #[inline(always)]
 fn zip<T: Copy>([a, b]: [T; 2], [c, d]: [T; 2], f: impl Fn(T, T) -> T) -> [T; 2] {
     [f(a, c), f(b, d)]
@@ -85,7 +86,7 @@ unsafe impl Vector for I32x8 {
     unsafe fn mantissas(from: *const i32) -> Self {
         unsafe { Self::load(from) }
     }
-    /// `sqrdmulh` is the definition; a mantissa above 0 does not saturate it.
+    /// `sqrdmulh` is the definition; a positive mantissa does not saturate it.
     #[inline(always)]
     unsafe fn high_mul(self, by: Self) -> Self {
         self.with(by, |a, by| unsafe { vqrdmulhq_s32(a, by) })

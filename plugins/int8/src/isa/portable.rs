@@ -22,13 +22,13 @@ impl Plain {
     }
 }
 
-/// Lane by lane.
+/// Applies a function lane by lane.
 #[inline(always)]
 fn zip(a: [f32; LANES], b: [f32; LANES], f: impl Fn(f32, f32) -> f32) -> [f32; LANES] {
     from_fn(|at| f(a[at], b[at]))
 }
 
-// SAFETY: it needs no instructions of its own.
+// SAFETY: it needs no special instructions.
 #[expect(clippy::undocumented_unsafe_blocks, reason = "each is the caller's promise")]
 unsafe impl Vector for Plain {
     const LANES: usize = LANES;
@@ -139,10 +139,10 @@ unsafe impl Vector for Plain {
     }
 }
 
-/// Products of bytes in fours.
+/// Products of bytes in groups of four.
 struct Portable;
 
-// SAFETY: it needs no instructions of its own.
+// SAFETY: it needs no special instructions.
 unsafe impl Dot for Portable {
     type Sums = Plain;
     type Right = [[u8; GROUP]; LANES];
@@ -152,13 +152,13 @@ unsafe impl Dot for Portable {
 
     #[inline(always)]
     unsafe fn right(from: *const u8) -> Self::Right {
-        // SAFETY: the caller knows that a group for each lane can be read here.
+        // SAFETY: the caller guarantees that a group for each lane is readable.
         unsafe { from.cast::<Self::Right>().read_unaligned() }
     }
 
     #[inline(always)]
     unsafe fn dot(mut sums: Plain, left: *const u8, right: Self::Right) -> Plain {
-        // SAFETY: the caller knows that `left` holds a group.
+        // SAFETY: the caller guarantees that `left` holds a group.
         let left = unsafe { left.cast::<[u8; GROUP]>().read_unaligned() };
         for (sum, right) in sums.0.iter_mut().zip(right) {
             for (left, right) in left.into_iter().zip(right) {
@@ -175,7 +175,7 @@ unsafe impl Dot for Portable {
         bytes: *const u8,
         right: Self::Right,
     ) -> Plain {
-        // SAFETY: the caller knows that `bytes` holds a byte for each lane.
+        // SAFETY: the caller guarantees that `bytes` holds a byte for each lane.
         let bytes = unsafe { bytes.cast::<[u8; LANES]>().read_unaligned() };
         for ((sum, byte), [low, high, ..]) in sums.0.iter_mut().zip(bytes).zip(right) {
             let value = if SIGNED { byte.cast_signed().into() } else { i32::from(byte) };
@@ -186,7 +186,7 @@ unsafe impl Dot for Portable {
 
     #[inline(always)]
     unsafe fn pack_line(from: *const u8, flip: u8, to: *mut u8, mut sums: Plain) -> Plain {
-        // SAFETY: the caller knows that `from` holds a line, and that `to` has room for one.
+        // SAFETY: the caller guarantees that `from` holds a line, and that `to` has room for one.
         let values = unsafe { from.cast::<[u8; LINE]>().read_unaligned() }.map(|x| x ^ flip);
         // SAFETY: as above.
         unsafe { to.cast::<[u8; LINE]>().write_unaligned(values) };
@@ -199,5 +199,5 @@ unsafe impl Dot for Portable {
 
 compiled!(Portable);
 
-/// What any CPU has.
+/// The instructions of any CPU.
 pub static PORTABLE: Isa = Isa::of::<Portable>("portable", 8.0, || true);

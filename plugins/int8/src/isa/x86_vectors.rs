@@ -1,4 +1,4 @@
-//! Registers of 256 and 512 bits.
+//! Vectors of 256 and 512 bits.
 
 use crate::vector::{VECTORS, Vector};
 use std::arch::x86_64::*;
@@ -11,11 +11,11 @@ pub struct I32x8(pub __m256i);
 #[derive(Clone, Copy)]
 pub struct I32x16(pub __m512i);
 
-/// Mantissas as they stand, and those of odd lanes in even ones.
+/// Mantissas unchanged, and those of odd lanes moved to even ones.
 #[derive(Clone, Copy)]
 pub struct Mantissas<V>([V; 2]);
 
-/// Names the instruction of each function.
+/// Implements a vector from the names of its instructions.
 macro_rules! vector {
     ($name:ident($ints:ty, $floats:ty), lanes = $lanes:literal,
         load = $load:ident, store = $store:ident, load_ps = $load_ps:ident, store_ps = $store_ps:ident,
@@ -29,7 +29,7 @@ macro_rules! vector {
             add = $add8:ident, splat = $splat8:ident, order = $order:expr, halves = $halves:expr }
         narrow_words { least = $least16:ident, add = $add16:ident, splat = $splat16:ident, order = $order16:expr }
     ) => {
-        // SAFETY: instructions of the set alone, which the caller has.
+        // SAFETY: it only uses instructions of the set, which the caller guarantees.
         #[expect(clippy::undocumented_unsafe_blocks, reason = "each is the caller's promise")]
         unsafe impl Vector for $name {
             const LANES: usize = $lanes;
@@ -66,7 +66,7 @@ macro_rules! vector {
                     Mantissas([all, $odd(all)])
                 }
             }
-            /// Products of even and of odd lanes, each twice itself: the high half is the result.
+            /// Products of even and of odd lanes, doubled: the high half is the result.
             #[inline(always)]
             unsafe fn high_mul(self, Mantissas([even, odd]): Self::Mantissas) -> Self {
                 unsafe {
@@ -111,7 +111,8 @@ macro_rules! vector {
                 }
             )*
 
-            /// In each 128 bits, the packs leave four bytes of each vector: those of a row are gathered in one half.
+            /// In each 128 bits, packing leaves four bytes of each vector: those of a row are
+            /// gathered in one half.
             #[inline(always)]
             unsafe fn narrow<const BOUNDED: bool>(rows: [[Self; VECTORS]; 2], most: u8, base: u8, to: [*mut u8; 2]) {
                 unsafe {
@@ -196,11 +197,14 @@ vector! {
     }
 }
 
-/// Neighbours are added until each half has a lane for each vector.
+/// Adds adjacent lanes until each half has a lane for each vector.
+///
+/// # Safety
+/// - The CPU has the instructions.
 #[inline(always)]
 unsafe fn totals_256([a, b, c, d]: [I32x8; 4]) -> [i32; 4] {
     let mut totals = [0; 4];
-    // SAFETY: the caller has the instructions.
+    // SAFETY: the caller guarantees that the CPU has the instructions.
     unsafe {
         let x = _mm256_hadd_epi32(_mm256_hadd_epi32(a.0, b.0), _mm256_hadd_epi32(c.0, d.0));
         let x = _mm_add_epi32(_mm256_castsi256_si128(x), _mm256_extracti128_si256::<1>(x));
@@ -209,31 +213,40 @@ unsafe fn totals_256([a, b, c, d]: [I32x8; 4]) -> [i32; 4] {
     totals
 }
 
-/// The halves of each are added first.
+/// Adds the halves of each vector first.
+///
+/// # Safety
+/// - The CPU has the instructions.
 #[inline(always)]
 unsafe fn totals_512([a, b, c, d]: [I32x16; 4]) -> [i32; 4] {
     /// The sum of the halves.
     #[inline(always)]
     unsafe fn folded(x: I32x16) -> I32x8 {
-        // SAFETY: the caller has the instructions.
+        // SAFETY: the caller guarantees that the CPU has the instructions.
         let halves = unsafe { [_mm512_castsi512_si256(x.0), _mm512_extracti64x4_epi64::<1>(x.0)] };
         // SAFETY: as above.
         I32x8(unsafe { _mm256_add_epi32(halves[0], halves[1]) })
     }
-    // SAFETY: the caller has the instructions.
+    // SAFETY: the caller guarantees that the CPU has the instructions.
     unsafe { totals_256([folded(a), folded(b), folded(c), folded(d)]) }
 }
 
-/// Odd lanes in even ones.
+/// Moves odd lanes to even ones.
+///
+/// # Safety
+/// - The CPU has the instructions.
 #[inline(always)]
 unsafe fn odd_256(x: __m256i) -> __m256i {
-    // SAFETY: the caller has the instructions.
+    // SAFETY: the caller guarantees that the CPU has the instructions.
     unsafe { _mm256_castps_si256(_mm256_movehdup_ps(_mm256_castsi256_ps(x))) }
 }
 
-/// Odd lanes in even ones.
+/// Moves odd lanes to even ones.
+///
+/// # Safety
+/// - The CPU has the instructions.
 #[inline(always)]
 unsafe fn odd_512(x: __m512i) -> __m512i {
-    // SAFETY: the caller has the instructions.
+    // SAFETY: the caller guarantees that the CPU has the instructions.
     unsafe { _mm512_castps_si512(_mm512_movehdup_ps(_mm512_castsi512_ps(x))) }
 }

@@ -1,4 +1,4 @@
-//! Loops over elements, all alike or channel by channel, on the host's threads.
+//! Loops over elements, with the same function for all or one per channel, on the host's threads.
 
 use tenon_sdk::{
     KernelError,
@@ -6,10 +6,10 @@ use tenon_sdk::{
     geometry::{AxisSplit, GeometryError, element_count},
 };
 
-/// Elements that one thread computes at a time, at least.
+/// Least number of elements that a thread computes at a time.
 const BLOCK: usize = 1 << 14;
 
-/// Attribute `axis`: the dimension of the channels, `None` for one channel of everything.
+/// Attribute `axis`: the dimension of the channels; `None` treats all elements as one channel.
 pub fn axis(c: &CreateContext<'_>) -> Result<Option<i64>, KernelError> {
     match c.attr::<i64>("axis")? {
         -1 => Ok(None),
@@ -18,7 +18,7 @@ pub fn axis(c: &CreateContext<'_>) -> Result<Option<i64>, KernelError> {
     }
 }
 
-/// How a tensor of these dimensions splits at the channels.
+/// The split of a tensor with these dimensions at the channels.
 pub fn split(dims: &[i64], axis: Option<i64>) -> Result<AxisSplit, KernelError> {
     match axis {
         Some(axis) => Ok(AxisSplit::new("axis", dims, axis)?),
@@ -26,7 +26,7 @@ pub fn split(dims: &[i64], axis: Option<i64>) -> Result<AxisSplit, KernelError> 
     }
 }
 
-/// Checks that an input has one value a channel: a scalar where there is no axis, else a vector.
+/// Checks that an input has one value per channel: a scalar without an axis, else a vector.
 pub fn check_ends(
     what: &'static str,
     dims: &[i64],
@@ -45,8 +45,8 @@ pub fn check_ends(
     }
 }
 
-/// Sets each element of `y` to a function of what the channel has and of the same element of `x`; each costs about
-/// `cost_ns` nanoseconds.
+/// Sets each element of `y` to a function of the channel's parameter and of the same element of
+/// `x`; an element costs about `cost_ns` nanoseconds.
 pub fn map_channels<P: Sync, X: Copy + Sync, Y: Send>(
     c: &ComputeContext<'_>,
     inner: usize,

@@ -1,4 +1,5 @@
-//! `QuantizedConcat`: each input is brought into the range that holds all of theirs, then joined.
+//! `QuantizedConcat`: converts each input to the range that contains all of theirs, then joins
+//! them.
 
 use super::range::{Ends, Range, ToCodes, ToReals, scalar};
 use tenon_sdk::{
@@ -12,7 +13,7 @@ use tenon_sdk::{
 
 const ENDS: Ends = ["input_mins", "input_maxes"];
 
-/// The range that holds all ranges; of signed codes, with 0 in its middle.
+/// The range that contains all ranges; for signed codes, with 0 in its middle.
 fn hull<T: Quantised>(ranges: &[Range]) -> Result<Range, KernelError> {
     let min = ranges.iter().fold(f32::MAX, |min, range| min.min(range.min));
     let max = ranges.iter().fold(f32::MIN, |max, range| max.max(range.max));
@@ -22,7 +23,8 @@ fn hull<T: Quantised>(ranges: &[Range]) -> Result<Range, KernelError> {
     }
 }
 
-/// An input, how many of its codes are joined at a time, and its range unless that is the output's.
+/// An input, the number of its codes that are joined at a time, and its range unless that is the
+/// output's.
 struct Source<'a, T> {
     codes: &'a [T],
     piece: usize,

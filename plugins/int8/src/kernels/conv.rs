@@ -1,9 +1,11 @@
 //! `QuantizedConv2D` and `QuantizedDepthwiseConv2D`.
 //!
-//! What lies outside of the image counts as 0. A range need not hold 0: where 0 has no code and windows reach outside of
-//! the image, sums are taken tap by tap; else they are those of the loops that other quantised ops have.
+//! Positions outside of the image count as 0. A range need not contain 0: if 0 has no code and
+//! windows reach outside of the image, sums are computed tap by tap; else by the loops of other
+//! quantised ops.
 //!
-//! A filter of `qint8` is symmetric, as oneDNN takes it: its code 0 stands for 0, its range for codes from -127 to 127.
+//! A filter of `qint8` is symmetric, as in oneDNN: its code 0 represents 0, and its range the codes
+//! from -127 to 127.
 
 use super::{
     products::{SUMS, Side, accumulate, check_terms, write_sums},
@@ -27,11 +29,11 @@ use tenon_sdk::{
     register_kernel,
 };
 
-/// What a filter's range says of its codes.
+/// The meaning of a filter's codes, from its range.
 trait Filter: Quantised {
     /// The code of 0.
     fn side(range: Range) -> Result<Side, KernelError>;
-    /// The distance between the numbers of neighbouring codes.
+    /// The difference between the numbers of adjacent codes.
     fn level(range: Range) -> f32;
 }
 
@@ -61,7 +63,7 @@ struct Call<'a, W> {
 }
 
 impl<'a, W: Filter> Call<'a, W> {
-    /// Checks the ranges; gives that of the sums too.
+    /// Checks the ranges; also returns that of the sums.
     fn new(
         c: &ComputeContext<'a>,
         geometry: Conv2dGeometry,
@@ -76,7 +78,8 @@ impl<'a, W: Filter> Call<'a, W> {
         Ok((Call { geometry, input: (x, left.zero), filter: (w, right.zero) }, sums))
     }
 
-    /// Whether something stands where no code does: outside of an image, where 0 has no code.
+    /// Whether a window includes positions without a code: outside of an image, where 0 has no
+    /// code.
     fn has_no_code_outside(&self) -> bool {
         convolution::is_padded(&self.geometry) && u8::try_from(self.input.1).is_err()
     }
@@ -89,8 +92,8 @@ impl<'a, W: Filter> Call<'a, W> {
         [self.input.1, self.filter.1]
     }
 
-    /// Computes each pixel of the output from the pixels under each tap of the filter that lie in the image: its
-    /// channels, and the tap's part of the filter.
+    /// Computes each pixel of the output from the pixels of the image under the taps of the filter:
+    /// `f` receives their channels, and the tap's part of the filter.
     fn pixels(
         &self,
         c: &ComputeContext<'_>,
@@ -111,7 +114,7 @@ impl<'a, W: Filter> Call<'a, W> {
         })
     }
 
-    /// The pixels of the input that one of the output is made of, each with its part of the filter.
+    /// The pixels of the input on which an output pixel depends, each with its part of the filter.
     fn taps(&self, number: usize, column: usize, mut each: impl FnMut(&[QUInt8], &[W])) {
         let g = &self.geometry;
         let (image, row) = (number / g.height.output as usize, number % g.height.output as usize);

@@ -69,12 +69,12 @@ impl<T: Quantised, F: Number<Accumulator = f32>> Kernel for Dequantize<T, F> {
 }
 
 impl<T: Quantised, F> Dequantize<T, F> {
-    /// What a code is multiplied by in mode `SCALED`.
+    /// The factor of a code in mode `SCALED`.
     fn factor(&self, range: Range) -> f32 {
         let from_max = range.max / T::HIGHEST as f32;
         let lowest = (i64::from(T::LOWEST) + i64::from(self.narrow)) as f32;
         let from_min = range.min / lowest;
-        // Of two zeros, TensorFlow takes the one of the lower end.
+        // Of two zeros, TensorFlow uses that of the lower end.
         if !T::SIGNED || from_min < from_max { from_max } else { from_min }
     }
 }

@@ -21,7 +21,7 @@ fn activate<T: Quantised>(c: &ComputeContext<'_>, most: Option<f32>) -> Result<(
     let least = range.code::<T>(0.0);
     let most = most.map_or(T::saturated(i64::MAX), |most| range.code::<T>(most));
     let x = c.input::<T>(0)?;
-    // Where all of the range lies above the most, so do all codes.
+    // If the whole range is above the limit, so are all codes.
     map(c, (x.data, c.output::<T>(0, x.dims)?.data), 0.3, |x| x.max(least).min(most))?;
     range.write(c, 1)
 }
@@ -48,13 +48,14 @@ macro_rules! activations {
 
 activations!(QUInt8, QInt32);
 
-/// The range of a sum: symmetric, and so wide that 15 bits hold a summand and the sum cannot leave 32.
+/// The range of a sum: symmetric, and so wide that a summand fits in 15 bits and the sum cannot
+/// exceed 32.
 fn range_of_sums(x: Range, bias: Range) -> Result<Range, KernelError> {
     let end = x.max.max(-x.min).max(bias.max).max(-bias.min);
     Range::symmetric(end * (1u32 << 17) as f32)
 }
 
-/// Each summand is brought into the range of the sums, rounded, and then added.
+/// Converts each summand to the range of the sums, with rounding, then adds them.
 fn bias_add<T: Quantised>(c: &ComputeContext<'_>) -> Result<(), KernelError> {
     let split = ChannelSplit::with_vector(c.dims(0), DataFormat::Nhwc, "bias", c.dims(1))?;
     let range = Range::of(c, 2, ["min_input", "max_input"])?;

@@ -1,4 +1,5 @@
-//! The ops `FakeQuant...`: the nearest level of a range that is moved so that 0 is a level, and the gradients.
+//! The ops `FakeQuant...`: the nearest level of a range that is shifted so that 0 is a level, and
+//! the gradients.
 
 use super::{
     channels::{check_ends, map, map_channels},
@@ -35,7 +36,7 @@ impl Codes {
     }
 }
 
-/// A range moved by less than a level.
+/// A range shifted by less than a level.
 #[derive(Clone, Copy)]
 struct Nudged {
     min: f32,
@@ -54,8 +55,8 @@ impl Nudged {
         Nudged { min, max, scale, inverse, zero: (-min * inverse + 0.5).floor() }
     }
 
-    /// The nearest level. Whether levels are counted by a product or by a quotient decides at ties, and TensorFlow's
-    /// ops differ in it.
+    /// The nearest level. Whether levels are counted by a product or by a quotient matters at ties,
+    /// and TensorFlow's ops differ in that.
     #[inline(always)]
     fn level(&self, x: f32, count: Count) -> f32 {
         let shifted = clamp(x, self.min, self.max) - self.min;
@@ -66,21 +67,23 @@ impl Nudged {
         floor(steps - self.zero + 0.5) * self.scale
     }
 
-    /// 1 within the range, 0 beyond it.
+    /// 1 within the range, 0 outside.
     #[inline(always)]
     fn within(&self, x: f32) -> f32 {
         if x >= self.min && x <= self.max { 1.0 } else { 0.0 }
     }
 }
 
-/// How many levels a number lies above the lower end: by the inverse of a level, or by the level.
+/// How to count the levels from the lower end to a number: by multiplying with the inverse of a
+/// level, or by dividing.
 #[derive(Clone, Copy)]
 enum Count {
     Product,
     Quotient,
 }
 
-/// A range that is given by attributes or inputs; `None` for both ends 0, where every number counts as 0.
+/// A range given by attributes or inputs; `None` if both ends are 0, where every number counts as
+/// 0.
 fn nudged(min: f32, max: f32, codes: Codes) -> Result<Option<Nudged>, KernelError> {
     let range = Range::new(min, max, ENDS)?;
     if min == 0.0 && max == 0.0 {
@@ -101,14 +104,14 @@ fn nudged(min: f32, max: f32, codes: Codes) -> Result<Option<Nudged>, KernelErro
     Ok(Some(Nudged::new(range, codes)))
 }
 
-/// The range that attributes give.
+/// The range in the attributes.
 fn of_attributes(c: &CreateContext<'_>) -> Result<Nudged, KernelError> {
     nudged(c.attr("min")?, c.attr("max")?, Codes::new(c)?)?.ok_or_else(|| {
         KernelError::invalid_argument("max must be larger than min, found 0 for both")
     })
 }
 
-/// The ranges that the inputs `at` and the one behind it hold, one a channel.
+/// The ranges in inputs `at` and `at + 1`, one per channel.
 fn of_inputs(
     c: &ComputeContext<'_>,
     at: usize,
@@ -131,7 +134,7 @@ impl Kernel for Args {
     }
 }
 
-/// The gradients and the inputs, of one shape.
+/// The gradients and the inputs, which must have the same shape.
 fn gradients<'a>(c: &ComputeContext<'a>) -> Result<[&'a [f32]; 2], KernelError> {
     let (gradients, inputs) = (c.input::<f32>(0)?, c.input::<f32>(1)?);
     if gradients.dims != inputs.dims {
@@ -143,7 +146,7 @@ fn gradients<'a>(c: &ComputeContext<'a>) -> Result<[&'a [f32]; 2], KernelError> 
     Ok([gradients.data, inputs.data])
 }
 
-/// Passes gradients on within the range.
+/// Passes gradients within the range on.
 fn pass_on(
     c: &ComputeContext<'_>,
     [gradients, inputs]: [&[f32]; 2],
@@ -186,7 +189,7 @@ impl Kernel for Vars {
     }
 }
 
-/// The nearest levels, the channels being the last dimension.
+/// Computes the nearest levels, with the channels as the last dimension.
 fn levels(
     c: &ComputeContext<'_>,
     ranges: &[Option<Nudged>],
@@ -247,7 +250,7 @@ impl Kernel for VarsGradient {
 fn beyond(gradients: &[f32], inputs: &[f32], range: &Nudged) -> [f32; 2] {
     let [mut below, mut above] = [0f64; 2];
     for (&gradient, &x) in gradients.iter().zip(inputs) {
-        // Products, so that a gradient that is no number shows.
+        // By multiplication, so that a NaN or infinite gradient is preserved.
         below += f64::from(gradient * if x < range.min { 1.0 } else { 0.0 });
         above += f64::from(gradient * if x > range.max { 1.0 } else { 0.0 });
     }

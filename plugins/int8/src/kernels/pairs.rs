@@ -13,7 +13,7 @@ use tenon_sdk::{
     register_kernel,
 };
 
-/// Writes a value for each pair of codes that broadcasting brings together.
+/// Writes a value for each pair of codes that broadcasting combines.
 pub fn for_pairs<T: Quantised, Z: Quantised>(
     c: &ComputeContext<'_>,
     f: impl Fn(T, T) -> Z + Sync,
@@ -25,8 +25,8 @@ pub fn for_pairs<T: Quantised, Z: Quantised>(
     })
 }
 
-/// Writes neighbours of the output from neighbours of both inputs, or from one element of one of them, whose stride is 0;
-/// `cost` is about how many nanoseconds an element takes.
+/// Writes adjacent elements of the output from adjacent elements of both inputs, or from one
+/// element of an input with stride 0; an element costs about `cost` nanoseconds.
 pub fn for_runs<T: Quantised, Z: Quantised>(
     c: &ComputeContext<'_>,
     cost: f64,
@@ -56,7 +56,7 @@ fn ranges(c: &ComputeContext<'_>) -> Result<[Range; 2], KernelError> {
     Ok([Range::wide(c, 2, ["min_x", "max_x"])?, Range::wide(c, 4, ["min_y", "max_y"])?])
 }
 
-/// A summand in the range of the sums: a line through the codes of the numbers of 0 and 1.
+/// A summand in the range of the sums: a line through the codes of the numbers 0 and 1.
 #[derive(Clone, Copy)]
 struct Summand {
     start: i64,
@@ -75,12 +75,12 @@ impl Summand {
     }
 }
 
-/// A summand of one element, whose code is rounded by itself.
+/// The code of a single summand, which is rounded separately.
 fn alone(from: Range, sums: Range, x: QUInt8) -> i32 {
     sums.code::<QInt32>(from.real(x)).0
 }
 
-/// Of two operands, TensorFlow rounds that of one element by itself; the first, where both are.
+/// TensorFlow rounds an operand with one element separately; if both have one, the first operand.
 fn add(c: &ComputeContext<'_>) -> Result<(), KernelError> {
     let [x, y] = ranges(c)?;
     let end = x.min.min(y.min).abs().max(x.max.max(y.max).abs());

@@ -1,4 +1,5 @@
-//! `QuantizedMaxPool` and `QuantizedAvgPool`: the code of the greatest number, and the mean code, cut off towards 0.
+//! `QuantizedMaxPool` and `QuantizedAvgPool`: the code of the greatest number, and the mean code,
+//! truncated.
 
 use super::range::{Ends, Range};
 use std::{marker::PhantomData, ops::Range as Span};
@@ -14,9 +15,9 @@ use tenon_sdk::{
 
 const ENDS: Ends = ["min_input", "max_input"];
 
-/// What a window becomes: its codes are folded one by one.
+/// The reduction of a window, code by code.
 trait Fold<T>: 'static {
-    /// What is known of the codes so far.
+    /// The result for the codes so far.
     type State: Copy;
     fn geometry(params: &Pool2dParams<'_>) -> Result<Pool2dGeometry, GeometryError>;
     fn start() -> Self::State;
@@ -104,7 +105,7 @@ pub fn inputs(window: &tenon_sdk::geometry::WindowDim, output: usize) -> Span<us
     first..first + window.taps(output).len()
 }
 
-/// Row `number` of the output, of all images counted on.
+/// Computes row `number` of the output, counted over all images.
 fn pool_row<F: Fold<T>, T: Quantised>(
     g: &Pool2dGeometry,
     x: &[T],

@@ -1,8 +1,8 @@
-//! Sums of products of codes, in 32 bits: what matrix products and convolutions are made of.
+//! Sums of products of codes, in 32 bits, for matrix products and convolutions.
 //!
-//! A code `q` stands for `level (q - zero)`, so that the sum of `(a - zero_a) (b - zero_b)` is a code of the sum of
-//! products whose level is the product of both levels and whose zero is 0. That it fits in 32 bits is checked before
-//! anything is summed: see [`check_terms`].
+//! A code `q` represents `level (q - zero)`, so that the sum of `(a - zero_a) (b - zero_b)` is a
+//! code of the sum of products whose level is the product of both levels and whose zero is 0.
+//! Before anything is summed, [`check_terms`] checks that it fits in 32 bits.
 
 use super::range::Range;
 use crate::{
@@ -21,14 +21,14 @@ use tenon_sdk::{
 /// One side of a product: the code of 0, and the greatest distance of a code from it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Side {
-    /// The code that stands for 0, which may lie outside of the type.
+    /// The code of 0, which may be outside of the type.
     pub zero: i32,
     /// The greatest `|q - zero|`.
     reach: u64,
 }
 
 impl Side {
-    /// Codes of a range.
+    /// The side of a product with codes of this range.
     pub fn of<T: Quantised>(range: Range) -> Result<Side, KernelError> {
         let zero = range.unclamped::<T>(0.0);
         match i32::try_from(zero) {
@@ -40,15 +40,15 @@ impl Side {
         }
     }
 
-    /// Codes of which this one stands for 0.
+    /// The side of a product whose code of 0 is `zero`.
     pub fn with_zero<T: Quantised>(zero: i32) -> Side {
         let distance = |code: i32| code.abs_diff(zero);
         Side { zero, reach: distance(T::LOWEST).max(distance(T::HIGHEST)).into() }
     }
 }
 
-/// Refuses sums of so many products that 32 bits could not hold every one: the bound is
-/// `(2^31 - 1) / (reach_a * reach_b)`, 33025 where both zeros are ends of 8 bits, 131071 where they are in the middle.
+/// Refuses sums of so many products that 32 bits might not hold them: the limit is `(2^31 - 1) /
+/// (reach_a * reach_b)`, 33025 if both zeros are ends of 8 bits, 131071 if they are in the middle.
 pub fn check_terms(terms: i64, a: Side, b: Side) -> Result<(), KernelError> {
     let product = u128::from(a.reach) * u128::from(b.reach);
     let most = (i32::MAX as u128).checked_div(product).unwrap_or(u128::MAX);
@@ -61,7 +61,7 @@ pub fn check_terms(terms: i64, a: Side, b: Side) -> Result<(), KernelError> {
     )))
 }
 
-/// Sums as they are.
+/// The output stage that leaves sums unchanged.
 pub const SUMS: Stage<'static> = Stage::Sums([i32::MIN, i32::MAX]);
 
 /// Writes the sums of a product of these types and zeros, row after row.
@@ -80,7 +80,8 @@ pub fn write_sums<'a>(
     compute(c, &Product::new(left, right, terms.view(), SUMS, y))
 }
 
-/// `sums[n] += sum over k of (a[k] - zero of a) * (b[k][n] - zero of b)`, the rows of `b` being as long as `sums`.
+/// `sums[n] += sum over k of (a[k] - zero of a) * (b[k][n] - zero of b)`, the rows of `b` being as
+/// long as `sums`.
 ///
 /// The sums must fit in 32 bits: see [`check_terms`].
 pub fn accumulate<A: Quantised, B: Quantised>(

@@ -1,12 +1,13 @@
 //! `QuantizeV2`.
 //!
-//! | mode | code of `x`, cut off at the range |
+//! | mode | code of `x`, clamped to the range |
 //! |---|---|
 //! | `MIN_COMBINED` | `round((x - min) (2^b - 1) / (max - min) - half)`, `half` being `2^(b - 1)` of a signed type, else 0 |
 //! | `MIN_FIRST` | `round(x s) - round(min s) + lowest`, with `s = (2^b - 1) / (max - min)` |
 //! | `SCALED` | `round(x s)`, with the largest `s` for which both ends have codes |
 //!
-//! The range is widened first: to hold 0, and to be at least `ensure_minimum_range` of its greater end (or of 1).
+//! The range is widened first: so that it contains 0, and is at least `ensure_minimum_range` times
+//! its greater end (or 1) wide.
 
 use super::{
     channels::{axis, check_ends, map_channels, split},
@@ -46,7 +47,7 @@ impl Mode {
         }
     }
 
-    /// Refuses what no formula is defined for.
+    /// Refuses combinations without a defined formula.
     pub fn check_channels(self, channels: usize) -> Result<(), KernelError> {
         if self == Mode::MinFirst && channels != 1 {
             let message = "mode MIN_FIRST has one range: set axis to -1, or mode to MIN_COMBINED";
@@ -101,14 +102,14 @@ impl<T: Quantised> Kernel for QuantizeV2<T> {
 }
 
 impl<T: Quantised> QuantizeV2<T> {
-    /// A range with 0 in it that is not too narrow.
+    /// The range widened to contain 0 and not to be too narrow.
     fn widened(&self, given: Range) -> Result<Range, KernelError> {
         let min = given.min.min(0.0);
         let least = given.min.abs().max(given.max.abs()).max(1.0) * self.least_width;
         Range::new(min, given.max.max(min + least).max(0.0), ENDS)
     }
 
-    /// Writes the codes; gives the ranges in which they stand for numbers.
+    /// Writes the codes; returns the ranges in which they represent numbers.
     fn convert(
         &self,
         c: &ComputeContext<'_>,
@@ -161,7 +162,7 @@ impl Scaled {
     }
 }
 
-/// A range and the factor of mode `MIN_COMBINED`, 0 where the range is one number.
+/// A range and the factor of mode `MIN_COMBINED`, 0 if the range is a single number.
 fn combined<T: Quantised>(range: Range) -> (Range, f32) {
     let steps = f64::from(T::HIGHEST) - f64::from(T::LOWEST);
     let scale = if range.min == range.max { 0.0 } else { steps / f64::from(range.width()) };
@@ -171,7 +172,7 @@ fn combined<T: Quantised>(range: Range) -> (Range, f32) {
 #[inline(always)]
 fn combined_code<T: Quantised>(&(range, scale): &(Range, f32), x: f32) -> T {
     let x = (clamp(x, range.min, range.max) - range.min) * scale;
-    // TensorFlow rounds numbers below 0 away from 0, and others by cutting off.
+    // TensorFlow rounds numbers below 0 away from 0, and truncates others after adding a half.
     as_code(if T::SIGNED { round_away(x + T::LOWEST as f32) } else { x + 0.5 })
 }
 

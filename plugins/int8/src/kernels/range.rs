@@ -1,8 +1,8 @@
-//! Ranges of real numbers, and the codes that stand for the numbers in them.
+//! Ranges of real numbers, and the codes that represent the numbers in them.
 //!
-//! A type of `b` bits splits a range `[min, max]` into `2^b - 1` steps; its least code stands for `min`, its
-//! greatest for `max`. The formulas, and in which precision each step of them is rounded, are those of
-//! TensorFlow's `quantization_utils.h`, so that codes agree with its own to the last one.
+//! A type of `b` bits splits a range `[min, max]` into `2^b - 1` steps; its least code represents
+//! `min`, its greatest `max`. The formulas, and the precision in which each step is rounded, are
+//! those of TensorFlow's `quantization_utils.h`, so that codes agree exactly.
 
 use super::rounding::round_away;
 use std::marker::PhantomData;
@@ -13,7 +13,7 @@ use tenon_sdk::{
     geometry::GeometryError,
 };
 
-/// The one element of an input that is a scalar.
+/// The only element of a scalar input.
 pub fn scalar<T: Element>(
     c: &ComputeContext<'_>,
     input: usize,
@@ -39,7 +39,7 @@ pub struct Range {
 }
 
 impl Range {
-    /// A range of finite ends in order, as wide as a float can say.
+    /// A range with finite ends in order, whose width is finite as a float.
     pub fn new(min: f32, max: f32, [low, high]: Ends) -> Result<Range, KernelError> {
         let range = Range { min, max };
         if min <= max && range.width().is_finite() {
@@ -50,12 +50,12 @@ impl Range {
         )))
     }
 
-    /// The range that input number `at` and the one behind it hold.
+    /// The range in inputs `at` and `at + 1`.
     pub fn of(c: &ComputeContext<'_>, at: usize, ends: Ends) -> Result<Range, KernelError> {
         Range::new(scalar(c, at, ends[0])?, scalar(c, at + 1, ends[1])?, ends)
     }
 
-    /// As [`Range::of`], with different ends.
+    /// Like [`Range::of`], with different ends.
     pub fn wide(c: &ComputeContext<'_>, at: usize, ends: Ends) -> Result<Range, KernelError> {
         let range = Range::of(c, at, ends)?;
         if range.min < range.max {
@@ -68,12 +68,12 @@ impl Range {
         )))
     }
 
-    /// A range around 0 that an op gives.
+    /// The range from `-end` to `end`, as the result of an op.
     pub fn symmetric(end: f32) -> Result<Range, KernelError> {
         Range::new(-end, end, ["the output's minimum", "its maximum"])
     }
 
-    /// Writes the ends to output number `at` and the one behind it.
+    /// Writes the ends to outputs `at` and `at + 1`.
     pub fn write(self, c: &ComputeContext<'_>, at: usize) -> Result<(), KernelError> {
         c.output::<f32>(at, &[])?.data.fill(self.min);
         c.output::<f32>(at + 1, &[])?.data.fill(self.max);
@@ -85,7 +85,8 @@ impl Range {
         self.max - self.min
     }
 
-    /// The code of a number, which may lie beyond the type's; the least where the range is one number.
+    /// The code of a number, which may be outside the type; the least code if the range is a single
+    /// number.
     pub fn unclamped<T: Quantised>(self, x: f32) -> i64 {
         if self.min == self.max {
             return T::LOWEST.into();
@@ -96,12 +97,12 @@ impl Range {
         (offset as i64).saturating_add(T::LOWEST.into())
     }
 
-    /// The code of a number, cut off at the ends of the type.
+    /// The code of a number, clamped to the type.
     pub fn code<T: Quantised>(self, x: f32) -> T {
         T::saturated(self.unclamped::<T>(x))
     }
 
-    /// The number that a code stands for.
+    /// The number that a code represents.
     pub fn real<T: Quantised>(self, code: T) -> f32 {
         if self.min == self.max {
             return self.min;
@@ -113,25 +114,25 @@ impl Range {
         (f64::from(lowest) + (f64::from(code.code()) - f64::from(T::LOWEST)) * scale) as f32
     }
 
-    /// The distance between numbers of neighbouring codes.
+    /// The difference between the numbers of adjacent codes.
     pub fn level<T: Quantised>(self) -> f32 {
         self.width() / steps::<T>() as f32
     }
 }
 
-/// Steps between the codes of a type.
+/// Number of steps between the codes of a type.
 fn steps<T: Quantised>() -> f64 {
     f64::from(T::HIGHEST) - f64::from(T::LOWEST)
 }
 
-/// The range of 32-bit sums of products of codes, of two types whose levels are these.
+/// The range of 32-bit sums of products of codes, of two types with these levels.
 pub fn product_range(a: f32, b: f32) -> Result<Range, KernelError> {
     let level = a * b;
     let (min, max) = (level * i32::MIN as f32, level * i32::MAX as f32);
     Range::new(min, max, ["the output's minimum", "its maximum"])
 }
 
-/// Codes to numbers in single precision: one product and one sum.
+/// Converts codes to numbers in single precision: one product and one sum.
 pub struct ToReals<T> {
     scale: f32,
     offset: f32,
@@ -139,7 +140,7 @@ pub struct ToReals<T> {
 }
 
 impl<T: Quantised> ToReals<T> {
-    /// In a range.
+    /// The conversion for a range.
     pub fn new(range: Range) -> ToReals<T> {
         let scale = (f64::from(range.width()) / steps::<T>()) as f32;
         let lowest =
@@ -147,14 +148,15 @@ impl<T: Quantised> ToReals<T> {
         ToReals { scale, offset: lowest - T::LOWEST as f32 * scale, of: PhantomData }
     }
 
-    /// The number that a code stands for.
+    /// The number that a code represents.
     #[inline(always)]
     pub fn real(&self, code: T) -> f32 {
         self.offset + code.code() as f32 * self.scale
     }
 }
 
-/// Numbers to codes in single precision: one product, rounded half away from 0, and one sum.
+/// Converts numbers to codes in single precision: one product, rounded half away from 0, and one
+/// sum.
 pub struct ToCodes<T> {
     scale: f32,
     shift: f32,
@@ -162,10 +164,10 @@ pub struct ToCodes<T> {
 }
 
 impl<T: Quantised> ToCodes<T> {
-    /// The greatest float that is no greater than any code of 32 bits.
+    /// The greatest float not above the greatest 32-bit code.
     const TOP: f32 = 2_147_483_520.0;
 
-    /// In a range.
+    /// The conversion for a range.
     pub fn new(range: Range) -> ToCodes<T> {
         let scale = match range.min == range.max {
             true => 0.0,
@@ -175,7 +177,7 @@ impl<T: Quantised> ToCodes<T> {
         ToCodes { scale, shift, of: PhantomData }
     }
 
-    /// The code of a number, cut off at the ends of the type; of NaN the least.
+    /// The code of a number, clamped to the type; the least one for NaN.
     #[inline(always)]
     pub fn code(&self, x: f32) -> T {
         let code = round_away(x * self.scale) - self.shift;
@@ -184,7 +186,7 @@ impl<T: Quantised> ToCodes<T> {
     }
 }
 
-/// `x`, or the end of the range that it lies beyond; NaN is kept.
+/// `x` clamped to the range; NaN is preserved.
 #[inline(always)]
 pub fn clamp<F: PartialOrd>(x: F, min: F, max: F) -> F {
     let x = if x > max { max } else { x };

@@ -29,7 +29,8 @@ fn ranges_are_refused_by_name() {
 }
 
 proptest! {
-    /// A number in the range is at most half a level from what its code stands for, and from the rounding of 0.
+    /// A number in the range differs by at most half a level, plus the rounding of 0, from the
+    /// number of its code.
     #[test]
     fn codes_are_near(min in -100f32..0.0, width in 0.1f32..100.0, at in 0f32..1.0) {
         let range = Range { min, max: min + width };
@@ -40,7 +41,7 @@ proptest! {
         assert!((reals.real(codes.code(x)) - x).abs() <= 1.01 * level);
     }
 
-    /// Dequantising and quantising again gives the code back.
+    /// Dequantising and quantising again yields the same code.
     #[test]
     fn codes_return(code in any::<u8>(), min in -100f32..0.0, width in 0.1f32..100.0) {
         let range = Range { min, max: min + width };

@@ -1,4 +1,5 @@
-//! `QuantizeDownAndShrinkRange`, `Requantize` and `RequantizationRange`: codes of 32 bits in fewer bits.
+//! `QuantizeDownAndShrinkRange`, `Requantize` and `RequantizationRange`: codes of 32 bits in fewer
+//! bits.
 
 use super::{
     channels::map,
@@ -15,20 +16,20 @@ use tenon_sdk::{
 const INPUT: Ends = ["input_min", "input_max"];
 const REQUESTED: Ends = ["requested_output_min", "requested_output_max"];
 
-/// Bits behind the point of a number in fixed point.
+/// Fractional bits of a number in fixed point.
 const POINT: u32 = 16;
 const ONE: f64 = (1u32 << POINT) as f64;
 
-/// Codes of 32 bits to codes of 8 in fixed point: `(code * scale / 2^32 + offset) / 2^16`, where the first division
-/// cuts off and the second rounds halves up. TensorFlow computes in 64 bits, which a product may exceed; here it has
-/// 128.
+/// Converts 32-bit codes to 8-bit ones in fixed point: `(code * scale / 2^32 + offset) / 2^16`,
+/// where the first division truncates and the second rounds halves up. TensorFlow computes in 64
+/// bits, which a product may exceed; this uses 128.
 struct FixedPoint {
     scale: i64,
     offset: i128,
 }
 
 impl FixedPoint {
-    /// From one range to another, rounded where TensorFlow does.
+    /// The conversion from one range to another, rounded where TensorFlow rounds.
     fn new(from: Range, to: Range) -> FixedPoint {
         if to.width() == 0.0 {
             return FixedPoint { scale: 0, offset: 1 << (POINT - 1) };
@@ -49,9 +50,9 @@ impl FixedPoint {
     }
 }
 
-/// A target of `Requantize`.
+/// A target type of `Requantize`.
 trait Target: Sized + Send {
-    /// Writes the codes of a range in another.
+    /// Writes the codes of one range in another.
     fn convert(
         c: &ComputeContext<'_>,
         data: (&[QInt32], &mut [Self]),
@@ -99,7 +100,7 @@ fn requantize<T: Target + tenon_sdk::element::Element>(
     to.write(c, 1)
 }
 
-/// The range that codes fill, widened to a lower end of at most 0; of no codes it is 0.
+/// The range of the codes' numbers, widened to a lower end of at most 0; without codes it is 0.
 fn filled(codes: &[QInt32], range: Range) -> Result<Range, KernelError> {
     let ends = codes.iter().min().zip(codes.iter().max());
     let [least, greatest] =

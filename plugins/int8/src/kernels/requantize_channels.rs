@@ -1,6 +1,6 @@
-//! `RequantizePerChannel` and `RequantizationRangePerChannel`: codes of 32 bits whose channels, the last dimension,
-//! have a range each. All ranges are taken as symmetric: one that ends at `m` gives a code `q` the number
-//! `m q / 2^31`.
+//! `RequantizePerChannel` and `RequantizationRangePerChannel`: 32-bit codes whose channels, the
+//! last dimension, have a range each. All ranges are treated as symmetric: with an end of `m`, a
+//! code `q` represents `m q / 2^31`.
 
 use super::{
     channels::{check_ends, map_channels},
@@ -19,10 +19,10 @@ use tenon_sdk::{
 
 const INPUT: Ends = ["input_min", "input_max"];
 const REQUESTED: Ends = ["requested_output_min", "requested_output_max"];
-/// Half of the codes of 32 bits.
+/// Half the number of 32-bit codes.
 const HALF: f32 = 2_147_483_648.0;
 
-/// The greater end of the range of each channel, without its sign.
+/// The magnitude of the greater end of each channel's range.
 fn ends(c: &ComputeContext<'_>) -> Result<Vec<f32>, KernelError> {
     if c.dims(0).is_empty() {
         return Err(GeometryError::RankTooSmall { what: "input", expected: 1, found: 0 }.into());
@@ -48,7 +48,7 @@ fn requantize<T: Quantised>(c: &ComputeContext<'_>) -> Result<(), KernelError> {
             to.min
         )));
     }
-    // Signed codes are symmetric: from -127.
+    // Signed codes are symmetric, from -127 on.
     let scale = |end: f32| T::HIGHEST as f32 * (end / greater(to) / HALF);
     let scales = growth::collected(ends.into_iter().map(scale))?;
     let x = c.input::<QInt32>(0)?;

@@ -1,5 +1,6 @@
-//! `QuantizeAndDequantizeV2`, `QuantizeAndDequantizeV3` and `QuantizeAndDequantizeV4`: `round(x s) / s`, with the
-//! largest factor `s` for which both ends of the range have integers of so many bits.
+//! `QuantizeAndDequantizeV2`, `QuantizeAndDequantizeV3` and `QuantizeAndDequantizeV4`: `round(x s)
+//! / s`, with the largest factor `s` for which both ends of the range have integers of this many
+//! bits.
 
 use super::{
     channels::{axis, check_ends, map_channels, split},
@@ -17,7 +18,7 @@ use tenon_sdk::{
     register_kernel,
 };
 
-/// What the formulas want of a float type besides sums and products.
+/// Operations of the formulas on a float type besides sums and products.
 trait Real: Number {
     const GREATEST: Self;
     fn of(x: i64) -> Self;
@@ -47,7 +48,7 @@ real! {
     f64, f64::round_ties_even, f64::floor;
 }
 
-/// What is fixed when the kernel is made; `bits` is `None` where they are an input.
+/// Parameters that are fixed when the kernel is created; `bits` is `None` if they are an input.
 struct RoundTrip<T> {
     signed: bool,
     bits: Option<i64>,
@@ -123,7 +124,7 @@ impl<T> RoundTrip<T> {
     }
 }
 
-/// The ranges that inputs 1 and 2 hold.
+/// The ranges in inputs 1 and 2.
 fn given<T: Real>(c: &ComputeContext<'_>) -> Result<Vec<[T; 2]>, KernelError> {
     let (min, max) = (c.input::<T>(1)?.data, c.input::<T>(2)?.data);
     let ordered = |(&min, &max): (&T, &T)| {
@@ -137,7 +138,7 @@ fn given<T: Real>(c: &ComputeContext<'_>) -> Result<Vec<[T; 2]>, KernelError> {
     growth::try_collected(min.iter().zip(max).map(ordered))
 }
 
-/// The ranges that the channels fill.
+/// The ranges of the channels' values.
 fn found<T: Real>(x: &[T], split: AxisSplit) -> Result<Vec<[T; 2]>, KernelError> {
     let mut ranges = growth::filled(split.len, [T::HIGHEST, T::LOWEST])?;
     if x.is_empty() {
@@ -153,7 +154,7 @@ fn found<T: Real>(x: &[T], split: AxisSplit) -> Result<Vec<[T; 2]>, KernelError>
     Ok(ranges)
 }
 
-/// The factor and the ends of the numbers that have integers.
+/// The factor, and the ends of the numbers with integers.
 struct Levels<T> {
     min: T,
     max: T,
@@ -168,7 +169,7 @@ impl<T: Real> Levels<T> {
             if code.mul(end) > T::ZERO { code.div(end) } else { T::GREATEST }
         };
         let (low, high) = (scale(lowest, min), scale(highest, max));
-        // The end that decides keeps its place exactly.
+        // The end that determines the factor is preserved exactly.
         if low < high {
             let inverse = min.div(lowest);
             return Levels { min, max: highest.mul(inverse), scale: low, inverse };

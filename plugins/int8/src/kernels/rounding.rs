@@ -1,22 +1,22 @@
-//! Roundings of floats in steps that every processor has for vectors. The standard library's are one instruction
-//! where SSE4.1 may be assumed, and else a call for each number.
+//! Roundings of floats in steps for which every processor has vector instructions. The standard
+//! library's are one instruction with SSE4.1, and otherwise a call for each number.
 
-/// From here on floats are integers.
+/// From this magnitude on floats are integers.
 const WHOLE: f32 = (1u32 << f32::MANTISSA_DIGITS) as f32;
 
-/// Without its fraction; the sign of 0 is kept.
+/// `x` without its fraction; the sign of 0 is preserved.
 #[inline(always)]
 fn truncated(x: f32) -> f32 {
     (x as i32 as f32).copysign(x)
 }
 
-/// `rounded`, for numbers that are integers or none `x` itself.
+/// `rounded`, or `x` itself if it is an integer, infinite or NaN.
 #[inline(always)]
 fn unless_whole(x: f32, rounded: f32) -> f32 {
     if x.abs() < WHOLE { rounded } else { x }
 }
 
-/// To the nearest integer, halves away from 0.
+/// Rounds to the nearest integer, halves away from 0.
 #[inline(always)]
 pub fn round_away(x: f32) -> f32 {
     let whole = truncated(x);
@@ -24,7 +24,7 @@ pub fn round_away(x: f32) -> f32 {
     unless_whole(x, whole + more.copysign(x))
 }
 
-/// To the nearest integer, halves to the even one.
+/// Rounds to the nearest integer, halves to even.
 #[inline(always)]
 pub fn round_to_even(x: f32) -> f32 {
     // The sum has no bits left for a fraction.
@@ -33,7 +33,7 @@ pub fn round_to_even(x: f32) -> f32 {
     unless_whole(x, if x.abs() < NO_FRACTION { rounded.copysign(x) } else { x })
 }
 
-/// To the next integer below.
+/// Rounds down to an integer.
 #[inline(always)]
 pub fn floor(x: f32) -> f32 {
     let whole = truncated(x);

@@ -1,17 +1,18 @@
-//! Which vector instructions this CPU has, and loops compiled once for each.
+//! The CPU's vector instructions, and loops compiled once for each level of them.
 //!
-//! A loop is written once, in `vectorised!`; the macro compiles it for the baseline, for AVX2 with FMA and
-//! for AVX-512, and the call picks one by [`level`]. The loop itself is plain Rust that the compiler
-//! vectorises: iterators over slices of equal length, no branches on the elements but selections.
+//! A loop is written once, in `vectorised!`; the macro compiles it for the baseline, for AVX2 with
+//! FMA and for AVX-512, and a call selects one by [`level`]. The loop itself is plain Rust that the
+//! compiler vectorises: iterators over slices of equal length, without branches on the elements
+//! other than selections.
 
 use crate::vector::{Plain, Vector};
 use std::sync::atomic::{AtomicU8, Ordering};
 
-/// Instructions that a loop may use; each level includes those before.
+/// Instructions that a loop may use; each level includes the lower ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Level {
-    /// What the target guarantees.
+    /// The instructions that the target guarantees.
     Baseline = 1,
     /// AVX2 and FMA.
     Avx2 = 2,
@@ -21,7 +22,7 @@ pub enum Level {
 
 static LEVEL: AtomicU8 = AtomicU8::new(0);
 
-/// The highest level of this CPU; found out once.
+/// The highest level of this CPU, determined once.
 #[inline(always)]
 pub fn level() -> Level {
     match LEVEL.load(Ordering::Relaxed) {
@@ -42,7 +43,7 @@ fn detect() -> Level {
 
 #[cfg(target_arch = "x86_64")]
 fn supported() -> Level {
-    // What came in the same CPUs a virtual machine may hide.
+    // A virtual machine may hide features that came with the same CPUs.
     let avx2 = is_x86_feature_detected!("avx2")
         && is_x86_feature_detected!("fma")
         && is_x86_feature_detected!("bmi1")
@@ -65,13 +66,13 @@ fn supported() -> Level {
     Level::Baseline
 }
 
-/// What a loop knows of the level it is compiled for.
+/// Properties of the level for which a loop is compiled.
 pub trait Isa {
-    /// Whether `mul_add` is one instruction; elsewhere it is a call of the C library.
+    /// Whether `mul_add` is one instruction; otherwise it is a call of the C library.
     const FMA: bool;
     /// Whether vectors have 32 bytes or more, with the instructions of AVX2.
     const WIDE: bool;
-    /// A vector of floats, in loops that are compiled for the level only.
+    /// A vector of floats, for loops that are only compiled for the level.
     type Floats: Vector;
 }
 
@@ -104,11 +105,12 @@ impl Isa for Avx512 {
     type Floats = Plain;
 }
 
-/// Compiles a function for every level. The form is `fn name[T: Bound, U: Bound](arguments) -> Type { body }`;
-/// in the body, `I` is the [`Isa`]. `fn name at level[...]` takes the level as an argument instead of the
-/// highest one.
+/// Compiles a function for every level. The form is `fn name[T: Bound, U: Bound](arguments) -> Type
+/// { body }`; in the body, `I` is the [`Isa`]. `fn name at level[...]` takes the level as an
+/// argument instead of using the highest one.
 ///
-/// Everything the body calls must be `#[inline(always)]`, else it is compiled for the baseline.
+/// Everything that the body calls must be `#[inline(always)]`; otherwise it is compiled for the
+/// baseline.
 macro_rules! vectorised {
     ($(#[$meta:meta])* $vis:vis fn $name:ident [$($g:ident : $bound:path),*]
         ($($arg:ident : $ty:ty),* $(,)?) $(-> $ret:ty)? $body:block) => {
@@ -146,15 +148,16 @@ macro_rules! vectorised {
             body::<$crate::arch::Avx512, $($g),*>($($arg),*)
         }
 
-        /// Out of line, as the others are: it would be a copy at every place that calls the loop.
+        /// Not inlined, like the other levels: otherwise every caller would contain a copy of the
+        /// loop.
         #[inline(never)]
         fn baseline<$($g: $bound),*>($($arg: $ty),*) $(-> $ret)? {
             body::<$crate::arch::Baseline, $($g),*>($($arg),*)
         }
 
         match $level {
-            // SAFETY: the level says that the CPU has these instructions; every CPU with AVX2 has the bit
-            // manipulation ones.
+            // SAFETY: the level says that the CPU has these instructions; every CPU with AVX2 has
+            // the bit manipulation ones.
             #[cfg(target_arch = "x86_64")]
             $crate::arch::Level::Avx512 => unsafe { avx512::<$($g),*>($($arg),*) },
             // SAFETY: as above.

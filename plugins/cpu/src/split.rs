@@ -13,7 +13,8 @@ const WORTH_ASKING_NS: f64 = 8_000.0;
 /// Elements per unit of elementwise work: a few cache lines at least.
 pub const BLOCK: usize = 1024;
 
-/// Work on a range. By reference: a copy of what spreads work for each loop would be most of this library.
+/// Work on a range. By reference: a copy of what spreads work for each loop would be most of this
+/// library.
 type Body<'a> = &'a (dyn Fn(Range<usize>) + Sync);
 
 /// Whether so many units are worth asking the host for threads.
@@ -22,8 +23,8 @@ pub fn is_worth_asking(total: usize, cost_ns: f64) -> bool {
     total as f64 * cost_ns >= WORTH_ASKING_NS
 }
 
-/// Computes the units `0..total`, each of about `cost_ns` nanoseconds. Without units the body is not called,
-/// so that what it needs for one, which may be huge, is not made.
+/// Computes the units `0..total`, each of about `cost_ns` nanoseconds. Without units the body is
+/// not called, so that what it needs for one, which may be huge, is not made.
 #[inline]
 pub fn for_units(
     c: &ComputeContext<'_>,
@@ -56,8 +57,8 @@ pub fn for_elements(
     spread(c, len, cost_ns, BLOCK, &body)
 }
 
-/// Computes the elements of a slice, each of about `cost_ns` nanoseconds, in blocks: the body gets the
-/// number of the first of some elements, and them.
+/// Computes the elements of a slice, each of about `cost_ns` nanoseconds, in blocks: the body gets
+/// the number of the first of some elements, and them.
 #[inline]
 pub fn for_parts<T: Send>(
     c: &ComputeContext<'_>,
@@ -73,8 +74,8 @@ pub fn for_parts<T: Send>(
     })
 }
 
-/// As [`for_units`], with a body that may fail, for want of memory say: an error of one of the blocks is that of
-/// the call.
+/// As [`for_units`], with a body that may fail, for want of memory say: an error of one of the
+/// blocks is that of the call.
 pub fn try_units(
     c: &ComputeContext<'_>,
     total: usize,
@@ -107,8 +108,8 @@ pub fn try_rows<T: Send>(
     failure.into_inner().unwrap_or_else(PoisonError::into_inner).map_or(Ok(()), Err)
 }
 
-/// Computes the rows of a slice, each of `row` elements and about `cost_ns` nanoseconds: the body gets the
-/// number of the first of some rows, and their elements.
+/// Computes the rows of a slice, each of `row` elements and about `cost_ns` nanoseconds: the body
+/// gets the number of the first of some rows, and their elements.
 #[inline]
 pub fn for_rows<T: Send>(
     c: &ComputeContext<'_>,
@@ -166,7 +167,8 @@ impl<'a, T> Parts<'a, T> {
     #[expect(clippy::mut_from_ref, reason = "the parts are disjoint by the caller's promise")]
     pub unsafe fn part(&self, range: Range<usize>) -> &mut [T] {
         assert!(range.start <= range.end && range.end <= self.len);
-        // SAFETY: the range is inside the slice; the caller knows that no other part in use overlaps it.
+        // SAFETY: the range is inside the slice; the caller guarantees that no other part in use
+        // overlaps it.
         unsafe { slice::from_raw_parts_mut(self.first.add(range.start), range.len()) }
     }
 

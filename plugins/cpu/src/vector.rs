@@ -1,8 +1,8 @@
-//! Vectors of floats, for loops whose values the compiler would not keep together: a transformation of some
-//! vectors into others is straight-line code, which it cuts up by element.
+//! Vectors of floats, for loops whose values the compiler would not keep together: a transformation
+//! of some vectors into others is straight-line code, which it cuts up by element.
 //!
-//! A vector's type goes with an [`Isa`](crate::arch::Isa); its functions are for loops that `vectorised!` compiles
-//! for that one.
+//! A vector's type goes with an [`Isa`](crate::arch::Isa); its functions are for loops that
+//! `vectorised!` compiles for that one.
 //!
 //! # Why computing with vectors is safe
 //! A value of a vector's type exists only where the CPU has the type's instructions:
@@ -61,7 +61,8 @@ pub trait Vector: Copy {
     /// The first `count`, and zeros.
     ///
     /// # Safety
-    /// There are `count` floats to read, no more than `LEN`, and this CPU has the instructions of the type.
+    /// There are `count` floats to read, no more than `LEN`, and this CPU has the instructions of
+    /// the type.
     unsafe fn load_part(from: *const f32, count: usize) -> Self;
 
     /// Stores the first `count`.
@@ -157,19 +158,22 @@ macro_rules! registers {
 
             #[inline(always)]
             unsafe fn zero() -> Self {
-                // SAFETY: every bit pattern is a vector, and the caller knows that the CPU has the type's instructions.
+                // SAFETY: every bit pattern is a vector, and the caller guarantees that the CPU has
+                // the type's instructions.
                 unsafe { std::mem::zeroed() }
             }
 
             #[inline(always)]
             unsafe fn load(from: *const f32) -> Self {
-                // SAFETY: the caller knows that the floats are there, and that the CPU has the instruction.
+                // SAFETY: the caller guarantees that the floats are there, and that the CPU has the
+                // instruction.
                 unsafe { std::arch::x86_64::$load(from) }
             }
 
             #[inline(always)]
             unsafe fn store(self, to: *mut f32) {
-                // SAFETY: the caller knows that the floats may be written; `self` shows that the CPU has the instruction.
+                // SAFETY: the caller guarantees that the floats may be written; `self` shows that
+                // the CPU has the instruction.
                 unsafe { std::arch::x86_64::$store(to, self) }
             }
 
@@ -215,13 +219,15 @@ macro_rules! registers {
 
             #[inline(always)]
             unsafe fn load_part(from: *const f32, count: usize) -> Self {
-                // SAFETY: the caller knows that the floats are there, and that the CPU has the instruction.
+                // SAFETY: the caller guarantees that the floats are there, and that the CPU has the
+                // instruction.
                 unsafe { parts::$load_part(parts::$mask(count), from) }
             }
 
             #[inline(always)]
             unsafe fn store_part(self, to: *mut f32, count: usize) {
-                // SAFETY: the caller knows that the floats may be written; `self` shows that the CPU has the instruction.
+                // SAFETY: the caller guarantees that the floats may be written; `self` shows that
+                // the CPU has the instruction.
                 unsafe { parts::$store_part(to, parts::$mask(count), self) }
             }
         }

@@ -205,8 +205,7 @@ impl Stage<'_> {
     ///
     /// # Safety
     /// - The CPU has the vector's instructions.
-    /// - `to` has `R` rows.
-    /// - `spare` has room for the sums.
+    /// - `to` has `R` rows, and `spare` room for the sums.
     #[inline(always)]
     pub unsafe fn write<V: Vector, const R: usize>(
         &self,
@@ -216,9 +215,8 @@ impl Stage<'_> {
         spare: *mut i32,
     ) {
         let bytes = VECTORS * V::LANES * self.value_bytes();
-        // SAFETY: the caller guarantees that the CPU has the instructions, that `to` has `R` rows,
-        // and that `spare` has room for whole rows of the sums; what is copied from it was written
-        // before.
+        // SAFETY: the caller guarantees the instructions, `R` rows at `to`, and room in `spare` for
+        // whole rows of the sums; what is copied from it was written before.
         unsafe {
             let all = Part::new(spare.cast(), bytes, bytes);
             let whole = to.bytes == bytes;
@@ -366,8 +364,7 @@ unsafe fn by_float<V: Vector, const R: usize, const SMALL: bool>(
 ) -> Sums<V, R> {
     let [low, _] = range.steps();
     let mut values = *sums;
-    // SAFETY: the caller guarantees that the CPU has the vector's instructions; these functions use
-    // no memory.
+    // SAFETY: the caller guarantees the vector's instructions; these functions use no memory.
     unsafe {
         let rounder = V::splat_float(ROUNDER);
         // Exact: steps of 16 bits are far below 2^22.

@@ -1,5 +1,5 @@
-//! Ops that move elements and do not look at them: one instance per element size serves every type.
-//! Strings are moved by the reference kernels, as slices of bytes.
+//! Ops that move elements without interpreting them: one instance per element size serves every
+//! type. The reference kernels move strings, as slices of bytes.
 
 mod broadcast;
 pub(super) mod concat;
@@ -26,7 +26,7 @@ mod unique;
 
 use tenon_sdk::{DType, KernelError, author::ComputeContext, reg::join_types};
 
-/// Numbers that are no pairs of numbers.
+/// Real numbers.
 pub(super) const REAL: &[DType] = &[
     DType::BOOL,
     DType::INT8,
@@ -43,7 +43,7 @@ pub(super) const REAL: &[DType] = &[
     DType::DOUBLE,
 ];
 
-/// Numbers that every op here moves.
+/// The numbers that every op here moves.
 pub(super) const NUMBERS: &[DType] =
     &join_types::<{ REAL.len() + 2 }>(REAL, &[DType::COMPLEX64, DType::COMPLEX128]);
 
@@ -57,7 +57,7 @@ pub(super) const JOINED: &[DType] = &join_types::<{ NUMBERS.len() + 5 }>(
     &[DType::QINT8, DType::QUINT8, DType::QINT16, DType::QUINT16, DType::QINT32],
 );
 
-/// Elements of a size, whatever they mean.
+/// Elements of a given size, of any meaning.
 pub trait Word: Copy + Default + Send + Sync + 'static {}
 impl Word for u8 {}
 impl Word for u16 {}
@@ -79,7 +79,7 @@ pub(super) fn words<W: Word>(bytes: &[u8]) -> Result<&[W], KernelError> {
     }
 }
 
-/// [`words`] to be written.
+/// Like [`words`], mutably.
 pub(super) fn words_mut<W: Word>(bytes: &mut [u8]) -> Result<&mut [W], KernelError> {
     // SAFETY: every bit pattern is a word, and every word's bytes are bytes.
     match unsafe { bytes.align_to_mut::<W>() } {
@@ -93,10 +93,10 @@ fn misaligned() -> KernelError {
     KernelError::internal("a tensor's memory is not aligned to its elements")
 }
 
-/// Up to this many elements a call of the C library takes longer than they do.
+/// Up to this many elements a call of the C library takes longer than copying them inline.
 const FEW: usize = 16;
 
-/// Copies elements: as `copy_from_slice`, and few of them without a call.
+/// Copies elements like `copy_from_slice`, but a few of them without a call.
 #[inline(always)]
 pub(super) fn copy<W: Copy>(x: &[W], y: &mut [W]) {
     match y.len() {
@@ -109,7 +109,7 @@ pub(super) fn copy<W: Copy>(x: &[W], y: &mut [W]) {
     }
 }
 
-/// Copies the first and the last `N` elements, which are all there are.
+/// Copies the first and the last `N` elements, which together are all.
 #[inline(always)]
 fn copy_ends<W: Copy, const N: usize>(x: &[W], y: &mut [W]) {
     let (first, last) = (x.first_chunk::<N>(), x.last_chunk::<N>());
@@ -121,7 +121,7 @@ fn copy_ends<W: Copy, const N: usize>(x: &[W], y: &mut [W]) {
     }
 }
 
-/// Sets elements: as `fill`, and few of them without a call.
+/// Sets elements like `fill`, but a few of them without a call.
 #[inline(always)]
 pub(super) fn set<W: Copy>(value: W, y: &mut [W]) {
     match y.len() {

@@ -1,9 +1,10 @@
 //! `Cast` between all pairs of bool, integers, floats and complex numbers.
 //!
-//! Of a complex number the real part is cast, and a real one has no imaginary part.
-//! Integers keep their low bits; floats to integers drop the fraction and saturate (out of range TensorFlow's
-//! answer is undefined), NaN gives 0; to bool: whether the value is not 0. With `Truncate`, a float's low bits
-//! that the narrower mantissa lacks are dropped instead of rounded, for the pairs for which TensorFlow does so.
+//! The real part of a complex number is cast, and a real number gets no imaginary part. Integers
+//! keep their low bits; floats to integers truncate and saturate (out of range TensorFlow's result
+//! is undefined), with 0 for NaN; to bool: whether the value is not 0. With `Truncate`, low bits of
+//! a float that the narrower mantissa lacks are dropped instead of rounded, for the pairs for which
+//! TensorFlow does so.
 
 use crate::{
     arch::vectorised,
@@ -23,7 +24,7 @@ use tenon_sdk::{
 
 /// Conversion of one value.
 pub trait Convert<D>: Element {
-    /// Converts.
+    /// Converts the value.
     fn convert(self) -> D;
 }
 
@@ -72,8 +73,8 @@ macro_rules! converts_to_integers {
     )*};
 }
 
-/// Conversion of a float to an integer that saturates, without branches: what `as` does, in instructions that
-/// there are for vectors.
+/// Conversion of a float to an integer with saturation and without branches: the same as `as`, in
+/// instructions that exist for vectors.
 trait Saturate<D> {
     fn saturated(self) -> D;
 }
@@ -84,7 +85,8 @@ macro_rules! saturates {
             #[inline(always)]
             fn saturated(self) -> $target {
                 const LOW: $float = $target::MIN as $float;
-                // The largest float that is not above the largest integer, which may have no float of its own.
+                // The largest float not above the largest integer, which may not be representable
+                // itself.
                 const HIGH: $float = {
                     let high = $target::MAX as $float;
                     let is_above = high as i128 > $target::MAX as i128;
@@ -93,7 +95,7 @@ macro_rules! saturates {
                 let x = if self != self { 0.0 } else { self };
                 let x = if x < LOW { LOW } else { x };
                 let inside = if x > HIGH { HIGH } else { x };
-                // SAFETY: no NaN, and from the smallest integer to the largest.
+                // SAFETY: the value is not NaN, and between the smallest and the largest integer.
                 let y = unsafe { inside.to_int_unchecked::<$through>() as $target };
                 if x > HIGH { $target::MAX } else { y }
             }
@@ -159,7 +161,7 @@ converts! {
     f64: |x| x;
 }
 
-/// A float without the low bits of its mantissa; NaN stays what it is.
+/// A float without the low bits of its mantissa; NaN is preserved.
 trait Truncate: Element {
     fn without_low_bits(self, count: u32) -> Self;
 }
@@ -242,7 +244,7 @@ where
     map(c, 0.5, |x: Complex<R>| Complex::new(x.re.convert(), x.im.convert()))
 }
 
-/// The function for a pair of which one type is complex.
+/// The function for a pair with one complex type.
 fn complex(source: DType, target: DType) -> Option<Run> {
     Some(match (source, target) {
         (DType::COMPLEX64, DType::COMPLEX64) => same_type::<Complex<f32>>,
@@ -277,7 +279,7 @@ fn cast_truncated<S: Convert<D> + Truncate, D: Element, const BITS: u32>(
     Ok(())
 }
 
-/// Up to this many bytes a copy costs less than counting one more holder of the input's buffer.
+/// Up to this many bytes a copy costs less than sharing the input's buffer.
 const SMALL_BYTES: u64 = 4096;
 
 fn same_type<T: Element>(c: &ComputeContext<'_>) -> Result<(), KernelError> {
@@ -294,14 +296,15 @@ fn same_strings(c: &ComputeContext<'_>) -> Result<(), KernelError> {
     c.share(0, 0, c.dims(0))
 }
 
-/// Integers of one size differ in what their bits mean: a copy.
+/// Copies: integers of the same size differ only in the meaning of their bits.
 fn same_bits<S: Convert<D>, D: Element>(c: &ComputeContext<'_>) -> Result<(), KernelError> {
     let x = c.input::<S>(0)?;
     convert_bits(x.data, c.output::<D>(0, x.dims)?.data);
     Ok(())
 }
 
-/// Of its own, so that it is known that the two do not overlap: then it is a copy.
+/// A separate function, so that the compiler knows that the slices do not overlap and makes it a
+/// copy.
 #[inline(never)]
 fn convert_bits<S: Convert<D>, D: Element>(x: &[S], y: &mut [D]) {
     for (y, x) in y.iter_mut().zip(x) {
@@ -309,7 +312,7 @@ fn convert_bits<S: Convert<D>, D: Element>(x: &[S], y: &mut [D]) {
     }
 }
 
-/// The function for two types of integers of one size.
+/// The function for two integer types of the same size.
 fn copy(source: DType, target: DType) -> Option<Run> {
     Some(match (source, target) {
         (DType::INT8, DType::UINT8) => same_bits::<i8, u8>,
@@ -333,7 +336,7 @@ where
     by_type!(target, D => Some(cast::<S, D> as Run))
 }
 
-/// The function for a pair of types; `None` when there is none.
+/// The function for a pair of types; `None` if there is none.
 fn choose(source: DType, target: DType, truncate: bool) -> Option<Run> {
     match (source, target) {
         (DType::STRING, DType::STRING) => return Some(same_strings),
@@ -353,8 +356,8 @@ fn choose(source: DType, target: DType, truncate: bool) -> Option<Run> {
         .or_else(|| by_type!(source, S => to_any::<S>(target)))
 }
 
-/// The answer to whether there is a function for the types of a node, which are looked at once more when its kernel
-/// is made.
+/// Whether there is a function for the types of a node; they are examined again when its kernel is
+/// created.
 pub(super) fn supported(c: &CreateContext<'_>) -> Supported {
     match (c.attr("SrcT"), c.attr("DstT")) {
         (Ok(source), Ok(target)) if (source == DType::STRING) != (target == DType::STRING) => {

@@ -1,40 +1,43 @@
-//! Elementary functions as polynomials, without branches or calls, so that loops over them vectorise. Here those
-//! of float; `double` has the others.
+//! Elementary functions as polynomials, without branches or calls, so that loops over them
+//! vectorise. This file has those of float; `double` has the others.
 //!
-//! Coefficients and reductions of `exp` and `ln` are those of the Cephes library (S. Moshier, single precision);
-//! `tanh` and `normal_distribution` are quotients of polynomials, fitted to the function over `x` by weighted least
-//! squares on Chebyshev nodes in 50 digits. Largest error against the exact value: `exp` and `ln` 2 ulp, `sigmoid`
-//! 3, `tanh` 6: both polynomials are rounded where an ulp is up to twice that of a result just below 1.
+//! Coefficients and reductions of `exp` and `ln` are those of the Cephes library (S. Moshier,
+//! single precision); `tanh` and `normal_distribution` are quotients of polynomials, fitted to the
+//! function over `x` by weighted least squares on Chebyshev nodes in 50 digits. Largest error
+//! against the exact value: `exp` and `ln` 2 ulp, `sigmoid` 3, `tanh` 6: both polynomials are
+//! rounded where an ulp is up to twice that of a result just below 1.
 
 mod double;
 pub mod short;
 
 use crate::{arch::Isa, lane::Compute, side};
 
-/// A type of computation with elementary functions. `I` is what the loop around knows of its instructions.
+/// A type of computation with elementary functions. `I` describes the instructions of the enclosing
+/// loop.
 pub trait Elementary: Compute<Wide = Self> {
-    /// About how long one function value takes.
+    /// Approximate nanoseconds of one function value.
     const COST_NS: f64;
     /// Quotient.
     fn div(self, other: Self) -> Self;
     /// Square root.
     fn sqrt(self) -> Self;
-    /// Numbers up to this magnitude are near: of them `exp` is far from the ends of the type, and takes fewer
-    /// operations.
+    /// Greatest magnitude of near numbers: for them `exp` is far from the limits of the type, and
+    /// takes fewer operations.
     const NEAR: Self;
-    /// Whether these are all of at most this magnitude. May say no of any, and does where it is not known.
+    /// Whether these all have at most this magnitude. It may return false for any, and does if that
+    /// is unknown.
     #[inline(always)]
     fn are_within<T: Compute<Wide = Self>>(_: &[T], _bound: Self) -> bool {
         false
     }
     /// `e^x`.
     fn exp<I: Isa>(self) -> Self;
-    /// [`exp`](Elementary::exp) of what is near: the same bits.
+    /// [`exp`](Elementary::exp) of near numbers, with the same bits.
     #[inline(always)]
     fn exp_near<I: Isa>(self) -> Self {
         self.exp::<I>()
     }
-    /// `e^x` of an `x` that is not above 0; where a normal number cannot hold it, 0.
+    /// `e^x` of an `x` of at most 0; 0 if the result is not a normal number.
     #[inline(always)]
     fn exp_of_negative<I: Isa>(self) -> Self {
         self.exp::<I>()
@@ -45,15 +48,16 @@ pub trait Elementary: Compute<Wide = Self> {
     fn tanh<I: Isa>(self) -> Self;
     /// `1 / (1 + e^-x)`.
     fn sigmoid<I: Isa>(self) -> Self;
-    /// [`sigmoid`](Elementary::sigmoid) of what is near: the same bits.
+    /// [`sigmoid`](Elementary::sigmoid) of near numbers, with the same bits.
     #[inline(always)]
     fn sigmoid_near<I: Isa>(self) -> Self {
         self.sigmoid::<I>()
     }
 }
 
-/// `polynomial!(I, x, [c, ..., b, a])` is `a + b x + ... + c x^n`, by Estrin's scheme: neighbours are joined, then
-/// pairs of them, so that few operations wait for each other. `I` is the [`Isa`].
+/// `polynomial!(I, x, [c, ..., b, a])` is `a + b x + ... + c x^n`, by Estrin's scheme: adjacent
+/// terms are combined, then pairs of them, so that few operations wait for each other. `I` is the
+/// [`Isa`].
 macro_rules! polynomial {
     ($isa:ty, $x:expr, [$($coefficient:expr),+ $(,)?]) => {{
         let x = $x;
@@ -84,7 +88,7 @@ pub(super) fn fused<I: Isa, W: Compute>(x: W, y: W, z: W) -> W {
     x.mul_add::<I>(y, z)
 }
 
-/// ln 2 in two parts: products of the first with small whole numbers are exact.
+/// ln 2 in two parts: products of the first with small integers are exact.
 const LN2_HIGH: f32 = 0.693_359_4;
 const LN2_LOW: f32 = -2.121_944_4e-4;
 
@@ -93,10 +97,11 @@ fn power_of_two(exponent: i32) -> f32 {
     f32::from_bits((exponent.wrapping_add(127) as u32) << 23)
 }
 
-/// Adding this rounds to a whole number, which then stands in the lowest bits.
+/// Adding this rounds to an integer, in the lowest bits of the sum.
 const ROUND: f32 = 12_582_912.0;
 
-/// A part of `e^x`, and the whole number in the lowest bits of [`ROUND`] of powers of two that is the other one.
+/// A factor of `e^x`, and the exponent of two of the other factor, as an integer in the lowest bits
+/// of [`ROUND`].
 #[inline(always)]
 fn exp_parts<I: Isa>(x: f32) -> (f32, f32) {
     let shifted = fused::<I, _>(x, std::f32::consts::LOG2_E, ROUND);
@@ -124,7 +129,7 @@ fn exp<I: Isa>(x: f32) -> f32 {
     let x = if x < -105.0 { -105.0 } else { x };
     let x = if x > 89.0 { 89.0 } else { x };
     let (y, shifted) = exp_parts::<I>(x);
-    // In two steps: the power alone may be beyond what float holds when the result is not.
+    // In two steps: the power alone may overflow when the result does not.
     let n = (shifted.to_bits() as i32).wrapping_sub(ROUND.to_bits() as i32);
     let half = n >> 1;
     y * power_of_two(half) * power_of_two(n.wrapping_sub(half))
@@ -138,7 +143,7 @@ fn exp_near<I: Isa>(x: f32) -> f32 {
 
 #[inline(always)]
 fn exp_of_negative<I: Isa>(x: f32) -> f32 {
-    // Above it, the power is a normal number.
+    // Above it, the power of two is a normal number.
     const LEAST: f32 = -87.33;
     let y = exp_near::<I>(if x < LEAST { LEAST } else { x });
     if x < LEAST { 0.0 } else { y }
@@ -174,7 +179,8 @@ fn ln<I: Isa>(x: f32) -> f32 {
     let y = fused::<I, _>(e, LN2_HIGH, m + y);
     let y = if x < f32::INFINITY { y } else { x };
     let y = if x < 0.0 { f32::NAN } else { y };
-    // Of the product, which is 0 for a denormal where arithmetic flushes those: comparing `x` may not see it.
+    // The test uses the product, which is 0 for a denormal if arithmetic flushes those, unlike a
+    // comparison of `x`.
     if bits << 1 == 0 { f32::NEG_INFINITY } else { y }
 }
 
@@ -196,7 +202,8 @@ fn tanh<I: Isa>(x: f32) -> f32 {
     y.copysign(x)
 }
 
-/// The distribution function of the normal distribution, with an absolute error of 2e-7; 0 below -5.6.
+/// The distribution function of the normal distribution, with an absolute error of 2e-7; 0 below
+/// -5.6.
 #[inline(always)]
 pub fn normal_distribution<I: Isa>(x: f32) -> f32 {
     const LARGEST: f32 = 5.6;
@@ -217,7 +224,7 @@ pub fn normal_distribution<I: Isa>(x: f32) -> f32 {
     if x < -LARGEST { 0.0 } else { y }
 }
 
-/// The sigmoid of `x`, from `e = e^-|x|`.
+/// The sigmoid of `x`, given `e = e^-|x|`.
 #[inline(always)]
 fn logistic(x: f32, e: f32) -> f32 {
     (if x < 0.0 { e } else { 1.0 }) / (1.0 + e)
@@ -233,12 +240,13 @@ impl Elementary for f32 {
     fn sqrt(self) -> f32 {
         self.sqrt()
     }
-    /// Its exponential is a normal number, and so is its reciprocal.
+    /// The exponential of this is a normal number, and so is its reciprocal.
     const NEAR: f32 = 87.0;
     #[inline(always)]
     fn are_within<T: Compute<Wide = f32>>(x: &[T], bound: f32) -> bool {
         const MAGNITUDE: u32 = u32::MAX >> 1;
-        // Magnitudes are in the order of their bits, NaN above all. What is not float itself is not worth widening.
+        // Magnitudes are ordered like their bits, with NaN above all. Types other than float are
+        // not worth widening.
         size_of::<T>() == size_of::<f32>()
             && side::fold(x, 0, |most, x| most.max(x.up().to_bits() & MAGNITUDE), u32::max)
                 <= bound.to_bits()

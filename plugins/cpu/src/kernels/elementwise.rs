@@ -1,7 +1,7 @@
-//! One loop for all ops on an element, and one for all on two elements with broadcasting.
+//! One loop for all ops on one element, and one for all on two elements with broadcasting.
 //!
-//! An op is a type with a function of [`Compute::Wide`] values. Small tensors and equal shapes take a path that
-//! plans nothing and asks the host for nothing but the output.
+//! An op is a type with a function of [`Compute::Wide`] values. Small tensors and equal shapes take
+//! a path that plans nothing and requests nothing from the host except the output.
 
 pub mod any;
 mod runs;
@@ -19,40 +19,41 @@ use tenon_sdk::{
     geometry::BroadcastPlan,
 };
 
-/// Outputs up to this many bytes are computed at once, and never take over an input's buffer: asking
-/// whether they may costs more than they do.
+/// Outputs up to this many bytes are computed at once, and never take over an input's buffer:
+/// asking whether they may costs more than they do.
 const SMALL_BYTES: usize = 4096;
-/// Elements that are looked at together: they stay in the first-level cache.
+/// Elements examined together: they stay in the first-level cache.
 const NEIGHBOURS: usize = 1024;
-/// Up to this many elements the loop is not worth a vector.
+/// Up to this many elements the loop is not worth vectorising.
 const FEW: usize = 8;
 
 /// An op on one value.
 pub trait UnaryOp<W>: 'static {
-    /// About how long an element takes, in a long tensor.
+    /// Approximate nanoseconds per element, in a long tensor.
     const COST_NS: f64 = 0.15;
-    /// Whether results depend on the instructions: then a few elements take the loop that many do.
+    /// Whether results depend on the instructions: then even a few elements take the vectorised
+    /// loop.
     const BY_ISA: bool = false;
-    /// Computes, with instructions that `I` says.
+    /// Computes, with the instructions of `I`.
     fn apply<I: Isa>(x: W) -> W;
-    /// Computes on an element, where there is a way round the wide type.
+    /// Computes on an element, possibly without the wide type.
     #[inline(always)]
     fn on<I: Isa, T: Compute<Wide = W>>(x: T) -> T {
         T::down(Self::apply::<I>(x.up()))
     }
-    /// Whether [`UnaryOp::near`] may be asked for some elements.
+    /// Whether [`UnaryOp::near`] exists for some elements.
     const HAS_NEAR: bool = false;
-    /// Whether [`UnaryOp::near`] gives for these the bits that [`UnaryOp::on`] does.
+    /// Whether [`UnaryOp::near`] yields the same bits as [`UnaryOp::on`] for these elements.
     #[inline(always)]
     fn are_near<T: Compute<Wide = W>>(_: &[T]) -> bool {
         false
     }
-    /// [`UnaryOp::on`] in fewer operations.
+    /// [`UnaryOp::on`] in fewer operations, for near elements.
     #[inline(always)]
     fn near<I: Isa, T: Compute<Wide = W>>(x: T) -> T {
         Self::on::<I, T>(x)
     }
-    /// Whether every element stays as it is.
+    /// Whether every element is unchanged.
     #[inline(always)]
     fn is_identity<T: Compute<Wide = W>>() -> bool {
         false
@@ -61,11 +62,11 @@ pub trait UnaryOp<W>: 'static {
 
 /// An op on two values.
 pub trait BinaryOp<W>: 'static {
-    /// About how long an element takes, in a long tensor.
+    /// Approximate nanoseconds per element, in a long tensor.
     const COST_NS: f64 = 0.2;
     /// As [`UnaryOp::BY_ISA`].
     const BY_ISA: bool = false;
-    /// Computes, with instructions that `I` says.
+    /// Computes, with the instructions of `I`.
     fn apply<I: Isa>(x: W, y: W) -> W;
 }
 
@@ -133,7 +134,7 @@ vectorised! {
 }
 
 vectorised! {
-    /// `z[r, i] = O(x[r, i], row[i])`, `row` being repeated for each row of `x`.
+    /// `z[r, i] = O(x[r, i], row[i])`, where `row` is repeated for each row of `x`.
     pub fn rows[T: Compute, O: BinaryOp<T::Wide>](x: &[T], row: &[T], z: &mut [T]) {
         if let &[value] = row {
             for (z, &x) in z.iter_mut().zip(x) {
@@ -166,8 +167,8 @@ vectorised! {
     }
 }
 
-/// The kernel of an op on one tensor. As all kernels of small tensors it is inlined into the entry that the host
-/// calls: a call more would cost as much as a few elements.
+/// The kernel of an op on one tensor. Like all kernels of small tensors it is inlined into the
+/// entry that the host calls: a further call would cost as much as a few elements.
 #[inline(always)]
 pub fn unary<T: Compute, O: UnaryOp<T::Wide>>(c: &ComputeContext<'_>) -> Result<(), KernelError> {
     unary_at::<T, O>(c, crate::arch::level)
@@ -215,7 +216,7 @@ fn separate_unary<T: Compute, O: UnaryOp<T::Wide>>(
     })
 }
 
-/// The output has no buffer yet: a small one gets one, a large one may take over the input's.
+/// The output has no buffer yet: a small one gets a new one, a large one may take over the input's.
 #[inline(never)]
 fn unplanned_unary<T: Compute, O: UnaryOp<T::Wide>>(
     c: &ComputeContext<'_>,
@@ -259,7 +260,7 @@ pub fn binary<T: Compute, O: BinaryOp<T::Wide>>(c: &ComputeContext<'_>) -> Resul
     broadcast::<T, O>(c)
 }
 
-/// Shapes that differ, and outputs that have no buffer yet.
+/// Handles shapes that differ, and outputs that have no buffer yet.
 #[inline(never)]
 fn broadcast<T: Compute, O: BinaryOp<T::Wide>>(c: &ComputeContext<'_>) -> Result<(), KernelError> {
     let (x_dims, y_dims) = (c.dims(0), c.dims(1));
@@ -277,7 +278,8 @@ fn broadcast<T: Compute, O: BinaryOp<T::Wide>>(c: &ComputeContext<'_>) -> Result
     by_runs::<T, O>(c, &plan, x.data, y.data, z.data)
 }
 
-/// The kernel of an op whose right operand is repeated for each row of the left one, or as large.
+/// The kernel of an op whose right operand has the size of the left one, or is repeated for each of
+/// its rows.
 pub fn repeated_row<T: Compute, O: BinaryOp<T::Wide>>(
     c: &ComputeContext<'_>,
 ) -> Result<(), KernelError> {
@@ -329,7 +331,7 @@ fn row_by_row<T: Compute, O: BinaryOp<T::Wide>>(
     })
 }
 
-/// Splits `len` elements at multiples of a row; of single elements, anywhere.
+/// Splits `len` elements at multiples of a row; anywhere for rows of one element.
 fn split_rows(
     c: &ComputeContext<'_>,
     len: usize,

@@ -1,4 +1,4 @@
-//! Kernels of the ops that fusion makes: each step computes what the op by itself does, rounded as it rounds.
+//! Kernels of the ops that fusion creates: each step computes and rounds like the op itself.
 
 mod attention;
 mod convolution;

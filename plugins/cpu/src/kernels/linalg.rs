@@ -1,5 +1,5 @@
-//! Matrix products: [`product`] is the algorithm, [`matmul`] and [`batch_matmul`] are ops; and diagonals. What needs
-//! a decomposition is in plugins/linalg.
+//! Matrix products ([`product`] is the algorithm, [`matmul`] and [`batch_matmul`] are ops), and
+//! diagonals. Ops that need a decomposition are in plugins/linalg.
 
 pub mod batch_matmul;
 #[cfg(target_arch = "x86_64")]

@@ -15,13 +15,13 @@ use tenon_sdk::{
     register_kernel,
 };
 
-/// An input and how many of its elements are copied at a time.
+/// An input, and the number of its elements that are copied at a time.
 struct Source<'a, W> {
     data: &'a [W],
     piece: usize,
 }
 
-/// Joins pieces number `range` of every input.
+/// Joins the pieces in `range` of every input.
 fn join<W: Word>(sources: &[Source<'_, W>], range: Range<usize>, y: &mut [W]) {
     let mut rest = y;
     for o in range {
@@ -59,7 +59,7 @@ fn compute<W: Word>(
     })
 }
 
-/// Joins whole inputs.
+/// Joins whole inputs, one after the other.
 fn in_turn<W: Word>(
     c: &ComputeContext<'_>,
     inputs: Range<usize>,
@@ -132,7 +132,7 @@ fn concat_first(c: &ComputeContext<'_>) -> Result<(), KernelError> {
     write(c, inputs, &plan)
 }
 
-/// `ParallelConcat`: rows joined to a shape known beforehand.
+/// `ParallelConcat`: joins rows to a shape that is known beforehand.
 struct ParallelConcat {
     shape: PartialShape,
 }

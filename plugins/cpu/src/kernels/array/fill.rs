@@ -11,7 +11,7 @@ use tenon_sdk::{
 fn compute<W: Word>(c: &ComputeContext<'_>, dims: &[i64]) -> Result<(), KernelError> {
     let value = words::<W>(c.input_bytes(1)?)?[0];
     let y = words_mut::<W>(c.output_bytes(0, dims)?)?;
-    // Bytes are the C library's affair.
+    // The C library fills bytes.
     if size_of::<W>() == 1 {
         y.fill(value)
     } else {

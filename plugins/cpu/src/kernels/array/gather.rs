@@ -1,4 +1,4 @@
-//! Reading a strided box of elements in order.
+//! Reads a strided box of elements in order.
 
 use super::copy;
 use tenon_sdk::{
@@ -17,7 +17,7 @@ pub fn gather<W: Copy>(
     if y.is_empty() {
         return Ok(());
     }
-    // The last dimension with more than one element; those behind it are walked in no step.
+    // The last dimension with more than one element; the dimensions after it need no steps.
     let Some(last) = extents.iter().rposition(|&extent| extent != 1) else {
         y.copy_from_slice(&x[base as usize..][..1]);
         return Ok(());
@@ -36,7 +36,7 @@ pub fn gather<W: Copy>(
     Ok(())
 }
 
-/// Elements that are a step apart.
+/// Copies elements that are a step apart.
 #[inline(always)]
 fn run<W: Copy>(x: &[W], first: i64, step: i64, y: &mut [W]) {
     if step == 1 {

@@ -30,7 +30,7 @@ impl Level {
         self.before + self.size + self.behind
     }
 
-    /// The padded places, each with the place that it mirrors.
+    /// The padded positions, each with the position that it mirrors.
     fn mirrors(self, offset: usize) -> impl Iterator<Item = (usize, usize)> {
         let Level { size, before, behind } = self;
         let head = (0..before).map(move |i| (i, 2 * before - i - 1 + offset));
@@ -48,7 +48,7 @@ fn levels(dims: &[i64], paddings: &[i64]) -> Vec<Level> {
     dims.iter().zip(paddings.chunks_exact(2)).map(level).collect()
 }
 
-/// Elements left out at the edge: 1 or 0; and the dimensions.
+/// The number of elements left out at the edge, 1 or 0, and the dimensions.
 struct Mirror {
     offset: usize,
     levels: Vec<Level>,
@@ -68,7 +68,7 @@ impl Move for Mirror {
     }
 }
 
-/// Writes the middle, then the frame as a copy of that.
+/// Writes the middle, then the frame as a copy of it.
 fn mirror<T: Copy>(offset: usize, levels: &[Level], x: &[T], y: &mut [T]) {
     let Some((&level, inner)) = levels.split_first() else { return y.copy_from_slice(x) };
     let (from, len) = (x.len() / level.size, y.len() / level.padded());
@@ -79,7 +79,7 @@ fn mirror<T: Copy>(offset: usize, levels: &[Level], x: &[T], y: &mut [T]) {
     }
 }
 
-/// Adds the frame of each dimension to the middle, the outermost first, and keeps the middle.
+/// Adds the frame of each dimension to the middle, outermost first, and keeps the middle.
 fn fold<T: Term>(offset: usize, levels: &[Level], x: &mut [T], y: &mut [T]) {
     let Some((&level, inner)) = levels.split_first() else { return y.copy_from_slice(x) };
     let (len, to) = (x.len() / level.padded(), y.len() / level.size);
@@ -94,7 +94,7 @@ fn fold<T: Term>(offset: usize, levels: &[Level], x: &mut [T], y: &mut [T]) {
     middle.zip(y.chunks_exact_mut(to)).for_each(|(x, y)| fold(offset, inner, x, y));
 }
 
-/// Whether elements at the edge are left out.
+/// 1 if elements at the edge are left out, otherwise 0.
 fn offset_of(c: &CreateContext<'_>) -> Result<i64, KernelError> {
     Ok(mirror_offset(c.attr("mode")?)?)
 }
@@ -146,7 +146,8 @@ fn gradient<T: Term>(
     Ok(())
 }
 
-/// Numbers whose gradients are summed: those of [`SLICED`] but bool, which comes first, and quantised ones.
+/// Numbers whose gradients are summed: those of [`SLICED`] except bool, its first, and the
+/// quantised types.
 const SUMMED: &[DType] = SLICED.split_at(SLICED.len() - 3).0.split_at(1).1;
 
 register_kernel!("MirrorPad" on "CPU": MirrorPad, types = ("T", SLICED_TEXTS),

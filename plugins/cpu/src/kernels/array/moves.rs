@@ -14,11 +14,11 @@ pub(super) const SLICED_TEXTS: &[DType] =
 pub(super) const JOINED_TEXTS: &[DType] =
     &join_types::<{ JOINED.len() + 1 }>(JOINED, &[DType::STRING]);
 
-/// What is moved: a word, or the bytes of a string. The default is zero, or the empty string.
+/// An item to move: a word, or the bytes of a string. The default is zero, or the empty string.
 pub(super) trait Item: Copy + Default + Send + Sync {}
 impl<T: Copy + Default + Send + Sync> Item for T {}
 
-/// How an output is made of elements of inputs.
+/// A way to make an output from elements of inputs.
 pub(super) trait Move: Sync {
     /// Writes every element of the output, given the chosen inputs.
     fn run<T: Item>(
@@ -48,7 +48,7 @@ pub(super) fn make(
     by_size!(size, make_words(c, inputs, (output, dims), how))
 }
 
-/// [`make`], output 0 of the type of the first of the inputs.
+/// Like [`make`], for output 0 with the type of the first of the inputs.
 pub(super) fn produce(
     c: &ComputeContext<'_>,
     inputs: &[usize],
@@ -72,7 +72,7 @@ fn make_words<W: Word>(
     how.run(c, &x, words_mut::<W>(c.output_bytes(output, dims)?)?)
 }
 
-/// Integers of an input of any width that holds indices.
+/// Integers of an input of indices, of any width.
 pub(super) fn indices(c: &ComputeContext<'_>, input: usize) -> Result<Vec<i64>, KernelError> {
     fn widen<T: Element + Into<i64>>(
         c: &ComputeContext<'_>,
@@ -88,7 +88,7 @@ pub(super) fn indices(c: &ComputeContext<'_>, input: usize) -> Result<Vec<i64>, 
     }
 }
 
-/// The one integer of an input of any shape.
+/// The only element of an integer input of any shape.
 pub(super) fn one_integer(
     c: &ComputeContext<'_>,
     input: usize,
@@ -103,7 +103,7 @@ pub(super) fn one_integer(
     }
 }
 
-/// Fails unless an input is a vector.
+/// Checks that an input is a vector.
 pub(super) fn check_vector(
     c: &ComputeContext<'_>,
     input: usize,
@@ -112,7 +112,7 @@ pub(super) fn check_vector(
     check_rank(c, input, name, 1)
 }
 
-/// Fails unless an input has this many dimensions.
+/// Checks that an input has this many dimensions.
 pub(super) fn check_rank(
     c: &ComputeContext<'_>,
     input: usize,
@@ -128,7 +128,7 @@ pub(super) fn check_rank(
     )))
 }
 
-/// Writes an output of type int32 or int64. The values are within the type.
+/// Writes an output of type int32 or int64. The values must fit the type.
 pub(super) fn write_integers(
     c: &ComputeContext<'_>,
     output: usize,
@@ -145,7 +145,7 @@ pub(super) fn write_integers(
     Ok(())
 }
 
-/// Where an element of a tensor stands, as messages say it: `[1,0]`, and nothing for a scalar.
+/// The position of an element of a tensor, for messages: `[1,0]`, and nothing for a scalar.
 pub(super) fn place(dims: &[i64], mut at: usize) -> String {
     if dims.is_empty() {
         return String::new();

@@ -1,10 +1,10 @@
-//! Element types as the ops of this family compute with them: sums, order, whether they are zero.
+//! Operations of this family on element types: sums, order, tests for zero.
 
 use half::{bf16, f16};
 use num_complex::Complex;
 use tenon_sdk::element::{Element, Number};
 
-/// What can be added and subtracted. The sum of booleans is whether one is true.
+/// A type that can be added and subtracted. The sum of booleans is their disjunction.
 pub(super) trait Term: Element {
     /// `self + other`.
     fn plus(self, other: Self) -> Self;
@@ -12,15 +12,15 @@ pub(super) trait Term: Element {
     fn minus(self, other: Self) -> Self;
 }
 
-/// What has an order. NaN is neither less nor greater.
+/// A type with an order. NaN is neither less nor greater.
 pub(super) trait Less: Element {
     /// Whether `self < other`.
     fn less(self, other: Self) -> bool;
 }
 
-/// What may be zero.
+/// A type whose values can be tested for zero.
 pub(super) trait Truth: Element {
-    /// Whether it is another number than zero; NaN is.
+    /// Whether the value is not zero; true for NaN.
     fn is_true(self) -> bool;
 }
 

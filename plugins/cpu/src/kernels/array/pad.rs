@@ -30,10 +30,10 @@ fn compute<W: Word>(
     Ok(())
 }
 
-/// What stands around the boxes of each dimension that is padded, from the outside in. Dimensions behind the last
-/// padded one count as one with it: rows become longer.
+/// The frames around the boxes of each padded dimension, from the outside in. Dimensions after the
+/// last padded one are merged with it: rows become longer.
 struct Frames {
-    /// Boxes, elements before and behind them; per padded dimension.
+    /// For each padded dimension: number of boxes, and of elements before and after each.
     levels: [(usize, usize, usize); MAX_RANK],
     count: usize,
     /// Elements of an innermost row.
@@ -41,12 +41,12 @@ struct Frames {
 }
 
 impl Frames {
-    /// For a padding whose output is not too large.
+    /// The frames of a padding, whose output must not be too large.
     fn new(input: &[i64], paddings: &[i64]) -> Result<Frames, KernelError> {
         let is_padded = |d: usize| paddings[2 * d..2 * d + 2] != [0, 0];
         let count = (0..input.len()).rposition(is_padded).map_or(0, |last| last + 1);
         let mut frames = Frames { levels: [(0, 0, 0); MAX_RANK], count, row: 0 };
-        // Elements of an element of the dimension: outside and inside the frames.
+        // Number of elements per step of the dimension, outside and inside the frames.
         let mut element = element_count(&input[count..])?;
         frames.row = element;
         for d in (0..count).rev() {
@@ -63,7 +63,7 @@ impl Frames {
     }
 }
 
-/// Writes `x`, and the value where the frames are, once each.
+/// Writes `x`, and the value where the frames are, each element once.
 fn surround<W: Word>(frames: &Frames, value: W, x: &[W], y: &mut [W]) {
     let levels = &frames.levels[..frames.count];
     let Some((&(_, before, behind), outer)) = levels.split_last() else {
@@ -74,7 +74,7 @@ fn surround<W: Word>(frames: &Frames, value: W, x: &[W], y: &mut [W]) {
     debug_assert!(rows.x.is_empty() && rows.y.is_empty());
 }
 
-/// What is left to copy, and where it goes.
+/// The rest to copy, and its destination.
 struct Rows<'a, W> {
     x: &'a [W],
     y: &'a mut [W],
@@ -122,7 +122,7 @@ impl<'a, W: Word> Rows<'a, W> {
     }
 }
 
-/// Paddings of a call: a pair per dimension.
+/// Paddings of a call: a pair for each dimension.
 pub fn paddings(c: &ComputeContext<'_>) -> Result<Vec<i64>, KernelError> {
     let rank = c.dims(0).len();
     if c.dims(1) != [rank as i64, 2] {

@@ -28,7 +28,7 @@ struct Windows {
 }
 
 impl Windows {
-    /// Writes window number `at`; what lies outside the image is zero.
+    /// Writes window number `at`, with zeros for positions outside the image.
     fn write<T: Item>(&self, at: usize, x: &[T], y: &mut [T]) {
         let (height, width) = (&self.patches.height, &self.patches.width);
         let [rows, columns] = [height.output as usize, width.output as usize];
@@ -83,7 +83,7 @@ impl Kernel for ExtractImagePatches {
     }
 }
 
-/// Numbers that TensorFlow takes: without bool, which comes first.
+/// Numbers that TensorFlow supports: those of [`NUMBERS`] without bool, its first.
 const IMAGES: &[DType] = NUMBERS.split_at(1).1;
 
 register_kernel!("ExtractImagePatches" on "CPU": ExtractImagePatches, types = ("T", IMAGES),

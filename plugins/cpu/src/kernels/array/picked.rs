@@ -81,12 +81,12 @@ impl Kernel for GatherV2 {
     }
 }
 
-/// What becomes of an index outside its dimension.
+/// How indices out of range are treated.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum BadIndices {
-    /// It is an error.
+    /// They are errors.
     Refused,
-    /// It picks zeros, and writes nothing.
+    /// They pick zeros, and write nothing.
     Ignored,
 }
 
@@ -102,7 +102,7 @@ impl BadIndices {
         }
     }
 
-    /// The slices that the index vectors of an input name.
+    /// The slices that the index vectors of an input refer to.
     pub(super) fn slices(
         self,
         c: &ComputeContext<'_>,
@@ -126,7 +126,7 @@ impl BadIndices {
     }
 }
 
-/// Slices by their numbers, zeros for none.
+/// Slices by their numbers, with zeros for `None`.
 struct Numbered<'a> {
     slices: &'a [Option<usize>],
     len: usize,

@@ -14,7 +14,7 @@ use tenon_sdk::{
     register_kernel,
 };
 
-/// The input from its last element in some dimensions to the first.
+/// The input, reversed in some dimensions.
 struct Backwards<'a> {
     dims: &'a [i64],
     strides: Dims,
@@ -141,7 +141,7 @@ impl Kernel for ReverseSequence {
     }
 }
 
-/// How far each dimension is moved.
+/// The shift of each dimension.
 struct Shift<'a> {
     dims: &'a [i64],
     shifts: &'a [i64],

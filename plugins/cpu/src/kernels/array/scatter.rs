@@ -1,7 +1,7 @@
 //! `ScatterNd` and the ops that write updates into a copy of a tensor.
 //!
-//! Updates are merged in the order in which they stand, so that the last of several for one slice wins, and
-//! sums are rounded as TensorFlow rounds them.
+//! Updates are merged in order, so that the last of several for one slice wins, and sums are
+//! rounded as in TensorFlow.
 
 use super::{
     REAL,
@@ -21,7 +21,7 @@ use tenon_sdk::{
     register_kernel,
 };
 
-/// The slices to be written, and the positions of the arguments.
+/// The slices to write, and the positions of the arguments.
 struct Target<'a> {
     slices: &'a [Option<usize>],
     len: usize,
@@ -30,7 +30,7 @@ struct Target<'a> {
 }
 
 impl Target<'_> {
-    /// Gives each slice of `y` that is named, and its update.
+    /// Calls `merge` with each slice of `y` that is referred to, and its update.
     fn each<T>(&self, updates: &[T], y: &mut [T], merge: impl Fn(&mut [T], &[T])) {
         if self.len == 0 {
             return;
@@ -43,7 +43,7 @@ impl Target<'_> {
     }
 }
 
-/// Writes the updates over what is there: the second input, or nothing.
+/// Writes the updates over the second input, or over zeros.
 impl Move for Target<'_> {
     fn run<T: Item>(
         &self,
@@ -76,7 +76,7 @@ fn plan(
     Ok(plan)
 }
 
-/// Merges updates into zeros, or into input 0 where that is the tensor.
+/// Merges updates into zeros, or into input 0 if that is the tensor.
 fn merge<T: Element>(
     c: &ComputeContext<'_>,
     target: &Target<'_>,
@@ -84,7 +84,7 @@ fn merge<T: Element>(
 ) -> Result<(), KernelError> {
     let updates = c.input::<T>(target.updates)?;
     let y = c.output::<T>(0, target.dims)?;
-    // The tensor, where there is one, stands before the indices and the updates.
+    // The tensor, if there is one, precedes the indices and the updates.
     match target.updates {
         2 => y.data.copy_from_slice(c.input::<T>(0)?.data),
         _ => y.data.fill(T::default()),
@@ -142,7 +142,7 @@ impl Kernel for ScatterNd {
     }
 }
 
-/// The sum of strings: one behind the other.
+/// The sum of strings is their concatenation.
 fn joined_strings(c: &ComputeContext<'_>, target: &Target<'_>) -> Result<(), KernelError> {
     let updates = c.strings(target.updates)?;
     let mut y = growth::filled(element_count(target.dims)?, Vec::new())?;
@@ -192,10 +192,10 @@ fn into_tensor(c: &ComputeContext<'_>, bad: BadIndices, merge: Merge) -> Result<
     merge(c, c.slot(0)?.dtype, &target)
 }
 
-/// Numbers that are summed: without bool.
+/// Numbers that can be summed: without bool.
 const SUMMED: &[DType] =
     &join_types::<{ COMPARED.len() + 2 }>(COMPARED, &[DType::COMPLEX64, DType::COMPLEX128]);
-/// Numbers that are compared: without bool, which comes first.
+/// Numbers that can be compared: those of [`REAL`] without bool, its first.
 const COMPARED: &[DType] = REAL.split_at(1).1;
 
 tensor_scatter! {

@@ -33,7 +33,7 @@ fn place(c: &ComputeContext<'_>) -> Result<(), KernelError> {
     ])
 }
 
-/// The first place in each value's sorted row whose element is not `before` the value.
+/// The first position in each value's sorted row whose element is not `before` the value.
 fn search<T: Less>(c: &ComputeContext<'_>, before: fn(T, T) -> bool) -> Result<(), KernelError> {
     check_rank(c, 0, "sorted_inputs", 2)?;
     check_rank(c, 1, "values", 2)?;
@@ -78,7 +78,7 @@ fn upper_bound(c: &ComputeContext<'_>) -> Result<(), KernelError> {
     by_order!(c.slot(0)?.dtype, upper(c))
 }
 
-/// Types with an order: bool, which comes first, has none.
+/// Types with an order: those of [`REAL`] without bool, its first.
 const ORDERED: &[DType] = REAL.split_at(1).1;
 
 register_kernel!("Where" on "CPU": fn place, types = ("T", NUMBERS), numerics = Numerics::EXACT);

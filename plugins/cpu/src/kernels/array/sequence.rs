@@ -1,5 +1,5 @@
-//! Tensors that are made: `Range`, `LinSpace`, `OneHot`, `Empty`, `ZerosLike`, `OnesLike`; and the look at one,
-//! `CheckNumerics`.
+//! Ops that create tensors: `Range`, `LinSpace`, `OneHot`, `Empty`, `ZerosLike`, `OnesLike`; and
+//! one that checks them, `CheckNumerics`.
 
 use super::moves::{
     Item, Move, TEXTS, by_type, check_rank, check_vector, indices, make, one_integer, produce,
@@ -40,7 +40,7 @@ fn range_of_integers<T: Number + Into<i64>>(c: &ComputeContext<'_>) -> Result<()
     Ok(())
 }
 
-/// As TensorFlow counts: number, product and sum each rounded to the type itself.
+/// As in TensorFlow, number, product and sum are each rounded to the type itself.
 fn range_of_floats<T: Float>(c: &ComputeContext<'_>) -> Result<(), KernelError> {
     let [start, limit, delta] = scalars::<T, 3>(c, ["start", "limit", "delta"])?;
     let refused = |what: String| Err(KernelError::invalid_argument(what));
@@ -73,7 +73,7 @@ fn lin_space<T: Number>(c: &ComputeContext<'_>) -> Result<(), KernelError> {
     let (from, to) = (start.to_f64(), stop.to_f64());
     let rounded = |value: f64| T::from_f64(value).to_f64();
     let step = if num > 1 { rounded(rounded(to - from) / (num - 1) as f64) } else { 0.0 };
-    // The ends are given: a step that is not finite would make NaN of the first one.
+    // The ends are given: an infinite or NaN step would turn the first one into NaN.
     let y = c.output::<T>(0, &[num])?.data;
     if let [first, rest @ ..] = y {
         *first = start;
@@ -87,7 +87,7 @@ fn lin_space<T: Number>(c: &ComputeContext<'_>) -> Result<(), KernelError> {
     Ok(())
 }
 
-/// Rows of `depth` elements, `inner` apart, per index.
+/// For each index, rows of `depth` elements that are `inner` apart.
 struct Hot<'a> {
     indices: &'a [i64],
     depth: usize,
@@ -139,7 +139,7 @@ impl Kernel for OneHot {
     }
 }
 
-/// Zeros, empty strings, false.
+/// Produces zeros, empty strings, or false.
 struct Zeros;
 
 impl Move for Zeros {
@@ -158,7 +158,8 @@ fn zeros_like(c: &ComputeContext<'_>) -> Result<(), KernelError> {
     make(c, c.slot(0)?.dtype, &[], (0, c.dims(0)), &Zeros)
 }
 
-/// `Empty`. What is unspecified without `init` is zeros here: no step sees what another left in memory.
+/// `Empty`. Without `init` the contents are zeros here, although they are unspecified: no step sees
+/// data of another in memory.
 struct Empty {
     dtype: DType,
 }

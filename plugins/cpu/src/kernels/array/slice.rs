@@ -1,4 +1,4 @@
-//! `Slice`, and strided slices that are written: `StridedSliceGrad`, `TensorStridedSliceUpdate`.
+//! `Slice`, and ops that write strided slices: `StridedSliceGrad`, `TensorStridedSliceUpdate`.
 
 use super::{
     gather::gather,
@@ -50,13 +50,13 @@ fn slice(c: &ComputeContext<'_>) -> Result<(), KernelError> {
     produce(c, &[0], &output, &Box { extents: &output, strides: &strides, base })
 }
 
-/// An op whose output has a strided slice that is written.
+/// An op that writes a strided slice of its output.
 struct Written {
     masks: SliceMasks,
 }
 
 impl Written {
-    /// The slice of a tensor of these dimensions; inputs 1 to 3 say which.
+    /// The slice of a tensor of these dimensions; inputs 1 to 3 specify it.
     fn solve(&self, c: &ComputeContext<'_>, dims: &[i64]) -> Result<StridedSlice, KernelError> {
         for (input, name) in [(1, "begin"), (2, "end"), (3, "strides")] {
             check_vector(c, input, name)?;

@@ -1,4 +1,4 @@
-//! Between space and batch, and between space and depth.
+//! Conversions between space and batch, and between space and depth.
 
 use super::{
     REAL, copy,
@@ -15,14 +15,14 @@ use tenon_sdk::{
     register_kernel,
 };
 
-/// Which of the two is the output.
+/// Which side is the output.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum To {
     Batch,
     Space,
 }
 
-/// Runs that move, and where to.
+/// The runs to move, and the side that is the output.
 struct Blocks(SpaceBatchPlan, To);
 
 impl Move for Blocks {
@@ -44,7 +44,7 @@ impl Move for Blocks {
     }
 }
 
-/// The pairs of an input that holds paddings or crops, a row per dimension of the block.
+/// The pairs in an input of paddings or crops, one for each dimension of the block.
 fn pairs(c: &ComputeContext<'_>, input: usize, rows: usize) -> Result<Vec<i64>, KernelError> {
     if c.dims(input) == [rows as i64, 2] {
         return c.integers(input);
@@ -84,7 +84,7 @@ fn batch_to_space_nd(c: &ComputeContext<'_>) -> Result<(), KernelError> {
     nd(c, To::Space)
 }
 
-/// A kernel of images with a square block.
+/// A kernel for images with a square block.
 macro_rules! square {
     ($($kernel:ident $op:literal $pairs:literal $to:expr;)*) => {$(
         #[doc = concat!("`", $op, "`.")]
@@ -112,7 +112,7 @@ square! {
     BatchToSpace "BatchToSpace" "crops" To::Space;
 }
 
-/// The input as a transposition.
+/// The input, transposed.
 struct Turned<'a>(&'a TransposePlan);
 
 impl Move for Turned<'_> {
@@ -177,9 +177,9 @@ impl Kernel for DepthToSpace {
     }
 }
 
-/// Numbers that TensorFlow moves into the batch: without bool, which comes first.
+/// Types that TensorFlow moves into the batch: those of [`REAL`] without bool, its first.
 const MOVED: &[DType] = REAL.split_at(1).1;
-/// What TensorFlow moves into the depth.
+/// Types that TensorFlow moves into the depth.
 const DEEP: &[DType] = &join_types::<{ TEXTS.len() + 1 }>(TEXTS, &[DType::QINT8]);
 
 register_kernel!("SpaceToBatchND" on "CPU": fn space_to_batch_nd, types = ("T", MOVED),

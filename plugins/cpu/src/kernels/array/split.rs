@@ -13,7 +13,7 @@ use tenon_sdk::{
     register_kernel,
 };
 
-/// Every piece number `first` of `len` elements in rows of `row`.
+/// Piece number `first` of `len` elements in each row of `row` elements.
 struct Piece {
     row: usize,
     first: usize,
@@ -36,8 +36,8 @@ impl Move for Piece {
     }
 }
 
-/// Writes the pieces of input `value`, which has `sizes` along the axis; `dims` is the shape of an output with
-/// that many.
+/// Writes the pieces of input `value`, which have `sizes` along the axis; `dims` is the shape of an
+/// output with a given size.
 fn pieces(
     c: &ComputeContext<'_>,
     (value, axis): (usize, usize),
@@ -66,7 +66,7 @@ fn pieces(
     Ok(())
 }
 
-/// The shape with another size along an axis.
+/// The shape with `size` along `axis`.
 fn resized(dims: &[i64], axis: usize, size: i64) -> Result<Dims, KernelError> {
     let mut dims = Dims::from_slice(dims)?;
     dims[axis] = size;
@@ -112,7 +112,7 @@ impl Kernel for Unpack {
     }
 }
 
-/// Types that TensorFlow cuts.
+/// Types that TensorFlow splits.
 const CUT: &[DType] = &join_types::<{ TEXTS.len() + 1 }>(TEXTS, &[DType::QUINT8]);
 
 register_kernel!("Split" on "CPU": fn split, types = ("T", CUT), host_memory = &["split_dim"],

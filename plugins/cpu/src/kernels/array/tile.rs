@@ -5,7 +5,7 @@ use tenon_sdk::{
     KernelError, author::ComputeContext, geometry::tile_dims, reg::Numerics, register_kernel,
 };
 
-/// The dimensions of the input, and how often each is repeated.
+/// The dimensions of the input, and the number of repetitions of each.
 struct Repeat<'a> {
     dims: &'a [i64],
     multiples: &'a [i64],
@@ -18,7 +18,7 @@ impl Move for Repeat<'_> {
         x: &[&[T]],
         y: &mut [T],
     ) -> Result<(), KernelError> {
-        // Dimensions behind the last repeated one are copied as one.
+        // Dimensions after the last repeated one are copied as one.
         let last = self.multiples.iter().rposition(|&multiple| multiple != 1);
         let count = last.map_or(0, |last| last + 1);
         repeat(&self.dims[..count], &self.multiples[..count], x[0], y);
@@ -26,7 +26,7 @@ impl Move for Repeat<'_> {
     }
 }
 
-/// Writes the first of each repetition, then copies that.
+/// Writes the first of each repetition, then copies it.
 fn repeat<T: Copy>(dims: &[i64], multiples: &[i64], x: &[T], y: &mut [T]) {
     let (&[size, ref dims @ ..], &[multiple, ref multiples @ ..]) = (dims, multiples) else {
         return y.copy_from_slice(x);

@@ -22,7 +22,7 @@ use tenon_sdk::{
     register_kernel,
 };
 
-/// Elements that are turned at a time, at least.
+/// Least number of elements that are transposed at a time.
 const UNIT: usize = 1 << 15;
 
 /// The plan of a call.
@@ -36,7 +36,7 @@ pub fn transpose_plan(c: &ComputeContext<'_>) -> Result<TransposePlan, KernelErr
     Ok(TransposePlan::new(c.dims(0), &c.integers(1)?)?)
 }
 
-/// One matrix of blocks: output block (c, r) is input block (r, c).
+/// Transposes one matrix of blocks: output block (c, r) is input block (r, c).
 fn turn_blocks<W: Word>(x: &[W], [rows, cols, block]: [usize; 3], first: usize, y: &mut [W]) {
     for (at, y) in y.chunks_exact_mut(block).enumerate() {
         let (column, row) = (first + at / rows, at % rows);
@@ -56,7 +56,7 @@ fn compute<W: Word>(c: &ComputeContext<'_>, plan: &TransposePlan) -> Result<(), 
     let (matrix, y) = (rows * cols * block, Parts::new(y));
     if block == 1 {
         let (strips, large) = (rows.div_ceil(STRIP), stores::<W>(batch * matrix) == Stores::Past);
-        // Of few rows, some columns at a time, so that there is work for all threads.
+        // With few rows, some columns at a time, so that there is work for all threads.
         let width = (UNIT / STRIP.min(rows)).next_multiple_of(SIDE).min(cols);
         let pieces = cols.div_ceil(width);
         let cost = 0.3 * (STRIP.min(rows) * width) as f64;
@@ -97,7 +97,7 @@ fn transpose_strings(c: &ComputeContext<'_>) -> Result<(), KernelError> {
     c.fill_strings(0, plan.output_dims(), |y| reference::transpose(&plan, &x, y))
 }
 
-/// `ConjugateTranspose` of complex numbers; of others it is `Transpose`.
+/// `ConjugateTranspose` of complex numbers; for other types it is `Transpose`.
 fn conjugate<T: Element + Neg<Output = T>>(c: &ComputeContext<'_>) -> Result<(), KernelError>
 where
     Complex<T>: Element,
@@ -127,7 +127,7 @@ register_kernel!("Transpose" on "CPU": fn transpose_strings, types = ("T", &[DTy
 mod tests {
     use super::*;
 
-    /// One matrix, by the way that its kind takes.
+    /// One matrix, transposed by the method for its kind.
     fn transposed<W: Word>(plan: &TransposePlan, x: &[W], large: bool) -> Vec<W> {
         let mut y = vec![W::default(); x.len()];
         let TransposeKind::Matrix { batch, rows, cols, block } = plan.kind() else {

@@ -1,8 +1,9 @@
-//! Turning one matrix: rows become columns.
+//! Transposes one matrix.
 //!
-//! A few columns are turned at a time, of a strip of rows: reads go along rows, so that the processor fetches them
-//! ahead, and each column becomes a piece of a row of the output. Where many pieces would meet in one set of the
-//! first-level cache, and where the output goes past the caches, they are collected there first and then copied.
+//! A few columns of a strip of rows are transposed at a time: reads go along rows, so that the
+//! processor prefetches them, and each column becomes a piece of a row of the output. If many
+//! pieces would fall in one set of the first-level cache, or the output bypasses the caches, they
+//! are collected in the cache first and then copied.
 
 use super::Word;
 use crate::{
@@ -14,14 +15,15 @@ use std::{marker::PhantomData, ops::Range};
 
 /// Rows of a strip.
 pub const STRIP: usize = 128;
-/// Columns that are turned together: a line of memory holds as many elements of 4 bytes.
+/// Columns that are transposed together: a cache line holds as many elements of 4 bytes.
 pub const SIDE: usize = 16;
-/// Rows of the output that begin a multiple of so many bytes apart share two sets of the first-level cache, of 8
-/// lines each: [`SIDE`] of them push each other out.
+/// Rows of the output whose beginnings differ by a multiple of this many bytes share two sets of
+/// the first-level cache, of 8 lines each: [`SIDE`] of them evict each other.
 const RESONANCE: usize = 2048;
 
-/// Turns rows `first..first + count` of a matrix of `rows` by `cols` elements at `x`, at most [`STRIP`], and of these
-/// some columns; they are columns of the one that begins at `start` in `y`. `large` says to write past the caches.
+/// Transposes rows `first..first + count`, at most [`STRIP`], of a matrix of `rows` by `cols`
+/// elements at `x`, for some columns; they become columns of the matrix that begins at `start` in
+/// `y`. `large` selects writes that bypass the caches.
 pub fn turn<W: Word>(
     x: &[W],
     [rows, cols]: [usize; 2],
@@ -36,8 +38,8 @@ pub fn turn<W: Word>(
         let piece = Piece { x: &x[first * cols + c..], stride: cols, rows: count, columns: width };
         let at = |i: usize| {
             let at = start + (c + i) * rows + first;
-            // SAFETY: rows of the input, which are columns of the output, are given to one call each, or other
-            // columns of them are.
+            // SAFETY: only one call writes these rows of the input, which are columns of the
+            // output, for these columns.
             unsafe { y.part(at..at + count) }
         };
         if collect {
@@ -48,7 +50,8 @@ pub fn turn<W: Word>(
                 width == 0 || at(width - 1).len() == count,
                 "the last column is in the output too"
             );
-            // SAFETY: as above, and the columns between the first and the last are there as well.
+            // SAFETY: as above, and the columns between the first and the last are within `y` as
+            // well.
             turn_piece(&piece, &mut unsafe { Turned::new(to, rows, [width, count]) });
         }
     }
@@ -57,7 +60,8 @@ pub fn turn<W: Word>(
     }
 }
 
-/// Turns a piece by way of a strip in the first-level cache; `at` is where a column goes.
+/// Transposes a piece through a strip in the first-level cache; `at` gives the destination of a
+/// column.
 fn through_strip<'y, W: Word>(
     piece: &Piece<'_, W>,
     at: impl Fn(usize) -> &'y mut [W],
@@ -66,7 +70,7 @@ fn through_strip<'y, W: Word>(
     let mut strip = [[W::default(); STRIP]; SIDE];
     let size = [piece.columns, piece.rows];
     assert!(size[0] <= SIDE && size[1] <= STRIP);
-    // SAFETY: the strip is as large, and nobody else uses it.
+    // SAFETY: the strip has this size, and nothing else uses it.
     let mut to = unsafe { Turned::new(strip.as_flattened_mut().as_mut_ptr(), STRIP, size) };
     turn_piece(piece, &mut to);
     for (i, turned) in strip[..piece.columns].iter().enumerate() {
@@ -77,10 +81,10 @@ fn through_strip<'y, W: Word>(
     }
 }
 
-/// Turns a matrix of `rows` by `cols` elements, rows of which begin `stride` elements apart, to one whose rows begin
-/// `y_stride` elements apart.
+/// Transposes a matrix of `rows` by `cols` elements, whose rows begin `stride` elements apart, to
+/// one whose rows begin `y_stride` elements apart.
 ///
-/// Panics when they do not lie in `x` and `y`.
+/// Panics if they are not within `x` and `y`.
 pub(in crate::kernels) fn turn_into<W: Word>(
     x: &[W],
     stride: usize,
@@ -94,11 +98,12 @@ pub(in crate::kernels) fn turn_into<W: Word>(
     let end = (cols - 1).checked_mul(y_stride).and_then(|last| last.checked_add(rows));
     assert!(end.is_some_and(|end| end <= y.len()) && (rows <= y_stride || cols == 1));
     let piece = Piece { x, stride, rows, columns: cols };
-    // SAFETY: as many columns of as many elements lie in `y`, without overlap.
+    // SAFETY: these columns and elements are within `y`, without overlap.
     turn_piece(&piece, &mut unsafe { Turned::new(y.as_mut_ptr(), y_stride, [cols, rows]) });
 }
 
-/// Some rows and columns of a matrix: `x` begins with the first of them, rows begin `stride` elements apart.
+/// Some rows and columns of a matrix: `x` begins with the first of them, and rows begin `stride`
+/// elements apart.
 struct Piece<'a, W> {
     x: &'a [W],
     stride: usize,
@@ -106,7 +111,7 @@ struct Piece<'a, W> {
     columns: usize,
 }
 
-/// Where the columns of a piece go, which begin `stride` elements apart.
+/// The destination of the columns of a piece, which begin `stride` elements apart.
 struct Turned<'a, W> {
     first: *mut W,
     stride: usize,
@@ -116,25 +121,26 @@ struct Turned<'a, W> {
 
 impl<W: Word> Turned<'_, W> {
     /// # Safety
-    /// So many columns of so many elements may be written, and for as long as this is used nobody else uses them.
+    /// - `size` columns of as many elements are valid for writes.
+    /// - Nothing else uses them as long as this value is used.
     unsafe fn new(first: *mut W, stride: usize, size: [usize; 2]) -> Self {
         Turned { first, stride, size, life: PhantomData }
     }
 
-    /// Where element `row` of a column goes.
+    /// The destination of element `row` of a column.
     ///
     /// # Safety
-    /// There are as many.
+    /// - `column` and `row` are below the sizes.
     #[inline(always)]
     unsafe fn at(&mut self, column: usize, row: usize) -> *mut W {
-        // SAFETY: the caller knows that there are as many columns and rows; the element is in the memory that `new` was
-        // given.
+        // SAFETY: the caller guarantees that the sizes include column and row; the element is in
+        // the memory that `new` received.
         unsafe { self.first.add(column * self.stride + row) }
     }
 }
 
 vectorised! {
-    /// Turns a piece.
+    /// Transposes a piece.
     fn turn_piece[W: Word](piece: &Piece<'_, W>, to: &mut Turned<'_, W>) {
         let [columns, rows] = to.size;
         assert!(piece.columns == columns && piece.rows == rows, "the sizes agree");
@@ -148,8 +154,8 @@ vectorised! {
     }
 }
 
-/// Turns what is whole squares of a piece that is inside its matrix, of elements of 4 bytes; returns of how many
-/// rows and columns that is.
+/// Transposes the whole squares of a piece within its matrix, of elements of 4 bytes; returns the
+/// number of rows and columns that this covers.
 #[inline(always)]
 fn squares<W: Word, I: Isa>(piece: &Piece<'_, W>, to: &mut Turned<'_, W>) -> [usize; 2] {
     #[cfg(target_arch = "x86_64")]
@@ -157,8 +163,8 @@ fn squares<W: Word, I: Isa>(piece: &Piece<'_, W>, to: &mut Turned<'_, W>) -> [us
         let (columns, rows) = (piece.columns - piece.columns % 4, piece.rows - piece.rows % 4);
         let eights = if I::WIDE { rows - rows % 8 } else { 0 };
         for c in (0..columns).step_by(4) {
-            // SAFETY: four columns and eight rows, or four, inside the piece; 4 bytes each. The level has the
-            // instructions.
+            // SAFETY: four columns and eight or four rows within the piece, of 4 bytes each. The
+            // CPU has the level's instructions.
             unsafe {
                 let from = |r: usize| piece.x.as_ptr().add(r * piece.stride + c).cast();
                 for r in (0..eights).step_by(8) {
@@ -174,7 +180,7 @@ fn squares<W: Word, I: Isa>(piece: &Piece<'_, W>, to: &mut Turned<'_, W>) -> [us
     [0, 0]
 }
 
-/// Turns some rows and columns of a piece that is inside its matrix, one element after the other.
+/// Transposes some rows and columns of a piece within its matrix, element by element.
 #[inline(always)]
 fn each<W: Word>(
     piece: &Piece<'_, W>,
@@ -185,7 +191,7 @@ fn each<W: Word>(
     for r in rows {
         let row = &piece.x[r * piece.stride..][..piece.columns];
         for c in columns.clone() {
-            // SAFETY: inside the piece.
+            // SAFETY: column and row are within the piece.
             unsafe { to.at(c, r).write(row[c]) };
         }
     }
@@ -200,13 +206,14 @@ mod x86 {
         _mm256_unpacklo_epi64,
     };
 
-    /// Turns four rows, `stride` apart, of four elements, to rows `y_stride` apart.
+    /// Transposes four rows, `stride` apart, of four elements, to rows `y_stride` apart.
     ///
     /// # Safety
-    /// They are there.
+    /// - The rows are valid, for reads at `x` and for writes at `y`.
     #[inline(always)]
     pub unsafe fn turn_four(x: *const i32, stride: usize, y: *mut i32, y_stride: usize) {
-        // SAFETY: the caller knows that the rows are there, on both sides; every x86-64 CPU has the instructions.
+        // SAFETY: the caller guarantees that the rows are valid on both sides; every x86-64 CPU has
+        // the instructions.
         unsafe {
             let row = |k: usize| _mm_loadu_si128(x.add(k * stride).cast::<__m128i>());
             let [a, b, c, d] = [row(0), row(1), row(2), row(3)];
@@ -220,13 +227,15 @@ mod x86 {
         }
     }
 
-    /// As [`turn_four`], of eight rows: the last four in the upper halves.
+    /// Like [`turn_four`], for eight rows: the last four in the upper halves.
     ///
     /// # Safety
-    /// They are there, and the CPU has AVX2.
+    /// - The rows are valid, for reads at `x` and for writes at `y`.
+    /// - The CPU has AVX2.
     #[inline(always)]
     pub unsafe fn turn_eight(x: *const i32, stride: usize, y: *mut i32, y_stride: usize) {
-        // SAFETY: the caller knows that the rows are there, on both sides, and that the CPU has AVX2.
+        // SAFETY: the caller guarantees that the rows are valid on both sides, and that the CPU has
+        // AVX2.
         unsafe {
             let at = |k: usize| x.add(k * stride).cast::<__m128i>();
             let rows = |k: usize| _mm256_loadu2_m128i(at(k + 4), at(k));

@@ -1,6 +1,6 @@
-//! `Unique` and its kin, `ListDiff`.
+//! `Unique` and its variants, and `ListDiff`.
 //!
-//! Values are compared as numbers: both zeros are one value, and no NaN is equal to anything.
+//! Values are compared as numbers: both zeros are equal, and NaN is not equal to anything.
 
 use super::{
     REAL, Word, by_size, copy, element_size,
@@ -17,14 +17,14 @@ use tenon_sdk::{
     register_kernel,
 };
 
-/// What equal values share.
+/// The key of a value, which equal values share.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 enum Key<'a> {
     Bits(u64),
     Text(&'a [u8]),
 }
 
-/// The keys of an input's elements; `None` for what is equal to nothing.
+/// The keys of an input's elements; `None` for a value that is not equal to anything.
 fn keys<'a>(c: &ComputeContext<'a>, input: usize) -> Result<Vec<Option<Key<'a>>>, KernelError> {
     let dtype = c.slot(input)?.dtype;
     if dtype == DType::STRING {
@@ -33,7 +33,7 @@ fn keys<'a>(c: &ComputeContext<'a>, input: usize) -> Result<Vec<Option<Key<'a>>>
     by_size!(element_size(c, input)?, keys_of_words(c, input, float_of(dtype)))
 }
 
-/// Sign bit and exponent bits of a float type.
+/// The sign bit and the exponent bits of a float type.
 fn float_of(dtype: DType) -> Option<(u64, u64)> {
     match dtype {
         DType::HALF => Some((1 << 15, 0x7c00)),
@@ -61,14 +61,15 @@ fn keys_of_words<'a, W: Word + Into<u128>>(
     growth::collected(words::<W>(c.input_bytes(input)?)?.iter().map(key))
 }
 
-/// Where each of several values is first, which of them each element is, and how often each is there.
+/// The first position of each distinct value, the value of each element, and the number of elements
+/// of each value.
 struct Groups {
     firsts: Vec<usize>,
     which: Vec<i64>,
     counts: Vec<i64>,
 }
 
-/// Whether the step still wants the result is asked before so many elements.
+/// Number of elements between checks whether the step still needs the result.
 const LOOK: usize = 1 << 14;
 
 impl Groups {
@@ -97,7 +98,7 @@ impl Groups {
     }
 }
 
-/// Slices along an axis, by their places: `outer` times over, of `size` pieces of `inner` elements.
+/// Slices along an axis, by position: `outer` times, of `size` pieces of `inner` elements.
 struct Chosen<'a> {
     places: &'a [usize],
     size: usize,
@@ -160,8 +161,8 @@ fn groups(c: &ComputeContext<'_>, axis: usize) -> Result<Groups, KernelError> {
     Groups::of(c, (0..size).map(slice))
 }
 
-/// Slices without elements are all the same one. There may be any number of them, so that nothing is made for
-/// each before the outputs are there.
+/// Writes the outputs for slices without elements, which are all equal. There may be any number of
+/// them, so nothing is allocated per slice before the outputs are.
 fn write_empty(c: &ComputeContext<'_>, axis: usize) -> Result<(), KernelError> {
     let dims = c.dims(0);
     let mut output = Dims::from_slice(dims)?;
@@ -219,9 +220,9 @@ fn list_diff(c: &ComputeContext<'_>) -> Result<(), KernelError> {
     write_integers(c, 1, &output, places.iter().map(|&at| at as i64))
 }
 
-/// Types whose values are found once.
+/// Types whose distinct values can be found.
 const FOUND: &[DType] = &join_types::<{ REAL.len() + 1 }>(REAL, &[DType::STRING]);
-/// The same without bool, which comes first.
+/// The types of [`FOUND`] without bool, its first.
 const LISTED: &[DType] = FOUND.split_at(1).1;
 
 register_kernel!("Unique" on "CPU": fn unique, types = ("T", FOUND), numerics = Numerics::EXACT);

@@ -1,18 +1,19 @@
 //! Elementary functions of double, in the same form as those of float.
 //!
-//! `exp` and `ln` are those of FreeBSD's msun (`e_exp.c`, `e_log.c`), `tanh` is that of the Cephes library (S.
-//! Moshier, double precision). Largest error: `exp` and `ln` 1 ulp, `tanh` and `sigmoid` 3.
+//! `exp` and `ln` are those of FreeBSD's msun (`e_exp.c`, `e_log.c`), `tanh` is that of the Cephes
+//! library (S. Moshier, double precision). Largest error: `exp` and `ln` 1 ulp, `tanh` and
+//! `sigmoid` 3.
 
 use super::{Elementary, fused, polynomial};
 use crate::arch::Isa;
 
-/// ln 2 in two parts: products of the first with small whole numbers are exact.
+/// ln 2 in two parts: products of the first with small integers are exact.
 const LN2_HIGH: f64 = 6.931_471_803_691_238e-1;
 const LN2_LOW: f64 = 1.908_214_929_270_587_7e-10;
-/// Adding this rounds to a whole number, which then stands in the lowest bits.
+/// Adding this rounds to an integer, in the lowest bits of the sum.
 pub(super) const ROUND: f64 = 6_755_399_441_055_744.0;
 
-/// 2 to the whole number that was rounded by [`ROUND`].
+/// 2 to the power of the integer that [`ROUND`] rounded.
 #[inline(always)]
 fn power_of_two(rounded: f64) -> f64 {
     f64::from_bits(rounded.to_bits().wrapping_add(1023) << 52)
@@ -39,7 +40,7 @@ pub(super) fn exp<I: Isa>(x: f64) -> f64 {
     );
     let c = fused::<I, _>(-z, p, r);
     let y = 1.0 + (r * c / (2.0 - c) - low + high);
-    // In two steps: the power alone may be beyond what double holds when the result is not.
+    // In two steps: the power alone may overflow when the result does not.
     let half = n * 0.5 + ROUND;
     let rest = (n - (half - ROUND)) + ROUND;
     y * power_of_two(half) * power_of_two(rest)
@@ -48,7 +49,7 @@ pub(super) fn exp<I: Isa>(x: f64) -> f64 {
 #[inline(always)]
 pub(super) fn ln<I: Isa>(x: f64) -> f64 {
     let tiny = x < f64::MIN_POSITIVE;
-    // By 2^54.
+    // Multiplied by 2^54.
     let scaled = if tiny { x * 18_014_398_509_481_984.0 } else { x };
     let bits = scaled.to_bits();
     let m = f64::from_bits(bits & 0x000f_ffff_ffff_ffff | 0x3fe0_0000_0000_0000);
@@ -78,7 +79,8 @@ pub(super) fn ln<I: Isa>(x: f64) -> f64 {
     let y = s * (half + fused::<I, _>(z, odd, even)) + e * LN2_LOW - half + f + e * LN2_HIGH;
     let y = if x < f64::INFINITY { y } else { x };
     let y = if x < 0.0 { f64::NAN } else { y };
-    // Of the product, which is 0 for a denormal where arithmetic flushes those: comparing `x` may not see it.
+    // The test uses the product, which is 0 for a denormal if arithmetic flushes those, unlike a
+    // comparison of `x`.
     if bits << 1 == 0 { f64::NEG_INFINITY } else { y }
 }
 
@@ -137,7 +139,7 @@ mod tests {
     use super::*;
     use crate::arch::{Avx2, Baseline};
 
-    /// Largest distance in ulp from the C library's function, which is exact to one.
+    /// Largest distance in ulp from the C library's function, which is accurate to one.
     fn worst(range: std::ops::Range<f64>, f: fn(f64) -> f64, expected: fn(f64) -> f64) -> u64 {
         let steps = 400_000;
         (0..=steps)
@@ -162,7 +164,7 @@ mod tests {
         assert!(worst(0.5..1.5, ln::<I>, f64::ln) <= 1);
         assert!(worst(-20.0..20.0, tanh::<I>, f64::tanh) <= 2);
         assert!(worst(-0.01..0.01, tanh::<I>, f64::tanh) <= 2);
-        // The formula it is compared with has errors of its own.
+        // The formula for comparison has errors of its own.
         assert!(worst(-700.0..40.0, Elementary::sigmoid::<I>, sigmoid) <= 3);
     }
 
@@ -178,7 +180,8 @@ mod tests {
             (exp::<I>(inf), exp::<I>(-inf), exp::<I>(0.0), exp::<I>(-800.0), exp::<I>(710.0)),
             (inf, 0.0, 1.0, 0.0, inf)
         );
-        // Beyond the normal numbers on both sides, before the result is.
+        // Close to the limits of the normal numbers on both sides, within which the result still
+        // is.
         assert_eq!(exp::<I>(709.782_712_893_383_9), 709.782_712_893_383_9f64.exp());
         assert_eq!(exp::<I>(-740.0), (-740f64).exp());
         assert_eq!(

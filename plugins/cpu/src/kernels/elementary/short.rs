@@ -1,9 +1,10 @@
-//! Functions that are right to a float, computed in double without branches or calls, so that loops over them
-//! vectorise: for float and the 16-bit floats. Their relative error is below 1e-10, a thousandth of a float's
-//! rounding.
+//! Functions accurate to a float, computed in double without branches or calls, so that loops over
+//! them vectorise: for float and the 16-bit floats. Their relative error is below 1e-10, a
+//! thousandth of a float's rounding error.
 //!
-//! Polynomials are Chebyshev fits of the function named beside them (mpmath's `chebyfit`), with the largest
-//! error; near zero, where a formula would cancel, a few terms of the Taylor series stand in.
+//! Polynomials are Chebyshev fits of the function named beside them (mpmath's `chebyfit`), with the
+//! largest error; near zero, where a formula would cancel, a few terms of the Taylor series replace
+//! it.
 
 use super::{
     double::{ROUND, exp, ln},
@@ -12,14 +13,14 @@ use super::{
 use crate::arch::Isa;
 use std::f64::consts::{FRAC_2_PI, FRAC_PI_2, PI};
 
-/// Below this the first terms of the Taylor series are exact enough.
+/// Below this the first terms of the Taylor series are accurate enough.
 const SMALL: f64 = 2e-3;
 
 /// `e^x - 1`.
 #[inline(always)]
 pub fn expm1<I: Isa>(x: f64) -> f64 {
     let series = x + x * x * (0.5 + x * (1.0 / 6.0 + x * (1.0 / 24.0)));
-    // Kept apart from 0, whose sign adding loses.
+    // 0 is treated separately, since the addition loses its sign.
     let small = if x == 0.0 { x } else { series };
     if x.abs() < SMALL { small } else { exp::<I>(x) - 1.0 }
 }
@@ -112,7 +113,7 @@ pub fn atan2<I: Isa>(y: f64, x: f64) -> f64 {
     let (a, b) = (x.abs(), y.abs());
     let (low, high) = if b > a { (a, b) } else { (b, a) };
     let ratio = low / high;
-    // 0 by 0 is 0; of two infinities the one is as large as the other.
+    // 0 by 0 is 0; two infinities have the ratio 1.
     let ratio = if high == 0.0 { 0.0 } else { ratio };
     let ratio = if low == f64::INFINITY { 1.0 } else { ratio };
     let angle = atan_to_one::<I>(ratio);
@@ -134,11 +135,12 @@ pub fn acos<I: Isa>(x: f64) -> f64 {
     atan2::<I>(((1.0 - x) * (1.0 + x)).sqrt(), x)
 }
 
-/// Up to here an angle is reduced exactly.
+/// Largest angle that is reduced exactly.
 pub const LARGEST_ANGLE: f32 = 1e6;
 
-/// Sine and cosine of an angle within [`LARGEST_ANGLE`] less a multiple of a right angle, and which multiple, of
-/// four. `sin(r) / r` and `cos(r)` as polynomials of `r^2` up to 45 degrees, errors 5e-15 and 5e-17.
+/// Sine and cosine of an angle within [`LARGEST_ANGLE`] minus a multiple of a right angle, and that
+/// multiple modulo four. `sin(r) / r` and `cos(r)` are polynomials of `r^2` up to 45 degrees, with
+/// errors 5e-15 and 5e-17.
 #[inline(always)]
 fn reduced<I: Isa>(x: f64) -> (f64, f64, u64) {
     // A right angle in two parts; the first has 33 bits, so that its multiples are exact.
@@ -229,7 +231,7 @@ fn small_erf<I: Isa>(x: f64) -> f64 {
 /// `erfc(x)` from 1: `e^(x^2) erfc(x) / t` as a polynomial of `t = 1 / (1 + x / 2)`, error 5e-12.
 #[inline(always)]
 fn large_erfc<I: Isa>(x: f64) -> f64 {
-    // Beyond 28 there is nothing left, and an infinity would become NaN.
+    // Beyond 28 the result is 0, and an infinity would become NaN.
     let x = if x > 28.0 { 28.0 } else { x };
     let t = 1.0 / (1.0 + 0.5 * x);
     let p = polynomial!(

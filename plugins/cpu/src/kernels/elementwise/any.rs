@@ -1,6 +1,6 @@
-//! Plain loops over elements of any types, for ops that have no loop of their own: what goes in and what comes
-//! out may differ in type, and the function may be a closure. The compiler vectorises them for the baseline
-//! where the function allows.
+//! Plain loops over elements of any types, for ops without a loop of their own: input and output
+//! types may differ, and the function may be a closure. The compiler vectorises them for the
+//! baseline where the function permits.
 
 use crate::{
     lane::Compute,
@@ -28,7 +28,7 @@ pub fn map<X: Element, Y: Element>(
     })
 }
 
-/// [`map`] between equal types, which may take over the input's buffer.
+/// Like [`map`], between equal types; may take over the input's buffer.
 pub fn map_in_place<T: Element>(
     c: &ComputeContext<'_>,
     cost_ns: f64,
@@ -44,7 +44,8 @@ pub fn map_in_place<T: Element>(
     }
 }
 
-/// [`map_in_place`] with a function of doubles. Narrower floats are rounded once, 16-bit ones by way of float.
+/// Like [`map_in_place`], with a function of doubles. Narrower floats are rounded once, 16-bit ones
+/// through float.
 pub fn map_double<T: Compute>(
     c: &ComputeContext<'_>,
     cost_ns: f64,
@@ -53,13 +54,13 @@ pub fn map_double<T: Compute>(
     map_in_place::<T>(c, cost_ns, |x| from_double(f(to_double(x))))
 }
 
-/// A number as a double.
+/// Converts a number to double.
 #[inline(always)]
 pub fn to_double<T: Compute>(x: T) -> f64 {
     x.up().to_f64()
 }
 
-/// A double as a number, rounded.
+/// Converts a double to a number, with rounding.
 #[inline(always)]
 pub fn from_double<T: Compute>(x: f64) -> T {
     T::down(<T::Wide as Number>::from_f64(x))
@@ -75,7 +76,7 @@ pub fn zip<X: Element, Z: Element>(
     zip_slices(c, cost_ns, [x.data, y.data], f)
 }
 
-/// [`zip`] with a function of doubles, as [`map_double`].
+/// Like [`zip`], with a function of doubles, as in [`map_double`].
 pub fn zip_double<T: Compute>(
     c: &ComputeContext<'_>,
     cost_ns: f64,
@@ -84,7 +85,7 @@ pub fn zip_double<T: Compute>(
     zip::<T, T>(c, cost_ns, |x, y| from_double(f(to_double(x), to_double(y))))
 }
 
-/// [`zip`] of elements that were read already, in the shapes of inputs 0 and 1.
+/// Like [`zip`], for elements that were read already, with the shapes of inputs 0 and 1.
 pub fn zip_slices<X: Copy + Sync, Z: Element>(
     c: &ComputeContext<'_>,
     cost_ns: f64,
@@ -120,7 +121,7 @@ pub fn zip_slices<X: Copy + Sync, Z: Element>(
     })
 }
 
-/// Computes the runs of a plan; of one run, its pieces.
+/// Computes the runs of a plan; a single run is computed in pieces.
 pub fn for_runs<Z: Send, const N: usize>(
     c: &ComputeContext<'_>,
     plan: &BroadcastPlan<N>,

@@ -4,8 +4,8 @@ use super::{BinaryOp, two};
 use crate::{arch::vectorised, lane::Compute};
 use tenon_sdk::geometry::BroadcastPlan;
 
-/// Runs of one length, one behind the other in the output: where each operand's begin, how far apart they are, and
-/// whether the operand moves within one.
+/// Runs of one length, contiguous in the output: for each operand, where its runs begin, how far
+/// apart they are, and whether it advances within a run.
 struct Panel<'a, T> {
     len: usize,
     operands: [&'a [T]; 2],
@@ -13,12 +13,13 @@ struct Panel<'a, T> {
     moves: [bool; 2],
 }
 
-/// Runs shorter than this, of a type that does not compute in itself, are gathered before they are computed.
+/// Runs shorter than this, of a type with a wider type of computation, are gathered before they are
+/// computed.
 const SHORT: usize = 16;
-/// Elements that are gathered at a time.
+/// Number of elements gathered at a time.
 const GATHERED: usize = 256;
 
-/// Writes so many runs of an operand one behind the other.
+/// Copies runs of an operand to be contiguous.
 #[inline(always)]
 fn gather<T: Copy>(x: &[T], step: usize, moves: bool, len: usize, y: &mut [T]) {
     for (r, y) in y.chunks_exact_mut(len).enumerate() {
@@ -30,7 +31,7 @@ fn gather<T: Copy>(x: &[T], step: usize, moves: bool, len: usize, y: &mut [T]) {
 }
 
 vectorised! {
-    /// As [`panel`], of short runs.
+    /// Like [`panel`], for short runs.
     fn gathered[T: Compute, O: BinaryOp<T::Wide>](panel: &Panel<'_, T>, z: &mut [T]) {
         let (len, runs) = (panel.len, GATHERED / panel.len);
         let mut buffers = [[T::ZERO; GATHERED]; 2];
@@ -48,7 +49,7 @@ vectorised! {
 }
 
 vectorised! {
-    /// The runs of a panel, as many as `z` holds.
+    /// Computes the runs of a panel, as many as `z` holds.
     fn panel[T: Compute, O: BinaryOp<T::Wide>](panel: &Panel<'_, T>, z: &mut [T]) {
         let ([x, y], [x_step, y_step], len) = (panel.operands, panel.steps, panel.len);
         let (mut i, mut j) = (0, 0);
@@ -78,8 +79,8 @@ vectorised! {
     }
 }
 
-/// The runs of a plan from number `first` on, as many as `z` holds; `z` begins with run `first`. Those along the
-/// dimension before the last are a panel.
+/// Computes the runs of a plan from number `first` on, as many as `z` holds; `z` begins with run
+/// `first`. The runs along the dimension before the last form a panel.
 pub fn runs<T: Compute, O: BinaryOp<T::Wide>>(
     plan: &BroadcastPlan<2>,
     first: usize,

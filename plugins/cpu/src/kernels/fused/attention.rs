@@ -1,5 +1,5 @@
-//! `_FusedAttention`. Scores are never written to memory as a whole: a block of queries is multiplied with all keys,
-//! its rows go through the softmax, and are multiplied with the values.
+//! `_FusedAttention`. The scores are never all in memory: a block of queries is multiplied by all
+//! keys, its rows go through the softmax, and are multiplied by the values.
 
 use super::{
     functions::Special,
@@ -29,12 +29,13 @@ use tenon_sdk::{
     register_kernel,
 };
 
-/// Scores of a block of queries: what the second-level cache holds besides keys.
+/// Number of scores in a block of queries, limited by the part of the second-level cache that keys
+/// leave.
 const SCORES: usize = 1 << 16;
-/// Fewer queries in a block would pack the keys too often.
+/// With fewer queries per block, the keys would be packed too often.
 const LEAST_ROWS: usize = 16;
 
-/// What is done to scores before the softmax.
+/// Scaling and masking of scores before the softmax.
 struct Scoring<'a, T: Compute> {
     scale: T::Wide,
     mask: Option<Mask<'a, T>>,
@@ -44,7 +45,7 @@ struct Scoring<'a, T: Compute> {
 }
 
 impl<T: Compute<Wide: Special>> Scoring<'_, T> {
-    /// A row of the scores becomes weights.
+    /// Turns a row of scores into weights.
     fn weigh(&self, row: usize, scores: &mut [T::Wide]) {
         prepare(scores, self.scale, self.mask.as_ref().map(|mask| mask.row(row)));
         let keep = self.keep.as_ref().map(|keep| keep.row(row));
@@ -116,7 +117,7 @@ impl<T: Compute<Wide: Factor + Special>> Kernel for FusedAttention<T> {
     }
 }
 
-/// Queries of a block.
+/// Number of queries in a block.
 fn block_rows(heads: &Heads) -> usize {
     (SCORES / heads.n.max(1)).max(LEAST_ROWS).min(heads.m)
 }
@@ -138,7 +139,7 @@ fn attend<T: Compute<Wide: Factor + Special>>(
         let mut panel = panels.take();
         let mut row = first;
         while !y.is_empty() {
-            // Not beyond the queries of this batch.
+            // At most the queries of this batch.
             let count = rows.min(m - row % m).min(y.len() / (e * inside));
             let (block, rest) = y.split_at_mut(count * e * inside);
             for head in 0..inside {
@@ -150,7 +151,8 @@ fn attend<T: Compute<Wide: Factor + Special>>(
     })
 }
 
-/// A block of queries of one head, number `head` of those whose results stand side by side in `y`.
+/// Computes a block of queries of one head, number `head` of those whose results are side by side
+/// in `y`.
 fn attend_block<T: Compute<Wide: Factor + Special>>(
     heads: &Heads,
     place: Place,
@@ -183,7 +185,7 @@ fn attend_block<T: Compute<Wide: Factor + Special>>(
     }
 }
 
-/// What begins at an element; nothing where that is behind the end, as of a tensor without elements.
+/// The elements from an index on; empty if that is past the end, as for an empty tensor.
 fn part<T>(data: &[T], at: usize) -> &[T] {
     data.get(at..).unwrap_or_default()
 }
@@ -195,7 +197,7 @@ macro_rules! attentions {
     )*};
 }
 
-// Relative to the sum of the absolute terms.
+// Bounds relative to the sum of the absolute terms.
 attentions! {
     f32, FLOAT, 1e-6, 2e-5;
     f64, DOUBLE, 1e-15, 1e-13;
@@ -208,7 +210,8 @@ mod tests {
     use super::*;
     use crate::testing::{assert_close, values};
 
-    /// By the formula, where `at` says where an element of queries, keys, values or results is.
+    /// Computes the formula; `at` gives the position of an element of queries, keys, values or
+    /// results.
     fn exact(heads: &Heads, [q, k, v]: [&[f64]; 3], scale: f64) -> Vec<f64> {
         let &Heads { m, n, d, e, inside, .. } = heads;
         let scores = heads.scores();
@@ -276,9 +279,9 @@ mod tests {
         check(Layout::HeadsFirst, [&[2, 5, 3], &[2, 7, 3], &[2, 7, 4]], &[]);
         check(Layout::HeadsFirst, [&[1, 1], &[1, 1], &[1, 1]], &[]);
         check(Layout::HeadsFirst, [&[33, 16], &[70, 16], &[70, 24]], &[]);
-        // No keys: nothing is summed.
+        // Without keys nothing is summed.
         check(Layout::HeadsFirst, [&[2, 3], &[0, 3], &[0, 2]], &[]);
-        // Heads are shared, and what a mask repeats is.
+        // Heads are shared, and masks are repeated.
         check(Layout::HeadsFirst, [&[2, 1, 5, 3], &[3, 7, 3], &[7, 4]], &[]);
         check(Layout::HeadsFirst, [&[1, 3], &[1, 3], &[7, 4]], &[&[2, 5, 7]]);
         check(Layout::HeadsInside, [&[2, 5, 3, 4], &[2, 7, 3, 4], &[2, 7, 3, 6]], &[]);
@@ -300,7 +303,7 @@ mod tests {
         };
         assert_eq!(weights([true, false, true], f32::NEG_INFINITY, false), [0.5, 0.0, 0.5]);
         assert_eq!(weights([true, false, true], -1e9, true), [0.5, 0.0, 0.5]);
-        // Of a query that keeps no key: as much of each, or nothing.
+        // For a query that keeps no key: equal weights, or none.
         assert_eq!(weights([false; 3], -1e9, false), [1.0 / 3.0; 3]);
         assert_eq!(weights([false; 3], -1e9, true), [0.0; 3]);
     }

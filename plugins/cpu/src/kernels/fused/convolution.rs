@@ -1,5 +1,5 @@
-//! `_FusedConv2D` and `_FusedDepthwiseConv2dNative`: the epilogue follows on each block of the output while that is
-//! in the cache.
+//! `_FusedConv2D` and `_FusedDepthwiseConv2dNative`: the epilogue is applied to each block of the
+//! output while that is in the cache.
 
 use super::{epilogue, functions::Special};
 use crate::{
@@ -120,7 +120,8 @@ macro_rules! convolutions {
     )*};
 }
 
-// Of the convolution relative to the sum of its absolute terms, and of the functions that follow.
+// Bounds of the convolution relative to the sum of its absolute terms, plus those of the functions
+// that follow.
 convolutions! {
     f32, FLOAT, 1e-6, 8e-6;
     f64, DOUBLE, 1e-14, 1.6e-14;

@@ -1,5 +1,6 @@
-//! `_FusedElementwise`: a program of elementwise ops, a block after the other, whose results stay in the first-level
-//! cache. Its loops are those of the single ops, so that every result is theirs, bit for bit.
+//! `_FusedElementwise`: a program of elementwise ops, block by block, with intermediate results in
+//! the first-level cache. Its loops are those of the single ops, so that every result equals
+//! theirs, bit for bit.
 
 use super::program::{Loop, Place, Programmed, Ready, Step};
 use crate::{split::for_parts, stream};
@@ -13,15 +14,16 @@ use tenon_sdk::{
     register_kernel,
 };
 
-/// Bytes of a block: some registers of this size fit into the first-level cache.
+/// Bytes of a block: several registers of this size fit into the first-level cache.
 const BLOCK_BYTES: usize = 4096;
-/// Elements of all registers together, for outputs of a few elements.
+/// Number of elements of all registers together, for outputs of a few elements.
 const FEW: usize = 128;
-/// The same for others; with a large program, blocks are smaller.
+/// Number of elements of all registers together, for other outputs; with a large program, blocks
+/// are smaller.
 const MANY: usize = 4096;
-/// Most inputs; each has a register where it is repeated.
+/// Most inputs; each has a register if it is repeated.
 const MOST_INPUTS: usize = 1024;
-/// Inputs whose list takes no memory from the heap.
+/// Most inputs whose list is not allocated on the heap.
 const FEW_INPUTS: usize = 16;
 
 struct FusedElementwise<T> {
@@ -78,7 +80,8 @@ impl<T: Programmed> Supports for FusedElementwise<T> {
 }
 
 impl<T: Programmed> FusedElementwise<T> {
-    /// The largest shape among the inputs that the result depends on; the others are its last dimensions.
+    /// The largest shape among the inputs that the result depends on; the other shapes are suffixes
+    /// of it.
     fn output_dims<'a>(&self, c: &ComputeContext<'a>) -> Result<&'a [i64], KernelError> {
         let read = (0..c.input_count()).filter(|&at| self.program.reads[at]);
         let whole = read.map(|at| c.dims(at)).max_by_key(|dims| dims.len()).unwrap_or(&[]);
@@ -102,7 +105,7 @@ impl<T: Programmed> FusedElementwise<T> {
         }
         let stores = stream::stores::<T>(y.len());
         for_parts(c, y, self.program.cost_ns, |start, y| {
-            // On the stack of the thread: nothing is asked for in a step.
+            // On the stack of the thread, so that a step allocates nothing.
             let registers = &mut [T::ZERO; MANY][..room];
             stream::store(y, stores, |at, y| {
                 let is_first = at == 0 || !stores.block::<T>().is_multiple_of(block);
@@ -112,14 +115,15 @@ impl<T: Programmed> FusedElementwise<T> {
     }
 }
 
-/// Elements of a block, so that the registers have room.
+/// Number of elements of a block, such that the registers fit.
 fn block<T>(registers: usize) -> usize {
     let most = BLOCK_BYTES / size_of::<T>();
     (MANY / registers.max(1)).min(most).max(1)
 }
 
-/// A program with the inputs of a call. Registers of results come first, then one for each input, which holds what
-/// a block sees of it where that is no piece of it: a scalar or a short vector, repeated.
+/// A program with the inputs of a call. Registers of results come first, then one for each input:
+/// it holds the part of the input for a block if that is not contiguous, as for a scalar or a short
+/// vector, which is repeated.
 struct Blocks<'a, T> {
     program: &'a Ready<T>,
     inputs: &'a [&'a [T]],
@@ -127,7 +131,7 @@ struct Blocks<'a, T> {
 }
 
 impl<T: Programmed> Blocks<'_, T> {
-    /// Computes some outputs, the first of which has number `start`; `is_first` where those before it were not
+    /// Computes some outputs from number `start` on; `is_first` if the preceding ones were not
     /// computed with these registers.
     fn run(&self, start: usize, is_first: bool, registers: &mut [T], y: &mut [T]) {
         for (number, y) in y.chunks_mut(self.block).enumerate() {
@@ -137,7 +141,7 @@ impl<T: Programmed> Blocks<'_, T> {
         }
     }
 
-    /// What a block sees of an input, where it is a piece of it.
+    /// The part of an input for a block, if it is contiguous.
     fn piece(&self, input: usize, first: usize, len: usize) -> Option<&[T]> {
         let data = self.inputs[input];
         let at = first % data.len();
@@ -146,7 +150,7 @@ impl<T: Programmed> Blocks<'_, T> {
 
     fn repeat_inputs(&self, first: usize, is_first: bool, len: usize, registers: &mut [T]) {
         for (input, data) in self.inputs.iter().enumerate() {
-            // What repeats within a block is the same in the next one.
+            // A pattern that repeats within a block is the same in the next one.
             let stays = !is_first && self.block.is_multiple_of(data.len());
             if !stays && self.program.reads[input] && self.piece(input, first, len).is_none() {
                 let at = (self.program.registers + input) * self.block;
@@ -191,7 +195,7 @@ impl<T: Programmed> Blocks<'_, T> {
     }
 }
 
-/// Fills `y` with `x` over and over, beginning at `phase`.
+/// Fills `y` with repetitions of `x`, beginning at `phase`.
 fn repeat<T: Copy>(x: &[T], phase: usize, y: &mut [T]) {
     let once = x.len().min(y.len());
     let head = (x.len() - phase).min(once);
@@ -205,7 +209,7 @@ fn repeat<T: Copy>(x: &[T], phase: usize, y: &mut [T]) {
     }
 }
 
-// As far as the single ops are from the exact result of each step.
+// Bounds: those of the single ops for each step.
 register_kernel!("_FusedElementwise" on "CPU": FusedElementwise<T> for "T" in [f16, bf16, f32, f64],
     numerics = Numerics::ulps(6.0));
 register_kernel!("_FusedElementwise" on "CPU": FusedElementwise<T> for "T" in [i32, i64],
@@ -217,7 +221,7 @@ mod tests {
     use crate::testing::{assert_ulps, values};
     use tenon_sdk::fused::Operand;
 
-    /// Instruction by instruction over whole tensors.
+    /// Computes instruction by instruction over whole tensors.
     fn plain<T: Programmed>(program: &Program, inputs: &[&[T]], len: usize) -> Vec<T> {
         let whole: Vec<Vec<T>> =
             inputs.iter().map(|x| x.iter().copied().cycle().take(len).collect()).collect();
@@ -247,7 +251,7 @@ mod tests {
         let count = ready.registers + lens.len();
         let blocks = Blocks { program: &ready, inputs: &inputs, block: block::<T>(count).min(len) };
         let mut registers = vec![T::ONE; count * blocks.block];
-        // In two ranges, as two threads would.
+        // In two ranges, as on two threads.
         let mut found = vec![T::ZERO; len];
         let cut = len / blocks.block / 2 * blocks.block;
         let (first, second) = found.split_at_mut(cut);

@@ -1,7 +1,8 @@
-//! What follows a product or a convolution, on its output: each step rounds as the op of its name does.
+//! The epilogue of a product or a convolution, on its output: each step rounds like the op of its
+//! name.
 //!
-//! The steps are applied to a piece of the output after the other, so that it stays in the cache from the first
-//! step to the last.
+//! The steps are applied piece by piece of the output, so that a piece stays in the cache from the
+//! first step to the last.
 
 use super::functions::{Elu, Gelu, GeluTanh, Special};
 use crate::{
@@ -25,12 +26,12 @@ use tenon_sdk::{
     geometry::{ChannelSplit, DataFormat},
 };
 
-/// Elements on which all steps are done before the next ones.
+/// Number of elements to which all steps are applied before the next ones.
 const PIECE: usize = 4096;
-/// Steps that products usually have at most.
+/// Usual greatest number of steps of a product.
 const FEW: usize = 8;
 
-/// The attributes.
+/// The attributes of an epilogue.
 pub struct Attributes {
     epilogue: Epilogue,
     epsilon: f32,
@@ -38,7 +39,7 @@ pub struct Attributes {
 }
 
 impl Attributes {
-    /// Reads them.
+    /// Reads the attributes.
     pub fn new(c: &CreateContext<'_>) -> Result<Attributes, KernelError> {
         let names: Vec<&str> = c.attr("fused_ops")?;
         Ok(Attributes {
@@ -48,10 +49,11 @@ impl Attributes {
         })
     }
 
-    /// The steps with the inputs of a call, of which theirs begin at number 2. `output` is the product's shape.
+    /// The steps with the inputs of a call, of which theirs begin at index 2. `output` is the
+    /// product's shape.
     ///
     /// # Errors
-    /// Another number of inputs, or shapes that the steps do not take; no memory.
+    /// The number of inputs is wrong, or the steps do not accept their shapes; out of memory.
     pub fn bind<'a, T: Compute<Wide: Special>>(
         &self,
         c: &ComputeContext<'a>,
@@ -86,7 +88,7 @@ impl Attributes {
                 scaled(scale, variance, self.epsilon, factors);
                 Step::Affine(Affine { means: mean, factors, offsets: offset })
             }
-            // The attribute as the element type has it.
+            // The attribute, rounded to the element type.
             EpilogueStep::LeakyRelu => Step::Leaky(number::<T>(self.alpha)),
             EpilogueStep::Relu => Step::Clamp(T::HIGHEST, function::<T, Relu>),
             EpilogueStep::Relu6 => {
@@ -154,7 +156,7 @@ vectorised! {
 }
 
 vectorised! {
-    /// The same for neighbouring values of one channel.
+    /// Like `affine_rows`, for adjacent values of one channel.
     fn affine_plane[T: Compute](y: &mut [T], mean: T::Wide, factor: T::Wide, offset: T::Wide) {
         for y in y.iter_mut() {
             *y = T::down(y.up().sub(mean).mul(factor).add(offset));
@@ -163,7 +165,7 @@ vectorised! {
 }
 
 vectorised! {
-    /// `y` where it is above 0, else `alpha * y`.
+    /// `y` if it is above 0, else `alpha * y`.
     fn leaky[T: Compute](y: &mut [T], alpha: T::Wide) {
         for y in y.iter_mut() {
             let x = y.up();
@@ -194,7 +196,7 @@ enum Step<'a, T: Compute> {
 
 /// The steps of one call.
 pub struct Steps<'a, T: Compute> {
-    /// In place, so that a call allocates nothing; what is beyond stands in `more`.
+    /// Stored inline, so that a call allocates nothing; further steps are in `more`.
     few: [Option<Step<'a, T>>; FEW],
     more: Vec<Step<'a, T>>,
     channels: usize,
@@ -218,7 +220,7 @@ impl<'a, T: Compute> Steps<'a, T> {
         self.few.iter().flatten().chain(&self.more)
     }
 
-    /// Calls with the steps as the ending of a product.
+    /// Calls `body` with the steps as the ending of a product.
     pub fn ending<R>(&self, body: impl FnOnce(Ending<'_, T>) -> R) -> R {
         let (finish, done) = self.in_registers();
         let (rest, all) = (
@@ -229,7 +231,7 @@ impl<'a, T: Compute> Steps<'a, T> {
         body(Ending { finish, rest: is_left.then_some(&rest), all: Some(&all) })
     }
 
-    /// As many of the first steps as products do in registers, and how many they are.
+    /// As many of the first steps as products perform in registers, and their number.
     fn in_registers(&self) -> (Finish<'_, T::Wide>, usize) {
         let (mut finish, mut done) = (Finish::NONE, 0);
         if self.format != DataFormat::Nhwc {
@@ -268,13 +270,13 @@ impl<'a, T: Compute> Steps<'a, T> {
         (finish, done)
     }
 
-    /// Applies all steps to some neighbours of the output, the first of which is number `start`. With channels last
-    /// they are whole pixels, or some channels of one.
+    /// Applies all steps to some adjacent elements of the output, the first of which is number
+    /// `start`. With channels last they are whole pixels, or some channels of one.
     pub fn apply(&self, start: usize, y: &mut [T]) {
         self.apply_from(0, start, y);
     }
 
-    /// Applies the steps but the first ones.
+    /// Applies the steps after the first `done`.
     fn apply_from(&self, done: usize, start: usize, y: &mut [T]) {
         if y.is_empty() || self.few[0].is_none() {
             return;
@@ -314,13 +316,13 @@ impl<'a, T: Compute> Steps<'a, T> {
         }
     }
 
-    /// Channels last: what belongs to the channels of some neighbours.
+    /// Channels last: the values for the channels of some adjacent elements.
     fn channels_of<'v, V>(&self, values: &'v [V], start: usize, count: usize) -> &'v [V] {
         let first = start % self.channels;
         &values[first..self.channels.min(first + count)]
     }
 
-    /// Channels first: calls with the values of each channel.
+    /// Channels first: calls `each` with the elements and the index of each channel.
     fn planes(&self, start: usize, mut y: &mut [T], each: impl Fn(&mut [T], usize)) {
         let mut at = start;
         while !y.is_empty() {

@@ -1,4 +1,4 @@
-//! Functions of one element that have no loop among the kernels of single ops.
+//! Functions of one element for which the kernels of single ops have no loop.
 
 use crate::kernels::{
     elementary::{Elementary, normal_distribution, short},
@@ -11,11 +11,11 @@ use std::f64::consts::FRAC_1_SQRT_2;
 use tenon_reference::special;
 
 /// A type of computation with the functions of this file. Those of float are computed in double and
-/// rounded once, but for `gelu`.
+/// rounded once, except for `gelu`.
 pub trait Special: Elementary + Whole + Signed {
     /// Error function.
     fn erf<I: Isa>(self) -> Self;
-    /// `0.5 x (1 + erf(x / sqrt(2)))`; of float within 2e-7 of `x`.
+    /// `0.5 x (1 + erf(x / sqrt(2)))`; for float with an error of 2e-7 times `x`.
     fn gelu<I: Isa>(self) -> Self;
 }
 
@@ -68,19 +68,19 @@ macro_rules! functions {
 functions! {
     /// Absolute value.
     Abs: Magnitude, 0.15, |x| x.magnitude();
-    /// Largest whole number not above.
+    /// Largest integer not above `x`.
     Floor: Special, 0.5, |x| Whole::floor(x);
-    /// Smallest whole number not below.
+    /// Smallest integer not below `x`.
     Ceil: Special, 0.5, |x| Whole::ceil(x);
     /// Error function.
     Erf: Special, 2.0, |x| x.erf::<I>();
-    /// `x` where it is not below 0, else `e^x - 1`.
+    /// `x` if it is not below 0, else `e^x - 1`.
     Elu: Special, 6.0, |x| W::from_f64(elu_of(x.to_f64()));
     /// `ln(1 + e^x)`.
     Softplus: Special, 15.0, |x| W::from_f64(softplus_of(x.to_f64()));
     /// `0.5 x (1 + erf(x / sqrt(2)))`.
     Gelu: Special, 2.0, |x| x.gelu::<I>();
-    /// The same, approximated by way of `tanh`.
+    /// The approximation of `Gelu` by `tanh`.
     GeluTanh: Special, 1.0, |x| gelu_by_tanh::<I, _>(x);
 }
 
@@ -98,7 +98,7 @@ mod tests {
     };
     use half::bf16;
 
-    /// Against a function of doubles, at every level.
+    /// Compares an op with a function of doubles, at every level.
     fn check<T: Compute, O: UnaryOp<T::Wide>>(exact: fn(f64) -> f64, absolute: f64, relative: f64) {
         let x = values::<T>(517, 4);
         let expected: Vec<f64> = x.iter().map(|x| exact(x.to_f64())).collect();

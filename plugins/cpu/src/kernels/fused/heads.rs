@@ -1,9 +1,9 @@
-//! Geometry of `_FusedAttention`: where the queries, keys and values of a head are.
+//! Geometry of `_FusedAttention`: the positions of a head's queries, keys and values.
 
 use super::mask::Steps;
 use tenon_sdk::geometry::{Dims, GeometryError, broadcast_shape};
 
-/// Where heads stand among the dimensions.
+/// The position of the heads among the dimensions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Layout {
     /// `[..., rows, cols]`.
@@ -12,21 +12,21 @@ pub enum Layout {
     HeadsInside,
 }
 
-/// Sizes of an attention, and where its parts are.
+/// Sizes of an attention, and the positions of its parts.
 #[derive(Debug)]
 pub struct Heads {
     layout: Layout,
-    /// Dimensions before the last two of scores and results, heads among them.
+    /// Dimensions of scores and results before the last two, including heads.
     lead: Dims,
-    /// Queries.
+    /// Number of queries.
     pub m: usize,
-    /// Keys.
+    /// Number of keys.
     pub n: usize,
     /// Elements of a query.
     pub d: usize,
     /// Elements of a value.
     pub e: usize,
-    /// Heads side by side in a row of the output.
+    /// Number of heads side by side in a row of the output.
     pub inside: usize,
     inputs: [Input; 3],
 }
@@ -36,32 +36,32 @@ pub struct Heads {
 struct Input {
     rows: usize,
     cols: usize,
-    /// Elements from a row to the next; 0 where one row is repeated.
+    /// Elements between rows; 0 if one row is repeated.
     stride: usize,
     starts: Steps,
 }
 
-/// A part of an input: where it begins; rows, columns, and elements from a row to the next.
+/// A part of an input: its beginning; rows, columns, and elements between rows.
 #[derive(Debug, Clone, Copy)]
 pub struct Matrix {
-    /// Its first element.
+    /// Index of its first element.
     pub at: usize,
-    /// Rows, columns, elements from a row to the next.
+    /// Rows, columns, elements between rows.
     pub size: (usize, usize, usize),
 }
 
 /// A block of queries of one head.
 #[derive(Debug, Clone, Copy)]
 pub struct Place {
-    /// Number of its first row among those of the scores.
+    /// Index of its first row among those of the scores.
     pub row: usize,
-    /// Its rows.
+    /// Number of rows.
     pub rows: usize,
     /// Queries, keys, values.
     pub matrices: [Matrix; 3],
 }
 
-/// An input's dimensions: what counts matrices, rows, columns.
+/// The dimensions of an input, split into those of matrices, rows and columns.
 struct Split {
     lead: Dims,
     rows: i64,
@@ -101,7 +101,8 @@ impl Split {
     }
 }
 
-/// What two tensors' dimensions broadcast to; heads inside must be equal, as a product by labels has them.
+/// The dimensions to which those of two tensors broadcast; heads inside must be equal, as in a
+/// product by labels.
 fn joined(layout: Layout, a: &[i64], b: &[i64]) -> Result<Dims, GeometryError> {
     if layout == Layout::HeadsInside && a != b {
         return Err(GeometryError::Incompatible { a: a.to_vec(), b: b.to_vec() });
@@ -110,10 +111,10 @@ fn joined(layout: Layout, a: &[i64], b: &[i64]) -> Result<Dims, GeometryError> {
 }
 
 impl Heads {
-    /// For queries, keys and values of these dimensions, and masks of these.
+    /// The geometry for queries, keys and values of these dimensions, and masks of these.
     ///
     /// # Errors
-    /// Dimensions that do not fit each other.
+    /// Dimensions that do not match.
     pub fn new(
         layout: Layout,
         [q, k, v]: [&[i64]; 3],
@@ -151,7 +152,7 @@ impl Heads {
         Ok(Heads { layout, lead, m, n, d, e, inside, inputs })
     }
 
-    /// Dimensions of the scores, as often as the values need them.
+    /// Dimensions of the scores, repeated as the values require.
     pub fn scores(&self) -> Vec<i64> {
         [&self.lead[..], &[self.m as i64, self.n as i64]].concat()
     }
@@ -165,7 +166,7 @@ impl Heads {
         dims
     }
 
-    /// `rows` queries from number `first` on of head `number`.
+    /// The place of `rows` queries from `first` on, of head `number`.
     pub fn place(&self, number: usize, first: usize, rows: usize) -> Place {
         let matrix = |input: &Input| Matrix {
             at: input.starts.at(number),

@@ -1,4 +1,4 @@
-//! `_FusedLayerNorm`: a row at a time, which is read from the cache after the first of its three passes.
+//! `_FusedLayerNorm`, row by row: after the first of three passes, a row is read from the cache.
 
 use super::functions::Special;
 use crate::{
@@ -19,7 +19,7 @@ use tenon_sdk::{
     register_kernel,
 };
 
-/// What is summed: the values, or the squares of their distances from the mean.
+/// The terms that are summed: the values, or the squares of their deviations from the mean.
 trait Term {
     fn of<W: Compute<Wide = W>>(x: W, mean: W) -> W;
 }
@@ -74,7 +74,7 @@ struct FusedLayerNorm<T> {
     element: PhantomData<T>,
 }
 
-/// Scale or offset, as long as the last dimension.
+/// Scale or offset, which must be as long as the last dimension.
 fn vector<'a, T: Compute>(
     c: &ComputeContext<'a>,
     at: usize,

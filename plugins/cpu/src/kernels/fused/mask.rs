@@ -1,17 +1,19 @@
-//! What is added to the logits of a softmax, row by row, and the scale of them.
+//! Masks and scales of the logits of a softmax, row by row.
 
 use crate::{arch::vectorised, lane::Compute};
 use tenon_sdk::{KernelError, element::Number, geometry::GeometryError};
 
-/// Where the parts of a tensor are, by their number in what it is broadcast to.
+/// The positions of the parts of a tensor, by index in what it is broadcast to.
 #[derive(Debug)]
 pub struct Steps {
-    /// Size of each dimension, from the last on, and how far apart the tensor's own parts are along it.
+    /// For each dimension, from the last on: its size, and the distance between the tensor's own
+    /// parts along it.
     steps: Vec<(usize, usize)>,
 }
 
 impl Steps {
-    /// Parts of a dense tensor: `own` counts them, a part has `len` elements, `all` is what `own` broadcasts to.
+    /// The steps of a dense tensor: `own` are the dimensions of its parts, a part has `len`
+    /// elements, and `all` is what `own` broadcasts to.
     pub fn new(own: &[i64], all: &[i64], len: usize) -> Steps {
         let mut stride = len;
         let apart = own.iter().rev().map(|&size| {
@@ -22,7 +24,8 @@ impl Steps {
         Steps::apart(apart, all)
     }
 
-    /// Parts that are so far apart: size and distance for each dimension of the tensor, from the last on.
+    /// The steps of parts with given distances: size and distance for each dimension of the tensor,
+    /// from the last on.
     pub fn apart(own: impl IntoIterator<Item = (i64, usize)>, all: &[i64]) -> Steps {
         let mut own = own.into_iter();
         let steps = all.iter().rev().map(|&size| match own.next() {
@@ -32,7 +35,7 @@ impl Steps {
         Steps { steps: steps.collect() }
     }
 
-    /// Where a part begins.
+    /// Index of the first element of a part.
     pub fn at(&self, number: usize) -> usize {
         let (mut rest, mut at) = (number, 0);
         for &(size, step) in &self.steps {
@@ -43,7 +46,7 @@ impl Steps {
     }
 }
 
-/// What is broadcast to logits, row by row.
+/// A tensor that is broadcast to logits, row by row.
 #[derive(Debug)]
 pub struct Mask<'a, T> {
     data: &'a [T],
@@ -53,14 +56,14 @@ pub struct Mask<'a, T> {
 }
 
 impl<'a, T> Mask<'a, T> {
-    /// Of a tensor that broadcasts to these dimensions, at least one.
+    /// The mask of a tensor that broadcasts to these dimensions; there must be at least one.
     pub fn over(data: &'a [T], dims: &[i64], logits: &[i64]) -> Mask<'a, T> {
         let (&cols, own) = dims.split_last().unwrap_or((&1, &[]));
         let all = &logits[..logits.len() - 1];
         Mask { data, cols: cols as usize, rows: Steps::new(own, all, cols as usize) }
     }
 
-    /// What a row of the logits meets: one value for all, or one for each.
+    /// The mask of a row of the logits: one value for all, or one for each.
     pub fn row(&self, row: usize) -> &'a [T] {
         &self.data[self.rows.at(row)..][..self.cols]
     }
@@ -69,7 +72,7 @@ impl<'a, T> Mask<'a, T> {
 /// Whether there is a mask.
 ///
 /// # Errors
-/// There are several.
+/// There are several masks.
 pub fn at_most_one(what: &'static str, found: usize) -> Result<bool, KernelError> {
     match found {
         0 | 1 => Ok(found == 1),

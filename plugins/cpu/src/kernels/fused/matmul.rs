@@ -1,4 +1,4 @@
-//! `_FusedMatMul`: the epilogue follows on each part of the product while that is in the cache.
+//! `_FusedMatMul`: the epilogue is applied to each part of the product while that is in the cache.
 
 use super::{epilogue::Attributes, functions::Special};
 #[cfg(target_arch = "x86_64")]
@@ -78,7 +78,8 @@ impl Prepack for FusedDot {
     }
 }
 
-// Of the product relative to the sum of its absolute terms, and of the functions that follow.
+// Bounds of the product relative to the sum of its absolute terms, plus those of the functions that
+// follow.
 register_kernel!("_FusedMatMul" on "CPU": FusedMatMul<T> for "T" in [f32],
     numerics = Numerics::relative(1e-6, 4e-6).accumulation(DType::FLOAT));
 register_kernel!("_FusedMatMul" on "CPU": FusedMatMul<T> for "T" in [f64],

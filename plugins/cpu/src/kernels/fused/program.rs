@@ -1,5 +1,5 @@
-//! A program of elementwise ops made ready to run: dead instructions are gone, each op is a loop, and results share
-//! as few registers as their lives allow.
+//! Prepares a program of elementwise ops: dead instructions are removed, each op becomes a loop,
+//! and results share as few registers as their lifetimes permit.
 
 use super::functions::{Abs, Ceil, Elu, Erf, Floor, Magnitude, Softplus, Special};
 use crate::{
@@ -16,16 +16,16 @@ use crate::{
 use half::{bf16, f16};
 use tenon_sdk::fused::{Operand, Program, ProgramOp};
 
-/// An op on a block.
+/// The loop of an op on a block.
 #[derive(Debug, Clone, Copy)]
 pub enum Loop<T> {
-    /// Of one operand.
+    /// A loop with one operand.
     One(fn(&[T], &mut [T])),
-    /// Of two.
+    /// A loop with two operands.
     Two(fn(&[T], &[T], &mut [T])),
 }
 
-/// A loop, and about how long an element takes.
+/// A loop, and approximate nanoseconds per element.
 type Timed<T> = (Loop<T>, f64);
 
 fn one<T: Compute, O: UnaryOp<T::Wide>>() -> Timed<T> {
@@ -36,7 +36,7 @@ fn two<T: Compute, O: BinaryOp<T::Wide>>() -> Timed<T> {
     (Loop::Two(zip::<T, O>), O::COST_NS)
 }
 
-/// The ops of every number.
+/// The ops of all numbers.
 fn of_numbers<T: Compute<Wide: Magnitude>>(op: ProgramOp) -> Option<Timed<T>> {
     Some(match op {
         ProgramOp::Abs => one::<T, Abs>(),
@@ -77,7 +77,7 @@ fn of_floats<T: Compute<Wide: Special + Elementary + Magnitude>>(
 
 /// An element type of programs.
 pub trait Programmed: Compute {
-    /// The loop of an op that this type has.
+    /// The loop of an op, if this type supports it.
     fn timed(op: ProgramOp) -> Option<Timed<Self>>;
 }
 
@@ -108,29 +108,31 @@ pub enum Place {
 /// One instruction.
 #[derive(Debug, Clone, Copy)]
 pub struct Step<T> {
-    /// What it does.
+    /// The loop.
     pub run: Loop<T>,
-    /// On what.
+    /// The operands.
     pub operands: [Place; 2],
-    /// The register that gets the result, which is none of the operands; of the last step, the output does.
+    /// The register of the result, which is not one of the operands; the last step writes to the
+    /// output.
     pub result: usize,
 }
 
-/// A program that is ready.
+/// A prepared program.
 #[derive(Debug)]
 pub struct Ready<T> {
     /// Its steps, at least one.
     pub steps: Vec<Step<T>>,
-    /// Registers that they use.
+    /// Number of registers that they use.
     pub registers: usize,
-    /// Whether the result depends on an input.
+    /// For each input, whether the result depends on it.
     pub reads: Vec<bool>,
-    /// About how long an element takes.
+    /// Approximate nanoseconds per element.
     pub cost_ns: f64,
 }
 
 impl<T: Programmed> Ready<T> {
-    /// Makes a program over so many inputs ready, or names the first op that this type does not have.
+    /// Prepares a program over `inputs` inputs; the error is the first op that this type does not
+    /// support.
     pub fn new(program: &Program, inputs: usize) -> Result<Ready<T>, ProgramOp> {
         let instructions = program.instructions();
         let last = instructions.len() - 1;
@@ -151,7 +153,8 @@ impl<T: Programmed> Ready<T> {
                 }
                 Operand::Result(result) => Place::Register(at[result]),
             });
-            // Before those of its operands are free: the result is never written over what is read.
+            // Chosen before the registers of its operands are free, so that the result never
+            // overwrites an operand.
             if number != last {
                 at[number] = free.pop().unwrap_or(ready.registers);
                 ready.registers = ready.registers.max(at[number] + 1);
@@ -172,7 +175,7 @@ impl<T: Programmed> Ready<T> {
     }
 }
 
-/// The last instruction that uses each result, of those on which the last one depends.
+/// The last instruction that uses each result, among those on which the last one depends.
 fn last_uses(program: &Program) -> Vec<Option<usize>> {
     let instructions = program.instructions();
     let last = instructions.len() - 1;

@@ -1,4 +1,4 @@
-//! `_FusedSoftmaxScale`: a softmax of logits that are scaled and masked on the way.
+//! `_FusedSoftmaxScale`: a softmax of logits that are scaled and masked.
 
 use super::{
     functions::Special,
@@ -66,18 +66,18 @@ impl<T: Compute<Wide: Special>> Kernel for FusedSoftmaxScale<T> {
     }
 }
 
-/// Length of a row in the type of computation, where that is another one.
+/// Length of a row in the type of computation, if that is a different one.
 fn narrow_len<T: Compute>(cols: usize) -> usize {
     if as_wide::<T>(&mut []).is_some() { 0 } else { cols }
 }
 
-/// Nanoseconds for an element of a softmax.
+/// Approximate nanoseconds per element of a softmax.
 pub fn softmax_cost<T: Compute<Wide: Special>>() -> f64 {
     <T::Wide as crate::kernels::elementary::Elementary>::COST_NS + 0.7
 }
 
-/// One row, of as many logits or of one that is repeated; `wide` has room for it where it is computed in another
-/// type.
+/// Computes one row, of as many logits or of a single repeated one; `wide` has room for the row if
+/// it is computed in another type.
 fn softmax_of<T: Compute<Wide: Special>>(
     x: &[T],
     scale: T::Wide,

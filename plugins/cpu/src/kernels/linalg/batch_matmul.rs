@@ -31,22 +31,23 @@ use tenon_sdk::{
     register_kernel,
 };
 
-/// Attributes. Real numbers are their own conjugates, so that for them `adj` is transposition.
+/// Attributes `adj_x` and `adj_y`. Real numbers are their own conjugates, so for them `adj` means
+/// transposition.
 pub struct Adjoint {
-    /// Of `x`.
+    /// Whether `x` is adjoint.
     pub x: bool,
-    /// Of `y`.
+    /// Whether `y` is adjoint.
     pub y: bool,
 }
 
 impl Adjoint {
-    /// Reads them.
+    /// Reads the attributes.
     pub fn new(c: &CreateContext<'_>) -> Result<Adjoint, KernelError> {
         Ok(Adjoint { x: c.attr("adj_x")?, y: c.attr("adj_y")? })
     }
 }
 
-/// All products, in matrices of the type of computation.
+/// Computes all products, of matrices of the type of computation.
 pub fn products<T: Multiply>(
     c: &ComputeContext<'_>,
     g: &BatchMatMulGeometry,
@@ -62,7 +63,7 @@ pub fn products<T: Multiply>(
         return Ok(());
     }
     let pairs = growth::collected(g.products())?;
-    // The rows of all matrices are those of one, where they meet the same columns.
+    // The rows of all matrices form one matrix if they are multiplied by the same columns.
     let is_one = pairs.len() == 1 || y.len() == y_len && size.a_strides == [size.k, 1];
     if is_one && let Some(&(i, j)) = pairs.first() {
         let (a, b) = operands(size, &x[i * x_len..], &y[j * y_len..]);
@@ -102,7 +103,8 @@ impl<T: Multiply> Kernel for BatchMatMul<T> {
     }
 }
 
-/// Floats, whose right factor may be a constant matrix. Operands of 16 bits are converted, and products rounded once.
+/// Products of floats, whose right factor may be a constant matrix. Operands of 16 bits are
+/// converted, and products rounded once.
 struct FloatBatchMatMul<T: Compute> {
     adjoint: Adjoint,
     right: RightFactor<T>,
@@ -147,7 +149,8 @@ impl<T: Compute<Wide: Factor>> Prepack for FloatBatchMatMul<T> {
     }
 }
 
-/// All products by one packed matrix: of the rows of all others at once, where they follow each other.
+/// Computes all products by one packed matrix: of the rows of all matrices at once, if they are
+/// contiguous.
 fn by_packed<T: Compute<Wide: Factor>>(
     c: &ComputeContext<'_>,
     g: &BatchMatMulGeometry,
@@ -194,7 +197,8 @@ impl<K: Prepack> Prepack for EqualBatches<K> {
     }
 }
 
-/// `BatchMatMulV3` of two types, or into a third: operands are converted to the type of computation.
+/// `BatchMatMulV3` of two types, or into a third: operands are converted to the type of
+/// computation.
 struct MixedBatchMatMul<X, Y, Z> {
     adjoint: Adjoint,
     elements: PhantomData<(X, Y, Z)>,
@@ -217,7 +221,7 @@ impl<X: Compute, Y: Compute, Z: Compute<Wide: Factor>> Kernel for MixedBatchMatM
     }
 }
 
-/// Numbers that a double holds, in the type of computation.
+/// Converts numbers that a double represents to the type of computation.
 fn convert<'a, X: Compute, Z: Compute>(
     c: &ComputeContext<'a>,
     x: &[X],
@@ -229,7 +233,7 @@ fn convert<'a, X: Compute, Z: Compute>(
     Ok(wide)
 }
 
-/// Relative to the sum of the absolute terms.
+/// Bounds relative to the sum of the absolute terms.
 const HALF: Numerics = Numerics::relative(6e-8, 2e-3).accumulation(DType::FLOAT);
 const BFLOAT16: Numerics = Numerics::relative(1e-30, 1.6e-2).accumulation(DType::FLOAT);
 

@@ -1,11 +1,13 @@
-//! `MatMul`, and with `fused::matmul` `_FusedMatMul`, of bfloat16 by dot products of pairs (AVX-512 BF16), label `bf16_dot`, on request.
+//! `MatMul`, and with `fused::matmul` `_FusedMatMul`, of bfloat16 by dot products of pairs (AVX-512
+//! BF16): label `bf16_dot`, on request only.
 //!
-//! `vdpbf16ps` adds the products of two neighbouring factors to a sum of 32 bits: twice the multiplications of a float
-//! instruction, and half the bytes. Two factors that follow each other along the depth have the bits of one float, so
-//! that the tiles of `super::gemm` compute with pairs as with numbers: half as many along the depth, the last one with a
-//! zero where the depth is odd. Sums are rounded to bfloat16 once, as in the ordinary kernel; but the instruction takes
-//! denormals for zeros and its two additions have an order of their own, so that results may differ from those in the
-//! last place. That is why it is not chosen unasked.
+//! `vdpbf16ps` adds the products of two adjacent factors to a 32-bit sum: twice the multiplications
+//! of a float instruction, and half the bytes. Two consecutive factors along the depth have the
+//! bits of one float, so that the tiles of `super::gemm` compute with pairs as with numbers: half
+//! as many along the depth, the last one with a zero if the depth is odd. Sums are rounded to
+//! bfloat16 once, as in the ordinary kernel; but the instruction treats denormals as zeros and its
+//! two additions have a fixed order, so that results may differ in the last place. Therefore it is
+//! only chosen on request.
 
 use super::{
     gemm::{
@@ -35,7 +37,7 @@ use tenon_sdk::{
     register_kernel,
 };
 
-/// What the instruction needs.
+/// The CPU features that the instruction needs.
 pub const FEATURES: &[&str] =
     &["avx2", "fma", "avx512f", "avx512bw", "avx512dq", "avx512vl", "avx512bf16"];
 const ISA: &Isa<f32> = &BF16_DOT;
@@ -46,8 +48,8 @@ fn pair(first: bf16, second: bf16) -> f32 {
     f32::from_bits(u32::from(first.to_bits()) | u32::from(second.to_bits()) << 16)
 }
 
-/// Writes a row of pairs from two rows of factors, `stride` elements from one to the next; without a second row, each is
-/// with zero.
+/// Writes a row of pairs from two rows of factors with `stride` elements between factors; without a
+/// second row, each factor is paired with zero.
 fn join(first: &[bf16], second: Option<&[bf16]>, stride: usize, to: &mut [f32]) {
     for (at, to) in to.iter_mut().enumerate() {
         let second = second.map_or(bf16::ZERO, |second| second[at * stride]);
@@ -55,7 +57,7 @@ fn join(first: &[bf16], second: Option<&[bf16]>, stride: usize, to: &mut [f32]) 
     }
 }
 
-/// The rows of a right matrix in pairs.
+/// Writes a row of pairs from the rows of a right matrix.
 fn join_rows(matrix: &Operand<'_, bf16>, pair: usize, to: &mut [f32]) {
     let [row, stride] = matrix.strides;
     let of = |k: usize| (k < matrix.rows).then(|| &matrix.data[k * row..]);
@@ -83,8 +85,8 @@ impl Products {
         if input != RIGHT || !is_here || view.bytes == 0 {
             return None;
         }
-        // SAFETY: the host shows a filled slot during this call: so many dimensions, and host memory of so many
-        // elements of the type.
+        // SAFETY: the host passes a filled slot for this call, with valid dimensions, and host
+        // memory of `elements` elements of the type.
         let (dims, data) = unsafe {
             let data = view.data.cast_const().cast::<bf16>();
             (view.shape(), std::slice::from_raw_parts(data, view.elements as usize))
@@ -102,7 +104,7 @@ impl Products {
         Some(Packed::new(packed, bytes))
     }
 
-    /// Takes what was packed.
+    /// Receives the packed form.
     pub fn attach(&mut self, input: usize, packed: &Packed) {
         if input == RIGHT {
             self.packed = Some(packed.clone());
@@ -112,15 +114,15 @@ impl Products {
     /// The sizes of a call.
     ///
     /// # Errors
-    /// The inputs do not fit each other.
+    /// The shapes of the inputs do not match.
     pub fn geometry(&self, c: &ComputeContext<'_>) -> Result<MatMulGeometry, KernelError> {
         self.transposed.geometry(c)
     }
 
-    /// The product, and what comes after.
+    /// Computes the product and its epilogue.
     ///
     /// # Errors
-    /// No memory; the call was cancelled.
+    /// Out of memory; the call was cancelled.
     pub fn multiply(
         &self,
         c: &ComputeContext<'_>,
@@ -147,14 +149,14 @@ impl Products {
     }
 }
 
-/// About how long it takes to make a pair.
+/// Approximate nanoseconds for creating a pair.
 const PAIR_NS: f64 = 0.5;
 
-/// The left matrix in pairs along its rows: where it is, if it lies so.
+/// The left matrix in pairs along its rows: in place, if its layout permits.
 fn left_pairs<'a>(c: &ComputeContext<'a>, g: &MatMulGeometry) -> Result<&'a [f32], KernelError> {
     let data = c.input::<bf16>(0)?.data;
     if g.a_strides == [g.k, 1] && g.k.is_multiple_of(2) {
-        // SAFETY: any bits are a float, and two bfloat16 are as large as one.
+        // SAFETY: all bits are a valid float, and two bfloat16 are as large as one.
         if let ([], pairs, []) = unsafe { data.align_to::<f32>() } {
             return Ok(pairs);
         }
@@ -231,7 +233,7 @@ mod tests {
         testing::values,
     };
 
-    /// The sums of pairs by tiles are those of doubles, but for the rounding of so many additions.
+    /// The sums of pairs by tiles equal those of doubles, up to the rounding of the additions.
     #[test]
     fn pairs_are_multiplied_and_added() {
         if !is_x86_feature_detected!("avx512bf16") {

@@ -1,4 +1,4 @@
-//! Diagonals and bands of matrices. Elements are moved as bytes of their size, whatever they mean.
+//! Diagonals and bands of matrices. Elements are moved as bytes, without interpretation.
 
 use tenon_sdk::{
     DType, KernelError,
@@ -11,11 +11,11 @@ use tenon_sdk::{
 
 use crate::kernels::array::NUMBERS;
 
-/// What is moved.
+/// Types that are moved.
 const MOVED: &[DType] =
     &join_types::<{ NUMBERS.len() + 2 }>(NUMBERS, &[DType::COMPLEX64, DType::COMPLEX128]);
 
-/// What TensorFlow's `Diag` and `DiagPart` take.
+/// Types of TensorFlow's `Diag` and `DiagPart`.
 const DIAG: &[DType] = &[
     DType::HALF,
     DType::FLOAT,
@@ -34,7 +34,7 @@ fn elements<'a, const N: usize>(
     Ok(c.input_bytes(input)?.as_chunks().0)
 }
 
-/// The elements of output 0, to be written.
+/// The elements of output 0, for writing.
 fn output<'a, const N: usize>(
     c: &ComputeContext<'a>,
     dims: &[i64],
@@ -56,15 +56,15 @@ macro_rules! by_size {
     };
 }
 
-/// Runs `body` for each part of `len` elements of the output and its number, over the host's threads where that is
-/// worth while.
+/// Runs `body` for each part of `len` elements of the output and its index, on the host's threads
+/// if that is worthwhile.
 fn for_parts<const N: usize>(
     c: &ComputeContext<'_>,
     y: &mut [[u8; N]],
     len: usize,
     body: impl Fn(usize, &mut [[u8; N]]) + Sync,
 ) -> Result<(), KernelError> {
-    /// Elements below which asking for threads takes longer.
+    /// Number of elements below which using threads takes longer.
     const MANY: usize = 1 << 16;
     let parts = y.chunks_mut(len.max(1));
     if parts.len() < 2 || parts.len() * len < MANY {
@@ -77,7 +77,7 @@ fn for_parts<const N: usize>(
     })
 }
 
-/// Copies `count` elements, `from` and `to` elements apart.
+/// Copies `count` elements that are `from` and `to` elements apart.
 fn copy<const N: usize>(
     (x, from): (&[[u8; N]], usize),
     (y, to): (&mut [[u8; N]], usize),
@@ -97,7 +97,7 @@ fn place<const N: usize>(g: &DiagGeometry, all: &[Diagonal], x: &[[u8; N]], y: &
     }
 }
 
-/// Matrices of packed diagonals.
+/// Makes matrices from packed diagonals.
 fn make<const N: usize>(
     c: &ComputeContext<'_>,
     g: &DiagGeometry,
@@ -113,7 +113,7 @@ fn make<const N: usize>(
     })
 }
 
-/// Packed diagonals of matrices.
+/// Takes packed diagonals from matrices.
 fn take<const N: usize>(
     c: &ComputeContext<'_>,
     g: &DiagGeometry,
@@ -133,7 +133,7 @@ fn take<const N: usize>(
     })
 }
 
-/// Matrices with other diagonals.
+/// Replaces the diagonals of matrices.
 fn replace<const N: usize>(
     c: &ComputeContext<'_>,
     g: &DiagGeometry,
@@ -149,7 +149,7 @@ fn replace<const N: usize>(
     })
 }
 
-/// One diagonal fills its place, however it is aligned.
+/// A single diagonal fills its place, with any alignment.
 const LEFT: DiagAlign = DiagAlign { upper_left: true, lower_left: true };
 
 fn make_main<const N: usize>(
@@ -176,7 +176,7 @@ fn diag(c: &ComputeContext<'_>) -> Result<(), KernelError> {
     let mut output = Dims::from_slice(dims)?;
     dims.iter().try_for_each(|&size| output.push(size))?;
     element_count(&output)?;
-    // As a matrix whose diagonal is the whole input.
+    // Treated as a matrix whose diagonal is the whole input.
     let len = element_count(dims)? as i64;
     let g = DiagGeometry::of_packed(&[len], DiagBand::MAIN, [-1, -1])?;
     by_size!(c, make_main(c, &g, &output))
@@ -205,12 +205,12 @@ fn matrix_diag_part(c: &ComputeContext<'_>) -> Result<(), KernelError> {
     by_size!(c, take_main(c, &g, &g.packed))
 }
 
-/// The diagonals that input `k` says.
+/// The diagonals that input `k` specifies.
 fn band(c: &ComputeContext<'_>, input: usize) -> Result<DiagBand, KernelError> {
     Ok(DiagBand::new(&c.integer_list(input, "k")?)?)
 }
 
-/// The geometry of what has these diagonals replaced.
+/// The geometry of an input whose diagonals are replaced.
 fn replaced(c: &ComputeContext<'_>, band: DiagBand) -> Result<DiagGeometry, KernelError> {
     let g = DiagGeometry::of_matrices("input", c.dims(0), band)?;
     if c.dims(1) != g.packed.as_slice() {
@@ -240,7 +240,7 @@ fn padding<const N: usize>(c: &ComputeContext<'_>, input: usize) -> Result<[u8; 
     }
 }
 
-/// The ops that have an attribute `align`.
+/// The ops with an attribute `align`.
 struct Aligned<const OP: usize>(DiagAlign);
 
 const MAKE: usize = 0;

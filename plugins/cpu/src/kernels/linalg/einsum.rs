@@ -1,5 +1,5 @@
-//! `Einsum`: operands are brought into the order of a batched product of matrices, unless they are in it already, and
-//! the product into that of the output.
+//! `Einsum`: operands are rearranged for a batched matrix product, unless they have its order
+//! already, and the product is rearranged for the output.
 
 use super::{
     matmul::{DOUBLE, FLOAT, convert_down, widen},
@@ -25,12 +25,12 @@ use tenon_sdk::{
 struct Matrices<'a, T: Clone> {
     data: Cow<'a, [T]>,
     batch: usize,
-    /// Free elements, and elements that are summed over.
+    /// Number of free elements, and of elements that are summed over.
     size: [usize; 2],
     strides: [usize; 2],
 }
 
-/// Boxes one behind the other as one.
+/// The concatenation of boxes as one box.
 fn joined(boxes: &[&EinsumBox]) -> Result<EinsumBox, KernelError> {
     let mut all = EinsumBox::default();
     for one in boxes {
@@ -138,7 +138,7 @@ fn compute<T: Multiply>(
     Ok(())
 }
 
-/// Puts elements where the output has them, and zeros elsewhere.
+/// Writes elements to their places in the output, and zeros elsewhere.
 fn scatter<T: Multiply>(target: &EinsumBox, x: &[T], y: &mut [T]) {
     if x.len() < y.len() {
         y.fill(T::default());
@@ -153,7 +153,7 @@ fn plan(c: &ComputeContext<'_>, equation: &EinsumEquation) -> Result<EinsumPlan,
     Ok(EinsumPlan::new(equation, &shapes)?)
 }
 
-/// The kernel for types that compute in themselves.
+/// The kernel for types that are their own type of computation.
 struct Einsum<T> {
     equation: EinsumEquation,
     element: PhantomData<T>,
@@ -173,7 +173,7 @@ impl<T: Multiply> Kernel for Einsum<T> {
     }
 }
 
-/// The kernel for 16-bit floats: operands are converted, sums are rounded once.
+/// The kernel for 16-bit floats: operands are converted, and sums are rounded once.
 struct NarrowEinsum<T> {
     equation: EinsumEquation,
     element: PhantomData<T>,

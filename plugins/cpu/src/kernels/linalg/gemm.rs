@@ -1,17 +1,20 @@
-//! Products of large matrices of floats: `C = A B` by tiles of `C` that stay in registers.
+//! Products of large float matrices: `C = A B` by tiles of `C` that stay in registers.
 //!
-//! - [`vector`]: what a register of numbers does; an instruction set's file names the instructions.
-//! - [`accumulate`]: the tile. For each factor along the depth it loads a few vectors of a row of `B`, spreads one
-//!   factor of each row of `A`, and adds the products.
-//! - [`left`] and [`right`]: the factors as tiles read them, where they are or packed. What rows of `A` are packed from
-//!   is anything that is [`left::Left`]: a matrix, or the windows of images, which no matrix of patches is made of.
-//! - [`lines`]: rows of the left factor that overlap in memory, and are read so.
+//! - [`vector`]: the operations of a vector register; an instruction set's file names the
+//!   instructions.
+//! - [`accumulate`]: the tile. For each factor along the depth it loads a few vectors of a row of
+//!   `B`, broadcasts one factor of each row of `A`, and adds the products.
+//! - [`left`] and [`right`]: the factors as tiles read them, in place or packed. Rows of `A` are
+//!   packed from anything that implements [`left::Left`]: a matrix, or the windows of images, for
+//!   which no matrix of patches is made.
+//! - [`lines`]: rows of the left factor that overlap in memory, and are read from there.
 //! - [`blocks`]: the loops around a tile, which keep its operands in the caches.
-//! - [`ending`]: what is done to results before they leave the registers, or the cache.
-//! - [`spread`]: splitting over threads; [`constant`]: right factors that are packed once.
+//! - [`ending`]: the operations on results before they leave the registers, or the cache.
+//! - [`spread`]: distribution over threads; [`constant`]: right factors that are packed once.
 //!
-//! A sum is that of its terms in order, in blocks along the depth whose length follows from the matrices' sizes and the
-//! instruction set alone: results are the same for any number of threads. A sum of few rows is kept in several parts.
+//! A sum is that of its terms in order, in blocks along the depth whose length depends only on the
+//! matrices' sizes and the instruction set: results are the same for any number of threads. A sum
+//! of few rows is kept in several parts.
 
 pub mod accumulate;
 pub mod blocks;

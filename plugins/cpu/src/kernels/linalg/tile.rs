@@ -1,4 +1,5 @@
-//! The product of small matrices, and of integers: a tile of the result in registers, without packing.
+//! The product of small matrices, and of integers: a tile of the result in registers, without
+//! packing.
 
 use super::product::{Factor, Operand, Target};
 use crate::{
@@ -10,13 +11,14 @@ use crate::{
 const ROWS: usize = 4;
 
 vectorised! {
-    /// `C = A B`. The columns of `B` and `C` are neighbours in memory (stride 1), where there are several.
+    /// `C = A B`. The columns of `B` and `C` are neighbours in memory (stride 1), where there are
+    /// several.
     pub fn tiles[T: Factor](a: Operand<'_, T>, b: Operand<'_, T>, c: Target<T>) {
         a.assert_product(&b, &c);
         assert!(c.cols <= 1 || b.strides[1] == 1 && c.strides[1] == 1, "dense columns");
         let mut j = 0;
-        // SAFETY: operands lie in their slices, whoever made the target promised the same of it, and every
-        // tile lies inside the matrices, as the loops' bounds say.
+        // SAFETY: operands lie in their slices, whoever made the target promised the same of it,
+        // and every tile lies inside the matrices, as the loops' bounds say.
         unsafe {
             while j + 64 <= c.cols {
                 columns::<I, T, 64>(&a, &b, &c, j);
@@ -59,8 +61,8 @@ unsafe fn columns<I: Isa, T: Factor, const J: usize>(
     j: usize,
 ) {
     let mut i = 0;
-    // SAFETY: the caller knows that the operands and the target are in memory, with all of columns `j..j + J`; rows are
-    // below `c.rows`.
+    // SAFETY: the caller guarantees that the operands and the target are in memory, with all of
+    // columns `j..j + J`; rows are below `c.rows`.
     unsafe {
         while J <= 16 && i + ROWS <= c.rows {
             tile::<I, T, ROWS, J>(a, b, c, i, j);

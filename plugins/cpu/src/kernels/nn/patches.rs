@@ -1,5 +1,6 @@
-//! A convolution as products of a matrix of patches, a block of pixels at a time: with channels first, where the product
-//! is the transposed one, and of integers, which `linalg::gemm` has no tiles for.
+//! A convolution as products of a matrix of patches, a block of pixels at a time: with channels
+//! first, where the product is the transposed one, and of integers, which `linalg::gemm` has no
+//! tiles for.
 
 use super::{
     conv::After,
@@ -88,11 +89,12 @@ impl Sizes {
         }
     }
 
-    /// Pixels `first..first + count` of a group's outputs, as `[pixels, outputs]` whatever the format.
+    /// Pixels `first..first + count` of a group's outputs, as `[pixels, outputs]` whatever the
+    /// format.
     ///
     /// # Safety
-    /// `image` is the first element of an output image, and nobody else uses these outputs of it. With
-    /// channels last, pixels may run on into the next images.
+    /// `image` is the first element of an output image, and nobody else uses these outputs of it.
+    /// With channels last, pixels may run on into the next images.
     unsafe fn target<T>(&self, format: DataFormat, image: *mut T, at: [usize; 3]) -> Target<T> {
         let [group, first, count] = at;
         let strides = match format {
@@ -100,7 +102,8 @@ impl Sizes {
             DataFormat::Nchw => [1, self.pixels],
         };
         let offset = first * strides[0] + group * self.group_outputs * strides[1];
-        // SAFETY: the caller knows that these outputs of the image are there, and that nobody else uses them.
+        // SAFETY: the caller guarantees that these outputs of the image are there, and that nobody
+        // else uses them.
         unsafe { Target::new(image.wrapping_add(offset), count, self.group_outputs, strides) }
     }
 
@@ -219,7 +222,8 @@ fn by_patches<T: Compute<Wide: Factor>>(
     })
 }
 
-/// A product into an output of the same type, or rounded into one of 16-bit floats by way of `results`.
+/// A product into an output of the same type, or rounded into one of 16-bit floats by way of
+/// `results`.
 fn multiply<T: Compute<Wide: Factor>>(
     a: Operand<'_, T::Wide>,
     b: Operand<'_, T::Wide>,

@@ -1,20 +1,21 @@
-//! Accumulating: a tile of sums of products in registers, whatever the instruction set.
+//! Accumulates a tile of sums of products in registers, on any instruction set.
 //!
-//! A tile has up to [`Compiled::ROWS`] rows and up to [`Compiled::VECTORS`] vectors of columns. For each factor along
-//! the depth it loads the vectors of `B` once, and spreads the factor of each row of `A` over a vector: `rows * vectors`
-//! multiplications for `rows + vectors` loads. With 8 rows and 3 vectors of AVX-512 that is 24 for 11, where a core does
-//! as many of the one as of the other: 12 cycles, in which the second-level cache gives the 192 bytes of `B` that they
-//! take.
+//! A tile has up to [`Compiled::ROWS`] rows and up to [`Compiled::VECTORS`] vectors of columns. For
+//! each factor along the depth it loads the vectors of `B` once, and broadcasts the factor of each
+//! row of `A` to a vector: `rows * vectors` multiplications for `rows + vectors` loads. With 8 rows
+//! and 3 vectors of AVX-512 that is 24 for 11, on a core that does as many of one as of the other:
+//! 12 cycles, in which the second-level cache delivers the 192 bytes of `B` that they need.
 
 use super::{ending::Finish, right::Right, vector::Vector};
 use std::ops::Range;
 
-/// Most rows of a tile of any instruction set.
+/// Most rows of a tile on any instruction set.
 pub const MOST_ROWS: usize = 8;
-/// How far ahead, in rows of `B`, memory is asked for.
+/// How far ahead memory is prefetched, in rows of `B`.
 const AHEAD: usize = 24;
 
-/// Sums of a tile of few rows and vectors wait for each other: each is kept in so many parts, which take turns.
+/// Number of parts in which each sum of a tile with few sums is kept: additions to one sum wait for
+/// each other, so the parts alternate.
 const fn parts(sums: usize) -> usize {
     match sums {
         ..=3 => 4,
@@ -23,10 +24,10 @@ const fn parts(sums: usize) -> usize {
     }
 }
 
-/// An instruction set whose tiles are functions of their own, compiled for it.
+/// An instruction set whose tiles are separate functions, compiled for it.
 ///
 /// # Safety
-/// As [`Vector`].
+/// - The implementation upholds what [`Vector`] requires.
 pub unsafe trait Compiled {
     /// A vector of sums.
     type Vector: Vector;
@@ -34,74 +35,77 @@ pub unsafe trait Compiled {
     const ROWS: usize;
     /// Vectors of a row of a tile.
     const VECTORS: usize;
-    /// [`strip`] of `ROWS` rows.
+    /// [`strip`] for `ROWS` rows.
     ///
     /// # Safety
-    /// As there.
+    /// - The caller upholds what [`strip`] requires.
     unsafe fn strip<const ROWS: usize>(strip: &Strip<'_, Scalar<Self>>);
 }
 
-/// What an instruction set computes with.
+/// The number type of an instruction set.
 pub type Scalar<C> = <<C as Compiled>::Vector as Vector>::Scalar;
 
-/// What the tiles of a few rows are computed from.
+/// The operands of the tiles of a few rows.
 #[derive(Debug)]
 pub struct Strip<'a, S: 'static> {
-    /// Rows.
+    /// Number of rows.
     pub rows: usize,
-    /// The rows' factors, and how far a row is from the next.
+    /// The rows' factors, and the distance between rows.
     pub left: *const S,
     /// See `left`.
     pub row_step: usize,
-    /// How a row's factors lie.
+    /// The layout of a row's factors.
     pub pieces: Pieces,
     /// The columns' factors.
     pub right: Right<'a, S>,
-    /// The part of the depth that is summed.
+    /// The range of the depth to sum.
     pub depths: Range<usize>,
-    /// The panels of columns that are computed.
+    /// The panels of columns to compute.
     pub panels: Range<usize>,
-    /// Where the sums of the first row go, of all columns, and how far the next row's are.
+    /// Destination of the sums of the first row, for all columns, and the distance to the next
+    /// row's.
     pub to: *mut S,
     /// See `to`.
     pub to_step: usize,
-    /// Whether the sums are added to what is there.
+    /// Whether the sums are added to the existing numbers.
     pub adds: bool,
-    /// Panels that are read after these, and how many tiles read before this strip: each asks for a vector of them for
-    /// each factor along the depth.
+    /// Panels that are read after these, and the number of tiles that read before this strip: each
+    /// prefetches a vector of them for each factor along the depth.
     pub next: Range<usize>,
     /// See `next`.
     pub before: usize,
-    /// What is done to the sums before they go there, of the first row and all columns.
+    /// What is done to the sums before they are stored, for the first row and all columns.
     pub finish: Option<Finish<'a, S>>,
 }
 
-/// How the factors of a row lie along the depth: in pieces of neighbours.
+/// The layout of a row's factors along the depth: in contiguous pieces.
 #[derive(Debug, Clone, Copy)]
 pub struct Pieces {
-    /// Factors of the first piece; it, or any other, may be more than are summed.
+    /// Number of factors in the first piece; this piece, or any other, may have more than are
+    /// summed.
     pub first: usize,
-    /// Factors of every other piece.
+    /// Number of factors in every other piece.
     pub len: usize,
-    /// Numbers between a piece and the next.
+    /// Numbers between consecutive pieces.
     pub gap: usize,
 }
 
 impl Pieces {
-    /// All of a row's factors are neighbours.
+    /// All of a row's factors are contiguous.
     pub const ONE: Pieces = Pieces { first: usize::MAX, len: usize::MAX, gap: 0 };
 }
 
 /// Computes the tiles of a strip.
 ///
 /// # Safety
-/// As [`strip`].
+/// - The caller upholds what [`strip`] requires.
 #[inline(always)]
 pub unsafe fn run<C: Compiled>(strip: &Strip<'_, Scalar<C>>) {
     macro_rules! by_rows {
         ($($rows:literal)*) => {
             match strip.rows {
-                // SAFETY: the caller knows what `strip` asks for; the strip has this number of rows.
+                // SAFETY: the caller upholds what `strip` requires; the strip has this number of
+                // rows.
                 $($rows if $rows <= C::ROWS => unsafe { C::strip::<$rows>(strip) },)*
                 rows => unreachable!("a tile of {rows} rows"),
             }
@@ -110,10 +114,12 @@ pub unsafe fn run<C: Compiled>(strip: &Strip<'_, Scalar<C>>) {
     by_rows!(1 2 3 4 5 6 7 8)
 }
 
-/// Computes the tiles of `R` rows, as many as the strip has, each of up to `V` vectors.
+/// Computes the tiles of `R` rows, the strip's number, each of up to `V` vectors.
 ///
 /// # Safety
-/// The pointers hold what [`Strip`] says; nobody else reads or writes these sums; the CPU has the instructions.
+/// - The pointers of `strip` are valid as the fields of [`Strip`] say.
+/// - Nothing else reads or writes these sums.
+/// - The CPU has the instructions.
 #[inline(always)]
 pub unsafe fn strip<C: Compiled, const R: usize, const V: usize>(strip: &Strip<'_, Scalar<C>>) {
     const { assert!(R <= MOST_ROWS && V <= 3, "a tile of these sizes") };
@@ -121,8 +127,8 @@ pub unsafe fn strip<C: Compiled, const R: usize, const V: usize>(strip: &Strip<'
     for panel in strip.panels.clone() {
         let (right, step) = strip.right.panel(panel, strip.depths.start);
         let columns = strip.right.columns_of(panel);
-        // SAFETY: the caller knows that the pointers hold what `Strip` says, that nobody else uses these sums, and that
-        // the CPU has the instructions.
+        // SAFETY: the caller guarantees that the pointers are valid, that nothing else uses these
+        // sums, and that the CPU has the instructions.
         unsafe {
             let first = panel * V * lanes;
             let to = strip.to.add(first);
@@ -139,7 +145,7 @@ pub unsafe fn strip<C: Compiled, const R: usize, const V: usize>(strip: &Strip<'
 }
 
 impl<S> Strip<'_, S> {
-    /// Where the tile begins to ask that has so many before it: `V` of them ask for a panel.
+    /// Where the tile with index `before` begins to prefetch: `V` tiles together prefetch a panel.
     #[inline(always)]
     fn later<const V: usize>(&self, before: usize, lanes: usize) -> Option<*const S> {
         let panel = self.next.start + before / V;
@@ -152,14 +158,14 @@ impl<S> Strip<'_, S> {
 /// A tile of a strip.
 struct Tile<'t, S: 'static> {
     strip: &'t Strip<'t, S>,
-    /// The first row of the columns' factors, and how far the next one is.
+    /// The first row of the columns' factors, and the distance to the next one.
     right: *const S,
     step: usize,
     to: *mut S,
-    /// The first column, and how many there are.
+    /// The first column, and the number of columns.
     first: usize,
     columns: usize,
-    /// What to ask for, and how far the next is.
+    /// What to prefetch, and the distance to the next.
     later: (*const S, usize),
 }
 
@@ -168,11 +174,11 @@ type Sums<T, const R: usize, const V: usize> = [[T; V]; R];
 
 impl<S: Copy + 'static> Tile<'_, S> {
     /// # Safety
-    /// As [`strip`].
+    /// - The caller upholds what [`strip`] requires.
     #[inline(always)]
     unsafe fn run<T: Vector<Scalar = S>, const R: usize, const V: usize>(&self) {
-        // SAFETY: the caller knows of the strip what `strip` asks for, and that it has `R` rows and this tile `V`
-        // vectors; memory that is asked for need not exist.
+        // SAFETY: the caller upholds what `strip` requires; the strip has `R` rows and this tile
+        // `V` vectors; prefetched memory need not exist.
         unsafe {
             for at in 0..R * V {
                 let (row, column) = (at / V * self.strip.to_step, at % V * T::LANES);
@@ -194,15 +200,19 @@ impl<S: Copy + 'static> Tile<'_, S> {
         }
     }
 
-    /// All factors in turn.
+    /// Adds all factors in turn.
+    ///
+    /// # Safety
+    /// - Rows and columns have a factor for each of the strip's depths.
+    /// - The CPU has the instructions.
     #[inline(always)]
     unsafe fn each<T: Vector<Scalar = S>, const R: usize, const V: usize>(&self) -> Sums<T, R, V> {
         let Pieces { first, len, gap } = self.strip.pieces;
         let (mut rest, mut piece) = (self.strip.depths.len(), first);
         let mut left = Rows::new(self.strip.left, self.strip.row_step);
         let (mut right, mut later) = (self.right, self.later.0);
-        // SAFETY: the caller knows that the CPU has the instructions, and that rows and columns have a factor for each
-        // of the strip's depths.
+        // SAFETY: the caller guarantees that the CPU has the instructions, and that rows and
+        // columns have a factor for each of the strip's depths.
         unsafe {
             let mut sums = [[T::zero(); V]; R];
             while rest > 0 {
@@ -215,7 +225,11 @@ impl<S: Copy + 'static> Tile<'_, S> {
         }
     }
 
-    /// Some factors of a piece.
+    /// Adds some factors of a piece.
+    ///
+    /// # Safety
+    /// - The factors of each step exist.
+    /// - The CPU has the instructions.
     #[inline(always)]
     unsafe fn some<T: Vector<Scalar = S>, const R: usize, const V: usize>(
         &self,
@@ -225,22 +239,27 @@ impl<S: Copy + 'static> Tile<'_, S> {
         later: &mut *const S,
         sums: &mut Sums<T, R, V>,
     ) {
-        // One by one: of two, the compiler moves loads ahead until it runs out of registers.
+        // One by one: with two at a time, the compiler moves loads ahead until it runs out of
+        // registers.
         for _ in 0..count {
-            // SAFETY: the caller knows that the factors of each step are there, and that the CPU has the instructions;
-            // memory that is asked for need not exist.
+            // SAFETY: the caller guarantees that the factors of each step exist, and that the CPU
+            // has the instructions; prefetched memory need not exist.
             unsafe {
                 self.step::<T, R, V>(left, 0, *right, sums);
                 T::prefetch_far(*later);
             }
-            // Behind the last factor it may leave the matrix, and is not read.
+            // After the last factor it may be outside of the matrix, and is not read.
             *right = right.wrapping_add(self.step);
             *later = later.wrapping_add(self.later.1);
             left.skip(1);
         }
     }
 
-    /// One factor of each row and column.
+    /// Adds one factor of each row and column.
+    ///
+    /// # Safety
+    /// - The rows' and the columns' factors exist.
+    /// - The CPU has the instructions.
     #[inline(always)]
     unsafe fn step<T: Vector<Scalar = S>, const R: usize, const V: usize>(
         &self,
@@ -249,8 +268,8 @@ impl<S: Copy + 'static> Tile<'_, S> {
         right: *const S,
         sums: &mut Sums<T, R, V>,
     ) {
-        // SAFETY: the caller knows that the rows' and the columns' factors are there, and that the CPU has the
-        // instructions; memory that is asked for need not exist.
+        // SAFETY: the caller guarantees that the rows' and the columns' factors exist, and that the
+        // CPU has the instructions; prefetched memory need not exist.
         unsafe {
             let mut columns = [T::zero(); V];
             for (v, column) in columns.iter_mut().enumerate() {
@@ -266,7 +285,12 @@ impl<S: Copy + 'static> Tile<'_, S> {
         }
     }
 
-    /// Few sums: factors of a piece go to `P` parts of each in turn, which are added in the end.
+    /// Computes few sums: factors of a piece are added to `P` parts of each in turn, which are
+    /// added at the end.
+    ///
+    /// # Safety
+    /// - The strip's factors exist.
+    /// - The CPU has the instructions.
     #[inline(always)]
     unsafe fn in_parts<T: Vector<Scalar = S>, const R: usize, const V: usize, const P: usize>(
         &self,
@@ -275,7 +299,8 @@ impl<S: Copy + 'static> Tile<'_, S> {
         let (mut rest, mut piece) = (self.strip.depths.len(), first);
         let mut left = Rows::new(self.strip.left, self.strip.row_step);
         let (mut right, mut later) = (self.right, self.later.0);
-        // SAFETY: the caller knows that the strip's factors are there, and that the CPU has the instructions.
+        // SAFETY: the caller guarantees that the strip's factors exist, and that the CPU has the
+        // instructions.
         unsafe {
             let mut parts = [[[T::zero(); V]; R]; P];
             let mut sums = [[T::zero(); V]; R];
@@ -293,7 +318,8 @@ impl<S: Copy + 'static> Tile<'_, S> {
                 left.skip(gap);
                 (rest, piece) = (rest - count, len);
             }
-            // Plain loops: parts stay in registers only where the compiler unrolls all that touches them.
+            // Plain loops: parts stay in registers only if the compiler unrolls all accesses to
+            // them.
             for part in &parts {
                 for (sums, part) in sums.iter_mut().zip(part) {
                     for (sum, &part) in sums.iter_mut().zip(part) {
@@ -305,7 +331,7 @@ impl<S: Copy + 'static> Tile<'_, S> {
         }
     }
 
-    /// Asks for what is added to the sums in the end.
+    /// Prefetches what is added to the sums at the end.
     #[inline(always)]
     unsafe fn prefetch_other<T: Vector<Scalar = S>, const R: usize, const V: usize>(&self) {
         let Some(other) = self.strip.finish.as_ref().and_then(|finish| finish.other) else {
@@ -313,24 +339,32 @@ impl<S: Copy + 'static> Tile<'_, S> {
         };
         for at in 0..R * V {
             let (row, column) = (at / V * self.strip.to_step, self.first + at % V * T::LANES);
-            // SAFETY: memory that is asked for need not exist.
+            // SAFETY: prefetched memory need not exist.
             unsafe { T::prefetch(other.as_ptr().wrapping_add(row + column)) };
         }
     }
 
-    /// One vector of a row of the tile, of which the last may not be whole.
+    /// Loads one vector of a row of the tile, whose last vector may be incomplete.
+    ///
+    /// # Safety
+    /// - The row has a number for each column of the tile.
+    /// - The CPU has the instructions.
     #[inline(always)]
     unsafe fn load<T: Vector<Scalar = S>, const V: usize>(&self, row: *const S, v: usize) -> T {
         let count = self.columns - v * T::LANES;
-        // SAFETY: the caller knows that the row has as many numbers as the tile has columns, and that the CPU has the
-        // instructions.
+        // SAFETY: the caller guarantees that the row has a number for each column of the tile, and
+        // that the CPU has the instructions.
         unsafe {
             let from = row.add(v * T::LANES);
             if v + 1 < V || count >= T::LANES { T::load(from) } else { T::load_part(from, count) }
         }
     }
 
-    /// Adds what lies as the results do.
+    /// Adds numbers that have the layout of the results.
+    ///
+    /// # Safety
+    /// - There are numbers for all rows and columns of the tile.
+    /// - The CPU has the instructions.
     #[inline(always)]
     unsafe fn add_rows<T: Vector<Scalar = S>, const R: usize, const V: usize>(
         &self,
@@ -339,23 +373,27 @@ impl<S: Copy + 'static> Tile<'_, S> {
     ) {
         for (row, sums) in sums.iter_mut().enumerate() {
             for (v, sum) in sums.iter_mut().enumerate() {
-                // SAFETY: the caller knows that there are numbers for all rows and columns of the tile, and that the
-                // CPU has the instructions.
+                // SAFETY: the caller guarantees numbers for all rows and columns of the tile, and
+                // that the CPU has the instructions.
                 *sum =
                     unsafe { sum.plus(self.load::<T, V>(from.add(row * self.strip.to_step), v)) };
             }
         }
     }
 
-    /// What is done to the sums before they are written.
+    /// Does what `finish` says to the sums before they are stored.
+    ///
+    /// # Safety
+    /// - `finish` has numbers for each column, and for each result.
+    /// - The CPU has the instructions.
     #[inline(always)]
     unsafe fn finish<T: Vector<Scalar = S>, const R: usize, const V: usize>(
         &self,
         finish: &Finish<'_, S>,
         sums: &mut Sums<T, R, V>,
     ) {
-        // SAFETY: the caller knows that there is something for each column, and for each result, and that the CPU has
-        // the instructions.
+        // SAFETY: the caller guarantees numbers for each column, and for each result, and that the
+        // CPU has the instructions.
         unsafe {
             if let Some(bias) = finish.bias {
                 for v in 0..V {
@@ -384,14 +422,19 @@ impl<S: Copy + 'static> Tile<'_, S> {
             if let Some(high) = &finish.high {
                 let high = T::spread(high);
                 for sum in sums.iter_mut().flatten() {
-                    // The sum of 0 and -0 is 0.
+                    // Adding 0 turns -0 into 0.
                     *sum = sum.at_least(T::zero()).at_most(high).plus(T::zero());
                 }
             }
         }
     }
 
-    /// The sums to where they go.
+    /// Stores the sums.
+    ///
+    /// # Safety
+    /// - The results of the tile's rows and columns are valid for writes, and nothing else uses
+    ///   them.
+    /// - The CPU has the instructions.
     #[inline(always)]
     unsafe fn write<T: Vector<Scalar = S>, const R: usize, const V: usize>(
         &self,
@@ -400,8 +443,9 @@ impl<S: Copy + 'static> Tile<'_, S> {
         for (row, sums) in sums.iter().enumerate() {
             for (v, &sum) in sums.iter().enumerate() {
                 let count = self.columns - v * T::LANES;
-                // SAFETY: the caller knows that the results of the tile's rows and columns may be written, that nobody
-                // else uses them, and that the CPU has the instructions.
+                // SAFETY: the caller guarantees that the results of the tile's rows and columns are
+                // valid for writes, that nothing else uses them, and that the CPU has the
+                // instructions.
                 unsafe {
                     let to = self.to.add(row * self.strip.to_step + v * T::LANES);
                     if v + 1 < V || count >= T::LANES {
@@ -415,8 +459,8 @@ impl<S: Copy + 'static> Tile<'_, S> {
     }
 }
 
-/// Where the rows' factors are. Rows are so many bytes apart: an address is then a register and 1, 2 or 4 times another,
-/// which an x86 instruction has room for.
+/// The position of the rows' factors. Rows are at equal distances: an address is then a register
+/// plus 1, 2 or 4 times another, which fits one x86 instruction.
 struct Rows<S> {
     first: *const S,
     step: usize,
@@ -428,13 +472,13 @@ impl<S> Rows<S> {
         Rows { first, step: step * size_of::<S>() }
     }
 
-    /// The factor of a row, so many further along the depth.
+    /// The factor of a row, `k` further along the depth.
     #[inline(always)]
     fn at(&self, row: usize, k: usize) -> *const S {
         self.first.wrapping_byte_add(row * self.step).wrapping_add(k)
     }
 
-    /// On along the depth.
+    /// Advances along the depth.
     #[inline(always)]
     fn skip(&mut self, count: usize) {
         self.first = self.first.wrapping_add(count);

@@ -8,8 +8,8 @@
 //!             for each strip of rows              in L1
 //!                 for each of the panels: a tile
 //! ```
-//! The right factor passes by once for each chunk, from the third-level cache or from memory: it is the chunk that must
-//! be large.
+//! The right factor is read once for each chunk, from the third-level cache or from memory, so the
+//! chunk must be large.
 
 use super::{
     super::product::{Factor, Operand, Target},
@@ -24,42 +24,43 @@ use super::{
 use std::ops::Range;
 use tenon_sdk::pages::LINE;
 
-/// Bytes of a block of the depth of a row.
+/// Bytes of a row in a block of the depth.
 const DEPTH_BYTES: usize = 2560;
 /// Bytes of the rows of a chunk.
 pub(super) const CHUNK_BYTES: usize = 512 << 10;
-/// Bytes of the panels that a chunk is multiplied by at a time.
+/// Bytes of the panels by which a chunk is multiplied at a time.
 const PANELS_BYTES: usize = 200 << 10;
-/// Rows this far apart share few sets of the first-level cache, and push each other out.
+/// Rows whose distance is a multiple of this share few sets of the first-level cache, and evict
+/// each other.
 const RESONANCE: usize = 2048;
-/// Panels of columns for which rows are worth packing that need not be.
+/// Number of panels of columns from which on optional packing of rows is worthwhile.
 const WORTH_PACKING: usize = 4;
 /// Bytes between packed rows, so that they do not begin in the same set.
 const GAP_BYTES: usize = 64;
-/// Bytes of the right factor that a product on its own packs at a time.
+/// Bytes of the right factor that a product without threads packs at a time.
 const SLICE_BYTES: usize = 2 << 20;
-/// Bytes of a right factor that are read where they are, however many rows there are.
+/// Most bytes of a right factor that is read in place regardless of the number of rows.
 const SMALL_BYTES: usize = 32 << 10;
 
-/// Strips of few rows, which wait for memory more than they compute.
+/// Number of strips below which a product waits for memory more than it computes.
 const FEW_STRIPS: usize = 2;
-/// Rows of a matrix in memory that a processor fetches ahead at the same time.
+/// Number of rows of a matrix in memory that a processor prefetches at the same time.
 const STREAMS: usize = 16;
-/// Results that are finished together: a part of the first-level cache.
+/// Number of results that are finished together: a part of the first-level cache.
 const TOGETHER: usize = 4096;
 
-/// Where tiles read the rows' factors.
+/// How tiles read the rows' factors.
 enum Reads<'a, S> {
-    /// Where they are.
+    /// In place.
     InPlace,
-    /// Packed, with so many numbers from a row to the next.
+    /// Packed, with this many numbers from a row to the next.
     Packed(usize),
     /// Packed as lines.
     Lines(&'a dyn Lines<S>, Layout),
 }
 
-/// The factors of a chunk's rows along a block of the depth: the first one, how far a row is from the next, of the same
-/// line where there are lines, and how a row's lie.
+/// The factors of a chunk's rows along a block of the depth: the first one, the distance between
+/// rows (of a line, if there are lines), and the layout of a row's factors.
 #[derive(Clone, Copy)]
 struct Factors<S> {
     first: *const S,
@@ -67,29 +68,29 @@ struct Factors<S> {
     pieces: Pieces,
 }
 
-/// A product whose results are next to each other in each row.
+/// A product whose results are contiguous in each row.
 pub struct Product<'a, S: Factor> {
     left: &'a dyn Left<S>,
     right: Right<'a, S>,
     to: &'a Target<S>,
     ending: Ending<'a, S>,
-    /// Strips of rows, with as many rows in each as there can be, so that none is left with few.
+    /// Number of strips of rows, whose rows are balanced so that no strip has few.
     strips: usize,
-    /// Rows of a line, which is all of them where they do not come in lines, and its strips.
+    /// Rows of a line, or all rows without lines, and its number of strips.
     line: [usize; 2],
-    /// Factors of a block of the depth.
+    /// Number of factors in a block of the depth.
     depth: usize,
     reads: Reads<'a, S>,
-    /// Strips of a chunk.
+    /// Number of strips in a chunk.
     chunk: usize,
-    /// Panels of columns that a chunk is multiplied by at a time.
+    /// Number of panels of columns by which a chunk is multiplied at a time.
     panels: usize,
 }
 
 impl<'a, S: Factor> Product<'a, S> {
-    /// Everything of a product.
+    /// A product.
     ///
-    /// Panics when sizes do not agree, or results are not next to each other.
+    /// Panics if sizes do not match, or results are not contiguous.
     pub fn new(
         left: &'a dyn Left<S>,
         right: Right<'a, S>,
@@ -130,17 +131,17 @@ impl<'a, S: Factor> Product<'a, S> {
         Product { left, right, to, ending, strips, line, depth, reads, chunk, panels }
     }
 
-    /// Strips of rows.
+    /// Number of strips of rows.
     pub fn strips(&self) -> usize {
         self.strips
     }
 
-    /// Strips of a chunk.
+    /// Number of strips in a chunk.
     pub fn chunk(&self) -> usize {
         self.chunk
     }
 
-    /// Panels of columns.
+    /// Number of panels of columns.
     pub fn panels(&self) -> usize {
         self.right.panels()
     }
@@ -154,32 +155,32 @@ impl<'a, S: Factor> Product<'a, S> {
         row(strips.start)..row(strips.end)
     }
 
-    /// Computes some strips of rows for some panels of columns.
+    /// Computes some strips of rows times some panels of columns.
     ///
     /// # Safety
-    /// Nobody else computes any of them at the same time.
+    /// - Nothing else computes any of these results at the same time.
     pub unsafe fn run(&self, strips: Range<usize>, panels: Range<usize>) {
         assert!(strips.end <= self.strips && panels.end <= self.panels());
         assert!(self.right.isa().is_supported(), "the CPU has {}", self.right.isa().name);
         let packed = match self.reads {
             Reads::InPlace => 0,
             Reads::Packed(row_step) => self.chunk * self.right.isa().rows * row_step,
-            // It may begin and end within lines.
+            // The chunk may begin and end within lines.
             Reads::Lines(lines, _) => lines.len_of(self.chunk.div_ceil(self.line[1]) + 1),
         };
         scratch::with(Side::Left, packed, |packed| {
             let mut chunk = strips.start..strips.start;
             while chunk.end < strips.end {
                 chunk = chunk.end..(chunk.end + self.chunk).min(strips.end);
-                // SAFETY: the caller knows that nobody else computes any of these results; strips, panels and the CPU's
-                // level have been checked.
+                // SAFETY: the caller guarantees that nothing else computes any of these results;
+                // strips, panels and the CPU's level have been checked.
                 unsafe { self.chunk_of_rows(chunk.clone(), panels.clone(), packed) };
             }
         });
     }
 
     /// # Safety
-    /// As [`Product::run`].
+    /// - The caller upholds what [`Product::run`] requires.
     unsafe fn chunk_of_rows(&self, strips: Range<usize>, panels: Range<usize>, packed: &mut [S]) {
         let rows = self.rows_of(strips.clone());
         if let Reads::Lines(lines, layout) = self.reads {
@@ -192,8 +193,8 @@ impl<'a, S: Factor> Product<'a, S> {
             let mut few = panels.start..panels.start;
             while few.end < panels.end {
                 few = few.end..(few.end + self.panels).min(panels.end);
-                // SAFETY: the caller knows that nobody else computes any of these results; `left` has the factors of
-                // these rows.
+                // SAFETY: the caller guarantees that nothing else computes any of these results;
+                // `left` has the factors of these rows.
                 unsafe { self.panels_of_chunk(strips.clone(), &depths, &few, left) };
             }
             if depths.end == self.left.depth() {
@@ -202,7 +203,7 @@ impl<'a, S: Factor> Product<'a, S> {
         }
     }
 
-    /// The factors of a chunk's rows; they are packed here, but for lines, which are.
+    /// The factors of a chunk's rows; packs them here, except for lines, which are packed already.
     fn factors(&self, rows: Range<usize>, depths: &Range<usize>, packed: &mut [S]) -> Factors<S> {
         let pieces = Pieces::ONE;
         match self.reads {
@@ -223,7 +224,7 @@ impl<'a, S: Factor> Product<'a, S> {
         }
     }
 
-    /// How far a row's factors are from the first ones of a chunk, whose first row is `first`.
+    /// Distance of a row's factors from the first ones of a chunk, whose first row is `first`.
     #[inline(always)]
     fn distance(&self, first: usize, row: usize, row_step: usize) -> usize {
         match self.reads {
@@ -235,7 +236,8 @@ impl<'a, S: Factor> Product<'a, S> {
     }
 
     /// # Safety
-    /// As [`Product::run`]; `left` are the rows' factors.
+    /// - The caller upholds what [`Product::run`] requires.
+    /// - `left` has the rows' factors.
     unsafe fn panels_of_chunk(
         &self,
         strips: Range<usize>,
@@ -249,7 +251,8 @@ impl<'a, S: Factor> Product<'a, S> {
         let finish = Some(self.ending.finish).filter(|finish| is_last && !finish.is_none());
         let after = self.ending.rest.filter(|_| is_last);
         let together = (TOGETHER / (isa.rows * panels.len() * isa.columns)).max(1);
-        // The panels that come next are asked for by the first strips, so that the first one to read them does not wait.
+        // The first strips prefetch the panels that come next, so that the first strip to read them
+        // does not wait.
         let next = match self.right.is_in_place() {
             true => 0..0,
             false => panels.end..(panels.end + panels.len()).min(self.panels()),
@@ -257,8 +260,8 @@ impl<'a, S: Factor> Product<'a, S> {
         for some in strips.clone().step_by(together).map(|at| at..(at + together).min(strips.end)) {
             for strip in some.clone() {
                 let rows = self.rows_of(strip..strip + 1);
-                // SAFETY: sizes agree; the rows lie in the target, and nobody else uses these results; the CPU has the
-                // instructions.
+                // SAFETY: sizes match; the rows are in the target, and nothing else uses these
+                // results; the CPU has the instructions.
                 unsafe {
                     isa.run(&Strip {
                         rows: rows.len(),
@@ -285,11 +288,13 @@ impl<'a, S: Factor> Product<'a, S> {
     }
 
     /// # Safety
-    /// As [`Product::run`]; these results are there.
+    /// - The caller upholds what [`Product::run`] requires.
+    /// - These results have been computed.
     unsafe fn follow(&self, after: &After<'_, S>, rows: Range<usize>, panels: &Range<usize>) {
         let (width, step) = (self.right.isa().columns, self.to.strides[0]);
         let columns = panels.start * width..(panels.end * width).min(self.to.cols);
-        // SAFETY: the caller knows that these results are there, and that nobody else uses them.
+        // SAFETY: the caller guarantees that these results have been computed, and that nothing
+        // else uses them.
         let part = |first: usize, len: usize| unsafe {
             std::slice::from_raw_parts_mut(self.to.data.wrapping_add(first), len)
         };
@@ -303,8 +308,9 @@ impl<'a, S: Factor> Product<'a, S> {
     }
 }
 
-/// Factors of a block of the depth: blocks are of about the same length. Where few rows meet a large matrix that is read
-/// where it is, blocks are as many of its rows as are fetched ahead at the same time.
+/// Number of factors in a block of the depth: blocks have about the same length. If few rows are
+/// multiplied by a large matrix in place, a block has as many of its rows as are prefetched at the
+/// same time.
 fn depth_of_blocks<S: 'static>(right: &Right<'_, S>, strips: usize) -> usize {
     let (depth, bytes) = (right.depth(), size_of::<S>());
     if strips <= FEW_STRIPS && right.is_in_place() && depth * right.columns() * bytes > PANELS_BYTES
@@ -315,10 +321,10 @@ fn depth_of_blocks<S: 'static>(right: &Right<'_, S>, strips: usize) -> usize {
     depth.div_ceil(depth.div_ceil(most).max(1)).next_multiple_of(8).min(depth)
 }
 
-/// A product on the caller's thread, without memory of a call; with a part of the right factor at a time where that is
-/// packed.
+/// Computes a product on the caller's thread, without memory of a call; a right factor that is
+/// packed is processed part by part.
 ///
-/// Panics when sizes do not agree, or the results are not next to each other.
+/// Panics if sizes do not match, or the results are not contiguous.
 pub fn alone<S: Factor>(
     isa: &'static Isa<S>,
     a: &Operand<'_, S>,
@@ -326,7 +332,7 @@ pub fn alone<S: Factor>(
     c: &Target<S>,
 ) {
     let run = |product: &Product<'_, S>| {
-        // SAFETY: the target is this call's alone.
+        // SAFETY: only this call uses the target.
         unsafe { product.run(0..product.strips(), 0..product.panels()) }
     };
     if reads_in_place(isa, a.rows, b) {
@@ -337,7 +343,7 @@ pub fn alone<S: Factor>(
     for first in (0..b.cols).step_by(slice) {
         let b = b.columns_from(first, slice.min(b.cols - first));
         let size = [b.rows, b.cols];
-        // SAFETY: columns of the target, of which this is the only user.
+        // SAFETY: columns of the target, which only this call uses.
         let c = unsafe { c.columns_from(first, b.cols) };
         let len = packed_len(isa, size).expect("packed factors fit the address space");
         scratch::with(Side::Right, len, |packed| {
@@ -348,13 +354,13 @@ pub fn alone<S: Factor>(
     }
 }
 
-/// Whether a right factor is read where it is.
+/// Whether a right factor is read in place.
 pub fn reads_in_place<S: Factor>(isa: &Isa<S>, rows: usize, b: &Operand<'_, S>) -> bool {
     let few = rows <= FEW_STRIPS * isa.rows || b.rows * b.cols * size_of::<S>() <= SMALL_BYTES;
     few && (b.strides[1] == 1 || b.cols <= 1)
 }
 
-/// Calls with a right factor that is read where it is, but for its last panel.
+/// Calls `body` with a right factor that is read in place, except for its last panel.
 pub fn with_tail<S: Factor, R>(
     isa: &'static Isa<S>,
     b: &Operand<'_, S>,
@@ -372,9 +378,10 @@ pub fn with_tail<S: Factor, R>(
 }
 
 impl<S: Factor> Product<'_, S> {
-    /// About how long it takes on one thread: what is multiplied, or of few rows what is read.
+    /// Approximate duration on one thread: that of the multiplications, or with few rows that of
+    /// reading.
     pub fn cost_ns(&self) -> f64 {
-        /// About how many bytes a nanosecond brings from the third-level cache.
+        /// Approximate bytes per nanosecond from the third-level cache.
         const BYTES_PER_NS: f64 = 16.0;
         let [rows, columns, depth] =
             [self.to.rows, self.to.cols, self.right.depth()].map(|size| size as f64);

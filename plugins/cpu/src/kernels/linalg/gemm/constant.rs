@@ -1,4 +1,4 @@
-//! Right factors that are constants: packed once.
+//! Constant right factors, which are packed once.
 
 use super::{
     super::product::{Factor, Operand},
@@ -13,11 +13,11 @@ use tenon_sdk::{
     author::{ComputeContext, CreateContext, Packed},
 };
 
-/// Which input of a kernel its right factor is.
+/// Index of a kernel's right factor among its inputs.
 pub const RIGHT: usize = 1;
 
-/// Bytes of a matrix from which on packing costs more memory than it is worth: the few rows that such a matrix usually
-/// meets wait for memory, and read it as fast where it is.
+/// Bytes of a matrix from which on packing costs more memory than it is worth: the few rows by
+/// which such a matrix is usually multiplied wait for memory, and read it as fast in place.
 const LARGE: usize = 64 << 20;
 
 /// The right factor of a kernel whose elements are `T`.
@@ -28,21 +28,21 @@ pub struct RightFactor<T: Compute> {
 }
 
 impl<T: Compute<Wide: Factor>> RightFactor<T> {
-    /// One that is not packed yet.
+    /// A factor that is not packed yet.
     ///
     /// # Errors
-    /// The knob `isa` names an instruction set that there is not.
+    /// The knob `isa` names an unknown instruction set.
     pub fn new(c: &CreateContext<'_>) -> Result<RightFactor<T>, KernelError> {
         Ok(RightFactor { isa: chosen(c.knobs())?, packed: None, element: PhantomData })
     }
 
-    /// The instruction set that products use; none for integers.
+    /// The instruction set of the products; `None` for integers.
     pub fn isa(&self) -> Option<&'static Isa<T::Wide>> {
         self.isa
     }
 
-    /// Packs a constant, where the input is the right factor, as the matrix that `matrix` makes of its dimensions and
-    /// elements; `None` where there is none to pack.
+    /// Packs a constant, if the input is the right factor, as the matrix that `matrix` makes of its
+    /// dimensions and elements; `None` if there is nothing to pack.
     pub fn prepack(
         &self,
         input: usize,
@@ -53,8 +53,8 @@ impl<T: Compute<Wide: Factor>> RightFactor<T> {
         if !view.memory.is_host_address() || view.bytes == 0 || view.dtype != T::DTYPE {
             return None;
         }
-        // SAFETY: the host shows a filled slot during this call: so many dimensions, and host memory of so many
-        // elements of the type.
+        // SAFETY: the host passes a filled slot for this call, with valid dimensions, and host
+        // memory of `elements` elements of the type.
         let (dims, data) = unsafe {
             let data = view.data.cast_const().cast::<T>();
             (view.shape(), std::slice::from_raw_parts(data, view.elements as usize))
@@ -69,22 +69,22 @@ impl<T: Compute<Wide: Factor>> RightFactor<T> {
         Some(Packed::new(packed, bytes))
     }
 
-    /// Takes what was packed of an input.
+    /// Receives the packed form of an input.
     pub fn attach(&mut self, input: usize, packed: &Packed) {
         if input == RIGHT {
             self.packed = Some(packed.clone());
         }
     }
 
-    /// What was packed; the input itself may be gone then.
+    /// The packed form, if there is one; the input itself may be gone then.
     pub fn packed(&self) -> Option<Right<'_, T::Wide>> {
         self.form().map(PackedRight::view)
     }
 
-    /// What was packed, as the matrix that it was.
+    /// The matrix from its packed form.
     ///
     /// # Errors
-    /// No memory.
+    /// Out of memory.
     pub fn unpacked<'a>(
         &self,
         c: &ComputeContext<'a>,

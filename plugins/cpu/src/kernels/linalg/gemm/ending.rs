@@ -1,37 +1,39 @@
-//! What is done to results: while they are in registers, and while they are in the cache.
+//! Operations on results: while they are in registers, and while they are in the cache.
 
 use crate::lane::Compute;
 use std::fmt;
 
-/// What is done to results as soon as they are there, while they are in the cache: it gets the number of the first of
-/// some neighbours, counted from the target's first element, and them: whole rows, or part of one.
+/// An operation on new results while they are in the cache. Its arguments are the index of the
+/// first of some adjacent results, counted from the target's first element, and the results: whole
+/// rows, or part of one.
 pub type After<'a, S> = dyn Fn(usize, &mut [S]) + Sync + 'a;
 
-/// What is done to sums on their way out of registers, in this order; each step rounds.
+/// Operations on sums as they leave the registers, in this order; each step rounds.
 #[derive(Debug, Clone, Copy)]
 pub struct Finish<'a, S> {
-    /// Added, a number for each column.
+    /// Added: a number for each column.
     pub bias: Option<&'a [S]>,
-    /// `(sum - mean) * factor + offset`, the three for each column.
+    /// `(sum - mean) * factor + offset`, with three numbers for each column.
     pub affine: Option<[&'a [S]; 3]>,
-    /// Added, laid out as the results.
+    /// Added: numbers with the layout of the results.
     pub other: Option<&'a [S]>,
-    /// `min(max(sum, 0), high)`, where NaN stays.
+    /// `min(max(sum, 0), high)`, which preserves NaN.
     pub high: Option<S>,
 }
 
 impl<'a, S: Copy> Finish<'a, S> {
-    /// Nothing.
+    /// No operations.
     pub const NONE: Finish<'a, S> = Finish { bias: None, affine: None, other: None, high: None };
 
-    /// Whether there is anything to do.
+    /// Whether there are no operations.
     pub fn is_none(&self) -> bool {
         self.bias.is_none() && self.affine.is_none() && self.other.is_none() && self.high.is_none()
     }
 
-    /// Of results that begin with column `column` of those that this is of, as their element `first`.
+    /// The operations for results that begin with column `column` of the columns covered here, as
+    /// element `first`.
     ///
-    /// Panics when there are not so many.
+    /// Panics if there are fewer numbers.
     pub fn from(&self, column: usize, first: usize) -> Finish<'a, S> {
         Finish {
             bias: self.bias.map(|bias| &bias[column..]),
@@ -41,7 +43,7 @@ impl<'a, S: Copy> Finish<'a, S> {
         }
     }
 
-    /// Whether it has something for each of so many columns, and of results that end there.
+    /// Whether it has numbers for `columns` columns, and for results that end at `end`.
     pub fn covers(&self, columns: usize, end: usize) -> bool {
         let by_column = self.bias.iter().chain(self.affine.iter().flatten());
         by_column.into_iter().all(|values| values.len() >= columns)
@@ -49,13 +51,13 @@ impl<'a, S: Copy> Finish<'a, S> {
     }
 }
 
-/// All that is done to the results of a product.
+/// All operations on the results of a product.
 pub struct Ending<'a, T: Compute> {
-    /// In registers; nothing of types that do not compute in themselves.
+    /// In registers; none for types with a wider type of computation.
     pub finish: Finish<'a, T::Wide>,
-    /// What is left to do then.
+    /// The operations that are left after `finish`.
     pub rest: Option<&'a After<'a, T>>,
-    /// Both, for results that were not in these registers.
+    /// All operations, for results that were not in these registers.
     pub all: Option<&'a After<'a, T>>,
 }
 
@@ -74,10 +76,10 @@ impl<T: Compute> fmt::Debug for Ending<'_, T> {
 }
 
 impl<'a, T: Compute> Ending<'a, T> {
-    /// Nothing is done.
+    /// No operations.
     pub const NONE: Ending<'a, T> = Ending { finish: Finish::NONE, rest: None, all: None };
 
-    /// Nothing in registers.
+    /// No operations in registers.
     pub fn after(after: Option<&'a After<'a, T>>) -> Ending<'a, T> {
         Ending { finish: Finish::NONE, rest: after, all: after }
     }

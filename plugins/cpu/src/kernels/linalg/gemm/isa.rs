@@ -1,7 +1,7 @@
-//! The instruction sets that there are tiles for, and which one is taken.
+//! The instruction sets for which there are tiles, and the choice of one.
 //!
-//! An instruction set is a value of facts, [`Isa`]. Choosing is a pure function over them ([`choose`]), which the knob
-//! `isa` forces.
+//! An instruction set is described by a value, [`Isa`]. The choice is a pure function of these
+//! values ([`choose`]), which the knob `isa` overrides.
 
 #[cfg(target_arch = "aarch64")]
 mod neon;
@@ -35,13 +35,13 @@ pub struct Isa<S: 'static> {
     pub lanes: usize,
     /// See `lanes`.
     pub columns: usize,
-    /// About how many products a nanosecond.
+    /// Approximate number of products per nanosecond.
     pub rate: f64,
     run: unsafe fn(&Strip<'_, S>),
 }
 
 impl<S: 'static> Isa<S> {
-    /// The facts of a tile.
+    /// The description of a tile.
     const fn of<C: Compiled<Vector: Vector<Scalar = S>>>(
         name: &'static str,
         level: Level,
@@ -66,23 +66,24 @@ impl<S: 'static> Isa<S> {
     /// Computes the tiles of a strip.
     ///
     /// # Safety
-    /// As [`accumulate::strip`].
+    /// - The caller upholds what [`accumulate::strip`] requires.
     #[inline(always)]
     pub unsafe fn run(&self, strip: &Strip<'_, S>) {
-        // SAFETY: the caller knows what `accumulate::strip` asks for: the strip's pointers hold what it says, nobody
-        // else uses its sums, and the CPU has the instructions.
+        // SAFETY: the caller upholds what `accumulate::strip` requires: the strip's pointers are
+        // valid, nothing else uses its sums, and the CPU has the instructions.
         unsafe { (self.run)(strip) }
     }
 }
 
-/// Compiles the tiles of an instruction set with these CPU features, those of each number of rows as a function.
+/// Compiles the tiles of an instruction set for these CPU features, with a function for each number
+/// of rows.
 macro_rules! compiled {
     ($(#[$meta:meta])* $name:ident of $vector:ty, rows = $rows:literal, vectors = $vectors:literal
         $(, features = $features:literal)?) => {
         $(#[$meta])*
         pub struct $name;
 
-        // SAFETY: the functions run instructions of the set alone.
+        // SAFETY: the functions only run instructions of the set.
         unsafe impl $crate::kernels::linalg::gemm::accumulate::Compiled for $name {
             type Vector = $vector;
             const ROWS: usize = $rows;
@@ -102,15 +103,16 @@ macro_rules! compiled {
                         <$vector as $crate::kernels::linalg::gemm::vector::Vector>::Scalar,
                     >,
                 ) {
-                    // SAFETY: the caller knows what `accumulate::strip` asks for: the strip's pointers hold what it
-                    // says, nobody else uses its sums, and the CPU has the instructions.
+                    // SAFETY: the caller upholds what `accumulate::strip` requires: the strip's
+                    // pointers are valid, nothing else uses its sums, and the CPU has the
+                    // instructions.
                     unsafe {
                         $crate::kernels::linalg::gemm::accumulate::strip::<$name, ROWS, $vectors>(strip)
                     }
                 }
 
-                // SAFETY: the caller knows that the CPU has the features, and the rest that `accumulate::strip` asks
-                // for.
+                // SAFETY: the caller guarantees that the CPU has the features, and the rest that
+                // `accumulate::strip` asks for.
                 unsafe { compiled::<ROWS>(strip) }
             }
         }
@@ -119,9 +121,9 @@ macro_rules! compiled {
 
 use compiled;
 
-/// Types that there are tiles for.
+/// Types for which there are tiles.
 pub trait Tiled: Sized + 'static {
-    /// Those of every instruction set that this plugin is compiled for, the fastest first.
+    /// The sets for which this plugin is compiled, the fastest first.
     const ALL: &'static [&'static Isa<Self>];
 }
 
@@ -144,15 +146,15 @@ macro_rules! tiled {
 tiled!(f32: Avx512F32, Avx2F32, NeonF32, PortableF32);
 tiled!(f64: Avx512F64, Avx2F64, NeonF64, PortableF64);
 
-/// Sums of products of pairs of bfloat16, a pair in the bits of a float (`super::super::bf16_dot`): for kernels that are
-/// registered with the CPU feature.
+/// Sums of products of pairs of bfloat16, with a pair in the bits of a float
+/// (`super::super::bf16_dot`): for kernels that are registered with the CPU feature.
 #[cfg(target_arch = "x86_64")]
 pub static BF16_DOT: Isa<f32> = Isa::of::<x86::Avx512Bf16>("bf16_dot", Level::Avx512, 70.0);
 
-/// The one of this name, or with an empty name the first that is supported.
+/// The set of this name, or with an empty name the first that is supported.
 ///
 /// # Errors
-/// There is none of this name, or it is not supported.
+/// No set has this name, or it is not supported.
 pub fn choose<S: 'static>(
     all: &[&'static Isa<S>],
     forced: &str,
@@ -170,7 +172,7 @@ pub fn choose<S: 'static>(
     })
 }
 
-/// The one that the knob forces, or the fastest that this CPU has; none for integers.
+/// The set that the knob names, or the fastest of this CPU; `None` for integers.
 ///
 /// # Errors
 /// As [`choose`].
@@ -182,7 +184,7 @@ pub fn chosen<S: Factor>(knobs: Knobs<'_>) -> Result<Option<&'static Isa<S>>, Ke
     choose(S::TILES, &forced, Isa::is_supported).map(Some)
 }
 
-/// The fastest that this CPU has; none for integers.
+/// The fastest set of this CPU; `None` for integers.
 #[inline]
 pub fn fastest<S: Factor>() -> Option<&'static Isa<S>> {
     S::TILES.iter().find(|isa| isa.is_supported()).copied()

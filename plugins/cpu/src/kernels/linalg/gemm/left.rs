@@ -1,5 +1,5 @@
-//! The left factor of a product: rows that tiles read where they are, or that are packed: written out row by row, the
-//! factors of a row next to each other.
+//! The left factor of a product: rows that tiles read in place, or that are packed row by row, with
+//! the factors of a row contiguous.
 
 use super::{
     super::{
@@ -13,17 +13,18 @@ use std::ops::Range;
 
 /// Rows of factors.
 pub trait Left<S>: Sync {
-    /// Rows.
+    /// Number of rows.
     fn rows(&self) -> usize;
-    /// Factors of a row.
+    /// Number of factors of a row.
     fn depth(&self) -> usize;
-    /// The first row and how far it is to the next one, where they are in memory as tiles read them.
+    /// The first row and the distance to the next one, if they are in memory as tiles read them.
     fn in_place(&self) -> Option<(*const S, usize)>;
-    /// The rows as lines, where they overlap.
+    /// The rows as lines, if they overlap.
     fn lines(&self) -> Option<&dyn Lines<S>> {
         None
     }
-    /// Writes some factors of some rows: a row's to the first elements of every `step`.
+    /// Writes some factors of some rows: those of each row to the beginning of every `step`
+    /// elements.
     fn pack(&self, rows: Range<usize>, depths: Range<usize>, to: &mut [S], step: usize);
 }
 

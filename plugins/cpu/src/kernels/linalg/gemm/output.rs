@@ -1,5 +1,5 @@
-//! Products into outputs: those of 16-bit floats are rounded once, and what follows a product is done to its results
-//! while they are in the cache.
+//! Writes products to outputs: those of 16-bit floats are rounded once, and the epilogue is applied
+//! to results while they are in the cache.
 
 use super::{
     super::{
@@ -23,7 +23,7 @@ use tenon_sdk::{KernelError, author::ComputeContext};
 /// The right factor of a product.
 #[derive(Clone, Copy)]
 pub enum Columns<'a, T: Compute> {
-    /// Packed before.
+    /// A packed matrix.
     Packed(Right<'a, T::Wide>),
     /// A matrix.
     Matrix(Operand<'a, T>),
@@ -38,21 +38,22 @@ impl<T: Compute> Columns<'_, T> {
     }
 }
 
-/// Rows of an output: its elements, where the first row begins, and how far the next one is.
+/// Rows of an output: its elements, the beginning of the first row, and the distance to the next
+/// one.
 pub struct Rows<'y, T> {
     /// All elements.
     pub all: &'y mut [T],
-    /// Where the first row begins.
+    /// Index of the beginning of the first row.
     pub first: usize,
-    /// From a row to the next.
+    /// Distance between rows.
     pub stride: usize,
 }
 
-/// Computes `left` times `columns` into rows, and what comes after, whose columns and numbers are counted over all
-/// elements of the output.
+/// Computes `left` times `columns` into rows, and the ending, whose columns and indices are counted
+/// over all elements of the output.
 ///
 /// # Errors
-/// No memory; the call was cancelled.
+/// Out of memory; the call was cancelled.
 pub fn write<T: Compute<Wide: Factor>>(
     c: &ComputeContext<'_>,
     isa: &'static Isa<T::Wide>,
@@ -77,19 +78,19 @@ pub fn write<T: Compute<Wide: Factor>>(
         let rest = moved.as_ref().map(|after| after as &After<'_, T::Wide>);
         let finish = ending.finish.from(first % stride, first);
         let ending = Ending { finish, rest, all: None };
-        // SAFETY: the rows lie in the output, which nobody else uses.
+        // SAFETY: the rows are in the output, which nothing else uses.
         let target = unsafe { Target::new(wide[first..].as_mut_ptr(), rows, count, [stride, 1]) };
         return results(c, isa, left, columns, &target, ending);
     }
     let wide = uninitialised::<T::Wide>(c, rows.saturating_mul(count))?;
-    // SAFETY: the target is all of it.
+    // SAFETY: the target is the whole buffer.
     let target = unsafe { Target::new(wide.as_mut_ptr(), rows, count, [count, 1]) };
     results(c, isa, left, columns, &target, Ending::NONE)?;
     let parts = Parts::new(all);
     for_units(c, rows, count as f64, |range| {
         for row in range {
             let at = first + row * stride;
-            // SAFETY: rows do not overlap, and each is of one range.
+            // SAFETY: rows do not overlap, and each belongs to one range.
             let y = unsafe { parts.part(at..at + count) };
             convert_down(&wide[row * count..][..count], y);
             ending.all.iter().for_each(|after| after(at, y));

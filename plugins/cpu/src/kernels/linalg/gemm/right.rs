@@ -1,8 +1,8 @@
 //! The right factor of a product: columns in panels as wide as a tile.
 //!
-//! A panel has the factors of its columns next to each other, then those that follow along the depth. A packed one is
-//! one piece of memory, 0 where the last panel has no columns; where there are few rows to multiply, and where the
-//! matrix is small, it is read where it is.
+//! In a panel the factors of its columns at one depth are contiguous, followed by those at the next
+//! depth. A packed factor is one piece of memory, with 0 for missing columns of the last panel; if
+//! there are few rows to multiply, or the matrix is small, it is read in place.
 
 use super::{
     super::product::{Factor, Operand},
@@ -21,12 +21,12 @@ pub struct Right<'a, S: 'static> {
     isa: &'static Isa<S>,
     depth: usize,
     columns: usize,
-    /// The first panel, and how far a panel is from the next.
+    /// The first panel, and the distance between panels.
     first: *const S,
     panel_step: usize,
-    /// How far it is to the next factors along the depth.
+    /// Distance to the next factors along the depth.
     step: usize,
-    /// The last panel, where it is not whole.
+    /// The last panel, if it is incomplete.
     tail: *const S,
     tail_step: usize,
     life: PhantomData<&'a [S]>,
@@ -40,15 +40,15 @@ impl<S: 'static> Clone for Right<'_, S> {
 
 impl<S: 'static> Copy for Right<'_, S> {}
 
-// SAFETY: it is a borrowed slice, or two.
+// SAFETY: it is one or two borrowed slices.
 unsafe impl<S: Sync + 'static> Sync for Right<'_, S> {}
-// SAFETY: as above.
+// SAFETY: as for `Send`.
 unsafe impl<S: Sync + 'static> Send for Right<'_, S> {}
 
 impl<'a, S: 'static> Right<'a, S> {
-    /// What [`pack`] has written.
+    /// A factor that [`pack`] has written.
     ///
-    /// Panics when the memory is not [`packed_len`] of the sizes.
+    /// Panics if the memory is not [`packed_len`] of the sizes.
     pub fn packed(isa: &'static Isa<S>, [depth, columns]: [usize; 2], data: &'a [S]) -> Self {
         assert_eq!(Some(data.len()), packed_len(isa, [depth, columns]), "memory for the panels");
         let panel_step = depth * isa.columns;
@@ -58,9 +58,9 @@ impl<'a, S: 'static> Right<'a, S> {
         Right { isa, depth, columns, first, panel_step, step, tail, tail_step: step, life }
     }
 
-    /// A matrix where it is; `tail` is the panel of [`tail_of`] its columns, packed.
+    /// A matrix in place; `tail` is the panel of [`tail_of`] its columns, packed.
     ///
-    /// Panics when it cannot be read so.
+    /// Panics if it cannot be read in place.
     pub fn in_place(isa: &'static Isa<S>, matrix: &Operand<'a, S>, tail: &'a [S]) -> Self {
         let Operand { data, rows: depth, cols: columns, strides: [step, stride] } = *matrix;
         assert!(matrix.fits() && (stride == 1 || columns <= 1), "columns next to each other");
@@ -81,33 +81,33 @@ impl<'a, S: 'static> Right<'a, S> {
         self.isa
     }
 
-    /// Factors of a column.
+    /// Number of factors of a column.
     pub fn depth(&self) -> usize {
         self.depth
     }
 
-    /// Columns.
+    /// Number of columns.
     pub fn columns(&self) -> usize {
         self.columns
     }
 
-    /// Whether it is read where it is.
+    /// Whether it is read in place.
     pub fn is_in_place(&self) -> bool {
         self.step != self.isa.columns
     }
 
-    /// Panels.
+    /// Number of panels.
     pub fn panels(&self) -> usize {
         self.columns.div_ceil(self.isa.columns)
     }
 
-    /// Columns of a panel.
+    /// Number of columns of a panel.
     #[inline(always)]
     pub fn columns_of(&self, panel: usize) -> usize {
         (self.columns - panel * self.isa.columns).min(self.isa.columns)
     }
 
-    /// The factors of a panel from one along the depth on, and how far it is to the next.
+    /// The factors of a panel from a depth on, and the distance to the next depth.
     #[inline(always)]
     pub fn panel(&self, panel: usize, depth: usize) -> (*const S, usize) {
         if (panel + 1) * self.isa.columns <= self.columns {
@@ -118,13 +118,13 @@ impl<'a, S: 'static> Right<'a, S> {
     }
 }
 
-/// Numbers of a packed matrix; `None` where there are too many.
+/// Number of numbers of a packed matrix; `None` if it overflows.
 pub fn packed_len<S: 'static>(isa: &Isa<S>, [depth, columns]: [usize; 2]) -> Option<usize> {
     columns.div_ceil(isa.columns).checked_mul(isa.columns)?.checked_mul(depth)
 }
 
-/// Columns behind the last vector of a matrix: where there are some, the last panel is packed, for a vector would read
-/// beyond them.
+/// Number of columns after the last whole vector of a matrix: if there are some, the last panel is
+/// packed, because a vector would read beyond them.
 pub fn tail_of<S: 'static>(isa: &Isa<S>, columns: usize) -> usize {
     columns % isa.lanes
 }
@@ -169,9 +169,9 @@ fn pack_panel<T: Compute<Wide: Factor>>(
 }
 
 vectorised! {
-    /// Some columns of each row, `stride` apart, to `width` apart.
+    /// Copies some columns of each row, from rows `stride` apart to rows `width` apart.
     fn pack_rows[T: Compute](from: &[T], stride: usize, columns: usize, to: &mut [T::Wide], width: usize) {
-        /// Of as many the compiler makes whole vectors.
+        /// Number of elements that the compiler turns into whole vectors.
         const PIECE: usize = 16;
         for (k, to) in to.chunks_exact_mut(width).enumerate() {
             let from = &from[k * stride..][..columns];
@@ -198,7 +198,7 @@ pub struct PackedRight<S: 'static> {
 }
 
 impl<S: Factor> PackedRight<S> {
-    /// Packs a matrix; `None` where there is no memory.
+    /// Packs a matrix; `None` when out of memory.
     pub fn new<T: Compute<Wide = S>>(
         isa: &'static Isa<S>,
         matrix: &Operand<'_, T>,
@@ -222,9 +222,9 @@ impl<S: Factor> PackedRight<S> {
         Right::packed(self.isa, self.size, &Line::numbers(&self.lines)[..len])
     }
 
-    /// The matrix as it was, row by row.
+    /// Writes the original matrix, row by row.
     ///
-    /// Panics when there is not room for all of it.
+    /// Panics if there is not enough room.
     pub fn unpack(&self, to: &mut [S]) {
         let ([depth, columns], width) = (self.size, self.isa.columns);
         let packed = Line::numbers::<S>(&self.lines);
@@ -235,7 +235,7 @@ impl<S: Factor> PackedRight<S> {
         }
     }
 
-    /// Memory that it takes.
+    /// Bytes of memory that it takes.
     pub fn bytes(&self) -> usize {
         size_of_val(&*self.lines)
     }

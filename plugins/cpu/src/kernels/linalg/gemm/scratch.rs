@@ -1,4 +1,4 @@
-//! Memory for packed factors that a thread keeps from one product to the next.
+//! Memory for packed factors, which a thread keeps between products.
 
 use std::cell::Cell;
 use tenon_sdk::{
@@ -7,7 +7,7 @@ use tenon_sdk::{
     pages::{LINE, Line},
 };
 
-/// Lines beyond which memory is given back after a product.
+/// Number of lines above which memory is freed after a product.
 const KEPT: usize = (4 << 20) / LINE;
 
 /// What a thread packs.
@@ -24,9 +24,10 @@ thread_local! {
     static KEPT_RIGHT: Cell<Vec<Line>> = const { Cell::new(Vec::new()) };
 }
 
-/// Calls with memory for so many numbers, with any contents.
+/// Calls `body` with memory for `count` numbers, with undefined contents.
 ///
-/// Panics when there are too many. Without memory for them the call ends, as [`growth::or_end`] says.
+/// Panics if the size overflows. If memory is missing the call ends, as [`growth::or_end`]
+/// describes.
 #[inline]
 pub fn with<S: Number, R>(side: Side, count: usize, body: impl FnOnce(&mut [S]) -> R) -> R {
     let count = Line::count::<S>(count).expect("packed factors fit the address space");
@@ -45,7 +46,7 @@ pub fn with<S: Number, R>(side: Side, count: usize, body: impl FnOnce(&mut [S]) 
     result
 }
 
-/// More memory in the place of this, which is freed before.
+/// Allocates more memory in place of this, which is freed before.
 #[cold]
 fn grown(memory: Vec<Line>, count: usize) -> Vec<Line> {
     drop(memory);

@@ -1,4 +1,4 @@
-//! Splitting a product over the host's threads, and memory for the time of a call.
+//! Distributes a product over the host's threads, and provides memory for a call.
 
 use super::{
     super::product::{Factor, Operand, Target},
@@ -15,15 +15,15 @@ use crate::{
 };
 use tenon_sdk::{Code, KernelError, author::ComputeContext};
 
-/// About how many bytes a nanosecond brings from memory that is packed, or that few rows are multiplied by.
+/// Approximate bytes per nanosecond from memory that is packed, or multiplied by few rows.
 const BYTES_PER_NS: f64 = 16.0;
 /// Bytes of a right factor that are packed at a time.
 const SLICE_BYTES: usize = 16 << 20;
 
-/// Packs a right factor for the time of the call.
+/// Packs a right factor for the duration of the call.
 ///
 /// # Errors
-/// No memory; the call was cancelled.
+/// Out of memory; the call was cancelled.
 pub fn pack<'a, T: Compute<Wide: Factor>>(
     c: &ComputeContext<'a>,
     isa: &'static Isa<T::Wide>,
@@ -38,14 +38,15 @@ pub fn pack<'a, T: Compute<Wide: Factor>>(
     let cost = (panel * size_of::<T::Wide>()) as f64 / BYTES_PER_NS;
     let parts = Parts::new(&mut *packed);
     for_units(c, matrix.cols.div_ceil(isa.columns), cost, |panels| {
-        // SAFETY: ranges of one split are disjoint, so are their panels.
+        // SAFETY: ranges of one split are disjoint, and so are their panels.
         let to = unsafe { parts.part(panels.start * panel..panels.end * panel) };
         right::pack(isa, matrix, panels, to);
     })?;
     Ok(Right::packed(isa, size, packed))
 }
 
-/// Computes a product: by strips of rows where there are more of them than panels of columns, else by those.
+/// Computes a product: split into strips of rows if there are more of them than panels of columns,
+/// else into panels.
 ///
 /// # Errors
 /// The call was cancelled.
@@ -56,24 +57,24 @@ pub fn compute<S: Factor>(
     let (strips, panels) = (product.strips(), product.panels());
     if strips < panels {
         return for_units(c, panels, product.cost_ns() / panels as f64, |range| {
-            // SAFETY: ranges of one split are disjoint, so are their columns.
+            // SAFETY: ranges of one split are disjoint, and so are their columns.
             unsafe { product.run(0..strips, range) }
         });
     }
-    // No more parts than keep all threads busy: each reads the whole right factor.
+    // No more parts than keep all threads busy, since each reads the whole right factor.
     let parts = (4 * c.parallelism()).max(strips.div_ceil(product.chunk())).min(strips);
     let first = |part: usize| part * strips / parts;
     for_units(c, parts, product.cost_ns() / parts as f64, |range| {
-        // SAFETY: as above, of rows.
+        // SAFETY: as above, for rows.
         unsafe { product.run(first(range.start)..first(range.end), 0..panels) }
     })
 }
 
-/// A product of matrices, the right one of which is packed for the time of the call, a part at a time, or read where it
-/// is.
+/// Multiplies matrices, packing the right one for the duration of the call, part by part, or
+/// reading it in place.
 ///
 /// # Errors
-/// No memory; the call was cancelled.
+/// Out of memory; the call was cancelled.
 pub fn multiply<T: Compute<Wide: Factor>>(
     c: &ComputeContext<'_>,
     isa: &'static Isa<T::Wide>,
@@ -90,7 +91,7 @@ pub fn multiply<T: Compute<Wide: Factor>>(
     for first in (0..b.cols).step_by(slice) {
         let b = b.columns_from(first, slice.min(b.cols - first));
         let right = pack(c, isa, &b)?;
-        // SAFETY: columns of the target, of which this is the only user.
+        // SAFETY: columns of the target, which only this call uses.
         let to = unsafe { to.columns_from(first, b.cols) };
         let moved = ending.rest.map(|rest| move |at: usize, y: &mut [T::Wide]| rest(first + at, y));
         let rest = moved.as_ref().map(|rest| rest as &After<'_, T::Wide>);

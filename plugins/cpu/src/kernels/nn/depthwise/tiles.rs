@@ -1,11 +1,13 @@
-//! Depthwise convolutions of floats, channels last, in tiles: vectors of channels of neighbouring outputs of a row.
+//! Depthwise convolutions of floats, channels last, in tiles: vectors of channels of neighbouring
+//! outputs of a row.
 //!
-//! A tile's sums stay in registers over all taps. With those of a row of taps, `N` outputs load each of their
-//! `(N - 1) * stride + taps` pixels once for all outputs that read it, and each weight once: of 8 outputs that are 3
-//! apart from 24 products, 13 loads. An output's terms are added tap by tap, wherever its tile begins.
+//! A tile's sums stay in registers over all taps. With those of a row of taps, `N` outputs load
+//! each of their `(N - 1) * stride + taps` pixels once for all outputs that read it, and each
+//! weight once: of 8 outputs that are 3 apart from 24 products, 13 loads. An output's terms are
+//! added tap by tap, wherever its tile begins.
 //!
-//! Tiles below each other come in turn, of some channels, so that the first-level cache has the rows of pixels that
-//! they share.
+//! Tiles below each other come in turn, of some channels, so that the first-level cache has the
+//! rows of pixels that they share.
 
 use crate::{
     arch::{Isa, Level, level, vectorised},
@@ -19,7 +21,8 @@ use tenon_sdk::geometry::{Conv2dGeometry, DataFormat, WindowDim};
 const OUTPUTS: usize = 8;
 /// The most taps of a row of the window.
 const TAPS: usize = 5;
-/// The most channels of tiles below each other: 3 rows of 10 pixels of them, and 9 weights, are in 32 KiB.
+/// The most channels of tiles below each other: 3 rows of 10 pixels of them, and 9 weights, are in
+/// 32 KiB.
 const CHANNELS: usize = 192;
 
 /// Which pixels of a row an output reads.
@@ -109,8 +112,8 @@ vectorised! {
                     let width = (columns - x).div_ceil(count - tile);
                     let output = &mut output[x * channels..][..width * channels];
                     let tile = Tile::new::<W>(tiles, image, [y, x], output);
-                    // SAFETY: the tile has so many outputs; its pointers are inside, since image and filter have
-                    // the sizes that the geometry says.
+                    // SAFETY: the tile has so many outputs; its pointers are inside, since image
+                    // and filter have the sizes that the geometry says.
                     unsafe { tile.outputs::<I, W>(width, some.clone()) };
                     x += width;
                 }
@@ -121,7 +124,8 @@ vectorised! {
 
 /// Neighbouring outputs of a row.
 struct Tile<'a> {
-    /// The pixel of the first output's first tap, which there may be none at, and from a row of taps to the next.
+    /// The pixel of the first output's first tap, which there may be none at, and from a row of
+    /// taps to the next.
     image: *const f32,
     line: usize,
     /// The first weight of the first row of taps.
@@ -167,8 +171,8 @@ impl<'a> Tile<'a> {
     /// The tile has so many outputs; what it points to is there.
     #[inline(always)]
     unsafe fn outputs<I: Isa, W: Window>(&self, outputs: usize, channels: Range<usize>) {
-        // SAFETY: the caller knows that the tile has `outputs` outputs, and that what it points to is there; the loop
-        // that calls this is compiled for the instructions of `I`.
+        // SAFETY: the caller guarantees that the tile has `outputs` outputs, and that what it
+        // points to is there; the loop that calls this is compiled for the instructions of `I`.
         unsafe {
             match outputs {
                 1 => self.vectors::<I, W, 1>(channels),
@@ -183,15 +187,17 @@ impl<'a> Tile<'a> {
         }
     }
 
-    /// Some channels of `N` outputs, the last of them together with those before that make a vector full.
+    /// Some channels of `N` outputs, the last of them together with those before that make a vector
+    /// full.
     ///
     /// # Safety
     /// As [`Tile::outputs`].
     #[inline(always)]
     unsafe fn vectors<I: Isa, W: Window, const N: usize>(&self, channels: Range<usize>) {
         let lanes = I::Floats::LEN;
-        // SAFETY: the caller knows that the tile has `N` outputs, and that what it points to is there; the loop that
-        // calls this is compiled for the instructions of `I`; the vectors are inside.
+        // SAFETY: the caller guarantees that the tile has `N` outputs, and that what it points to
+        // is there; the loop that calls this is compiled for the instructions of `I`; the vectors
+        // are inside.
         unsafe {
             if self.channels < lanes {
                 return self.vector::<I, W, N, false>(0, self.channels);
@@ -205,15 +211,15 @@ impl<'a> Tile<'a> {
     /// A vector of `count` channels from `channel` on, of `N` outputs.
     ///
     /// # Safety
-    /// As [`Tile::outputs`]; there are these channels, a whole vector of them where it is full. This CPU has the
-    /// instructions of `I`.
+    /// As [`Tile::outputs`]; there are these channels, a whole vector of them where it is full.
+    /// This CPU has the instructions of `I`.
     #[inline(always)]
     unsafe fn vector<I: Isa, W: Window, const N: usize, const FULL: bool>(
         &self,
         channel: usize,
         count: usize,
     ) {
-        // SAFETY: the caller knows that the CPU has the instructions of `I`.
+        // SAFETY: the caller guarantees that the CPU has the instructions of `I`.
         let zero = unsafe { I::Floats::zero() };
         let mut sums = [zero; N];
         let mut image = self.image.wrapping_add(channel);
@@ -221,8 +227,8 @@ impl<'a> Tile<'a> {
         for _ in 0..self.rows {
             let mut weights = [zero; TAPS];
             for (tap, weight) in weights.iter_mut().enumerate().take(W::TAPS) {
-                // SAFETY: the caller knows that each tap has weights of these channels, and that the CPU has the
-                // instructions of `I`.
+                // SAFETY: the caller guarantees that each tap has weights of these channels, and
+                // that the CPU has the instructions of `I`.
                 *weight =
                     unsafe { load::<_, FULL>(filter.wrapping_add(tap * self.channels), count) };
             }
@@ -231,8 +237,9 @@ impl<'a> Tile<'a> {
                 ($($at:literal)*) => {$(
                     let ends = $at < W::OUTSIDE || $at + W::OUTSIDE >= W::pixels(N);
                     if $at < W::pixels(N) && (!ends || self.inside >> $at & 1 == 1) {
-                        // SAFETY: the caller knows that the pixels of this row are there with these channels, and that
-                        // the CPU has the instructions; a pixel that is not at an end is inside.
+                        // SAFETY: the caller guarantees that the pixels of this row are there with
+                        // these channels, and that the CPU has the instructions; a pixel that is
+                        // not at an end is inside.
                         let x = unsafe { load::<_, FULL>(image.wrapping_add($at * self.channels), count) };
                         add::<I, W, N>(x, $at, &weights, &mut sums);
                     }
@@ -242,8 +249,8 @@ impl<'a> Tile<'a> {
             image = image.wrapping_add(self.line);
             filter = filter.wrapping_add(W::TAPS * self.channels);
         }
-        // SAFETY: the caller knows that the tile has these outputs and channels, and that the CPU has the instructions
-        // of `I`.
+        // SAFETY: the caller guarantees that the tile has these outputs and channels, and that the
+        // CPU has the instructions of `I`.
         unsafe { self.finish::<I, N, FULL>(sums, channel, count) };
     }
 
@@ -283,8 +290,8 @@ impl<'a> Tile<'a> {
         }
         for (n, sum) in sums.iter().enumerate() {
             let to = self.output.wrapping_add(n * self.channels + channel);
-            // SAFETY: the caller knows that these channels of each output may be written; `sum` shows that the CPU has
-            // the instructions.
+            // SAFETY: the caller guarantees that these channels of each output may be written;
+            // `sum` shows that the CPU has the instructions.
             unsafe {
                 if FULL {
                     sum.store(to);
@@ -317,6 +324,7 @@ fn add<I: Isa, W: Window, const N: usize>(
 /// There are `count` floats to read; as many as a vector has, where it is full.
 #[inline(always)]
 unsafe fn load<V: Vector, const FULL: bool>(from: *const f32, count: usize) -> V {
-    // SAFETY: the caller knows that the floats are there; it runs where the CPU has the instructions of `V`.
+    // SAFETY: the caller guarantees that the floats are there; it runs where the CPU has the
+    // instructions of `V`.
     unsafe { if FULL { V::load(from) } else { V::load_part(from, count) } }
 }

@@ -1,11 +1,11 @@
 //! The convolution over blocks of tiles.
 //!
-//! A block's transformed inputs `[point, tile, channel]` and products `[point, tile, output]` stay in the second-level
-//! cache where they fit: of 64 channels and F(4x4) it holds 84 tiles, whose inputs and products are each read and written
-//! once, 8 bytes for 64 multiplications. Each factor is read once per block, so that a block has some tiles even where
-//! they do not fit.
-//! Where there are many blocks, threads share them; else they share the three stages of each block. Blocks are the
-//! same in both cases, so that results do not depend on the threads.
+//! A block's transformed inputs `[point, tile, channel]` and products `[point, tile, output]` stay
+//! in the second-level cache where they fit: of 64 channels and F(4x4) it holds 84 tiles, whose
+//! inputs and products are each read and written once, 8 bytes for 64 multiplications. Each factor
+//! is read once per block, so that a block has some tiles even where they do not fit. Where there
+//! are many blocks, threads share them; else they share the three stages of each block. Blocks are
+//! the same in both cases, so that results do not depend on the threads.
 
 use super::{
     factors::Factors,
@@ -120,14 +120,14 @@ impl Memory<'_> {
     unsafe fn vectors(&self, side: usize, tile: usize, channels: usize) -> Vectors {
         let begin = if side == INPUTS { self.input(0) } else { self.product(0) };
         let first = self.all.as_mut_ptr().wrapping_add(begin + tile * self.rows[side]);
-        // SAFETY: the caller knows that the tile is of the block, and that nobody else uses its vectors; each point has
-        // a place.
+        // SAFETY: the caller guarantees that the tile is of the block, and that nobody else uses
+        // its vectors; each point has a place.
         unsafe { Vectors::new(first, self.place, channels) }
     }
 }
 
-/// At least so many elements in lines of memory, an odd number of them: what lies so far apart does not fall on the same
-/// few sets of the first-level cache.
+/// At least so many elements in lines of memory, an odd number of them: what lies so far apart does
+/// not fall on the same few sets of the first-level cache.
 fn odd_lines(len: usize) -> usize {
     (len.div_ceil(LINE) | 1) * LINE
 }
@@ -188,8 +188,8 @@ impl<'a, T: Transform> Work<'a, T> {
         })
     }
 
-    /// A block on one thread. The products of a point take the place of the inputs of the point before, so that the
-    /// cache holds nearly twice as many tiles.
+    /// A block on one thread. The products of a point take the place of the inputs of the point
+    /// before, so that the cache holds nearly twice as many tiles.
     fn alone(&self, block: usize, panel: &mut [f32]) {
         let memory = self.memory(Parts::new(panel), 1);
         let tiles = self.cut.tiles(block);
@@ -259,7 +259,8 @@ impl<'a, T: Transform> Work<'a, T> {
         for point in points {
             let (from, to) = (memory.input(point), memory.product(point));
             let [left, right] = memory.rows;
-            // SAFETY: of two places, which only this thread uses until this point's products are there.
+            // SAFETY: of two places, which only this thread uses until this point's products are
+            // there.
             unsafe {
                 let data = memory.all.part(from..from + tiles * left);
                 let tiles = Operand { data, rows: tiles, cols: channels, strides: [left, 1] };
@@ -270,7 +271,8 @@ impl<'a, T: Transform> Work<'a, T> {
         }
     }
 
-    /// Transforms the products of some of a block's tiles, and does what comes after on each row of tiles.
+    /// Transforms the products of some of a block's tiles, and does what comes after on each row of
+    /// tiles.
     fn write(&self, tiles: &Range<usize>, part: Range<usize>, memory: &Memory<'_>) {
         let mut at = part.start;
         while at < part.end {
@@ -308,7 +310,8 @@ impl<'a, T: Transform> Work<'a, T> {
         }
     }
 
-    /// A tile as its definition says: an infinity or NaN in the inputs is in all results of the transformations.
+    /// A tile as its definition says: an infinity or NaN in the inputs is in all results of the
+    /// transformations.
     #[cold]
     fn directly(&self, tile: usize) {
         let [channels, outputs] = self.channels();

@@ -1,5 +1,5 @@
-//! The right factors: the filter at each point, `G g G^T`, as a matrix `[channel, output]` in panels that the tiles of
-//! `linalg::gemm` read, one matrix after the other.
+//! The right factors: the filter at each point, `G g G^T`, as a matrix `[channel, output]` in
+//! panels that the tiles of `linalg::gemm` read, one matrix after the other.
 
 use super::transforms::{MOST_POINTS, TAPS, Transform};
 use crate::{
@@ -23,14 +23,15 @@ pub struct Factors<'a> {
     size: [usize; 2],
 }
 
-/// Elements of the factors of a filter of these channels and outputs; `None` where they are too many to count.
+/// Elements of the factors of a filter of these channels and outputs; `None` where they are too
+/// many to count.
 pub fn len<T: Transform>(isa: &Isa<f32>, size: [usize; 2]) -> Option<usize> {
     packed_len(isa, size)?.checked_mul(T::POINTS * T::POINTS)
 }
 
 vectorised! {
-    /// Transforms a filter `[3, 3, channels, outputs]` for panels of `width` outputs: in double, so that each factor is
-    /// rounded once. Panics where sizes do not agree.
+    /// Transforms a filter `[3, 3, channels, outputs]` for panels of `width` outputs: in double, so
+    /// that each factor is rounded once. Panics where sizes do not agree.
     pub fn transform[T: Transform](filter: &[f32], outputs: usize, width: usize, factors: &mut [f32]) {
         let taps = filter.len() / (TAPS * TAPS);
         let channels = taps / outputs.max(1);
@@ -96,7 +97,8 @@ fn weighted(g: &[f64; TAPS], x: [&Doubles; TAPS]) -> Doubles {
 }
 
 impl<'a> Factors<'a> {
-    /// What [`transform`] made of a filter of these channels and outputs, for the panels of an instruction set.
+    /// What [`transform`] made of a filter of these channels and outputs, for the panels of an
+    /// instruction set.
     ///
     /// Panics when the memory is not a whole number of such factors.
     pub fn new(isa: &'static Isa<f32>, size: [usize; 2], data: &'a [f32]) -> Factors<'a> {
@@ -105,7 +107,8 @@ impl<'a> Factors<'a> {
         Factors { isa, data, size }
     }
 
-    /// The product of tiles `[tile, channel]` at a point with the factor of that point, on the caller's thread.
+    /// The product of tiles `[tile, channel]` at a point with the factor of that point, on the
+    /// caller's thread.
     ///
     /// # Safety
     /// Nobody else uses the target, `[tile, output]`.
@@ -113,7 +116,8 @@ impl<'a> Factors<'a> {
         let len = packed_len(self.isa, self.size).expect("they are in memory");
         let right = Right::packed(self.isa, self.size, &self.data[point * len..][..len]);
         let product = Product::new(tiles, right, target, Ending::NONE);
-        // SAFETY: the caller knows that nobody else uses the target, so that nobody else computes any of it.
+        // SAFETY: the caller guarantees that nobody else uses the target, so that nobody else
+        // computes any of it.
         unsafe { product.run(0..product.strips(), 0..product.panels()) }
     }
 }

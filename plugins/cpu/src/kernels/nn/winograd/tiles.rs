@@ -16,8 +16,8 @@ pub const OUTSIDE: usize = usize::MAX / 2;
 /// Where the pixels of a tile begin in an image, row by row; [`OUTSIDE`] in the padding.
 pub type Pixels = [usize; MOST];
 
-/// A tile's vectors of channels among matrices `[tile, channel]`, one for each point: memory that nobody else uses, as
-/// whoever makes one promises.
+/// A tile's vectors of channels among matrices `[tile, channel]`, one for each point: memory that
+/// nobody else uses, as whoever makes one promises.
 #[derive(Clone, Copy)]
 pub struct Vectors {
     first: *mut f32,
@@ -26,11 +26,12 @@ pub struct Vectors {
 }
 
 impl Vectors {
-    /// Vectors of so many channels, `stride` elements from a point to the next, from the tile's first element on.
+    /// Vectors of so many channels, `stride` elements from a point to the next, from the tile's
+    /// first element on.
     ///
     /// # Safety
-    /// They may be read and written at each point of a transformation for as long as this is used, and nobody else
-    /// uses them.
+    /// They may be read and written at each point of a transformation for as long as this is used,
+    /// and nobody else uses them.
     pub unsafe fn new(first: *mut f32, stride: usize, channels: usize) -> Vectors {
         Vectors { first, stride, channels }
     }
@@ -45,18 +46,19 @@ pub struct Outputs {
 }
 
 impl Outputs {
-    /// So many rows and columns of pixels, `strides` elements from a row and from a pixel to the next, from the first
-    /// one's first channel on.
+    /// So many rows and columns of pixels, `strides` elements from a row and from a pixel to the
+    /// next, from the first one's first channel on.
     ///
     /// # Safety
-    /// As many channels as the transformed vectors have may be written of each for as long as this is used, and nobody
-    /// else uses them.
+    /// As many channels as the transformed vectors have may be written of each for as long as this
+    /// is used, and nobody else uses them.
     pub unsafe fn new(first: *mut f32, strides: [usize; 2], sizes: [usize; 2]) -> Outputs {
         Outputs { first, strides, sizes }
     }
 }
 
-/// The array of an expression for each point. It is no closure, which would be compiled for the baseline.
+/// The array of an expression for each point. It is no closure, which would be compiled for the
+/// baseline.
 macro_rules! each_point {
     ($point:ident => $value:expr) => {
         [
@@ -77,11 +79,12 @@ macro_rules! each_point {
 /// The floats from here on, zeros beyond the first `count`.
 ///
 /// # Safety
-/// There are `count` floats to read; as many as a vector has, where it is full. This CPU has the vector's instructions.
+/// There are `count` floats to read; as many as a vector has, where it is full. This CPU has the
+/// vector's instructions.
 #[inline(always)]
 unsafe fn load<V: Vector, const FULL: bool>(from: *const f32, count: usize) -> V {
-    // SAFETY: the caller knows that the floats are there, and that the CPU has the instructions; `some` has room for
-    // every vector.
+    // SAFETY: the caller guarantees that the floats are there, and that the CPU has the
+    // instructions; `some` has room for every vector.
     unsafe {
         if FULL {
             return V::load(from);
@@ -96,8 +99,8 @@ unsafe fn load<V: Vector, const FULL: bool>(from: *const f32, count: usize) -> V
 /// As [`load`], of floats to write.
 #[inline(always)]
 unsafe fn store<V: Vector, const FULL: bool>(vector: V, to: *mut f32, count: usize) {
-    // SAFETY: the caller knows that the floats may be written; `vector` shows that the CPU has the instructions; `some`
-    // has room for every vector.
+    // SAFETY: the caller guarantees that the floats may be written; `vector` shows that the CPU has
+    // the instructions; `some` has room for every vector.
     unsafe {
         if FULL {
             return vector.store(to);
@@ -125,8 +128,8 @@ vectorised! {
 }
 
 /// # Safety
-/// There are `count` channels from `channel` on, a whole vector of them where it is full. This CPU has the instructions
-/// of `I`.
+/// There are `count` channels from `channel` on, a whole vector of them where it is full. This CPU
+/// has the instructions of `I`.
 #[inline(always)]
 unsafe fn read_vector<I: Isa, T: Transform, const FULL: bool>(
     image: &[f32],
@@ -144,7 +147,7 @@ unsafe fn read_vector<I: Isa, T: Transform, const FULL: bool>(
                 Some(x) if i < T::POINTS && j < T::POINTS => unsafe {
                     load::<I::Floats, FULL>(x.as_ptr(), count)
                 },
-                // SAFETY: the caller knows that the CPU has the instructions.
+                // SAFETY: the caller guarantees that the CPU has the instructions.
                 _ => unsafe { I::Floats::zero() },
             }
         });
@@ -155,15 +158,16 @@ unsafe fn read_vector<I: Isa, T: Transform, const FULL: bool>(
         let v = T::inputs(each_point!(i => rows[i][j]));
         for (i, v) in v.iter().enumerate().take(T::POINTS) {
             let at = (i * T::POINTS + j) * to.stride + channel;
-            // SAFETY: the caller knows that there are `count` channels; they may be written at each point, as whoever
-            // made `to` promised.
+            // SAFETY: the caller guarantees that there are `count` channels; they may be written at
+            // each point, as whoever made `to` promised.
             unsafe { store::<I::Floats, FULL>(*v, to.first.add(at), count) };
         }
     }
 }
 
 vectorised! {
-    /// Transforms the products of a tile: `A^T m A` of each output channel, and says whether all outputs are finite.
+    /// Transforms the products of a tile: `A^T m A` of each output channel, and says whether all
+    /// outputs are finite.
     pub fn write_tile[T: Transform](from: Vectors, to: Outputs) -> bool {
         // SAFETY: the loop runs where the CPU has the instructions that it is compiled for.
         let mut zeros: I::Floats = unsafe { Vector::zero() };
@@ -202,17 +206,18 @@ unsafe fn write_vector<I: Isa, T: Transform, const FULL: bool>(
         let m = each_point!(j => {
             if i < T::POINTS && j < T::POINTS {
                 let at = (i * T::POINTS + j) * from.stride + channel;
-                // SAFETY: the caller knows that there are `count` channels, and that the CPU has the instructions; they
-                // may be read at each point, as whoever made `from` promised.
+                // SAFETY: the caller guarantees that there are `count` channels, and that the CPU
+                // has the instructions; they may be read at each point, as whoever made `from`
+                // promised.
                 unsafe { load::<I::Floats, FULL>(from.first.add(at), count) }
             } else {
-                // SAFETY: the caller knows that the CPU has the instructions.
+                // SAFETY: the caller guarantees that the CPU has the instructions.
                 unsafe { I::Floats::zero() }
             }
         });
         T::outputs(m)
     });
-    // SAFETY: the caller knows that the CPU has the instructions.
+    // SAFETY: the caller guarantees that the CPU has the instructions.
     let mut zeros = unsafe { I::Floats::zero() };
     #[expect(clippy::needless_range_loop, reason = "a column of all rows")]
     for j in 0..T::OUTPUTS.min(to.sizes[1]) {
@@ -220,8 +225,8 @@ unsafe fn write_vector<I: Isa, T: Transform, const FULL: bool>(
         for (i, y) in y.iter().enumerate().take(T::OUTPUTS.min(to.sizes[0])) {
             zeros = y.times_plus(0.0, zeros);
             let at = i * to.strides[0] + j * to.strides[1] + channel;
-            // SAFETY: the caller knows that there are `count` channels; they may be written of each output, as whoever
-            // made `to` promised.
+            // SAFETY: the caller guarantees that there are `count` channels; they may be written of
+            // each output, as whoever made `to` promised.
             unsafe { store::<I::Floats, FULL>(*y, to.first.add(at), count) };
         }
     }

@@ -1,9 +1,10 @@
-//! NEON, which every AArch64 CPU has: 8 rows of 3 vectors, 3 vectors of `B` and a factor of `A` in 32 registers.
+//! NEON, which every AArch64 CPU has: 8 rows of 3 vectors, 3 vectors of `B` and a factor of `A` fit
+//! in 32 registers.
 
 use super::{super::vector::Vector, compiled};
 use std::arch::aarch64::*;
 
-/// A vector type: the register, and the instructions.
+/// Implements a vector type from its register and instructions.
 macro_rules! vector {
     ($(#[$meta:meta])* $name:ident($register:ty) of $scalar:ty, lanes = $lanes:literal,
         $spread:ident, $load:ident, $store:ident, $plus:ident, $minus:ident, $times:ident, $max:ident, $min:ident,
@@ -19,8 +20,8 @@ macro_rules! vector {
 
             #[inline(always)]
             unsafe fn zero() -> Self {
-                // SAFETY: every CPU of the target has the instruction; the caller knows, here and below, that pointers
-                // are readable or writable for what they are said to hold.
+                // SAFETY: every CPU of the target has the instruction; the caller guarantees, here
+                // and below, that pointers are valid for the numbers that are read or written.
                 unsafe { $name($spread(0.0)) }
             }
             #[inline(always)]
@@ -73,7 +74,7 @@ macro_rules! vector {
             }
             #[inline(always)]
             unsafe fn at_least(self, low: Self) -> Self {
-                // SAFETY: as above; NaN comes of NaN.
+                // SAFETY: as above; NaN yields NaN.
                 unsafe { $name($max(low.0, self.0)) }
             }
             #[inline(always)]

@@ -1,4 +1,4 @@
-//! Tiles in arrays, which the compiler makes vectors of what the target guarantees of.
+//! Tiles in arrays, which the compiler vectorises with the instructions that the target guarantees.
 
 use super::{super::vector::Vector, compiled};
 use crate::{arch::Baseline, lane::Compute};
@@ -7,7 +7,7 @@ use crate::{arch::Baseline, lane::Compute};
 #[derive(Clone, Copy)]
 pub struct Lanes<S, const N: usize>([S; N]);
 
-// SAFETY: no instructions but those that every CPU of the target has.
+// SAFETY: it only uses instructions that every CPU of the target has.
 unsafe impl<S: Compute, const N: usize> Vector for Lanes<S, N> {
     type Scalar = S;
     const LANES: usize = N;
@@ -18,8 +18,8 @@ unsafe impl<S: Compute, const N: usize> Vector for Lanes<S, N> {
     }
     #[inline(always)]
     unsafe fn spread(from: *const S) -> Self {
-        // SAFETY: the caller knows, here and below, that pointers are readable or writable for what they are said to
-        // hold.
+        // SAFETY: the caller guarantees, here and below, that pointers are valid for the numbers
+        // that are read or written.
         Lanes([unsafe { *from }; N])
     }
     #[inline(always)]

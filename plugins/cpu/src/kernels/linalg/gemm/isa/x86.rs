@@ -8,10 +8,13 @@
 use super::{super::vector::Vector, compiled};
 use std::arch::x86_64::*;
 
-/// Which of 8 or 4 lanes are the first `count`, in the highest bit of each.
+/// Masks that select the first `count` of 8 or 4 lanes, by the highest bit of each.
+///
+/// # Safety
+/// - The CPU has the instructions.
 #[inline(always)]
 unsafe fn first_of_eight(count: usize) -> __m256i {
-    // SAFETY: the caller runs instructions of the set.
+    // SAFETY: the caller guarantees that the CPU has the instructions.
     unsafe {
         let lanes = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
         _mm256_cmpgt_epi32(_mm256_set1_epi32(count as i32), lanes)
@@ -20,7 +23,7 @@ unsafe fn first_of_eight(count: usize) -> __m256i {
 
 #[inline(always)]
 unsafe fn first_of_four(count: usize) -> __m256i {
-    // SAFETY: the caller runs instructions of the set.
+    // SAFETY: the caller guarantees that the CPU has the instructions.
     unsafe {
         let lanes = _mm256_setr_epi64x(0, 1, 2, 3);
         _mm256_cmpgt_epi64(_mm256_set1_epi64x(count as i64), lanes)
@@ -32,7 +35,7 @@ fn bits(count: usize) -> u16 {
     ((1u32 << count) - 1) as u16
 }
 
-/// A vector type: the register, and the instructions.
+/// Implements a vector type from its register and instructions.
 macro_rules! vector {
     ($(#[$meta:meta])* $name:ident($register:ty) of $scalar:ty, lanes = $lanes:literal,
         $zero:ident, $spread:ident, $load:ident, $store:ident, $plus:ident, $minus:ident, $times:ident,
@@ -43,15 +46,15 @@ macro_rules! vector {
         #[derive(Clone, Copy)]
         pub struct $name($register);
 
-        // SAFETY: instructions of the set alone, which the caller has.
+        // SAFETY: it only uses instructions of the set, which the caller guarantees.
         unsafe impl Vector for $name {
             type Scalar = $scalar;
             const LANES: usize = $lanes;
 
             #[inline(always)]
             unsafe fn zero() -> Self {
-                // SAFETY: the caller knows, here and below, that the CPU has the instruction, and that pointers are
-                // readable or writable for what they are said to hold.
+                // SAFETY: the caller guarantees, here and below, that the CPU has the instruction,
+                // and that pointers are valid for the numbers that are read or written.
                 unsafe { $name($zero()) }
             }
             #[inline(always)]
@@ -97,7 +100,7 @@ macro_rules! vector {
             }
             #[inline(always)]
             unsafe fn at_least(self, low: Self) -> Self {
-                // SAFETY: as above, here and below; the second operand is what comes of NaN.
+                // SAFETY: as above, here and below; for NaN the result is the second operand.
                 unsafe { $name($max(low.0, self.0)) }
             }
             #[inline(always)]
@@ -112,7 +115,7 @@ macro_rules! vector {
             }
             #[inline(always)]
             unsafe fn prefetch(from: *const $scalar) {
-                // SAFETY: a hint, of any address.
+                // SAFETY: a prefetch is a hint, with any address.
                 unsafe { _mm_prefetch::<_MM_HINT_T0>(from.cast()) }
             }
             #[inline(always)]
@@ -143,9 +146,12 @@ vector! {
 }
 
 /// Adds the products of both factors of each lane.
+///
+/// # Safety
+/// - The CPU has the instructions.
 #[inline(always)]
 unsafe fn add_pairs(left: __m512, right: __m512, sums: __m512) -> __m512 {
-    // SAFETY: the caller runs instructions of the set; both types are 512 bits.
+    // SAFETY: the caller guarantees that the CPU has the instructions; both types have 512 bits.
     unsafe {
         let left = std::mem::transmute::<__m512, __m512bh>(left);
         _mm512_dpbf16_ps(sums, left, std::mem::transmute::<__m512, __m512bh>(right))

@@ -46,7 +46,7 @@ impl Transposed {
     }
 }
 
-/// The operands of a product of this geometry.
+/// The operands of a product with this geometry.
 pub fn operands<'a, T>(
     g: &MatMulGeometry,
     a: &'a [T],
@@ -93,10 +93,10 @@ pub struct Right<T: Compute> {
 }
 
 impl<T: Compute<Wide: Factor>> Right<T> {
-    /// Reads the attributes.
+    /// Reads the attributes and the knob `isa`.
     ///
     /// # Errors
-    /// As [`Transposed::new`]; the knob `isa` names an instruction set that there is not.
+    /// As [`Transposed::new`]; or the knob `isa` names an instruction set that does not exist.
     pub fn new(c: &CreateContext<'_>) -> Result<Right<T>, KernelError> {
         Ok(Right { transposed: Transposed::new(c)?, factor: RightFactor::new(c)? })
     }
@@ -110,7 +110,7 @@ impl<T: Compute<Wide: Factor>> Right<T> {
         })
     }
 
-    /// Takes what was packed.
+    /// Takes over the packed factor.
     pub fn attach(&mut self, input: usize, packed: &Packed) {
         self.factor.attach(input, packed);
     }
@@ -123,10 +123,10 @@ impl<T: Compute<Wide: Factor>> Right<T> {
         self.transposed.geometry(c)
     }
 
-    /// The product, and what comes after.
+    /// Computes the product, and applies `ending` to the results.
     ///
     /// # Errors
-    /// No memory; the call was cancelled.
+    /// No memory; or the call was cancelled.
     pub fn multiply(
         &self,
         c: &ComputeContext<'_>,
@@ -157,7 +157,8 @@ impl<T: Compute<Wide: Factor>> Right<T> {
     }
 }
 
-/// The whole product, where it is small and the type computes in itself; else `false`.
+/// Computes the whole product where it is small and its type computes in itself; else returns
+/// `false`.
 fn small_product<T: Compute<Wide: Factor>>(
     c: &ComputeContext<'_>,
     a: &Operand<'_, T>,
@@ -177,7 +178,7 @@ fn small_product<T: Compute<Wide: Factor>>(
     Ok(true)
 }
 
-/// The kernel for numbers: where the type does not compute in itself, sums are rounded once.
+/// The kernel for numbers. Where the type does not compute in itself, each sum is rounded once.
 struct MatMul<T: Compute>(Right<T>);
 
 impl<T: Compute<Wide: Factor>> Kernel for MatMul<T> {
@@ -224,8 +225,8 @@ impl<T: Multiply> Kernel for ComplexMatMul<T> {
     }
 }
 
-/// The product by tiles in registers alone, without packing, whatever the size: what the ordinary kernel is
-/// measured against.
+/// The product by tiles in registers alone, without packing, whatever the size. The ordinary kernel
+/// is measured against it.
 struct PortableMatMul(Transposed);
 
 impl Kernel for PortableMatMul {
@@ -246,7 +247,7 @@ impl Kernel for PortableMatMul {
 
 /// Relative to the sum of the absolute terms.
 pub const FLOAT: Numerics = Numerics::relative(1e-30, 2e-6).accumulation(DType::FLOAT);
-/// The same.
+/// As [`FLOAT`].
 pub const DOUBLE: Numerics = Numerics::relative(1e-300, 4e-15).accumulation(DType::DOUBLE);
 
 register_kernel!("MatMul" on "CPU": MatMul<T> for "T" in [f32], numerics = FLOAT);

@@ -1,7 +1,7 @@
 //! One matrix product on one thread, and split over several.
 //!
-//! Small products and products of integers are computed by `super::tile`, others of floats by `super::gemm`, and those of
-//! complex numbers by the `gemm` crate.
+//! Small products and products of integers are computed by `super::tile`, others of floats by
+//! `super::gemm`, and those of complex numbers by the `gemm` crate.
 
 use super::{
     gemm::{
@@ -20,36 +20,37 @@ use tenon_sdk::{KernelError, author::ComputeContext, element::Element, growth};
 /// A matrix that is read.
 #[derive(Debug, Clone, Copy)]
 pub struct Operand<'a, T> {
-    /// Elements.
+    /// The elements.
     pub data: &'a [T],
-    /// Rows.
+    /// The number of rows.
     pub rows: usize,
-    /// Columns.
+    /// The number of columns.
     pub cols: usize,
-    /// Elements from a row, and from a column, to the next.
+    /// Elements from a row to the next, and from a column to the next.
     pub strides: [usize; 2],
 }
 
-/// A matrix that is written: memory that nobody else uses, as whoever makes one promises.
+/// A matrix that is written: memory that nothing else uses, as the caller of [`Target::new`]
+/// guarantees.
 #[derive(Debug)]
 pub struct Target<T> {
     pub(in crate::kernels) data: *mut T,
     pub(in crate::kernels) rows: usize,
     pub(in crate::kernels) cols: usize,
-    /// Elements from a row, and from a column, to the next.
+    /// Elements from a row to the next, and from a column to the next.
     pub(in crate::kernels) strides: [usize; 2],
 }
 
-// SAFETY: threads share a target only to make those of disjoint rows from it.
+// SAFETY: threads share a target only to make targets of disjoint rows from it.
 unsafe impl<T: Send> Sync for Target<T> {}
 
 impl<'a, T> Operand<'a, T> {
-    /// A dense matrix with rows in order.
+    /// Returns a dense matrix with rows in order.
     pub fn dense(data: &'a [T], rows: usize, cols: usize) -> Operand<'a, T> {
         Operand { data, rows, cols, strides: [cols, 1] }
     }
 
-    /// Rows become columns.
+    /// Returns the transposed matrix.
     pub fn transposed(self) -> Operand<'a, T> {
         let [row, col] = self.strides;
         Operand { data: self.data, rows: self.cols, cols: self.rows, strides: [col, row] }
@@ -86,7 +87,7 @@ impl<'a, T> Operand<'a, T> {
 }
 
 impl<'a, T: Compute> Operand<'a, T> {
-    /// The same matrix, where its type computes in itself.
+    /// The same matrix in its type of computation, where its type computes in itself.
     pub(super) fn itself(&self) -> Option<Operand<'a, T::Wide>> {
         let Operand { rows, cols, strides, .. } = *self;
         Some(Operand { data: as_itself(self.data)?, rows, cols, strides })
@@ -94,33 +95,36 @@ impl<'a, T: Compute> Operand<'a, T> {
 }
 
 impl<T> Target<T> {
-    /// A matrix with these sizes and strides from its first element on.
+    /// Returns a matrix with these sizes and strides, which begins at `data`.
     ///
     /// # Safety
-    /// Every element may be written for as long as the target is used, and nobody else uses it.
+    /// - Every element may be written for as long as the target is used.
+    /// - Nothing else uses the elements in that time.
     pub unsafe fn new(data: *mut T, rows: usize, cols: usize, strides: [usize; 2]) -> Target<T> {
         Target { data, rows, cols, strides }
     }
 
-    /// Rows become columns.
+    /// Returns the transposed matrix.
     pub fn transposed(self) -> Target<T> {
         let [row, col] = self.strides;
         Target { data: self.data, rows: self.cols, cols: self.rows, strides: [col, row] }
     }
 
-    /// Some rows.
+    /// Returns the `count` rows from `first` on.
     ///
     /// # Safety
-    /// They exist, and nobody else makes a target of any of them.
+    /// - The rows exist.
+    /// - No other target of any of these rows is in use.
     unsafe fn rows_from(&self, first: usize, count: usize) -> Target<T> {
         let data = self.data.wrapping_add(first * self.strides[0]);
         Target { data, rows: count, cols: self.cols, strides: self.strides }
     }
 
-    /// Some columns.
+    /// Returns the `count` columns from `first` on.
     ///
     /// # Safety
-    /// As of some rows.
+    /// - The columns exist.
+    /// - No other target of any of these columns is in use.
     pub(super) unsafe fn columns_from(&self, first: usize, count: usize) -> Target<T> {
         let data = self.data.wrapping_add(first * self.strides[1]);
         Target { data, rows: self.rows, cols: count, strides: self.strides }
@@ -129,11 +133,11 @@ impl<T> Target<T> {
 
 /// A type in which products are summed.
 pub trait Factor: Compute<Wide = Self> + Word {
-    /// About how many multiplications a nanosecond.
+    /// Approximate multiplications per nanosecond.
     const RATE: f64;
-    /// Multiplications up to which `super::tile` is faster than `super::gemm`.
+    /// The count of multiplications up to which `super::tile` is faster than `super::gemm`.
     const SMALL: usize;
-    /// The tiles of `super::gemm`; none of integers.
+    /// The tiles of `super::gemm`; empty for integers.
     const TILES: &'static [&'static Isa<Self>];
 }
 
@@ -167,27 +171,27 @@ pub fn product<T: Factor>(a: Operand<'_, T>, b: Operand<'_, T>, c: Target<T>) {
     }
 }
 
-/// Whether a product of so many rows, columns and terms is small; one without terms is.
+/// Whether a product of these rows, columns and terms is small; a product without terms is small.
 pub fn is_small<T: Factor>(rows: usize, columns: usize, terms: usize) -> bool {
     rows == 1 && columns == 1 || rows.saturating_mul(columns).saturating_mul(terms) <= T::SMALL
 }
 
-/// The product in memory that holds nothing else, row by row. Panics when sizes do not agree.
+/// Computes the product into a dense target, row by row. Panics when sizes do not agree.
 pub fn dense_product<T: Factor>(a: Operand<'_, T>, b: Operand<'_, T>, y: &mut [T]) {
     assert_eq!(y.len(), a.rows * b.cols, "the whole product");
     // SAFETY: the target is the whole of `y`.
     product(a, b, unsafe { Target::new(y.as_mut_ptr(), a.rows, b.cols, [b.cols, 1]) });
 }
 
-/// Whether this is one sum over neighbours.
+/// Whether the product is a single sum whose factors are neighbours in memory.
 fn is_inner<T>(a: &Operand<'_, T>, b: &Operand<'_, T>, c: &Target<T>) -> bool {
     c.rows == 1 && c.cols == 1 && a.strides[1] == 1 && b.strides[0] == 1
 }
 
-/// By tiles, whatever the layout.
+/// Computes the product by tiles, whatever the layout.
 pub fn small<T: Factor>(a: Operand<'_, T>, b: Operand<'_, T>, c: Target<T>) {
     if is_inner(&a, &b, &c) {
-        // SAFETY: the target's only element.
+        // SAFETY: this is the target's only element.
         return unsafe { c.data.write(dot(&a.data[..a.cols], &b.data[..a.cols])) };
     }
     // Tiles run along rows: a single column whose elements and factors are neighbours is a row.
@@ -209,7 +213,7 @@ pub fn small<T: Factor>(a: Operand<'_, T>, b: Operand<'_, T>, c: Target<T>) {
     tiles(a, Operand::dense(&packed, b.rows, b.cols), c);
 }
 
-/// No dimension of the target is dense.
+/// Computes a product whose target is dense in neither dimension.
 fn element_by_element<T: Factor>(a: Operand<'_, T>, b: Operand<'_, T>, c: Target<T>) {
     for i in 0..c.rows {
         for j in 0..c.cols {
@@ -218,33 +222,33 @@ fn element_by_element<T: Factor>(a: Operand<'_, T>, b: Operand<'_, T>, c: Target
                 let y = b.data[p * b.strides[0] + j * b.strides[1]];
                 sum.add(x.mul(y))
             });
-            // SAFETY: inside the target.
+            // SAFETY: the element is inside the target.
             unsafe { c.data.add(i * c.strides[0] + j * c.strides[1]).write(sum) };
         }
     }
 }
 
-/// About how long a product takes.
+/// Approximate nanoseconds of a product.
 pub fn cost_ns<T: Factor>(m: usize, n: usize, k: usize) -> f64 {
     m as f64 * n as f64 * (k as f64 + 1.0) / T::RATE
 }
 
-/// A type of elements that products are computed in, complex ones included.
+/// A type of elements in which products are computed, complex ones included.
 pub trait Multiply: Element {
     /// The sum.
     fn plus(self, other: Self) -> Self;
 
-    /// About how long a product takes.
+    /// Approximate nanoseconds of a product.
     fn cost_ns(m: usize, n: usize, k: usize) -> f64;
 
-    /// `C = A B`, overwriting `C`, with the conjugates of the operands that are `conjugated`, which real numbers
-    /// are already. Panics when sizes do not agree.
+    /// `C = A B`, overwriting `C`, with the conjugates of the operands for which `conjugated` is
+    /// set. A real number is its own conjugate. Panics when sizes do not agree.
     fn multiply(a: Operand<'_, Self>, b: Operand<'_, Self>, c: Target<Self>, conjugated: [bool; 2]);
 
-    /// The same, split over the host's threads.
+    /// As [`Multiply::multiply`], split over the host's threads.
     ///
     /// # Errors
-    /// No memory; the call was cancelled.
+    /// No memory; or the call was cancelled.
     fn parallel(
         c: &ComputeContext<'_>,
         a: Operand<'_, Self>,
@@ -315,12 +319,13 @@ macro_rules! complex_products {
                 let [c_row, c_col] = strides(c.strides);
                 if a.cols == 0 {
                     for (i, j) in (0..c.rows).flat_map(|i| (0..c.cols).map(move |j| (i, j))) {
-                        // SAFETY: inside the target.
+                        // SAFETY: the element is inside the target.
                         unsafe { c.data.add(i * c.strides[0] + j * c.strides[1]).write(Complex::ZERO) };
                     }
                     return;
                 }
-                // SAFETY: the operands lie in their slices, and the target in its memory.
+                // SAFETY: the operands are inside their slices, and the target is inside its
+                // memory.
                 unsafe {
                     ::gemm::gemm(
                         c.rows, c.cols, a.cols, c.data, c_col, c_row, false,
@@ -343,7 +348,7 @@ fn by_rows<T: Multiply>(
     target: Target<T>,
     [conj_a, conj_b]: [bool; 2],
 ) -> Result<(), KernelError> {
-    /// Rows per unit: what the library's tiles are multiples of.
+    /// Rows per unit, to match the heights of the library's tiles.
     const UNIT: usize = 48;
     if target.cols > target.rows {
         let (a, b, target) = (b.transposed(), a.transposed(), target.transposed());
@@ -355,14 +360,14 @@ fn by_rows<T: Multiply>(
     for_units(c, rows.div_ceil(UNIT), unit_cost, |units| {
         let first = units.start * UNIT;
         let count = (units.end * UNIT).min(rows) - first;
-        // SAFETY: ranges are disjoint, so are their rows.
+        // SAFETY: ranges are disjoint, and so are their rows.
         let part = unsafe { target.rows_from(first, count) };
         T::multiply(a.rows_from(first, count), b, part, [conj_a, conj_b]);
     })
 }
 
-/// [`Multiply::parallel`] into rows of a slice that begin `row_stride` elements apart. Panics when they do not lie in
-/// it.
+/// [`Multiply::parallel`] into rows of a slice that begin `row_stride` elements apart. Panics when
+/// the rows are not inside the slice.
 pub fn product_into<T: Factor>(
     c: &ComputeContext<'_>,
     a: Operand<'_, T>,
@@ -378,7 +383,7 @@ pub fn product_into<T: Factor>(
         b.cols <= row_stride && last.is_some_and(|end| end <= rows.len()),
         "rows lie in the slice"
     );
-    // SAFETY: the rows lie in the slice, which is borrowed for the call, and do not overlap.
+    // SAFETY: the rows are inside the slice, which is borrowed for the call, and do not overlap.
     let target = unsafe { Target::new(rows.as_mut_ptr(), a.rows, b.cols, [row_stride, 1]) };
     T::parallel(c, a, b, target, [false; 2])
 }

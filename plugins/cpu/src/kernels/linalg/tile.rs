@@ -1,5 +1,5 @@
-//! The product of small matrices, and of integers: a tile of the result in registers, without
-//! packing.
+//! The product of small matrices, and of integers, computed a tile of the result at a time in
+//! registers, without packing.
 
 use super::product::{Factor, Operand, Target};
 use crate::{
@@ -11,14 +11,14 @@ use crate::{
 const ROWS: usize = 4;
 
 vectorised! {
-    /// `C = A B`. The columns of `B` and `C` are neighbours in memory (stride 1), where there are
-    /// several.
+    /// `C = A B`. The columns of `B` and of `C` are neighbours in memory (stride 1) where a matrix
+    /// has several.
     pub fn tiles[T: Factor](a: Operand<'_, T>, b: Operand<'_, T>, c: Target<T>) {
         a.assert_product(&b, &c);
         assert!(c.cols <= 1 || b.strides[1] == 1 && c.strides[1] == 1, "dense columns");
         let mut j = 0;
-        // SAFETY: operands lie in their slices, whoever made the target promised the same of it,
-        // and every tile lies inside the matrices, as the loops' bounds say.
+        // SAFETY: operands are inside their slices, the target inside its memory (as its maker
+        // guarantees), and every tile inside the matrices by the loops' bounds.
         unsafe {
             while j + 64 <= c.cols {
                 columns::<I, T, 64>(&a, &b, &c, j);
@@ -37,7 +37,7 @@ vectorised! {
 }
 
 vectorised! {
-    /// The sum of the products of neighbours: terms are added in lanes, then the lanes.
+    /// The sum of the products of neighbours: terms are added by lane, then the lanes are added.
     pub fn dot[T: Factor](a: &[T], b: &[T]) -> T {
         let mut sums = [T::ZERO; LANES];
         let ((a, a_rest), (b, b_rest)) = (a.as_chunks::<LANES>(), b.as_chunks::<LANES>());
@@ -53,6 +53,11 @@ vectorised! {
     }
 }
 
+/// Computes columns `j..j + J`.
+///
+/// # Safety
+/// - The operands and the target are in memory, and nothing else uses the target.
+/// - Columns `j..j + J` are inside `B` and `C`, and neighbours in memory.
 #[inline(always)]
 unsafe fn columns<I: Isa, T: Factor, const J: usize>(
     a: &Operand<'_, T>,
@@ -75,7 +80,12 @@ unsafe fn columns<I: Isa, T: Factor, const J: usize>(
     }
 }
 
-/// Rows `i..i + R` and columns `j..j + J`.
+/// Computes rows `i..i + R` and columns `j..j + J`.
+///
+/// # Safety
+/// - The operands and the target are in memory, and nothing else uses the target.
+/// - Rows `i..i + R` and columns `j..j + J` are inside the matrices.
+/// - Columns of `B` and of `C` are neighbours in memory.
 #[inline(always)]
 unsafe fn tile<I: Isa, T: Factor, const R: usize, const J: usize>(
     a: &Operand<'_, T>,
@@ -89,7 +99,7 @@ unsafe fn tile<I: Isa, T: Factor, const R: usize, const J: usize>(
         // SAFETY: `p` is below the columns of `a`, which are the rows of `b`.
         let row = unsafe { &*b.data.as_ptr().add(p * b.strides[0] + j).cast::<[T; J]>() };
         for (r, sums) in sums.iter_mut().enumerate() {
-            // SAFETY: as above, and `i + r` is below the rows of `a`.
+            // SAFETY: `p` is below the columns of `a`, and `i + r` is below its rows.
             let x = unsafe { *a.data.as_ptr().add((i + r) * a.strides[0] + p * a.strides[1]) };
             for (sum, &y) in sums.iter_mut().zip(row) {
                 *sum = x.mul_add::<I>(y, *sum);

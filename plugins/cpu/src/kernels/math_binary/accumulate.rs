@@ -1,4 +1,4 @@
-//! `AccumulateNV2`: the sum that `AddN` is, of tensors whose shape an attribute says.
+//! `AccumulateNV2`: the sum of `AddN`, of tensors whose shape an attribute gives.
 
 use super::{arithmetic, complex};
 use half::{bf16, f16};
@@ -11,9 +11,9 @@ use tenon_sdk::{
     register_kernel,
 };
 
-/// Elements that are summed.
+/// A type of elements that are summed.
 trait Sum: Send + Sync + 'static {
-    /// As `AddN` does.
+    /// Computes the sum, as `AddN` does.
     fn sum(c: &ComputeContext<'_>) -> Result<(), KernelError>;
 }
 

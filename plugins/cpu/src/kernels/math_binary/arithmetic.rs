@@ -63,7 +63,7 @@ fn add_strings(c: &ComputeContext<'_>) -> Result<(), KernelError> {
     })
 }
 
-/// Refuses inputs of several shapes.
+/// Refuses inputs of different shapes.
 pub(super) fn same_shapes(c: &ComputeContext<'_>) -> Result<(), KernelError> {
     let dims = c.dims(0);
     match (0..c.input_count()).find(|&i| c.dims(i) != dims) {
@@ -77,15 +77,15 @@ pub(super) fn same_shapes(c: &ComputeContext<'_>) -> Result<(), KernelError> {
 
 /// Sums any number of tensors of one shape.
 ///
-/// The order is TensorFlow's, since every addition rounds: of `n` inputs the first `n % 8` (8 and 9 for 0 and
-/// 1) from left to right, then sums of eight at a time.
+/// The order is TensorFlow's, since every addition rounds: of `n` inputs the first `n % 8` (8 and 9
+/// for 0 and 1) from left to right, then sums of eight at a time.
 pub(super) fn add_n<T: Compute>(c: &ComputeContext<'_>) -> Result<(), KernelError> {
     let (dims, count) = (c.dims(0), c.input_count());
     same_shapes(c)?;
     let y = c.output::<T>(0, dims)?.data;
     let len = y.len();
     let y = Parts::new(y);
-    // Some at a time, so that the list of them takes no memory from the heap.
+    // A limited number at a time, so that their list takes no heap memory.
     let mut inputs: [&[T]; BATCH] = [&[]; BATCH];
     let (mut done, mut first) = (0, leading(count));
     while done < count {
@@ -103,10 +103,10 @@ pub(super) fn add_n<T: Compute>(c: &ComputeContext<'_>) -> Result<(), KernelErro
     Ok(())
 }
 
-/// Inputs that are read in one pass over the output.
+/// The number of inputs that are read in one pass over the output.
 const BATCH: usize = 64;
 
-/// How many of `count` inputs are added from left to right before the sums of eight.
+/// The number of the `count` inputs that are added from left to right before the sums of eight.
 pub(super) fn leading(count: usize) -> usize {
     match count % 8 {
         r @ (0 | 1) => (r + 8).min(count),
@@ -114,8 +114,8 @@ pub(super) fn leading(count: usize) -> usize {
     }
 }
 
-/// Sums a range of the inputs, a block that stays in the cache at a time: `first` from left to right, where
-/// there are any, then eight of the rest at a time, onto what is there.
+/// Sums a range of the inputs, a block that stays in the cache at a time: `first` from left to
+/// right, if there are any, then the rest eight at a time, onto the sums so far.
 fn sum_inputs<T: Compute>(
     first: &[&[T]],
     rest: &[&[T]],

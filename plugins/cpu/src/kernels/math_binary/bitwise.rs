@@ -1,4 +1,4 @@
-//! Functions of bits, and of truth values.
+//! Functions of bits and of truth values.
 
 use crate::kernels::elementwise::any::zip;
 use std::ops::{BitAnd, BitOr, BitXor};
@@ -11,7 +11,8 @@ trait Bits: Element + BitAnd<Output = Self> + BitOr<Output = Self> + BitXor<Outp
 
 impl<T> Bits for T where T: Element + BitAnd<Output = T> + BitOr<Output = T> + BitXor<Output = T> {}
 
-/// Integers that shift by 0 up to all but one of their bits; other distances are the nearest of these.
+/// Integers that can be shifted. A distance is clamped to between 0 and the number of bits less
+/// one.
 trait Shift: Element {
     fn left(self, distance: Self) -> Self;
     fn right(self, distance: Self) -> Self;

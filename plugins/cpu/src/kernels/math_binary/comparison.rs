@@ -37,10 +37,10 @@ ordered! {
     "GreaterEqual" greater_equal: >=;
 }
 
-/// Compares, and negates the answer where the flag says so.
+/// A function that compares, and negates the result where the flag is set.
 type Compare = fn(&ComputeContext<'_>, bool) -> Result<(), KernelError>;
 
-/// Integers, truth values and quantised numbers are equal where their bits are.
+/// Compares integers, truth values and quantised numbers, which are equal where their bits are.
 fn equal_words<W: Word + PartialEq>(
     c: &ComputeContext<'_>,
     negate: bool,
@@ -88,7 +88,8 @@ fn equality(dtype: DType) -> Option<Compare> {
     })
 }
 
-/// `Equal`, and `NotEqual` where it negates. Shapes that do not broadcast are an error, or simply not equal.
+/// `Equal`, or `NotEqual` where it negates. Shapes that do not broadcast are an error or unequal,
+/// by an attribute.
 struct Equality<const NEGATE: bool> {
     compare: Compare,
     wants_one_shape: bool,

@@ -1,5 +1,5 @@
-//! Arithmetic of pairs of complex numbers, and sums of many. Quotients, powers and logarithms are computed in
-//! double precision, and rounded for complex64.
+//! Arithmetic of pairs of complex numbers, and sums of many. Quotients, powers and logarithms are
+//! computed in double precision, and rounded for complex64.
 
 use super::arithmetic::{leading, same_shapes};
 use crate::kernels::elementwise::any::zip;
@@ -43,7 +43,7 @@ in_double! {
     pow: |x, y| functions::pow(x, y);
 }
 
-/// As `AddN` of real numbers: the same order of additions.
+/// The sum, in the same order of additions as `AddN` of real numbers.
 pub(super) fn add_n<T: ComplexNumber>(c: &ComputeContext<'_>) -> Result<(), KernelError> {
     same_shapes(c)?;
     let inputs = (0..c.input_count())

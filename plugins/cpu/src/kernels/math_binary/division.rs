@@ -14,13 +14,14 @@ use tenon_sdk::{
     register_kernel,
 };
 
-/// Integers that divide; the divisor is never 0. The least integer divided by -1 is itself.
+/// Integers that can be divided; the divisor is never 0. The least integer divided by -1 gives
+/// itself.
 pub trait Divide: Number {
     fn quotient(self, other: Self) -> Self;
     fn remainder(self, other: Self) -> Self;
-    /// Quotient rounded down.
+    /// The quotient, rounded down.
     fn floor_quotient(self, other: Self) -> Self;
-    /// Remainder with the sign of the divisor.
+    /// The remainder, with the sign of the divisor.
     fn floor_remainder(self, other: Self) -> Self;
 }
 
@@ -54,7 +55,7 @@ macro_rules! divide {
 
 divide!(i8, i16, i32, i64, u8, u16, u32, u64);
 
-/// Refuses a divisor that holds a 0, unless nothing is divided.
+/// Refuses a divisor that contains a 0, unless the output is empty.
 fn check_divisor<T: Element + Number>(c: &ComputeContext<'_>) -> Result<(), KernelError> {
     let (x, y) = (c.input::<T>(0)?, c.input::<T>(1)?);
     match y.data.iter().position(|&y| y == T::ZERO) {
@@ -82,12 +83,12 @@ integers! {
     floor_remainder: floor_remainder;
 }
 
-/// A float type that computes.
+/// A float type that computes in itself.
 pub trait DivideFloat: Compute<Wide = Self> {
     fn ratio(self, other: Self) -> Self;
     fn floor(self) -> Self;
     fn trunc(self) -> Self;
-    /// Remainder of the truncated quotient, exactly.
+    /// The remainder of the truncated quotient, exactly.
     fn modulus(self, other: Self) -> Self;
 }
 
@@ -116,7 +117,7 @@ macro_rules! divide_floats {
 
 divide_floats!(f32, f64);
 
-/// The quotient as the type holds it, which is what is rounded to a whole number.
+/// The quotient rounded to the type, before it is rounded to a whole number.
 #[inline(always)]
 fn rounded_ratio<T: Compute<Wide: DivideFloat>>(x: T, y: T) -> T::Wide {
     T::down(x.up().ratio(y.up())).up()
@@ -169,7 +170,7 @@ fn float_floor_remainder<T: Compute<Wide: DivideFloat>>(
     zip(c, 10.0, |x: T, y: T| {
         let (zero, y) = (T::Wide::ZERO, y.up());
         let rest = x.up().modulus(y);
-        // NaN is not 0, and stays.
+        // NaN does not equal 0, and stays.
         let other_side = rest != zero && (rest < zero) != (y < zero);
         T::down(if other_side { rest.add(y) } else { rest })
     })

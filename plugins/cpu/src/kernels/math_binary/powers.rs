@@ -1,4 +1,5 @@
-//! Powers, angles, products that treat zeros apart, neighbours, and special functions of two numbers.
+//! Powers, angles, products that treat zeros specially, next representable numbers, and special
+//! functions of two numbers.
 
 use crate::{
     arch::Isa,
@@ -48,7 +49,7 @@ macro_rules! in_double {
     )*};
 }
 
-/// 0 where one factor is 0, whatever the other one is.
+/// 0 where the factor is 0, whatever the value.
 #[inline(always)]
 fn unless_zero(factor: f64, value: f64) -> f64 {
     if factor == 0.0 { 0.0 } else { value }
@@ -103,8 +104,8 @@ short! {
     "Atan2" Atan2 fast_atan2 atan2, 2.5, [f16, bf16, f32];
 }
 
-/// [`Pow`] of bfloat16, whose exponents TensorFlow does not flush: that of a denormal is not that of 0, which is 1
-/// whatever the base.
+/// [`Pow`] of bfloat16. TensorFlow does not flush its exponents: a denormal exponent differs from
+/// 0, for which the result is 1 whatever the base.
 struct ShortPow;
 
 impl BinaryOp<f32> for ShortPow {
@@ -116,10 +117,11 @@ impl BinaryOp<f32> for ShortPow {
     }
 }
 
-/// The least normal number of the same sign for a denormal, which as an exponent gives the same power.
+/// The least normal number of the same sign for a denormal; as an exponent, it gives the same
+/// power.
 #[inline(always)]
 fn at_least_normal(y: f32) -> f32 {
-    // On the bits: arithmetic flushes.
+    // By its bits, because arithmetic flushes denormals.
     const LEAST: u32 = 1 << (f32::MANTISSA_DIGITS - 1);
     let magnitude = y.to_bits() & 0x7fff_ffff;
     let is_denormal = magnitude.wrapping_sub(1) < LEAST - 1;
@@ -134,7 +136,7 @@ fn short_pow(c: &ComputeContext<'_>) -> Result<(), KernelError> {
 register_kernel!("Pow" on "CPU": fn short_pow, types = ("T", &[tenon_sdk::DType::BFLOAT16]),
     in_place = &[(0, 0)], numerics = Numerics::ulps(1.0));
 
-/// Integers with powers.
+/// Integers that can be raised to a power.
 trait Power: Number {
     fn power(self, exponent: Self) -> Self;
 }

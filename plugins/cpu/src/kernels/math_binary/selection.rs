@@ -1,4 +1,4 @@
-//! Selection by a condition, limits, and other views of bytes.
+//! Selection by a condition, clipping, and reinterpretation of bytes.
 
 use crate::{
     kernels::{
@@ -19,7 +19,7 @@ use tenon_sdk::{
     register_kernel,
 };
 
-/// Elements that are moved, by their size.
+/// Elements that are moved, told apart by their size.
 trait Moved: Copy + Send + Sync {
     fn input<'a>(c: &ComputeContext<'a>, input: usize) -> Result<&'a [Self], KernelError>;
     fn output<'a>(c: &ComputeContext<'a>, dims: &[i64]) -> Result<&'a mut [Self], KernelError>;
@@ -43,7 +43,7 @@ impl Moved for Complex<f64> {
     }
 }
 
-/// Elements of inputs 1 and 2, chosen by the condition, broadcast as planned.
+/// Chooses elements of inputs 1 and 2 by the condition, broadcast as planned.
 fn choose<T: Moved>(
     c: &ComputeContext<'_>,
     plan: &BroadcastPlan<3>,
@@ -89,7 +89,7 @@ fn choose_strings(
     c.set_strings(0, dims, z.into_iter())
 }
 
-/// [`choose`] by the type of the values.
+/// Calls [`choose`] for the type of the values.
 fn choose_any(
     c: &ComputeContext<'_>,
     plan: &BroadcastPlan<3>,
@@ -112,7 +112,7 @@ fn select_v2(c: &ComputeContext<'_>) -> Result<(), KernelError> {
     choose_any(c, &plan, plan.output_dims())
 }
 
-/// The older form: the condition is a scalar, or has a value per row, or per element.
+/// The older op, whose condition is a scalar, or has a value per row or per element.
 fn select(c: &ComputeContext<'_>) -> Result<(), KernelError> {
     let [condition, t, e] = [0, 1, 2].map(|input| c.dims(input));
     let differs = |what: &str, found: &[i64]| {
@@ -159,9 +159,9 @@ register_kernel!("Select" on "CPU": fn select, types = ("T", SELECTED),
 register_kernel!("SelectV2" on "CPU": fn select_v2, types = ("T", SELECTED),
     numerics = Numerics::EXACT);
 
-/// Numbers between limits; complex ones part by part.
+/// Numbers that can be clipped; complex ones part by part.
 trait Clip: Element {
-    /// The least limit wins over the greatest.
+    /// Clips to between `low` and `high`; `low` wins where they contradict.
     fn clip(self, low: Self, high: Self) -> Self;
 }
 
@@ -229,7 +229,7 @@ register_kernel!("ClipByValue" on "CPU": fn clip_by_value<T>
     for "T" in [i8, i16, i32, i64, u8, u16, f16, bf16, f32, f64, Complex<f32>, Complex<f64>],
     numerics = Numerics::EXACT);
 
-/// The sizes of an element before and after.
+/// The sizes of an element before and after the conversion.
 struct Bitcast {
     from: usize,
     to: usize,

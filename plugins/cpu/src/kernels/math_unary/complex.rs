@@ -1,5 +1,5 @@
-//! Complex numbers: their parts, and the functions of one number. What is not arithmetic is computed in double
-//! precision, and rounded for complex64.
+//! Complex numbers: their parts, and functions of one number. Functions other than arithmetic are
+//! computed in double precision, and rounded for complex64.
 
 use crate::kernels::elementwise::any::{map, map_in_place, zip};
 use num_complex::Complex;
@@ -62,7 +62,7 @@ in_double! {
     "Atanh" atanh: functions::atanh;
 }
 
-/// The types of an op between a complex number and its real parts.
+/// Lists the types of an op between complex numbers and real ones.
 macro_rules! parts {
     ($($op:literal $name:ident($whole:literal, $part:literal) $numerics:expr;)*) => {$(
         register_kernel!($op on "CPU": fn $name::<f32>, types = ($whole, &[DType::COMPLEX64]),
@@ -72,7 +72,7 @@ macro_rules! parts {
     )*};
 }
 
-/// A real type with a complex one.
+/// A real type that has a complex type.
 trait Part: Element {
     fn modulus(x: Complex<Self>) -> Self;
     fn argument(x: Complex<Self>) -> Self;

@@ -44,7 +44,7 @@ macro_rules! unary_ops {
 }
 
 unary_ops! {
-    // Also of a 16-bit float only the sign changes: there is nothing to widen and round.
+    // Only the sign changes, for 16-bit floats too: nothing is widened or rounded.
     Neg, neg: Compute, 0.15, |x| x.neg(), on |x| x.neg();
     Square, square: Compute, 0.15, |x| x.mul(x);
     Sqrt, sqrt: Elementary, 0.5, |x| x.sqrt();

@@ -1,7 +1,8 @@
 //! Elementary and special functions.
 //!
-//! Float and the 16-bit floats have loops of their own over `elementary::short`; double calls the functions of the
-//! C library and of `tenon_reference::special`, as the reference does for every type.
+//! Float and the 16-bit floats have loops of their own over `elementary::short`; double calls the
+//! functions of the C library and of `tenon_reference::special`, as the reference does for every
+//! type.
 
 use crate::{
     arch::Isa,
@@ -25,7 +26,7 @@ use tenon_sdk::{
     register_kernel,
 };
 
-/// A function of doubles.
+/// Defines a function that is computed in double.
 macro_rules! in_double {
     ($op:literal $name:ident, $cost:expr, $ulps:expr, $function:expr) => {
         fn $name(c: &ComputeContext<'_>) -> Result<(), KernelError> {
@@ -78,12 +79,13 @@ functions! {
     "Erfc" Erfc fast_erfc erfc, 2.0, 1.0, special::erfc;
 }
 
-/// Elements among which no angle may be beyond what the loop reduces, nor infinite, else all are computed one by one.
+/// The number of elements that are computed together if every angle is finite and within the range
+/// that the loop reduces, and else one by one.
 const ANGLES: usize = 256;
 
 #[inline(always)]
 fn are_small<T: Compute<Wide = f32>>(x: &[T]) -> bool {
-    // Not `all`, which would stop at the first.
+    // Not `all`, which would stop at the first failure.
     x.iter().fold(true, |so_far, x| so_far & (x.up().abs() < short::LARGEST_ANGLE))
 }
 

@@ -76,11 +76,11 @@ register_kernel!("Sign" on "CPU": fn sign<T> for "T" in [i8, i16, i32, i64, f16,
 
 /// A float type that computes: rounding to whole numbers.
 pub trait Whole: Compute<Wide = Self> {
-    /// The largest whole number not above.
+    /// The largest whole number that is not above `self`.
     fn floor(self) -> Self;
-    /// The smallest whole number not below.
+    /// The smallest whole number that is not below `self`.
     fn ceil(self) -> Self;
-    /// The nearest whole number, of two the even one.
+    /// The nearest whole number; of two equally near, the even one.
     fn nearest(self) -> Self;
     /// Whether this is an infinity.
     fn is_infinite(self) -> bool;
@@ -129,14 +129,14 @@ macro_rules! rounding {
     )*};
 }
 
-// One instruction from SSE4.1 on, and a call of the mathematical library below.
+// One instruction from SSE4.1 on, and a call of the mathematical library on older processors.
 rounding! {
     Floor, floor: floor;
     Ceil, ceil: ceil;
     Round, round: nearest;
 }
 
-/// Integers are whole already.
+/// Integers are already whole, so that the input is returned.
 fn unchanged(c: &ComputeContext<'_>) -> Result<(), KernelError> {
     c.share(0, 0, c.dims(0))
 }

@@ -1,5 +1,5 @@
-//! `Relu` and `Relu6`. Of float `Relu` there are two variants with fixed instructions, to be timed against
-//! each other.
+//! `Relu` and `Relu6`. `Relu` of float has two variants with fixed instructions, to be timed
+//! against each other.
 
 use crate::{
     arch::{Isa, Level},
@@ -37,7 +37,8 @@ impl<W: Compute> UnaryOp<W> for Relu6 {
     }
     #[inline(always)]
     fn on<I: Isa, T: Compute<Wide = W>>(x: T) -> T {
-        // Rounded here: the half crate asks the processor how to, for each element.
+        // Rounded here, because the half crate would detect the processor's features for each
+        // element.
         x.clamped(T::down(W::from_f64(6.0)))
     }
 }

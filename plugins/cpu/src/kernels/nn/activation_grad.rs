@@ -1,7 +1,8 @@
-//! Gradients of functions of each element: `ReluGrad` and its kin from the function's input, `SigmoidGrad` and its
-//! kin from its output. The formulas, and the order of their factors, are TensorFlow's, so that infinities and NaN
-//! come out as there; complex ones are computed in double precision. TensorFlow takes the conjugate of the output
-//! for `SqrtGrad`, `RsqrtGrad`, `ReciprocalGrad`, and the output itself for `SigmoidGrad` and `TanhGrad`.
+//! Gradients of elementwise functions: `ReluGrad` and similar ops from the function's input,
+//! `SigmoidGrad` and similar ops from its output. The formulas and the order of their factors are
+//! TensorFlow's, so that infinities and NaN agree with it; complex gradients are computed in double
+//! precision. TensorFlow takes the conjugate of the output for `SqrtGrad`, `RsqrtGrad`,
+//! `ReciprocalGrad`, and the output itself for `SigmoidGrad` and `TanhGrad`.
 
 use super::elu::{SELU_SCALE, SELU_SCALED_ALPHA, rounded};
 use crate::{arch::Baseline, kernels::elementary::Elementary, lane::Compute, split::for_parts};
@@ -17,7 +18,8 @@ use tenon_sdk::{
     register_kernel,
 };
 
-/// Writes `f(x, y)` for the elements of both inputs, which are as many; the first may become the output.
+/// Writes `f(x, y)` for the elements of both inputs, which have equally many; the first input's
+/// memory may be reused for the output.
 fn pairs<T: Element>(
     c: &ComputeContext<'_>,
     cost_ns: f64,
@@ -48,7 +50,7 @@ fn pairs<T: Element>(
     }
 }
 
-/// [`pairs`] of one shape.
+/// [`pairs`] of inputs with one shape.
 fn alike<T: Element>(
     c: &ComputeContext<'_>,
     cost_ns: f64,
@@ -80,13 +82,14 @@ macro_rules! gradients {
     )*};
 }
 
-/// `x` where a condition holds, else 0 times it: NaN and infinities give NaN.
+/// Returns `x` if `keep`, else 0 times `x`, which is NaN for NaN and infinities.
 #[inline(always)]
 fn masked<W: Number>(x: W, keep: bool) -> W {
     x.mul(if keep { W::ONE } else { W::ZERO })
 }
 
-/// The gradient, 0 where that of the output is 0: also where the output is infinite or NaN.
+/// Returns the gradient, or 0 where the gradient of the output is 0, even where the output is
+/// infinite or NaN.
 #[inline(always)]
 fn unless_zero<W: Number>(dy: W, gradient: W) -> W {
     if dy == W::ZERO { W::ZERO } else { gradient }

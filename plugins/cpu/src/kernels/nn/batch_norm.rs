@@ -1,8 +1,9 @@
-//! `FusedBatchNorm`, `FusedBatchNormV2`, `FusedBatchNormV3`: the last has an output more, which a CPU leaves alone.
+//! `FusedBatchNorm`, `FusedBatchNormV2`, `FusedBatchNormV3`. The last has one more output, which a
+//! CPU does not use.
 //!
-//! `y = (x - mean) / sqrt(variance + epsilon) * scale + offset` per channel. In training, mean and variance are
-//! those of the batch, in two passes: block sums in float, added up in double, in an order that does not
-//! depend on the number of threads.
+//! `y = (x - mean) / sqrt(variance + epsilon) * scale + offset` per channel. In training, mean and
+//! variance are those of the batch, in two passes: block sums in float, added up in double, in an
+//! order that does not depend on the number of threads.
 
 use crate::{
     arch::vectorised,
@@ -20,12 +21,12 @@ use tenon_sdk::{
     register_kernel,
 };
 
-/// Elements that are summed in float before they are added in double.
+/// The number of elements that are summed in float before they are added in double.
 const BLOCK: usize = 1 << 12;
-/// Channels that are summed side by side.
+/// The number of channels that are summed side by side.
 const LANES: usize = 64;
 
-/// What is summed: the values, or the squares of their distances from the mean.
+/// A term that is summed: the value, or the square of its distance from the mean.
 trait Term {
     fn of(x: f32, mean: f32) -> f32;
 }
@@ -102,7 +103,7 @@ vectorised! {
 }
 
 vectorised! {
-    /// The same for neighbouring values of one channel.
+    /// [`normalise_rows`] for neighbouring values of one channel.
     fn normalise_plane[T: Compute<Wide = f32>](x: &[T], mean: f32, factor: f32, offset: f32, y: &mut [T]) {
         for (y, x) in y.iter_mut().zip(x) {
             *y = T::down((x.up() - mean) * factor + offset);
@@ -110,7 +111,7 @@ vectorised! {
     }
 }
 
-/// Sums of a term per channel.
+/// Returns the sum of a term for each channel.
 fn sums<T: Compute<Wide = f32>, K: Term>(
     c: &ComputeContext<'_>,
     split: &ChannelSplit,
@@ -177,7 +178,8 @@ fn normalise<T: Compute<Wide = f32>>(
     })
 }
 
-/// Statistics per channel: by which to normalise, for the running ones, and for the gradient; mean, variance.
+/// Statistics per channel (mean, variance): those to normalise by, the running ones, and those for
+/// the gradient.
 struct Statistics {
     used: [Vec<f32>; 2],
     running: [Vec<f32>; 2],
@@ -194,7 +196,8 @@ struct FusedBatchNorm<T> {
 }
 
 impl<T: Compute<Wide = f32>> FusedBatchNorm<T> {
-    /// The statistics that come in; in training with a factor of 1 they are not read, and may be empty.
+    /// The statistics in the inputs. In training with a factor of 1 they are not read, and may be
+    /// empty.
     fn given(&self, c: &ComputeContext<'_>, channels: usize) -> Result<[Vec<f32>; 2], KernelError> {
         if !self.attributes.reads_statistics() {
             return Ok([growth::filled(channels, 0.0)?, growth::filled(channels, 0.0)?]);
@@ -255,7 +258,7 @@ impl<T: Compute<Wide = f32>> Kernel for FusedBatchNorm<T> {
             c.output::<f32>(output, &per_channel)?.data.copy_from_slice(list);
         }
         if c.output_count() == 6 {
-            // Nothing is reserved on a CPU, where the gradient takes the other two.
+            // A CPU reserves nothing here: its gradient takes the two other reserved outputs.
             c.output::<f32>(5, &[])?.data.fill(0.0);
         }
         let epsilon = self.attributes.epsilon;

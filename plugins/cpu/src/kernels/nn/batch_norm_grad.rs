@@ -1,9 +1,9 @@
 //! `FusedBatchNormGrad` and `FusedBatchNormGradV3`.
 //!
 //! Per channel, with `f = scale / sqrt(variance + epsilon)` and means over the channel: in training
-//! `dx = f (dy - mean(dy) - (x - m) mean(dy (x - m)) / (variance + epsilon))`, in inference `dx = f dy`; always
-//! `dscale = sum(dy (x - m)) / sqrt(variance + epsilon)` and `doffset = sum(dy)`. Sums are kept in double, in an
-//! order that does not depend on the number of threads.
+//! `dx = f (dy - mean(dy) - (x - m) mean(dy (x - m)) / (variance + epsilon))`, in inference `dx = f
+//! dy`; always `dscale = sum(dy (x - m)) / sqrt(variance + epsilon)` and `doffset = sum(dy)`. Sums
+//! are kept in double, in an order that does not depend on the number of threads.
 
 use crate::{lane::Compute, split::for_rows};
 use half::{bf16, f16};
@@ -17,9 +17,9 @@ use tenon_sdk::{
     register_kernel,
 };
 
-/// Elements that one unit of work sums.
+/// The number of elements that one unit of work sums.
 const BLOCK: usize = 1 << 15;
-/// About how long an element takes.
+/// Approximate nanoseconds of an element.
 const COST_NS: f64 = 1.5;
 
 struct FusedBatchNormGrad<T> {
@@ -30,7 +30,7 @@ struct FusedBatchNormGrad<T> {
     element: PhantomData<T>,
 }
 
-/// Inputs of a call.
+/// The inputs of a call.
 struct Given<'a, T> {
     split: ChannelSplit,
     dy: &'a [T],
@@ -67,7 +67,7 @@ impl<'a, T: Compute<Wide = f32>> Given<'a, T> {
         Ok(totals)
     }
 
-    /// Adds what stands from `first` on, once through the channels.
+    /// Adds the elements from `first` on, once through the channels, to the totals.
     fn add_image(&self, first: usize, totals: &mut [[f64; 2]]) {
         let inner = self.split.inner;
         for ((channel, total), &mean) in totals.iter_mut().enumerate().zip(self.mean) {
@@ -131,7 +131,7 @@ impl<T: Compute<Wide = f32>> Kernel for FusedBatchNormGrad<T> {
         Ok(FusedBatchNormGrad {
             epsilon: c.attr("epsilon")?,
             format: DataFormat::parse(format)?,
-            // A letter each.
+            // One letter per dimension.
             rank: format.len(),
             is_training: c.attr("is_training")?,
             element: PhantomData,

@@ -28,7 +28,7 @@ struct BiasAdd<T> {
     element: PhantomData<T>,
 }
 
-/// The attribute; `BiasAddV1` has none, and channels last.
+/// The format attribute; channels last for `BiasAddV1`, which does not have it.
 fn format(c: &CreateContext<'_>) -> Result<DataFormat, KernelError> {
     match c.attrs().has("data_format") {
         true => Ok(DataFormat::parse(c.attr("data_format")?)?),

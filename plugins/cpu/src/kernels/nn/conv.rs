@@ -1,5 +1,6 @@
-//! `Conv2D`: the windows of the images times the filter; 1x1 filters take the images as they are. With channels first,
-//! and of integers, it is a matrix of patches: `super::patches`.
+//! `Conv2D`: the windows of the images times the filter; 1x1 filters take the images unchanged.
+//! With channels first, and for integers, the left factor is a matrix of patches: see
+//! `super::patches`.
 
 use super::{
     patches::{self, Sizes, is_pointwise},
@@ -34,7 +35,7 @@ pub use crate::kernels::linalg::gemm::ending::{After, Ending};
 pub struct Filter<T: Compute>(RightFactor<T>);
 
 impl<T: Compute<Wide: Factor>> Filter<T> {
-    /// One that is not packed yet.
+    /// Returns a filter that is not packed yet.
     ///
     /// # Errors
     /// As [`RightFactor::new`].
@@ -59,12 +60,12 @@ impl<T: Compute<Wide: Factor>> Filter<T> {
         })
     }
 
-    /// Takes what was packed.
+    /// Takes over the packed filter.
     pub fn attach(&mut self, input: usize, packed: &Packed) {
         self.0.attach(input, packed);
     }
 
-    /// The columns of a group of channels.
+    /// The columns of the filter for a group of channels.
     fn columns<'f, 'a: 'f>(
         &'f self,
         c: &ComputeContext<'a>,
@@ -138,10 +139,10 @@ impl<T: Compute<Wide: Factor>> Prepack for Conv2d<T> {
     }
 }
 
-/// The convolution of inputs 0 and 1 into output 0, and what comes after.
+/// Computes the convolution of inputs 0 and 1 into output 0, and applies `ending` to the results.
 ///
 /// # Errors
-/// No memory; the call was cancelled.
+/// No memory; or the call was cancelled.
 pub fn convolve<T: Compute<Wide: Factor>>(
     c: &ComputeContext<'_>,
     g: &Conv2dGeometry,

@@ -1,7 +1,9 @@
-//! `Conv2DBackpropInput`, `Conv2DBackpropFilter`, `Conv3DBackpropInputV2`, `Conv3DBackpropFilterV2`.
+//! `Conv2DBackpropInput`, `Conv2DBackpropFilter`, `Conv3DBackpropInputV2`,
+//! `Conv3DBackpropFilterV2`.
 //!
-//! By the input: the gradient times the transposed filter gives patches, which are added up where they came from.
-//! By the filter: the transposed patches times the gradient, a block of pixels at a time.
+//! Gradient by the input: the gradient times the transposed filter gives patches, which are added
+//! to the pixels that they came from. Gradient by the filter: the transposed patches times the
+//! gradient, a block of pixels at a time.
 
 use super::{
     conv_volume::{convolutions, filter_of},
@@ -23,18 +25,18 @@ use tenon_sdk::{
     register_kernel,
 };
 
-/// Over how many dimensions, and whether each channel by itself.
+/// The kind of convolution: its number of dimensions, and whether each channel is separate.
 #[derive(Clone, Copy)]
 pub enum Kind {
     /// Two dimensions.
     Plain,
-    /// Two dimensions, each channel by itself.
+    /// Two dimensions, each channel separately.
     Depthwise,
     /// Three dimensions.
     Volume,
 }
 
-/// A convolution whose gradient is asked for.
+/// A convolution whose gradient is computed.
 pub struct Backprop {
     kind: Kind,
     /// Attributes of the convolution.
@@ -64,7 +66,7 @@ impl Backprop {
         input: &[i64],
         filter: &[i64],
     ) -> Result<Conv3dGeometry, KernelError> {
-        // In a list of sizes, -1 is a mistake and not an unknown size.
+        // In a list of sizes, -1 is an error, not an unknown size.
         validate_dims(input)?;
         validate_dims(filter)?;
         let params = self.attributes.params(input, filter);
@@ -176,14 +178,16 @@ impl<T: Compute<Wide: Factor>> Kernel for ByFilter<T> {
 
     fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
         let dims = self.backprop.filter_dims(c)?;
-        // Strides over batch or depth are invalid here, and unimplemented for the gradient by the input.
+        // Strides over batch or depth are invalid here, and unimplemented for the gradient by the
+        // input.
         let g =
             self.backprop.geometry(c, c.dims(0), &dims).map_err(|error| match error.code() {
                 Code::UNIMPLEMENTED => KernelError::invalid_argument(error.message),
                 _ => error,
             })?;
         let s = Sizes::new(&g);
-        // A filter's memory is that of an image with its outputs as channels, whatever the images' format.
+        // A filter's memory is that of an image whose channels are the outputs, whatever the
+        // images' format.
         let output = Images::<T>::new(c, &dims, DataFormat::Nhwc)?;
         let (x, dy) = (images::<T>(c, 0, g.format)?, images::<T>(c, 2, g.format)?);
         if x.is_empty() || dy.is_empty() {

@@ -51,7 +51,7 @@ impl<T: Compute<Wide: Factor>> Kernel for Conv3d<T> {
     }
 }
 
-/// The columns of the filter that a group has.
+/// The columns of the filter for a group.
 pub fn filter_of<'a, W>(s: &Sizes, filter: &'a [W], group: usize) -> Operand<'a, W> {
     Operand {
         data: &filter[group * s.group_outputs..],
@@ -61,7 +61,7 @@ pub fn filter_of<'a, W>(s: &Sizes, filter: &'a [W], group: usize) -> Operand<'a,
     }
 }
 
-/// What a convolution's sums of products come to, for each type.
+/// Lists the numerics of a convolution's sums of products for each type.
 macro_rules! convolutions {
     ($($op:literal $kernel:ident$(, $option:ident = $value:expr)*;)*) => {$(
         register_kernel!($op on "CPU": $kernel<T> for "T" in [f32]$(, $option = $value)*,

@@ -22,32 +22,35 @@ use tenon_sdk::{
 };
 use tiles::Tiles;
 
-/// Rows of output that are computed at once by [`Tiles`]: what follows finds them in the second-level cache.
+/// The number of output rows that [`Tiles`] computes at once, so that the following functions find
+/// them in the second-level cache.
 const ROWS: usize = 8;
-/// Channels that are summed side by side, of so many neighbouring outputs, or fewer, where those are as many. Their sums
-/// take 12 registers of 8 floats, and what a tap costs besides its products is shared by 6.
+/// The number of channels that are summed side by side for `OUTPUTS` or `FEW_OUTPUTS` neighbouring
+/// outputs, where there are as many. Their sums take 12 registers of 8 floats, and 6 outputs share the other costs of a
+/// tap besides its products.
 const CHANNELS: usize = 16;
 const OUTPUTS: usize = 6;
 const FEW_OUTPUTS: usize = 2;
-/// Channels that are summed side by side elsewhere.
+/// The number of channels that are summed side by side elsewhere.
 const LANES: usize = 64;
 
 /// A row of the output of one image, channels last.
 struct Row<'a, T> {
     image: &'a [T],
     filter: &'a [T],
-    /// Taps that are inside the image, of the row and of an output in it.
+    /// The taps that are inside the image: their rows for this row, and their columns for an output.
     rows: Range<usize>,
     columns: Range<usize>,
-    /// The first channel of the pixel of an output's first tap; beyond the other end where that is outside.
+    /// The position of the first channel of an output's first tap; a wrapped position beyond the
+    /// image's end where that tap is outside.
     first: usize,
-    /// From a tap to the one below and beside it, in the image and in the filter. A tap outside is nowhere: what leads
-    /// to it may wrap around.
+    /// Elements from a tap to the one below and to the one beside it, in the image and in the
+    /// filter. The position of a tap outside may wrap around, and is not used.
     image_steps: [usize; 2],
     filter_steps: [usize; 2],
-    /// From an output's pixels to the next one's.
+    /// Elements from an output's pixels to those of the next output.
     next: usize,
-    /// Outputs of each channel.
+    /// The number of outputs of each channel.
     multiplier: usize,
 }
 
@@ -71,13 +74,13 @@ impl<'a, T: Compute> Row<'a, T> {
         }
     }
 
-    /// At output `x`, of whose row of taps `columns` are inside the image.
+    /// The row at output `x`, of whose row of taps `columns` are inside the image.
     fn at(&self, g: &Conv2dGeometry, x: usize, columns: Range<usize>) -> Row<'a, T> {
         let left = (g.width.start(x) as usize).wrapping_mul(g.in_channels as usize);
         Row { rows: self.rows.clone(), columns, first: self.first.wrapping_add(left), ..*self }
     }
 
-    /// Where in image and filter the first tap of a row of taps is.
+    /// The position in image and filter of the first tap of a row of taps.
     #[inline(always)]
     fn tap(&self, ky: usize) -> (usize, usize) {
         let [down, right] = self.image_steps;
@@ -88,8 +91,8 @@ impl<'a, T: Compute> Row<'a, T> {
         (image, ky * self.filter_steps[0] + self.columns.start * self.filter_steps[1])
     }
 
-    /// [`CHANNELS`] channels, from `channel` on, of `N` outputs whose taps are the same. With a multiplier of 1,
-    /// channels are neighbours in image, filter and output.
+    /// Computes [`CHANNELS`] channels, from `channel` on, of `N` outputs whose taps are the same.
+    /// With a multiplier of 1, channels are neighbours in image, filter and output.
     #[inline(always)]
     fn block<I: Isa, const N: usize>(&self, channel: usize, output: &mut [T]) {
         let mut sums = [[T::Wide::ZERO; CHANNELS]; N];
@@ -103,8 +106,8 @@ impl<'a, T: Compute> Row<'a, T> {
             let weights = &self.filter[filter + channel..][..last * beside + CHANNELS];
             let (mut weight, mut pixel) = (0, 0);
             for _ in 0..=last {
-                // SAFETY: `last` times from a tap to the next and `N - 1` times from an output to the next is inside,
-                // as said above.
+                // SAFETY: `last` steps from a tap to the next and `N - 1` steps from an output to
+                // the next stay inside the slice, which was cut to that length.
                 let at =
                     |x: &[T], at: usize| unsafe { *x.as_ptr().add(at).cast::<[T; CHANNELS]>() };
                 let weights = at(weights, weight);
@@ -126,7 +129,7 @@ impl<'a, T: Compute> Row<'a, T> {
         }
     }
 
-    /// Channels from `from` on of an output.
+    /// Computes the channels from `from` on of an output.
     #[inline(always)]
     fn rest<I: Isa>(&self, from: usize, output: &mut [T]) {
         let multiplier = self.multiplier;
@@ -162,7 +165,7 @@ impl<'a, T: Compute> Row<'a, T> {
     }
 }
 
-/// The outputs of a row all of whose taps are inside the image: neighbours, since the window moves on.
+/// The outputs of a row all of whose taps are inside the image; they are neighbours.
 fn inside(g: &Conv2dGeometry) -> Range<usize> {
     let columns = g.width.output as usize;
     let is_inside = |x: &usize| g.width.taps(*x).len() == g.width.kernel as usize;
@@ -172,7 +175,7 @@ fn inside(g: &Conv2dGeometry) -> Range<usize> {
 }
 
 vectorised! {
-    /// Row `y` of the output of one image, channels last.
+    /// Computes row `y` of the output of one image, channels last.
     fn row_channels_last[T: Compute](g: &Conv2dGeometry, y: usize, image: &[T], filter: &[T], output: &mut [T]) {
         let (outputs, columns) = (g.out_channels as usize, g.width.output as usize);
         let row = Row::new(g, y, image, filter);
@@ -206,7 +209,8 @@ vectorised! {
     }
 }
 
-/// The outputs whose tap `kx` reads an input and not padding, and the input that the first of them reads.
+/// The outputs whose tap `kx` reads an input instead of padding, and the input that the first of
+/// them reads.
 fn readers(g: &Conv2dGeometry, kx: usize) -> (Range<usize>, usize) {
     let w = &g.width;
     let shift = kx as i64 * w.dilation - w.pad_before;
@@ -219,7 +223,7 @@ fn readers(g: &Conv2dGeometry, kx: usize) -> (Range<usize>, usize) {
 }
 
 vectorised! {
-    /// One plane of the output, channels first: `sums` is as large as the plane.
+    /// Computes one plane of the output, channels first; `sums` is as large as the plane.
     fn plane_channels_first[T: Compute](
         g: &Conv2dGeometry, plane: &[T], filter: &[T], step: usize, sums: &mut [T::Wide],
     ) {
@@ -249,7 +253,7 @@ vectorised! {
     }
 }
 
-/// What is done to sums of floats in registers; `None` where tiles do not do it.
+/// The finish of float sums in registers; `None` where tiles do not support it.
 fn on_floats<'a, S: Number>(finish: &Finish<'a, S>) -> Option<Finish<'a, f32>> {
     if finish.other.is_some() {
         return None;
@@ -270,7 +274,7 @@ fn on_floats<'a, S: Number>(finish: &Finish<'a, S>) -> Option<Finish<'a, f32>> {
     })
 }
 
-/// Channels last: images, filter, and how the rows of the output are computed.
+/// Images with channels last, the filter, and the way the rows of the output are computed.
 struct Rows<'a, T> {
     g: &'a Conv2dGeometry,
     x: &'a [T],
@@ -294,19 +298,19 @@ impl<'a, T: Compute> Rows<'a, T> {
         Rows { g, x, filter, tiles, after }
     }
 
-    /// Elements of a row.
+    /// The number of elements of a row.
     fn len(&self) -> usize {
         (self.g.width.output * self.g.out_channels) as usize
     }
 
-    /// Nanoseconds of a row.
+    /// Approximate nanoseconds of a row.
     fn cost(&self) -> f64 {
         let window = (self.g.height.kernel * self.g.width.kernel) as f64;
         let each = if self.tiles.is_some() { 0.03 * window + 0.2 } else { 0.2 * window + 0.5 };
         self.len() as f64 * each
     }
 
-    /// Computes the rows of some numbers, counted through all images.
+    /// Computes the rows of these numbers, counted through all images.
     fn compute(&self, units: Range<usize>, output: &mut [T]) {
         let (g, rows, len) = (self.g, self.g.height.output as usize, self.len());
         let image_len = (g.height.input * g.width.input * g.in_channels) as usize;
@@ -382,10 +386,11 @@ impl<T: Compute<Wide: Factor>> Kernel for Depthwise<T> {
     }
 }
 
-/// The depthwise convolution of inputs 0 and 1 into output 0, and what follows.
+/// Computes the depthwise convolution of inputs 0 and 1 into output 0, and applies `ending` to the
+/// results.
 ///
 /// # Errors
-/// No memory; the call was cancelled.
+/// No memory; or the call was cancelled.
 pub fn convolve<T: Compute<Wide: Factor>>(
     c: &ComputeContext<'_>,
     g: &Conv2dGeometry,

@@ -79,7 +79,7 @@ impl<T: Compute<Wide: Factor>> Kernel for ByFilter<T> {
             return Ok(());
         }
         let (x, dy) = (images::<T>(c, 0, g.format)?, images::<T>(c, 2, g.format)?);
-        // Images by themselves, so that the rounding errors of many do not pile up.
+        // Each image separately, so that the rounding errors of many do not accumulate.
         let mut sums = growth::filled(s.taps * s.outputs, T::Wide::ZERO)?;
         for image in 0..s.batch {
             c.watch().check()?;

@@ -1,5 +1,6 @@
-//! `Dilation2D`: the largest sum of pixel and filter element over each window. What is outside of the image counts
-//! for nothing; NaN is passed over, and a window of nothing else gives the type's lowest finite value.
+//! `Dilation2D`: the largest sum of pixel and filter element over each window. Pixels outside the
+//! image are ignored; NaN is skipped, and a window of NaN alone gives the type's lowest finite
+//! value.
 
 use crate::split::for_rows;
 use half::{bf16, f16};
@@ -21,7 +22,7 @@ struct Dilation2d<T> {
     element: PhantomData<T>,
 }
 
-/// One output row of an image.
+/// Computes one output row of an image.
 fn row<T: Number + LowestFinite>(
     g: &Dilation2dGeometry,
     y: usize,

@@ -1,4 +1,5 @@
-//! `Elu`, `Selu`, `LeakyRelu`, `Softplus`, `Softsign`: by way of double, but for `LeakyRelu`, which multiplies once.
+//! `Elu`, `Selu`, `LeakyRelu`, `Softplus`, `Softsign`: computed in double, except `LeakyRelu`,
+//! which multiplies once.
 
 use crate::{
     kernels::elementwise::any::{map_double, map_in_place},
@@ -72,7 +73,7 @@ impl<T: Compute> Kernel for LeakyRelu<T> {
     }
 }
 
-/// An attribute as a number of this type has it, in the type of computation.
+/// An attribute rounded to the type, in its type of computation.
 pub fn rounded<T: Compute>(value: f32) -> T::Wide {
     T::down(<T::Wide as Number>::from_f64(value.into())).up()
 }

@@ -1,7 +1,9 @@
-//! The windows of images as lines: rows of images within a frame of zeros, in which no tap lies outside.
+//! The windows of images as lines: rows of images inside a frame of zeros, so that every tap is
+//! inside.
 //!
-//! A row of output pixels is a line. Rows of images are counted over all images, each with those of its frame, and are
-//! as long as the windows of a row of output pixels reach; of a group's channels alone.
+//! A row of output pixels is a line. Rows of images are counted over all images, with those of the
+//! frames. They have the channels of one group, and are as long as the windows of a row of output
+//! pixels reach.
 
 use super::windows::{Windows, copy};
 use crate::{
@@ -15,27 +17,27 @@ use tenon_sdk::{
     geometry::{Conv2dGeometry, WindowDim},
 };
 
-/// Whether windows lie in a frame as tiles read them: a row of taps is neighbours, and no row or column of pixels lies
-/// between windows.
+/// Whether the windows in a frame have the layout that tiles read: the taps of a row are
+/// neighbours, and windows leave no row or column of pixels between them.
 pub fn has_lines(g: &Conv2dGeometry) -> bool {
     let meet = |window: &WindowDim| window.kernel >= window.stride;
     g.filter_channels > 0 && g.width.dilation == 1 && meet(&g.height) && meet(&g.width)
 }
 
-/// Inputs, with those of the frame, that so many neighbouring windows reach.
+/// The number of inputs, with those of the frame, that `windows` neighbouring windows reach.
 fn reach(window: &WindowDim, windows: usize) -> usize {
     let taps = (window.kernel - 1).saturating_mul(window.dilation).saturating_add(1);
     windows.saturating_sub(1).saturating_mul(window.stride as usize).saturating_add(taps as usize)
 }
 
 impl<T> Windows<'_, T> {
-    /// Rows of an image in its frame.
+    /// The number of rows of an image in its frame.
     #[inline(always)]
     fn image_rows(&self) -> usize {
         reach(&self.geometry.height, self.geometry.height.output as usize)
     }
 
-    /// Numbers of a row of an image in its frame.
+    /// The number of elements of a row of an image in its frame.
     #[inline(always)]
     fn row_len(&self) -> usize {
         let g = self.geometry;
@@ -84,7 +86,7 @@ impl<T: Compute> Lines<T::Wide> for Windows<'_, T> {
 }
 
 vectorised! {
-    /// Rows of images in their frames.
+    /// Packs rows of images in their frames.
     fn pack[T: Compute](windows: &Windows<'_, T>, rows: Range<usize>, to: &mut [T::Wide]) {
         let g = windows.geometry;
         let (channels, all) = (g.filter_channels as usize, g.in_channels as usize);
@@ -135,8 +137,9 @@ mod tests {
     /// Input, filter, strides (rows, columns), dilation of rows, padding.
     type Case = ([i64; 4], [i64; 4], [i64; 2], i64, Padding);
 
-    /// With channels in one group and in two, rows and columns of pixels that no window reaches, windows that lie in the
-    /// frame alone, and blocks of the depth that end within a row of taps.
+    /// Cases with channels in one group and in two, rows and columns of pixels that no window
+    /// reaches, windows inside the frame alone, and blocks of the depth that end within a row of
+    /// taps.
     const CASES: [Case; 8] = [
         ([2, 5, 9, 3], [3, 3, 3, 5], [1, 1], 1, Padding::Same),
         ([3, 8, 17, 4], [3, 2, 2, 6], [2, 1], 1, Padding::Same),
@@ -165,7 +168,7 @@ mod tests {
         dims.iter().product::<i64>() as usize
     }
 
-    /// Every factor of every row of some lines is where the layout says.
+    /// Checks that every factor of every row of some lines is where the layout puts it.
     fn check_lines<T: Compute>(windows: &Windows<'_, T>, lines: Range<usize>) {
         let layout = windows.layout();
         let mut found = vec![T::Wide::ONE; windows.len_of(lines.len())];
@@ -197,7 +200,7 @@ mod tests {
         }
     }
 
-    /// The products of the windows of one group, by parts that are cut anywhere.
+    /// The products of the windows of one group, in parts that are cut anywhere.
     fn products<T: Compute<Wide: Factor + Tiled>>(
         g: &Conv2dGeometry,
         (images, filter): (&[T], &[T]),
@@ -218,7 +221,7 @@ mod tests {
                 let strips = product.strips();
                 for part in (0..parts).rev() {
                     let strips = part * strips / parts..(part + 1) * strips / parts;
-                    // SAFETY: one after the other.
+                    // SAFETY: the parts are computed one after the other.
                     unsafe { product.run(strips, 0..product.panels()) };
                 }
                 found
@@ -248,7 +251,7 @@ mod tests {
         check_products::<bf16>(1.6e-2);
     }
 
-    /// Windows that do not lie so, or fill no half of a tile, are packed.
+    /// Windows with another layout, or that fill less than half a tile, are packed.
     #[test]
     fn other_windows_have_no_lines() {
         let of = |case: Case| {

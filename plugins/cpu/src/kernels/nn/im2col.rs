@@ -1,8 +1,8 @@
-//! The patches of an image that a convolution's filter meets, as a matrix.
+//! The patches of an image that a convolution multiplies with the filter, as a matrix.
 //!
-//! A patch has `K = rows * columns * channels` elements of one group's channels, in the order of the filter's
-//! memory. With channels last the matrix is `[pixels, K]`, with channels first `[K, pixels]`: so both are
-//! written in the order in which the image is read. Padding gives zeros.
+//! A patch has `K = rows * columns * channels` elements of one group's channels, in the order of
+//! the filter's memory. With channels last the matrix is `[pixels, K]`, with channels first `[K,
+//! pixels]`: so both are written in the order in which the image is read. Padding gives zeros.
 
 use crate::lane::Compute;
 use std::ops::Range;
@@ -87,7 +87,7 @@ fn channels_first<T: Compute>(
     }
 }
 
-/// What tap (ky, kx) reads of one plane for each output pixel.
+/// Writes the values that tap (ky, kx) reads from one plane for each output pixel.
 fn taps_of_plane<T: Compute>(
     g: &Conv2dGeometry,
     [ky, kx]: [usize; 2],

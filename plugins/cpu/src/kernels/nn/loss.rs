@@ -1,7 +1,7 @@
 //! `SoftmaxCrossEntropyWithLogits`, `SparseSoftmaxCrossEntropyWithLogits`, `L2Loss`.
 //!
-//! With `s = ln(sum e^(x - max))`, the loss of a row is `sum label (s - (x - max))` and its gradient
-//! `e^(x - max) / sum - label`.
+//! With `s = ln(sum e^(x - max))`, the loss of a row is `sum label (s - (x - max))` and its
+//! gradient `e^(x - max) / sum - label`.
 
 use super::softmax::exponentials;
 use crate::{
@@ -24,14 +24,14 @@ use tenon_sdk::{
     register_kernel,
 };
 
-/// A matrix of rows that may be repeated, as may the elements of one.
+/// A matrix whose rows, and the elements of a row, may be repeated by broadcasting.
 struct Matrix<'a, T> {
     data: &'a [T],
     strides: [usize; 2],
 }
 
 impl<'a, T: Compute> Matrix<'a, T> {
-    /// A tensor of up to two dimensions, as it is broadcast to a matrix.
+    /// Returns a tensor of up to two dimensions as it is broadcast to a matrix.
     fn new(data: &'a [T], dims: &[i64]) -> Matrix<'a, T> {
         let (rows, columns) = match dims {
             [.., rows, columns] => (*rows, *columns),
@@ -47,14 +47,15 @@ impl<'a, T: Compute> Matrix<'a, T> {
     }
 }
 
-/// `e^(x - max)` in place; gives the largest element, the sum, and its logarithm.
+/// `e^(x - max)` in place; returns the largest element, the sum, and the sum's logarithm.
 fn row_terms<W: Elementary>(x: &mut [W]) -> [W; 3] {
     let max = row::<W, Max>(x);
     let sum = exponentials(x, max);
     [max, sum, sum.ln::<Baseline>()]
 }
 
-/// Computes rows: `body` gets the number of a row, a buffer for its logits, its loss and its gradient.
+/// Computes rows: `body` gets the number of a row, a buffer for its logits, its loss and its
+/// gradient.
 fn for_examples<T: Compute<Wide: Elementary>>(
     c: &ComputeContext<'_>,
     dims: &[i64],
@@ -75,7 +76,7 @@ fn for_examples<T: Compute<Wide: Elementary>>(
         for row in range {
             // SAFETY: each unit has a row of its own.
             let loss = unsafe { loss.part(row..row + 1) };
-            // SAFETY: as above.
+            // SAFETY: each unit has a row of its own.
             let gradient = unsafe { gradient.part(row * columns..(row + 1) * columns) };
             body(row, &mut buffer, &mut loss[0], gradient);
         }
@@ -106,7 +107,7 @@ fn cross_entropy<T: Compute<Wide: Elementary>>(c: &ComputeContext<'_>) -> Result
     })
 }
 
-/// Refuses shapes that do not go together, and labels that are no class.
+/// Refuses shapes that do not match, and labels that are not classes.
 fn check_labels(c: &ComputeContext<'_>, labels: &[i64]) -> Result<i64, KernelError> {
     let (&[rows, classes], &[count]) = (c.dims(0), c.dims(1)) else {
         return Err(KernelError::invalid_argument(format!(

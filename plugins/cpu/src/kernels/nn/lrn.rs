@@ -1,8 +1,9 @@
-//! `LRN` and `LRNGrad`: local response normalisation (A. Krizhevsky et al., "ImageNet classification with deep
-//! convolutional neural networks", 2012, section 3.3), pixel by pixel in double precision.
+//! `LRN` and `LRNGrad`: local response normalisation (A. Krizhevsky et al., "ImageNet
+//! classification with deep convolutional neural networks", 2012, section 3.3), pixel by pixel in
+//! double precision.
 //!
-//! With `n[j] = bias + alpha * sum x[k]^2` over the channels `k` at most `depth_radius` from `j`, the output is
-//! `x[j] n[j]^-beta`.
+//! With `n[j] = bias + alpha * sum x[k]^2` over the channels `k` at most `depth_radius` from `j`,
+//! the output is `x[j] n[j]^-beta`.
 
 use crate::{
     kernels::elementwise::any::{from_double, to_double},
@@ -20,7 +21,7 @@ use tenon_sdk::{
     register_kernel,
 };
 
-/// About how long a channel takes per channel of its window, and for its power.
+/// Approximate nanoseconds of a channel: per channel of its window, and for its power.
 const COST_NS: [f64; 2] = [1.0, 30.0];
 
 /// Attributes.
@@ -60,7 +61,7 @@ impl Response {
     }
 }
 
-/// Elements as doubles, in memory that has room for them.
+/// Elements as doubles, converted in `wide` where necessary.
 fn doubles<'w, T: Compute>(x: &[T], wide: &'w mut Vec<f64>) -> &'w [f64] {
     wide.clear();
     wide.extend(x.iter().map(|&x| to_double(x)));

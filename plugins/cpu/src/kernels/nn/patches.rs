@@ -1,6 +1,6 @@
-//! A convolution as products of a matrix of patches, a block of pixels at a time: with channels
-//! first, where the product is the transposed one, and of integers, which `linalg::gemm` has no
-//! tiles for.
+//! A convolution as products of a matrix of patches, a block of pixels at a time. It is used with
+//! channels first, where the product is the transposed one, and for integers, for which
+//! `linalg::gemm` has no tiles.
 
 use super::{
     conv::After,
@@ -22,15 +22,15 @@ use tenon_sdk::{
     geometry::{Conv2dGeometry, DataFormat},
 };
 
-/// Elements of a block of patches: about what the second-level cache holds.
+/// The number of elements of a block of patches: about the size of the second-level cache.
 const BLOCK: usize = 1 << 18;
-/// Fewer pixels in a block would pack the filter too often.
+/// The least number of pixels in a block; with fewer, the filter would be packed too often.
 const LEAST_PIXELS: usize = 256;
 
-/// The convolution of inputs 0 and 1, and what comes after.
+/// Computes the convolution of inputs 0 and 1, and applies `after` to the results.
 ///
 /// # Errors
-/// No memory; the call was cancelled.
+/// No memory; or the call was cancelled.
 pub fn convolve<T: Compute<Wide: Factor>>(
     c: &ComputeContext<'_>,
     g: &Conv2dGeometry,
@@ -52,22 +52,22 @@ pub fn convolve<T: Compute<Wide: Factor>>(
 
 /// Sizes of one convolution as products.
 pub struct Sizes {
-    /// Pixels of an output image.
+    /// The number of pixels of an output image.
     pub pixels: usize,
-    /// Elements of a patch.
+    /// The number of elements of a patch.
     pub patch: usize,
-    /// Output channels, of all groups and of one.
+    /// The number of output channels of all groups.
     pub outputs: usize,
-    /// See `outputs`.
+    /// The number of output channels of one group.
     pub group_outputs: usize,
-    /// Groups of channels.
+    /// The number of groups of channels.
     pub groups: usize,
-    /// Elements of an input image.
+    /// The number of elements of an input image.
     image: usize,
 }
 
 impl Sizes {
-    /// Of a convolution.
+    /// Returns the sizes of a convolution.
     pub fn new(g: &Conv2dGeometry) -> Sizes {
         Sizes {
             pixels: (g.height.output * g.width.output) as usize,
@@ -79,7 +79,7 @@ impl Sizes {
         }
     }
 
-    /// The columns of the filter that a group has.
+    /// The columns of the filter for a group.
     pub fn filter<'a, T>(&self, filter: &'a [T], group: usize) -> Operand<'a, T> {
         Operand {
             data: &filter[group * self.group_outputs..],
@@ -89,12 +89,13 @@ impl Sizes {
         }
     }
 
-    /// Pixels `first..first + count` of a group's outputs, as `[pixels, outputs]` whatever the
-    /// format.
+    /// Returns pixels `first..first + count` of a group's outputs, as `[pixels, outputs]` whatever
+    /// the format.
     ///
     /// # Safety
-    /// `image` is the first element of an output image, and nobody else uses these outputs of it.
-    /// With channels last, pixels may run on into the next images.
+    /// - `image` is the first element of an output image. With channels last, pixels may run on
+    ///   into the images that follow.
+    /// - Nothing else uses these outputs for as long as the target is used.
     unsafe fn target<T>(&self, format: DataFormat, image: *mut T, at: [usize; 3]) -> Target<T> {
         let [group, first, count] = at;
         let strides = match format {
@@ -107,7 +108,7 @@ impl Sizes {
         unsafe { Target::new(image.wrapping_add(offset), count, self.group_outputs, strides) }
     }
 
-    /// The neighbours among the outputs of some pixels of an image.
+    /// The ranges of neighbours among the outputs of some pixels of an image.
     fn pieces(
         &self,
         format: DataFormat,
@@ -169,7 +170,7 @@ fn pointwise<T: Factor>(
             let data = &x[image * s.image + skipped..];
             let a = Operand { data, rows: pixels, cols: s.patch, strides };
             let output = first.wrapping_add(image * s.outputs * s.pixels);
-            // SAFETY: the target is this image's and group's part of the output.
+            // SAFETY: the target is the part of the output of this image and group.
             let target = unsafe { s.target(g.format, output, [group, 0, pixels]) };
             T::parallel(c, a, s.filter(filter, group), target, [false; 2])?;
         }
@@ -177,7 +178,7 @@ fn pointwise<T: Factor>(
     Ok(())
 }
 
-/// Any convolution, over blocks of patches.
+/// Computes any convolution, over blocks of patches.
 fn by_patches<T: Compute<Wide: Factor>>(
     c: &ComputeContext<'_>,
     g: &Conv2dGeometry,
@@ -222,8 +223,8 @@ fn by_patches<T: Compute<Wide: Factor>>(
     })
 }
 
-/// A product into an output of the same type, or rounded into one of 16-bit floats by way of
-/// `results`.
+/// Computes a product into an output of the same type, or rounds it into one of 16-bit floats by
+/// way of `results`.
 fn multiply<T: Compute<Wide: Factor>>(
     a: Operand<'_, T::Wide>,
     b: Operand<'_, T::Wide>,
@@ -244,13 +245,13 @@ fn multiply<T: Compute<Wide: Factor>>(
     // SAFETY: the target is the whole of `results`.
     product(a, b, unsafe { Target::new(results.as_mut_ptr(), rows, cols, wide_strides) });
     for (line, results) in results.chunks_exact(len).enumerate() {
-        // SAFETY: a row or column of the target given.
+        // SAFETY: this is a row or column of the given target.
         let output = unsafe { std::slice::from_raw_parts_mut(data.add(line * line_stride), len) };
         convert_down::<T>(results, output);
     }
 }
 
-/// What comes after a product that is split otherwise than by blocks of pixels.
+/// Applies `after` to a product that is not split by blocks of pixels.
 fn pass_behind<T: Compute>(
     c: &ComputeContext<'_>,
     g: &Conv2dGeometry,
@@ -264,7 +265,7 @@ fn pass_behind<T: Compute>(
     for_rows(c, y, row, 0.5 * row as f64, |first, y| after(first * row, y))
 }
 
-/// The filter in the type of computation: itself, or converted.
+/// The filter in the type of computation: unchanged, or converted.
 fn wide_filter<'a, T: Compute>(
     c: &ComputeContext<'a>,
     filter: &'a [T],
@@ -277,7 +278,7 @@ fn wide_filter<'a, T: Compute>(
     Ok(wide)
 }
 
-/// The convolution by two blocks of pixels per image, without a call.
+/// Computes the convolution by two blocks of pixels per image, without a call.
 #[cfg(test)]
 pub fn alone<T: Compute<Wide: Factor>>(g: &Conv2dGeometry, x: &[T], filter: &[T], y: &mut [T]) {
     let s = Sizes::new(g);

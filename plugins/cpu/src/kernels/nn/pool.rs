@@ -1,6 +1,7 @@
 //! `MaxPool`, `MaxPoolV2` and `AvgPool`.
 //!
-//! Channels are folded side by side. With channels first, each channel is an image of its own with one channel.
+//! Channels are folded side by side. With channels first, each channel is an image of its own with
+//! one channel.
 
 use crate::{
     arch::vectorised,
@@ -20,7 +21,7 @@ use tenon_sdk::{
     register_kernel,
 };
 
-/// Channels that are folded side by side, and at the end of a pixel.
+/// The number of channels that are folded side by side; there may be fewer at the end of a pixel.
 const LANES: usize = 32;
 
 /// The largest element, starting from the lowest finite value; NaN is passed over.
@@ -81,7 +82,7 @@ vectorised! {
     }
 }
 
-/// Pixels that are folded.
+/// The pixels that are folded.
 struct Window {
     rows: Range<usize>,
     columns: Range<usize>,
@@ -89,7 +90,7 @@ struct Window {
 }
 
 impl Window {
-    /// Folds the first channels of each pixel, as many as there are states.
+    /// Folds the first channels of each pixel, one per state.
     #[inline(always)]
     fn fold<T: Copy, F: Fold<T>>(&self, image: &[T], states: &mut [F::State]) {
         for row in self.rows.clone() {

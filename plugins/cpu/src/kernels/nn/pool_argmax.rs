@@ -1,4 +1,4 @@
-//! `MaxPoolWithArgmax`: the largest element of each window, and where it stands.
+//! `MaxPoolWithArgmax`: the largest element of each window, and its position.
 
 use crate::split::{Parts, for_units};
 use half::{bf16, f16};
@@ -12,8 +12,8 @@ use tenon_sdk::{
     register_kernel,
 };
 
-/// Where the largest of a window's elements stands in its image, of equal ones the first; a NaN stays if it is the
-/// first of all, and else is passed over. A window that holds nothing has none.
+/// The position in its image of the largest of a window's elements, of equal ones the first. A NaN
+/// stays if it is the first of all elements, and is skipped otherwise. `None` for an empty window.
 pub fn strongest<T: Number>(
     g: &Pool2dGeometry,
     [row, column, channel]: [usize; 3],
@@ -36,9 +36,9 @@ pub fn strongest<T: Number>(
     best
 }
 
-/// An index type.
+/// A type of indices.
 pub trait Index: Element {
-    /// The number, where the type holds it.
+    /// The position as an index, if the type can hold it.
     fn from_place(place: usize) -> Option<Self>;
 }
 

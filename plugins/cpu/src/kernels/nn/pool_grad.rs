@@ -19,7 +19,7 @@ use tenon_sdk::{
     register_kernel,
 };
 
-/// Refuses an input of another shape than the pooling's output.
+/// Refuses an input whose shape differs from that of the pooling's output.
 fn check_shape(name: &str, expected: &[i64], found: &[i64]) -> Result<(), KernelError> {
     if expected == found {
         return Ok(());
@@ -29,8 +29,8 @@ fn check_shape(name: &str, expected: &[i64], found: &[i64]) -> Result<(), Kernel
     )))
 }
 
-/// Rows, columns and channels of a pooling's outputs, with their place in the image, in the order of memory
-/// where channels are last.
+/// Iterates over row, column and channel of a pooling's outputs, with their position in the image,
+/// in the order of memory where channels are last.
 fn outputs(g: &Pool2dGeometry) -> impl Iterator<Item = ([usize; 3], usize)> + use<> {
     let [rows, columns] = [g.height.output as usize, g.width.output as usize];
     let channels = g.in_channels as usize;

@@ -1,4 +1,5 @@
-//! `MaxPool3D` and `AvgPool3D`. With channels first, each channel is an image of its own with one channel.
+//! `MaxPool3D` and `AvgPool3D`. With channels first, each channel is an image of its own with one
+//! channel.
 
 use super::pool::Largest;
 use crate::{
@@ -19,13 +20,13 @@ use tenon_sdk::{
     register_kernel,
 };
 
-/// The inputs that a window holds along one dimension.
+/// The inputs inside a window along one dimension.
 fn held(window: &WindowDim, output: usize) -> std::ops::Range<usize> {
     let first = window.start(output).max(0) as usize;
     first..first + window.taps(output).len()
 }
 
-/// One output row: `[columns, channels]` of plane `z` and row `y`.
+/// Computes one output row: `[columns, channels]` of plane `z` and row `y`.
 fn pool_row<T: Element, F: Fold<T>>(
     g: &Pool3dGeometry,
     channels: usize,
@@ -105,7 +106,7 @@ macro_rules! kernels {
     )*};
 }
 
-/// What a largest element is found among.
+/// Types among whose elements the largest is found.
 trait Ordered: Compute<Wide: LowestFinite> + LowestFinite {}
 impl<T: Compute<Wide: LowestFinite> + LowestFinite> Ordered for T {}
 

@@ -1,4 +1,5 @@
-//! `Softmax` over the last dimension: `e^(x - max) / sum e^(x - max)`; `LogSoftmax`: `x - max - ln(sum e^(x - max))`.
+//! `Softmax` over the last dimension: `e^(x - max) / sum e^(x - max)`; `LogSoftmax`: `x - max -
+//! ln(sum e^(x - max))`.
 
 use crate::{
     arch::{Baseline, vectorised},
@@ -42,14 +43,14 @@ vectorised! {
     }
 }
 
-/// Whether the difference of any two is near.
+/// Whether the difference between any two elements is small.
 #[inline(always)]
 fn are_close<W: Elementary>(x: &[W]) -> bool {
     W::are_within(x, W::NEAR.mul(W::from_f64(0.5)))
 }
 
-/// `y[i] = e^(y[i] - max)`, no element being above `max`; gives their sum. Two loops: one that did both would have
-/// more constants than there are registers.
+/// `y[i] = e^(y[i] - max)`, no element being above `max`; returns their sum. Two loops, because one
+/// that did both would need more constants than there are registers.
 pub fn exponentials<W: Elementary>(y: &mut [W], max: W) -> W {
     exponentials_in_place(y, max);
     row::<W, Sum>(y)
@@ -64,21 +65,21 @@ vectorised! {
     }
 }
 
-/// One row, in place.
+/// Computes one row, in place.
 pub fn softmax_row<W: Elementary>(y: &mut [W]) {
     let max = row::<W, Max>(y);
     let sum = exponentials(y, max);
     scale(y, W::ONE.div(sum));
 }
 
-/// One row of `x` to one of `y`.
+/// Computes one row of `x` into one of `y`.
 fn softmax_to<W: Elementary>(x: &[W], y: &mut [W]) {
     exponentials_of(x, row::<W, Max>(x), y);
     let sum = row::<W, Sum>(y);
     scale(y, W::ONE.div(sum));
 }
 
-/// Length of a row; there is at least one.
+/// The length of a row, at least 1.
 fn columns(c: &ComputeContext<'_>) -> Result<usize, KernelError> {
     match c.dims(0).last() {
         Some(&cols) => Ok(cols as usize),
@@ -125,7 +126,7 @@ fn softmax<T: Elementary>(c: &ComputeContext<'_>) -> Result<(), KernelError> {
     }
 }
 
-/// 16-bit floats, a row at a time in the type of computation.
+/// Computes 16-bit floats, a row at a time in the type of computation.
 fn narrow_softmax<T: Compute<Wide: Elementary>>(c: &ComputeContext<'_>) -> Result<(), KernelError> {
     let cols = columns(c)?;
     let x = c.input::<T>(0)?;
@@ -141,7 +142,7 @@ fn narrow_softmax<T: Compute<Wide: Elementary>>(c: &ComputeContext<'_>) -> Resul
     })
 }
 
-/// A row at a time in the type of computation, where the exponentials stand.
+/// Computes a row at a time in the type of computation, in the buffer of the exponentials.
 fn log_softmax<T: Compute<Wide: Elementary>>(c: &ComputeContext<'_>) -> Result<(), KernelError> {
     let cols = columns(c)?;
     let x = c.input::<T>(0)?;

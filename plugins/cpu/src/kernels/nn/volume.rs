@@ -1,5 +1,6 @@
-//! What convolutions over three dimensions and the gradients of all convolutions share: images with channels last in
-//! the type of computation, and the pixels that a window meets. Two dimensions are three with a single plane.
+//! Code shared by convolutions over three dimensions and the gradients of all convolutions: images
+//! with channels last in the type of computation, and the pixels that a window reads. Two
+//! dimensions are three with a single plane.
 
 use crate::{
     kernels::linalg::{
@@ -17,14 +18,14 @@ use tenon_sdk::{
     geometry::{ChannelSplit, Conv3dGeometry, DataFormat},
 };
 
-/// Elements of a block of patches: about what the second-level cache holds.
+/// The number of elements of a block of patches: about the size of the second-level cache.
 const BLOCK: usize = 1 << 18;
 
 fn computes_in_itself<T: Compute>() -> bool {
     TypeId::of::<T>() == TypeId::of::<T::Wide>()
 }
 
-/// An input as filters have it: in the type of computation. Copied only where it is of another type.
+/// An input in the type of computation, like that of a filter; copied only if it has another type.
 pub fn wide<'a, T: Compute<Wide: Factor>>(
     c: &ComputeContext<'a>,
     input: usize,
@@ -61,12 +62,12 @@ pub fn images<'a, T: Compute<Wide: Factor>>(
 pub struct Images<'a, T: Compute> {
     /// The images, zeros at first.
     pub values: &'a mut [T::Wide],
-    /// Where they go, when not there already.
+    /// The output to copy the images to, if they are not in it already.
     copied: Option<(&'a mut [T], ChannelSplit)>,
 }
 
 impl<'a, T: Compute<Wide: Factor>> Images<'a, T> {
-    /// Output 0.
+    /// Allocates output 0.
     pub fn new(
         c: &ComputeContext<'a>,
         dims: &[i64],
@@ -84,7 +85,7 @@ impl<'a, T: Compute<Wide: Factor>> Images<'a, T> {
         Ok(Images { values, copied })
     }
 
-    /// Brings them into the output.
+    /// Copies the images to the output, if they are not there already.
     pub fn finish(self) {
         let Some((output, split)) = self.copied else { return };
         let ChannelSplit { channels, inner, .. } = split;
@@ -101,28 +102,28 @@ impl<'a, T: Compute<Wide: Factor>> Images<'a, T> {
 
 /// Sizes of one convolution as products.
 pub struct Sizes {
-    /// Pixels of an output image.
+    /// The number of pixels of an output image.
     pub pixels: usize,
-    /// Pixels of an input image.
+    /// The number of pixels of an input image.
     pub input_pixels: usize,
-    /// Taps of the filter.
+    /// The number of taps of the filter.
     pub taps: usize,
-    /// Channels of the input, of all groups and of one.
+    /// The number of input channels of all groups.
     pub channels: usize,
-    /// Of one.
+    /// The number of input channels of one group.
     pub group_channels: usize,
-    /// Output channels, of all groups and of one.
+    /// The number of output channels of all groups.
     pub outputs: usize,
-    /// Of one.
+    /// The number of output channels of one group.
     pub group_outputs: usize,
-    /// Groups.
+    /// The number of groups.
     pub groups: usize,
-    /// Images.
+    /// The number of images.
     pub batch: usize,
 }
 
 impl Sizes {
-    /// Of known sizes.
+    /// Returns the sizes of a convolution whose shapes are known.
     pub fn new(g: &Conv3dGeometry) -> Sizes {
         let over = |size: fn(&tenon_sdk::geometry::WindowDim) -> i64| {
             g.windows.iter().map(|window| size(window) as usize).product()
@@ -140,12 +141,12 @@ impl Sizes {
         }
     }
 
-    /// Elements of a patch.
+    /// The number of elements of a patch.
     pub fn patch(&self) -> usize {
         self.taps * self.group_channels
     }
 
-    /// Image, and pixels of it, block by block.
+    /// Iterates over the blocks: the image, and the range of its pixels.
     pub fn blocks(&self) -> impl Iterator<Item = (usize, Range<usize>)> + use<> {
         let block = (BLOCK / self.patch().max(1)).clamp(64, self.pixels.max(64));
         let pixels = self.pixels;
@@ -154,14 +155,14 @@ impl Sizes {
         })
     }
 
-    /// Elements of the largest block of patches.
+    /// The number of elements of the largest block of patches.
     pub fn block_len(&self) -> usize {
         (BLOCK / self.patch().max(1)).clamp(64, self.pixels.max(64)).min(self.pixels) * self.patch()
     }
 }
 
-/// Calls `f` for each tap of these output pixels with the number of the pixel among them, the tap, and the input
-/// pixel that it reads if it is not padding.
+/// Calls `f` for each tap of these output pixels with the position of the pixel among them, the
+/// tap, and the input pixel that it reads unless that is padding.
 pub fn for_taps(
     g: &Conv3dGeometry,
     pixels: Range<usize>,

@@ -1,8 +1,9 @@
-//! The windows of images as the left factor of a product: rows are packed straight from the images, and no matrix of
-//! patches is ever made.
+//! The windows of images as the left factor of a product: rows are packed straight from the images,
+//! without a matrix of patches.
 //!
-//! Row `p` is the window of output pixel `p`, counted over all images; its factors are those of the filter's rows and
-//! columns, and of each the channels. The channels of taps that are neighbours in the image are one run of memory.
+//! Row `p` is the window of output pixel `p`, counted over all images. Its factors are in the order
+//! of the filter's rows, columns and channels. The channels of taps that are neighbours in the
+//! image are one run of memory.
 
 use super::frame::has_lines;
 use crate::{
@@ -16,7 +17,7 @@ use tenon_sdk::{
     geometry::{Conv2dGeometry, DataFormat, OutputPixel, WindowDim},
 };
 
-/// The windows that one group of channels of a convolution meets in images with channels last.
+/// The windows of one group of channels of a convolution, in images with channels last.
 #[derive(Debug, Clone, Copy)]
 pub struct Windows<'a, T> {
     pub(super) images: &'a [T],
@@ -25,7 +26,7 @@ pub struct Windows<'a, T> {
 }
 
 impl<'a, T> Windows<'a, T> {
-    /// Of images, for a group.
+    /// Returns the windows of images, for a group.
     ///
     /// Panics when sizes do not agree, or channels come first.
     pub fn new(images: &'a [T], geometry: &'a Conv2dGeometry, group: usize) -> Windows<'a, T> {
@@ -36,7 +37,8 @@ impl<'a, T> Windows<'a, T> {
         Windows { images, geometry, group }
     }
 
-    /// Some factors of a window, run after run: how many, and where they are in the images, or `None` for zeros.
+    /// Calls a function for each run of some factors of a window, with its length and its position
+    /// in the images, or `None` for zeros.
     #[inline(always)]
     fn each_run(
         &self,
@@ -78,7 +80,7 @@ impl<'a, T> Windows<'a, T> {
     }
 }
 
-/// Where a tap that lies inside is.
+/// The position of a tap that is inside the image.
 #[inline(always)]
 fn position(window: &WindowDim, output: usize, tap: usize) -> usize {
     (window.start(output) + tap as i64 * window.dilation) as usize
@@ -132,7 +134,7 @@ vectorised! {
     }
 }
 
-/// Few at a time and without a call, for runs are short.
+/// Copies a few elements at a time and without a call, because runs are short.
 #[inline(always)]
 pub(super) fn copy<T: Compute>(from: &[T], to: &mut [T::Wide]) {
     const PIECE: usize = 16;
@@ -150,7 +152,7 @@ pub(super) fn copy<T: Compute>(from: &[T], to: &mut [T::Wide]) {
 
 #[cfg(test)]
 impl<T: Compute> Windows<'_, T> {
-    /// A factor of a row by the formula.
+    /// A factor of a row, by the formula.
     pub(super) fn factor(&self, row: usize, k: usize) -> T::Wide {
         let g = self.geometry;
         let (channels, columns) = (g.filter_channels as usize, g.width.kernel as usize);
@@ -171,7 +173,7 @@ mod tests {
     use half::f16;
     use tenon_sdk::geometry::{Conv2dParams, Padding};
 
-    /// Every window of both groups, in parts of the depth that begin anywhere.
+    /// Checks every window of both groups, in parts of the depth that begin anywhere.
     fn check<T: Compute>(dilation: i64, stride: i64, groups: i64) {
         let params = Conv2dParams {
             input: &[2, 7, 6, 4],

@@ -332,6 +332,9 @@ impl<S: Copy + 'static> Tile<'_, S> {
     }
 
     /// Prefetches what is added to the sums at the end.
+    ///
+    /// # Safety
+    /// The CPU has the instructions of `T`.
     #[inline(always)]
     unsafe fn prefetch_other<T: Vector<Scalar = S>, const R: usize, const V: usize>(&self) {
         let Some(other) = self.strip.finish.as_ref().and_then(|finish| finish.other) else {

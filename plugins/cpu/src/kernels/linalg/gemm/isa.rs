@@ -97,6 +97,7 @@ macro_rules! compiled {
             ) {
                 $(#[target_feature(enable = $features)])?
                 #[inline(never)]
+                // The caller upholds the conditions of `accumulate::strip`.
                 unsafe fn compiled<const ROWS: usize>(
                     strip: &$crate::kernels::linalg::gemm::accumulate::Strip<
                         '_,

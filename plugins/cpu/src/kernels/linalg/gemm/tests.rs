@@ -15,7 +15,8 @@ use crate::{
 use half::{bf16, f16};
 use std::{ops::Range, sync::Mutex};
 
-/// Rows, columns and depth: of one tile and of parts of one, of several blocks and slices, and of none.
+/// Rows, columns and depth of products: of one tile, of parts of a tile, of several blocks and
+/// slices, and of empty products.
 const SIZES: [[usize; 3]; 14] = [
     [1, 1, 5],
     [1, 48, 64],
@@ -37,7 +38,8 @@ fn supported<S: Factor + Tiled>() -> impl Iterator<Item = &'static Isa<S>> {
     S::ALL.iter().copied().filter(|isa| isa.is_supported())
 }
 
-/// That results are the sums of products, to so many roundings of the sum of their absolute values.
+/// Asserts that results are the sums of products, to within the given count of roundings of the sum
+/// of their absolute values.
 fn assert_product<S: Factor>(
     [m, n, k]: [usize; 3],
     a: impl Fn(usize, usize) -> f64,
@@ -54,7 +56,8 @@ fn assert_product<S: Factor>(
     }
 }
 
-/// Rows of `A` dense, apart, and turned; columns of `B` as well.
+/// Checks products with the rows of `A` dense, apart and transposed, and the columns of `B`
+/// likewise.
 fn check_layouts<S: Factor + Tiled>() {
     for (isa, [m, n, k]) in supported::<S>().flat_map(|isa| SIZES.map(|size| (isa, size))) {
         let (a, b) =
@@ -102,7 +105,8 @@ fn packed<'p, S: Factor, T: Compute<Wide = S>>(
 /// Cuts a product into strips and panels.
 type Cuts<'c, S> = &'c dyn Fn(&Product<'_, S>) -> Vec<[Range<usize>; 2]>;
 
-/// Parts of the results, in any order and cut anywhere, are those of the whole, to the bit.
+/// Checks that parts of the results, in any order and cut anywhere, equal those of the whole, to
+/// the bit.
 fn check_parts<S: Factor + Tiled>() {
     let [m, n, k] = [100, 230, 1400];
     let (a, b) = (values::<S>(m * k, 1), values::<S>(k * n, 2));
@@ -116,7 +120,7 @@ fn check_parts<S: Factor + Tiled>() {
             let target = unsafe { Target::new(found.as_mut_ptr(), m, n, [n, 1]) };
             let product = Product::new(&a, right, &target, Ending::NONE);
             for [strips, panels] in parts(&product) {
-                // SAFETY: one after the other.
+                // SAFETY: the parts are computed one after the other.
                 unsafe { product.run(strips, panels) };
             }
             found
@@ -140,7 +144,7 @@ fn results_do_not_depend_on_how_a_product_is_split() {
     check_parts::<f64>();
 }
 
-/// What comes after sees every result once, with its number, when it is there.
+/// The function that follows gets every result once, with its position, after the result is stored.
 #[test]
 fn what_comes_after_sees_every_result_once() {
     for (isa, [m, n, k]) in supported::<f32>().flat_map(|isa| SIZES.map(|size| (isa, size))) {
@@ -161,7 +165,7 @@ fn what_comes_after_sees_every_result_once() {
             // SAFETY: the target is the whole vector.
             let target = unsafe { Target::new(found.as_mut_ptr(), m, n, [stride, 1]) };
             let product = Product::new(&a, right, &target, Ending::after(Some(&after)));
-            // SAFETY: the target is this call's.
+            // SAFETY: only this call uses the target.
             unsafe { product.run(0..product.strips(), 0..product.panels()) };
             let seen = seen.into_inner().expect("no panic");
             for (at, (found, seen)) in found.into_iter().zip(seen).enumerate() {
@@ -174,7 +178,8 @@ fn what_comes_after_sees_every_result_once() {
     }
 }
 
-/// What is done to sums in registers gives what the same steps give one after the other.
+/// Checks that finishing sums in registers gives the results of the same steps, one after the
+/// other.
 fn check_finish<S: Factor + Tiled>() {
     const SIZES: [[usize; 3]; 5] =
         [[1, 48, 64], [7, 16, 9], [9, 47, 12], [17, 33, 1500], [5, 9, 0]];
@@ -191,7 +196,7 @@ fn check_finish<S: Factor + Tiled>() {
             // SAFETY: the target is the whole vector.
             let target = unsafe { Target::new(found.as_mut_ptr(), m, n, [n, 1]) };
             let product = Product::new(&a, right, &target, Ending { finish, ..Ending::NONE });
-            // SAFETY: the target is this call's.
+            // SAFETY: only this call uses the target.
             unsafe { product.run(0..product.strips(), 0..product.panels()) };
             found
         };
@@ -232,7 +237,7 @@ fn sums_are_finished_in_registers_as_they_would_be_one_step_after_the_other() {
     check_finish::<f64>();
 }
 
-/// 16-bit floats are widened as they are packed.
+/// Checks that 16-bit floats are widened as they are packed.
 fn check_narrow<T: Compute<Wide = f32>>() {
     let [m, n, k] = [19, 70, 45];
     let (a, b) = (values::<T>(m * k, 1), values::<T>(k * n, 2));
@@ -247,7 +252,7 @@ fn check_narrow<T: Compute<Wide = f32>>() {
         let target = unsafe { Target::new(found.as_mut_ptr(), m, n, [n, 1]) };
         let left: &dyn Left<f32> = &left;
         let product = Product::new(left, constant.view(), &target, Ending::NONE);
-        // SAFETY: the target is this call's.
+        // SAFETY: only this call uses the target.
         unsafe { product.run(0..product.strips(), 0..product.panels()) };
         let (a, b) = (
             |i: usize, p: usize| a[i * k + p].to_f64(),

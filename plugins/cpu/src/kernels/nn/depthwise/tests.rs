@@ -25,7 +25,7 @@ fn geometry(
     .ok()
 }
 
-/// The rows of all images, in two parts, the first of so many.
+/// Computes the rows of all images in two parts, the first of `first` rows.
 fn in_parts(all: &Rows<'_, f32>, first: usize, y: &mut [f32]) {
     let rows = y.len() / all.len();
     let (above, below) = y.split_at_mut(first * all.len());
@@ -76,7 +76,7 @@ fn both_formats_agree_with_the_reference() {
     }
 }
 
-/// Every count of channels up to 40 and every width up to 20, but not all of both.
+/// Checks every count of channels up to 40 and every width up to 20, but not every combination.
 #[test]
 fn windows_of_every_width_agree_with_the_reference() {
     let sizes = (1..=40).map(|channels| (channels, channels * 7 % 20 + 1));

@@ -1,13 +1,13 @@
 //! Depthwise convolutions of floats, channels last, in tiles: vectors of channels of neighbouring
 //! outputs of a row.
 //!
-//! A tile's sums stay in registers over all taps. With those of a row of taps, `N` outputs load
-//! each of their `(N - 1) * stride + taps` pixels once for all outputs that read it, and each
-//! weight once: of 8 outputs that are 3 apart from 24 products, 13 loads. An output's terms are
-//! added tap by tap, wherever its tile begins.
+//! A tile's sums stay in registers over all taps. For a row of taps, `N` outputs load each of their
+//! `(N - 1) * stride + taps` pixels once for all outputs that read it, and each weight once: 8
+//! outputs with 3 taps at stride 1 need 13 loads for 24 products. An output's terms are added tap
+//! by tap, wherever its tile begins.
 //!
-//! Tiles below each other come in turn, of some channels, so that the first-level cache has the
-//! rows of pixels that they share.
+//! Tiles below each other are computed in turn, some channels at a time, so that the first-level
+//! cache holds the rows of pixels that they share.
 
 use crate::{
     arch::{Isa, Level, level, vectorised},
@@ -17,23 +17,23 @@ use crate::{
 use std::ops::Range;
 use tenon_sdk::geometry::{Conv2dGeometry, DataFormat, WindowDim};
 
-/// The most outputs of a tile: as many sums, the weights of 3 taps and a pixel are in 12 registers.
+/// The most outputs of a tile: their sums, the weights of 3 taps and a pixel are in 12 registers.
 const OUTPUTS: usize = 8;
 /// The most taps of a row of the window.
 const TAPS: usize = 5;
-/// The most channels of tiles below each other: 3 rows of 10 pixels of them, and 9 weights, are in
-/// 32 KiB.
+/// The most channels of tiles below each other: 3 rows of 10 pixels with these channels, and 9
+/// weights of each, are in 32 KiB.
 const CHANNELS: usize = 192;
 
-/// Which pixels of a row an output reads.
+/// The pixels of a row that an output reads.
 trait Window {
-    /// So many neighbours.
+    /// The number of taps, which are neighbours.
     const TAPS: usize;
-    /// Of which half may be in the padding, on either side.
+    /// The number of taps that may be in the padding, on either side.
     const OUTSIDE: usize = Self::TAPS / 2;
-    /// From an output's first pixel to the next one's.
+    /// Pixels from an output's first one to that of the next output.
     const STRIDE: usize;
-    /// The pixels that so many neighbouring outputs read.
+    /// The number of pixels that `outputs` neighbouring outputs read.
     #[inline(always)]
     fn pixels(outputs: usize) -> usize {
         (outputs - 1) * Self::STRIDE + Self::TAPS
@@ -53,12 +53,12 @@ pub struct Tiles<'a> {
     filter: &'a [f32],
     finish: Finish<'a, f32>,
     rows: fn(Level, &Tiles<'_>, &[f32], Range<usize>, &mut [f32]),
-    /// The highest of this CPU; below it in tests only.
+    /// The highest level of this CPU; a lower one in tests only.
     pub(super) level: Level,
 }
 
 impl<'a> Tiles<'a> {
-    /// Of windows that there are tiles for.
+    /// Returns the convolution if its windows are supported.
     pub fn new(
         g: &'a Conv2dGeometry,
         filter: &'a [f32],
@@ -101,7 +101,7 @@ vectorised! {
         assert_eq!(tiles.filter.len(), g.height.kernel as usize * W::TAPS * channels);
         assert_eq!(output.len(), rows.len() * columns * channels);
         assert!(tiles.finish.covers(channels, 0), "something to finish each channel with");
-        // Of about the same size.
+        // Parts of about the same size.
         let (blocks, count) = (channels.div_ceil(CHANNELS), columns.div_ceil(OUTPUTS));
         let block = channels.div_ceil(lanes).div_ceil(blocks) * lanes;
         for from in (0..channels).step_by(block) {
@@ -112,8 +112,8 @@ vectorised! {
                     let width = (columns - x).div_ceil(count - tile);
                     let output = &mut output[x * channels..][..width * channels];
                     let tile = Tile::new::<W>(tiles, image, [y, x], output);
-                    // SAFETY: the tile has so many outputs; its pointers are inside, since image
-                    // and filter have the sizes that the geometry says.
+                    // SAFETY: the tile has `width` outputs; its pointers are inside, since image
+                    // and filter have the sizes that the geometry gives.
                     unsafe { tile.outputs::<I, W>(width, some.clone()) };
                     x += width;
                 }
@@ -122,16 +122,17 @@ vectorised! {
     }
 }
 
-/// Neighbouring outputs of a row.
+/// A tile: neighbouring outputs of a row.
 struct Tile<'a> {
-    /// The pixel of the first output's first tap, which there may be none at, and from a row of
-    /// taps to the next.
+    /// The pixel of the first output's first tap, which may be outside the image, and the distance
+    /// from a row of taps to the next.
     image: *const f32,
     line: usize,
     /// The first weight of the first row of taps.
     filter: *const f32,
     output: *mut f32,
-    /// The rows of taps that are inside the image, and a bit for each pixel of a row that is.
+    /// The number of rows of taps inside the image, and a bit for each pixel of a row that is
+    /// inside.
     rows: usize,
     inside: u32,
     channels: usize,
@@ -139,7 +140,7 @@ struct Tile<'a> {
 }
 
 impl<'a> Tile<'a> {
-    /// Of the outputs from row and column `at` on.
+    /// Returns the tile of the outputs from row and column `at` on.
     #[inline(always)]
     fn new<W: Window>(
         tiles: &Tiles<'a>,
@@ -165,10 +166,13 @@ impl<'a> Tile<'a> {
         }
     }
 
-    /// Some channels of so many outputs.
+    /// Computes some channels of `outputs` outputs.
     ///
     /// # Safety
-    /// The tile has so many outputs; what it points to is there.
+    /// - The tile has `outputs` outputs with these channels.
+    /// - The tile's pointers are valid for what it reads and writes, and nothing else uses the
+    ///   outputs.
+    /// - The CPU has the instructions of `I`.
     #[inline(always)]
     unsafe fn outputs<I: Isa, W: Window>(&self, outputs: usize, channels: Range<usize>) {
         // SAFETY: the caller guarantees that the tile has `outputs` outputs, and that what it
@@ -187,11 +191,11 @@ impl<'a> Tile<'a> {
         }
     }
 
-    /// Some channels of `N` outputs, the last of them together with those before that make a vector
-    /// full.
+    /// Computes some channels of `N` outputs. The last vector overlaps the one before where it
+    /// would not be full.
     ///
     /// # Safety
-    /// As [`Tile::outputs`].
+    /// As [`Tile::outputs`], with `N` outputs.
     #[inline(always)]
     unsafe fn vectors<I: Isa, W: Window, const N: usize>(&self, channels: Range<usize>) {
         let lanes = I::Floats::LEN;
@@ -208,11 +212,12 @@ impl<'a> Tile<'a> {
         }
     }
 
-    /// A vector of `count` channels from `channel` on, of `N` outputs.
+    /// Computes a vector of `count` channels from `channel` on, of `N` outputs.
     ///
     /// # Safety
-    /// As [`Tile::outputs`]; there are these channels, a whole vector of them where it is full.
-    /// This CPU has the instructions of `I`.
+    /// As [`Tile::outputs`], with `N` outputs, and:
+    /// - The `count` channels exist.
+    /// - `FULL` is set only if `count` is the length of a vector.
     #[inline(always)]
     unsafe fn vector<I: Isa, W: Window, const N: usize, const FULL: bool>(
         &self,
@@ -232,7 +237,7 @@ impl<'a> Tile<'a> {
                 *weight =
                     unsafe { load::<_, FULL>(filter.wrapping_add(tap * self.channels), count) };
             }
-            // A loop so long would stay one, with the sums in memory.
+            // Written out: the compiler would keep so long a loop, with the sums in memory.
             macro_rules! pixels {
                 ($($at:literal)*) => {$(
                     let ends = $at < W::OUTSIDE || $at + W::OUTSIDE >= W::pixels(N);
@@ -254,7 +259,7 @@ impl<'a> Tile<'a> {
         unsafe { self.finish::<I, N, FULL>(sums, channel, count) };
     }
 
-    /// Stores sums with what follows.
+    /// Finishes the sums and stores them.
     ///
     /// # Safety
     /// As [`Tile::vector`].
@@ -267,7 +272,7 @@ impl<'a> Tile<'a> {
     ) {
         macro_rules! of {
             ($values:expr) => {
-                // SAFETY: there is one for each channel.
+                // SAFETY: there is a value for each channel.
                 unsafe { load::<I::Floats, FULL>($values.as_ptr().add(channel), count) }
             };
         }
@@ -303,7 +308,7 @@ impl<'a> Tile<'a> {
     }
 }
 
-/// Adds the products of the pixel that is number `at` of a tile's row.
+/// Adds the products of pixel `at` of a tile's row.
 #[inline(always)]
 fn add<I: Isa, W: Window, const N: usize>(
     x: I::Floats,
@@ -312,7 +317,7 @@ fn add<I: Isa, W: Window, const N: usize>(
     sums: &mut [I::Floats; N],
 ) {
     for (tap, &weight) in weights.iter().enumerate().take(W::TAPS) {
-        // No output, where there are fewer pixels before this one than taps.
+        // Wraps to beyond the outputs where fewer pixels are before this one than taps.
         let output = at.wrapping_sub(tap) / W::STRIDE;
         if output < N && output * W::STRIDE + tap == at {
             sums[output] = x.each_times_plus(weight, sums[output]);
@@ -320,8 +325,11 @@ fn add<I: Isa, W: Window, const N: usize>(
     }
 }
 
+/// Loads `count` floats, or a whole vector if `FULL`; other lanes are 0.
+///
 /// # Safety
-/// There are `count` floats to read; as many as a vector has, where it is full.
+/// - `count` floats may be read; with `FULL`, as many as a vector has.
+/// - The CPU has the instructions of `V`.
 #[inline(always)]
 unsafe fn load<V: Vector, const FULL: bool>(from: *const f32, count: usize) -> V {
     // SAFETY: the caller guarantees that the floats are there; it runs where the CPU has the

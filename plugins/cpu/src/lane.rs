@@ -1,16 +1,16 @@
 //! 16-bit floats in loops that vectorise.
 //!
-//! Arithmetic on half and bfloat16 is done in float and rounded once. The conversions here are integer
-//! arithmetic and selections on the bits, so that a loop over them has no branch and no call; denormals of
-//! half survive where the processor flushes those of float.
+//! Arithmetic on half and bfloat16 is done in float and rounded once. The conversions here are
+//! integer arithmetic and selections on the bits, so that a loop over them has no branch and no
+//! call; denormals of half survive where the processor flushes those of float.
 
 use crate::arch::Isa;
 use half::{bf16, f16};
 use tenon_sdk::element::Number;
 
-/// A number type with its type of computation: float for 16-bit floats, else itself.
+/// A number type with its type of computation: float for 16-bit floats, else the type itself.
 pub trait Compute: Number<Accumulator = Self::Wide> {
-    /// `Number::Accumulator`, which computes in itself.
+    /// The type of computation (`Number::Accumulator`), which computes in itself.
     type Wide: Compute<Wide = Self::Wide>;
     /// Converts without loss.
     fn up(self) -> Self::Wide;
@@ -21,13 +21,13 @@ pub trait Compute: Number<Accumulator = Self::Wide> {
     fn mul_add<I: Isa>(self, y: Self, z: Self) -> Self {
         self.mul(y).add(z)
     }
-    /// `min(max(self, 0), high)` for a `high` above zero, exactly. NaN stays, -0 becomes 0, and a denormal is
-    /// flushed where the thread's arithmetic does so.
+    /// `min(max(self, 0), high)` for a `high` above zero, exactly. NaN stays, -0 becomes 0, and a
+    /// denormal is flushed where the thread's arithmetic flushes denormals.
     fn clamped(self, high: Self) -> Self;
 }
 
-/// The value itself, a denormal float flushed to zero where the thread's arithmetic does so, as selecting and
-/// comparing do not; -0 may become 0.
+/// The value, with a denormal float flushed to zero where the thread's arithmetic flushes
+/// denormals, which selecting and comparing do not; -0 may become 0.
 #[inline(always)]
 pub fn flushed<W: Compute>(x: W) -> W {
     x.add(W::ZERO)
@@ -88,7 +88,8 @@ impl Compute for bf16 {
     }
     #[inline(always)]
     fn clamped(self, high: bf16) -> bf16 {
-        // One of three bfloat16 values, or a NaN that was one: nothing to round.
+        // The value is one of three bfloat16 values, or a NaN that was one: there is nothing to
+        // round.
         bf16::from_bits((self.up().clamped(high.up()).to_bits() >> 16) as u16)
     }
 }
@@ -119,7 +120,8 @@ impl Compute for f16 {
     fn down(value: f32) -> f16 {
         const INFINITE: u32 = (127 + 16) << 23;
         const SMALLEST_NORMAL: u32 = 113 << 23;
-        // Adding this float shifts a small one's bits to where half has those of its denormals, rounded.
+        // Adding this float shifts the bits of a small one to the position of half's denormals,
+        // rounded.
         const ALIGN: u32 = ((127 - 15) + (23 - 10) + 1) << 23;
         let bits = value.to_bits();
         let magnitude = bits & 0x7fff_ffff;
@@ -139,7 +141,7 @@ impl Compute for f16 {
     }
     #[inline(always)]
     fn clamped(self, high: f16) -> f16 {
-        // On the bits, which are in the order of the values where there is no sign.
+        // By their bits, which have the order of the values where the sign is not set.
         let (bits, high) = (self.to_bits(), high.to_bits());
         let x = if bits > 0x7fff { 0 } else { bits };
         let x = if x > high { high } else { x };

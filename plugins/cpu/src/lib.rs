@@ -1,12 +1,12 @@
 //! The host device and its kernels.
 //!
-//! Device type `CPU` computes in the host's memory, on the host's threads. Its kernels are the fast ones of the
-//! standard ops, one file per op family, and the reference kernels under the label `reference`, which run
-//! only when asked for. [`arch`] compiles each loop for AVX2 and AVX-512; [`lane`] computes
-//! with 16-bit floats; `split` and `panels` share work and memory among threads.
+//! Device type `CPU` computes in the host's memory, on the host's threads. Its kernels are the fast
+//! ones of the standard ops, one file per op family, and the reference kernels under the label
+//! `reference`, which run only if asked for. [`arch`] compiles each loop for AVX2 and AVX-512;
+//! [`lane`] computes with 16-bit floats; `split` and `panels` divide work and memory among threads.
 //!
-//! What is not here: ops that only pass on, rename or describe a tensor (`Identity`, `Reshape`, `Shape`, ...).
-//! The host offers those for every device type.
+//! Ops that only return, rename or describe a tensor (`Identity`, `Reshape`, `Shape`, ...) are not
+//! here: the host offers them for every device type.
 
 pub mod arch;
 mod device;

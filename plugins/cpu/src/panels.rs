@@ -1,10 +1,11 @@
-//! Scratch memory for work that several threads share: a panel for each that works at a time.
+//! Scratch memory for work that several threads share: a panel for each thread that works at a
+//! time.
 
 use crate::lane::Compute;
 use std::{any::TypeId, sync::Mutex};
 use tenon_sdk::{KernelError, abi::MemoryKind, author::ComputeContext, element::Number, growth};
 
-/// Host memory for `count` elements for the time of the call, with any contents.
+/// Returns host memory for `count` elements, valid until the call completes, with any contents.
 ///
 /// # Errors
 /// No memory.
@@ -19,12 +20,12 @@ pub fn uninitialised<'a, T: Number>(
         KernelError::new(tenon_sdk::Code::RESOURCE_EXHAUSTED, "scratch size overflows")
     })?;
     let data = c.scratch(bytes, MemoryKind::HOST)?.cast::<T>();
-    // SAFETY: fresh host memory from the host for `count` elements, ours until the call completes; every bit
-    // pattern is a number.
+    // SAFETY: this is new host memory from the host for `count` elements, which only this call uses
+    // until it completes; every bit pattern is a number.
     Ok(unsafe { std::slice::from_raw_parts_mut(data, count) })
 }
 
-/// The same elements, where both types are one.
+/// The same elements, if both types are one.
 #[inline(always)]
 pub fn as_same<A: 'static, B: 'static>(x: &[A]) -> Option<&[B]> {
     if TypeId::of::<A>() != TypeId::of::<B>() {
@@ -34,7 +35,7 @@ pub fn as_same<A: 'static, B: 'static>(x: &[A]) -> Option<&[B]> {
     Some(unsafe { std::slice::from_raw_parts(x.as_ptr().cast(), x.len()) })
 }
 
-/// [`as_same`] to be written.
+/// [`as_same`] for elements to write.
 #[inline(always)]
 pub fn as_same_mut<A: 'static, B: 'static>(x: &mut [A]) -> Option<&mut [B]> {
     if TypeId::of::<A>() != TypeId::of::<B>() {
@@ -44,31 +45,31 @@ pub fn as_same_mut<A: 'static, B: 'static>(x: &mut [A]) -> Option<&mut [B]> {
     Some(unsafe { std::slice::from_raw_parts_mut(x.as_mut_ptr().cast(), x.len()) })
 }
 
-/// The same elements, where the type computes in itself.
+/// The same elements, if the type computes in itself.
 #[inline(always)]
 pub fn as_wide<T: Compute>(x: &mut [T]) -> Option<&mut [T::Wide]> {
     as_same_mut(x)
 }
 
-/// The same elements, where the type computes in itself.
+/// The same elements, if the type computes in itself.
 #[inline(always)]
 pub fn as_itself<T: Compute>(x: &[T]) -> Option<&[T::Wide]> {
     as_same(x)
 }
 
-/// The same elements as those of a type that computes in them.
+/// The same elements in the narrow type, if it computes in itself.
 #[inline(always)]
 pub fn as_narrow<T: Compute>(x: &mut [T::Wide]) -> Option<&mut [T]> {
     as_same_mut(x)
 }
 
-/// Panels of one size.
+/// A set of panels of one size.
 pub struct Panels<'a, T> {
     free: Mutex<Vec<&'a mut [T]>>,
     len: usize,
 }
 
-/// A panel in use; it goes back when dropped.
+/// A panel in use; it returns to its set when dropped.
 pub struct Panel<'p, 'a, T> {
     from: &'p Panels<'a, T>,
     memory: Memory<'a, T>,
@@ -76,12 +77,12 @@ pub struct Panel<'p, 'a, T> {
 
 enum Memory<'a, T> {
     Lent(&'a mut [T]),
-    /// A block of a loop took two.
+    /// The panel has memory of its own: a block of a loop took two panels.
     Own(Vec<T>),
 }
 
 impl<'a, T: Number> Panels<'a, T> {
-    /// Panels of `len` elements for work of so many units.
+    /// Returns panels of `len` elements for the given count of work units.
     ///
     /// # Errors
     /// No memory.
@@ -95,7 +96,7 @@ impl<'a, T: Number> Panels<'a, T> {
         Ok(Panels { free: Mutex::new(free), len })
     }
 
-    /// A panel with any contents.
+    /// Takes a panel, with any contents.
     pub fn take(&self) -> Panel<'_, 'a, T> {
         let lent = self.free.lock().unwrap_or_else(|poison| poison.into_inner()).pop();
         let memory = lent.map_or_else(

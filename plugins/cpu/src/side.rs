@@ -1,16 +1,20 @@
-//! Folds of neighbouring elements whose states stand side by side, so that the loops vectorise, and steps of one
-//! chain need not wait for each other.
+//! Folds of neighbouring elements with several states side by side, so that the loops vectorise and
+//! steps of one chain need not wait for each other.
 //!
-//! What is folded depends on the number of elements alone: not on the level of instructions, not on threads.
+//! The order of folding depends on the number of elements alone, not on the level of instructions
+//! or on threads.
 
-/// States side by side. Of 32 or fewer the compiler makes single variables, which it then adds one by one.
+/// The number of states side by side. For 32 or fewer, the compiler makes single variables, which
+/// it then adds one by one.
 pub const LANES: usize = 64;
-/// States side by side where there are fewer elements than [`LANES`].
+/// The number of states side by side where there are fewer elements than [`LANES`].
 const FEW: usize = 8;
-/// Elements that are folded before their states are merged: rounding errors of long sums do not pile up.
+/// The number of elements that are folded before their states are merged, so that rounding errors
+/// of long sums do not accumulate.
 const BLOCK: usize = 4096;
-/// Blocks that are folded together, some elements of each in turn: a processor fetches ahead within a page of memory,
-/// and from several pages it has more on the way (by a fifth on Cascade Lake, out of memory and of L2).
+/// The number of blocks that are folded together, some elements of each in turn. A processor
+/// prefetches within a page of memory, and loads more at a time from several pages (faster by a
+/// fifth on Cascade Lake, from memory and from L2).
 const STREAMS: usize = 4;
 
 /// The state of all elements.
@@ -73,7 +77,8 @@ fn block<T: Copy, S: Copy, const N: usize>(
     merged(lanes, merge)
 }
 
-/// The state of all lanes, a power of two of them: half and half, until one is left.
+/// The merged state of all lanes, whose number is a power of two: halves are merged until one is
+/// left.
 #[inline(always)]
 pub fn merged<S: Copy, const N: usize>(mut lanes: [S; N], merge: impl Fn(S, S) -> S) -> S {
     let mut width = N / 2;

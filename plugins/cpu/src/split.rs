@@ -13,18 +13,18 @@ const WORTH_ASKING_NS: f64 = 8_000.0;
 /// Elements per unit of elementwise work: a few cache lines at least.
 pub const BLOCK: usize = 1024;
 
-/// Work on a range. By reference: a copy of what spreads work for each loop would be most of this
-/// library.
+/// Work on a range. It is a reference, because a copy of the splitting code for each loop would be
+/// most of this library.
 type Body<'a> = &'a (dyn Fn(Range<usize>) + Sync);
 
-/// Whether so many units are worth asking the host for threads.
+/// Whether work of `total` units is worth asking the host for threads.
 #[inline(always)]
 pub fn is_worth_asking(total: usize, cost_ns: f64) -> bool {
     total as f64 * cost_ns >= WORTH_ASKING_NS
 }
 
 /// Computes the units `0..total`, each of about `cost_ns` nanoseconds. Without units the body is
-/// not called, so that what it needs for one, which may be huge, is not made.
+/// not called, so that it does not allocate for a unit, which may be huge.
 #[inline]
 pub fn for_units(
     c: &ComputeContext<'_>,
@@ -57,8 +57,8 @@ pub fn for_elements(
     spread(c, len, cost_ns, BLOCK, &body)
 }
 
-/// Computes the elements of a slice, each of about `cost_ns` nanoseconds, in blocks: the body gets
-/// the number of the first of some elements, and them.
+/// Computes the elements of a slice, each of about `cost_ns` nanoseconds, in blocks. The body gets
+/// the number of the first of some elements, and these elements.
 #[inline]
 pub fn for_parts<T: Send>(
     c: &ComputeContext<'_>,
@@ -74,8 +74,8 @@ pub fn for_parts<T: Send>(
     })
 }
 
-/// As [`for_units`], with a body that may fail, for want of memory say: an error of one of the
-/// blocks is that of the call.
+/// As [`for_units`], with a body that may fail, for example for want of memory. The call returns
+/// the error of one of the failed blocks.
 pub fn try_units(
     c: &ComputeContext<'_>,
     total: usize,
@@ -108,7 +108,7 @@ pub fn try_rows<T: Send>(
     failure.into_inner().unwrap_or_else(PoisonError::into_inner).map_or(Ok(()), Err)
 }
 
-/// Computes the rows of a slice, each of `row` elements and about `cost_ns` nanoseconds: the body
+/// Computes the rows of a slice, each of `row` elements and about `cost_ns` nanoseconds. The body
 /// gets the number of the first of some rows, and their elements.
 #[inline]
 pub fn for_rows<T: Send>(
@@ -144,14 +144,14 @@ fn spread(
     })
 }
 
-/// A slice whose disjoint parts several threads write.
+/// A slice whose disjoint parts are written by several threads.
 pub struct Parts<'a, T> {
     first: *mut T,
     len: usize,
     life: PhantomData<&'a mut [T]>,
 }
 
-// SAFETY: parts are handed out by an unsafe function whose callers keep them disjoint.
+// SAFETY: parts are only returned by an unsafe function whose callers keep them disjoint.
 unsafe impl<T: Send> Sync for Parts<'_, T> {}
 
 impl<'a, T> Parts<'a, T> {
@@ -163,7 +163,7 @@ impl<'a, T> Parts<'a, T> {
     /// The elements in a range.
     ///
     /// # Safety
-    /// No other part in use overlaps it.
+    /// No other part in use overlaps the range.
     #[expect(clippy::mut_from_ref, reason = "the parts are disjoint by the caller's promise")]
     pub unsafe fn part(&self, range: Range<usize>) -> &mut [T] {
         assert!(range.start <= range.end && range.end <= self.len);

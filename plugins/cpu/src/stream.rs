@@ -1,37 +1,38 @@
 //! How large outputs are stored.
 //!
-//! A line of memory that is about to be overwritten is read first, and pushes another line out of the caches. An
-//! output that is larger than they are need not pay for that: it is computed a block at a time in the first-level
-//! cache, and copied from there with stores that do neither (`movntdq`; Intel's manual of instructions, volume 2).
-//! Where such stores are slow, the lines of the next block are asked for before a block is computed, so that its
-//! stores find them. Which of the two a CPU gains by: the decision `stores-past-the-caches` has the figures.
+//! A cache line that is about to be overwritten is read first, and evicts another line. An output
+//! larger than the caches need not pay for that: it is computed a block at a time in the
+//! first-level cache, and copied from there with stores that do neither (`movntdq`; Intel's manual
+//! of instructions, volume 2). Where such stores are slow, the lines of the next block are
+//! prefetched before a block is computed, so that its stores find them. The decision
+//! `stores-past-the-caches` has the figures for the choice between the two on a CPU.
 
 use std::sync::OnceLock;
 
-/// Outputs from this size on are not stored as usual.
+/// The size from which outputs are not stored as usual.
 const LARGE_BYTES: usize = 16 << 20;
-/// Elements of a block that is copied past the caches.
+/// The number of elements of a block that is copied past the caches.
 const BLOCK: usize = 1024;
-/// Bytes of a block whose lines are asked for at once.
+/// The bytes of a block whose lines are prefetched at once.
 const AHEAD_BYTES: usize = 1024;
-/// Bytes of the rows that are worth a copy, and that the second-level cache holds.
+/// The least bytes of rows that are worth a copy, and the most that the second-level cache holds.
 const LEAST_ROW: usize = 512;
 const MOST_ROW: usize = 128 << 10;
-/// Bytes of a line of memory, which is written as a whole.
+/// The bytes of a cache line, which is written as a whole.
 const LINE: usize = 64;
 
 /// How an output is stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stores {
-    /// As the processor does it.
+    /// Ordinary stores.
     Usual,
-    /// In blocks, whose lines are asked for some time before.
+    /// In blocks, whose lines are prefetched some time before.
     Ahead,
     /// Past the caches.
     Past,
 }
 
-/// How an output of so many elements is stored.
+/// How an output of `len` elements is stored.
 #[inline(always)]
 pub fn stores<T>(len: usize) -> Stores {
     if len < LARGE_BYTES / size_of::<T>() { Stores::Usual } else { of_large() }
@@ -43,12 +44,12 @@ fn of_large() -> Stores {
     *OF_LARGE.get_or_init(|| match &vendor() {
         b"AuthenticAMD" => Stores::Past,
         b"GenuineIntel" => Stores::Ahead,
-        // Nobody measured it.
+        // Not measured.
         _ => Stores::Usual,
     })
 }
 
-/// Who made the CPU (leaf 0 of `cpuid`).
+/// The vendor of the CPU (leaf 0 of `cpuid`).
 #[cfg(target_arch = "x86_64")]
 fn vendor() -> [u8; 12] {
     let leaf = std::arch::x86_64::__cpuid(0);
@@ -65,7 +66,7 @@ fn vendor() -> [u8; 12] {
 }
 
 impl Stores {
-    /// Elements that [`store`] has computed at a time, where that is not all of them.
+    /// The number of elements that [`store`] has computed at a time, or all of them.
     pub fn block<T>(self) -> usize {
         match self {
             Stores::Ahead => (AHEAD_BYTES / size_of::<T>()).max(1),
@@ -74,8 +75,8 @@ impl Stores {
     }
 }
 
-/// Computes `y`, a part of an output: `block` gets the position of some of its elements, and room for them, which
-/// it fills.
+/// Computes `y`, a part of an output: `block` gets the position of some of its elements and room
+/// for them, which it fills.
 #[inline(always)]
 pub fn store<T: Copy>(y: &mut [T], stores: Stores, mut block: impl FnMut(usize, &mut [T])) {
     let Some(&any) = y.first().filter(|_| stores != Stores::Usual) else {
@@ -97,8 +98,9 @@ pub fn store<T: Copy>(y: &mut [T], stores: Stores, mut block: impl FnMut(usize, 
     fence();
 }
 
-/// As [`store`], a row of `len` elements at a time: `row` gets its number and room for it. Lines are not asked for,
-/// since a row is read again before it is written, and pushes them out of the first-level cache.
+/// As [`store`], a row of `len` elements at a time: `row` gets its number and room for it. Lines
+/// are not prefetched, since a row is read again before it is written, which evicts them from the
+/// first-level cache.
 #[inline(always)]
 pub fn store_rows<T: Copy>(
     y: &mut [T],
@@ -121,25 +123,25 @@ pub fn store_rows<T: Copy>(
     }
 }
 
-/// Asks for as many lines of memory as `y` has, so many elements further on; they need not exist.
+/// Prefetches as many cache lines as `y` has, `ahead` elements further on; they need not exist.
 #[inline(always)]
 fn ask_for<T>(y: &[T], ahead: usize) {
     #[cfg(target_arch = "x86_64")]
     for line in (0..size_of_val(y)).step_by(LINE) {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
         let at = y.as_ptr().wrapping_add(ahead).wrapping_byte_add(line);
-        // SAFETY: what is asked for need not exist; every x86-64 CPU has the instruction.
+        // SAFETY: prefetched memory need not exist; every x86-64 CPU has the instruction.
         unsafe { _mm_prefetch::<_MM_HINT_T0>(at.cast()) };
     }
     #[cfg(not(target_arch = "x86_64"))]
     let _ = (y, ahead);
 }
 
-/// A block at the beginning of a line.
+/// A block that begins at a cache line.
 #[repr(align(64))]
 struct Aligned<T>([T; BLOCK]);
 
-/// Copies elements, whole lines of memory past the caches. [`fence`] follows the last such copy.
+/// Copies elements, whole cache lines past the caches. [`fence`] must follow the last such copy.
 #[inline(always)]
 pub fn copy<T: Copy>(x: &[T], y: &mut [T]) {
     let head = y.as_ptr().align_offset(LINE).min(y.len());
@@ -153,7 +155,7 @@ pub fn copy<T: Copy>(x: &[T], y: &mut [T]) {
     y[head + lines..].copy_from_slice(&x[head + lines..]);
 }
 
-/// Copies elements to whole lines of memory.
+/// Copies elements to whole cache lines.
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 fn copy_lines<T: Copy>(x: &[T], y: &mut [T]) {
@@ -163,7 +165,8 @@ fn copy_lines<T: Copy>(x: &[T], y: &mut [T]) {
     let (x, y) = (x.as_ptr().cast::<__m128i>(), y.as_mut_ptr().cast::<__m128i>());
     assert!(y.addr().is_multiple_of(size_of::<__m128i>()));
     for i in 0..vectors {
-        // SAFETY: inside both slices, the second aligned to a vector; every x86-64 CPU has the instructions.
+        // SAFETY: the vectors are inside both slices, in the second at an aligned address; every
+        // x86-64 CPU has the instructions.
         unsafe { _mm_stream_si128(y.add(i), _mm_loadu_si128(x.add(i))) };
     }
 }
@@ -173,7 +176,7 @@ fn copy_lines<T: Copy>(x: &[T], y: &mut [T]) {
     y.copy_from_slice(x);
 }
 
-/// Orders the stores past the caches before all that follow.
+/// Orders the stores past the caches before all stores that follow.
 #[inline(always)]
 pub fn fence() {
     #[cfg(target_arch = "x86_64")]

@@ -2,7 +2,7 @@
 
 use crate::lane::Compute;
 
-/// Reproducible values: whole numbers for integers, between -4 and 4 for floats.
+/// Returns reproducible values: whole numbers for integers, numbers between -4 and 4 for floats.
 pub fn values<T: Compute>(len: usize, seed: u64) -> Vec<T> {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     (0..len)
@@ -16,7 +16,8 @@ pub fn values<T: Compute>(len: usize, seed: u64) -> Vec<T> {
         .collect()
 }
 
-/// That every value is NaN where NaN is expected, else within so many units in the last place.
+/// Asserts that every value is NaN where NaN is expected, and else within `ulps` units in the last
+/// place.
 pub fn assert_ulps<T: Compute>(found: &[T], expected: &[T], ulps: f64) {
     let epsilon = match size_of::<T>() {
         2 if T::from_f64(1.0 + 1.0 / 512.0) == T::ONE => 2f64.powi(-7),
@@ -27,7 +28,8 @@ pub fn assert_ulps<T: Compute>(found: &[T], expected: &[T], ulps: f64) {
     assert_close(found, expected, 0.0, ulps * epsilon);
 }
 
-/// That every value is NaN where NaN is expected, else within `absolute + relative * |expected|`.
+/// Asserts that every value is NaN where NaN is expected, and else within `absolute + relative *
+/// |expected|`.
 pub fn assert_close<T: Compute>(found: &[T], expected: &[T], absolute: f64, relative: f64) {
     assert_eq!(found.len(), expected.len());
     for (i, (&found, &expected)) in found.iter().zip(expected).enumerate() {

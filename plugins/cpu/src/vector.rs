@@ -1,43 +1,46 @@
-//! Vectors of floats, for loops whose values the compiler would not keep together: a transformation
-//! of some vectors into others is straight-line code, which it cuts up by element.
+//! Vectors of floats, for loops whose values the compiler would not keep in vectors: a
+//! transformation of some vectors into others is straight-line code, which the compiler splits by
+//! element.
 //!
-//! A vector's type goes with an [`Isa`](crate::arch::Isa); its functions are for loops that
-//! `vectorised!` compiles for that one.
+//! A vector's type belongs to an [`Isa`](crate::arch::Isa); its functions are for loops that
+//! `vectorised!` compiles for that instruction set.
 //!
 //! # Why computing with vectors is safe
 //! A value of a vector's type exists only where the CPU has the type's instructions:
-//! - The functions that make one (`zero`, `load`, `load_part`) are unsafe, and ask for that.
-//! - All others take one, which shows it.
+//! - The functions that make a value (`zero`, `load`, `load_part`) are unsafe, and require the
+//!   instructions.
+//! - All other functions take a value, which proves them.
 
 use crate::lane::Compute;
 
-/// Floats that are computed with at once.
+/// A vector of floats.
 pub trait Vector: Copy {
-    /// How many.
+    /// The number of floats.
     const LEN: usize;
-    /// Zeros.
+    /// Returns zeros.
     ///
     /// # Safety
-    /// This CPU has the instructions of the type.
+    /// The CPU has the instructions of the type.
     unsafe fn zero() -> Self;
 
-    /// Zeros, beside a vector that there is.
+    /// Returns zeros, given any vector.
     #[inline(always)]
     fn zeros(self) -> Self {
         // SAFETY: `self` exists, so that the CPU has the instructions.
         unsafe { Self::zero() }
     }
 
-    /// The floats from here on.
+    /// Reads `LEN` floats.
     ///
     /// # Safety
-    /// There are `LEN` floats to read, and this CPU has the instructions of the type.
+    /// - `LEN` floats may be read at `from`.
+    /// - The CPU has the instructions of the type.
     unsafe fn load(from: *const f32) -> Self;
 
     /// Writes the floats.
     ///
     /// # Safety
-    /// `LEN` floats may be written.
+    /// `LEN` floats may be written at `to`.
     unsafe fn store(self, to: *mut f32);
 
     /// The sum.
@@ -52,27 +55,27 @@ pub trait Vector: Copy {
     /// The product.
     fn times(self, other: Self) -> Self;
 
-    /// `self * factor + other` with a factor for each.
+    /// `self * factors + other`, with a factor for each float.
     fn each_times_plus(self, factors: Self, other: Self) -> Self;
 
-    /// `min(max(self, 0), high)` as [`Compute::clamped`] has it.
+    /// `min(max(self, 0), high)`, like [`Compute::clamped`].
     fn clamped(self, high: f32) -> Self;
 
-    /// The first `count`, and zeros.
+    /// Reads the first `count` floats; the others are zero.
     ///
     /// # Safety
-    /// There are `count` floats to read, no more than `LEN`, and this CPU has the instructions of
-    /// the type.
+    /// - `count` floats may be read at `from`, and `count` is at most `LEN`.
+    /// - The CPU has the instructions of the type.
     unsafe fn load_part(from: *const f32, count: usize) -> Self;
 
-    /// Stores the first `count`.
+    /// Stores the first `count` floats.
     ///
     /// # Safety
-    /// `count` floats may be written, no more than `LEN`.
+    /// `count` floats may be written at `to`, and `count` is at most `LEN`.
     unsafe fn store_part(self, to: *mut f32, count: usize);
 }
 
-/// Floats without instructions of their own.
+/// Floats without vector instructions.
 pub type Plain = [f32; 4];
 
 impl Vector for Plain {
@@ -85,13 +88,13 @@ impl Vector for Plain {
 
     #[inline(always)]
     unsafe fn load(from: *const f32) -> Plain {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller guarantees that `LEN` floats may be read.
         unsafe { from.cast::<Plain>().read_unaligned() }
     }
 
     #[inline(always)]
     unsafe fn store(self, to: *mut f32) {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller guarantees that `LEN` floats may be written.
         unsafe { to.cast::<Plain>().write_unaligned(self) }
     }
 
@@ -133,7 +136,7 @@ impl Vector for Plain {
 
     #[inline(always)]
     unsafe fn load_part(from: *const f32, count: usize) -> Plain {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller guarantees that `count` floats may be read.
         let at = |i: usize| if i < count { unsafe { from.add(i).read() } } else { 0.0 };
         [at(0), at(1), at(2), at(3)]
     }
@@ -142,7 +145,7 @@ impl Vector for Plain {
     unsafe fn store_part(self, to: *mut f32, count: usize) {
         for (i, x) in self.iter().enumerate() {
             if i < count {
-                // SAFETY: the caller's promise.
+                // SAFETY: the caller guarantees that `count` floats may be written.
                 unsafe { to.add(i).write(*x) };
             }
         }
@@ -185,32 +188,32 @@ macro_rules! registers {
 
             #[inline(always)]
             fn minus(self, other: Self) -> Self {
-                // SAFETY: as above.
+                // SAFETY: `self` shows that the CPU has the instruction.
                 unsafe { std::arch::x86_64::$sub(self, other) }
             }
 
             #[inline(always)]
             fn times_plus(self, factor: f32, other: Self) -> Self {
-                // SAFETY: as above.
+                // SAFETY: `self` shows that the CPU has the instruction.
                 unsafe { std::arch::x86_64::$fma(self, std::arch::x86_64::$set(factor), other) }
             }
 
             #[inline(always)]
             fn times(self, other: Self) -> Self {
-                // SAFETY: as above.
+                // SAFETY: `self` shows that the CPU has the instruction.
                 unsafe { std::arch::x86_64::$mul(self, other) }
             }
 
             #[inline(always)]
             fn each_times_plus(self, factors: Self, other: Self) -> Self {
-                // SAFETY: as above.
+                // SAFETY: `self` shows that the CPU has the instruction.
                 unsafe { std::arch::x86_64::$fma(self, factors, other) }
             }
 
             #[inline(always)]
             fn clamped(self, high: f32) -> Self {
-                // Of two numbers that do not compare these select the second.
-                // SAFETY: as above.
+                // For two numbers that do not compare, these instructions return the second.
+                // SAFETY: `self` shows that the CPU has the instructions.
                 unsafe {
                     let x = std::arch::x86_64::$max(self.zeros(), self);
                     std::arch::x86_64::$min(std::arch::x86_64::$set(high), x).plus(self.zeros())
@@ -242,15 +245,23 @@ mod parts {
         _mm256_maskstore_ps, _mm512_mask_storeu_ps, _mm512_maskz_loadu_ps,
     };
 
-    /// The first `count` of 8.
+    /// The mask of the first `count` of 8 floats.
+    ///
+    /// # Safety
+    /// - `count` is at most 8.
+    /// - The CPU has AVX.
     #[inline(always)]
     pub unsafe fn first_of_8(count: usize) -> __m256i {
         const MASKS: [i32; 16] = [-1, -1, -1, -1, -1, -1, -1, -1, 0, 0, 0, 0, 0, 0, 0, 0];
-        // SAFETY: at most 8 are counted; the loop is compiled for CPUs that have the instruction.
+        // SAFETY: `count` is at most 8, so that the masks are inside the table; the CPU has the
+        // instruction.
         unsafe { _mm256_loadu_si256(MASKS.as_ptr().add(8 - count).cast()) }
     }
 
-    /// The first `count` of 16.
+    /// The mask of the first `count` of 16 floats.
+    ///
+    /// # Safety
+    /// `count` is at most 16.
     #[inline(always)]
     pub unsafe fn first_of_16(count: usize) -> __mmask16 {
         ((1u32 << count) - 1) as __mmask16
@@ -258,7 +269,8 @@ mod parts {
 
     #[inline(always)]
     pub unsafe fn load_of_8(mask: __m256i, from: *const f32) -> __m256 {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller guarantees that the selected floats may be read, and that the CPU has
+        // the instruction.
         unsafe { _mm256_maskload_ps(from, mask) }
     }
 }

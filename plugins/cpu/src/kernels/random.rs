@@ -1,4 +1,5 @@
-//! Random numbers: the streams of TensorFlow's Philox generator, and what is made of them.
+//! Random numbers: the streams of TensorFlow's Philox generator, and the distributions drawn from
+//! them.
 
 mod choice;
 mod distribution;
@@ -13,7 +14,7 @@ use tenon_sdk::{
     geometry::{GeometryError, element_count},
 };
 
-/// The dimensions that an input holds.
+/// The dimensions that an input gives.
 fn shape_input(c: &ComputeContext<'_>, input: usize) -> Result<Vec<i64>, KernelError> {
     if c.dims(input).len() != 1 {
         let found = c.dims(input);

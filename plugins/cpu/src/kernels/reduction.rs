@@ -1,4 +1,5 @@
-//! Reductions over axes; searches along one in [`arg`], and what else makes few elements of many.
+//! Reductions over axes, searches along one axis in [`arg`], and other ops that reduce many
+//! elements to few.
 
 pub mod arg;
 mod counting;
@@ -53,17 +54,18 @@ type NormOf<T> = Reduce<T, EuclideanNorm>;
 type AllOf = Reduce<bool, All>;
 type AnyOf = Reduce<bool, Any>;
 
-/// Relative to the sum of the absolute terms: the errors of a block, and of adding the blocks up.
+/// Error relative to the sum of the absolute terms: the errors of a block, and of adding the
+/// blocks.
 pub const FLOAT: Numerics = Numerics::relative(1e-30, 1e-5).accumulation(DType::FLOAT);
 /// As [`FLOAT`].
 pub const DOUBLE: Numerics = Numerics::relative(1e-300, 1e-13).accumulation(DType::DOUBLE);
-/// As [`FLOAT`], and rounded to half once.
+/// As [`FLOAT`], rounded to half once.
 pub const HALF: Numerics = Numerics::relative(6e-8, 2e-3).accumulation(DType::FLOAT);
-/// As [`FLOAT`], and rounded to bfloat16 once.
+/// As [`FLOAT`], rounded to bfloat16 once.
 pub const BFLOAT16: Numerics = Numerics::relative(1e-30, 1.6e-2).accumulation(DType::FLOAT);
 
-/// Registers a kernel that is generic over the element type, and sums or multiplies, with what each type's
-/// roundings come to.
+/// Registers a kernel that is generic over the element type, and sums or multiplies, with the
+/// numerics of each type.
 macro_rules! rounding_kernels {
     ($($op:literal: $form:tt;)*) => {
         $($crate::kernels::reduction::rounding_kernels!(@one $op, $form);)*

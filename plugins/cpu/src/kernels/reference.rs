@@ -1,5 +1,6 @@
-//! The reference kernels under the label `reference`, for who asks for them: the specification itself, with the
-//! dtypes of the fast kernels. They read attributes and shapes as those do, and compute as `tenon-reference`.
+//! The reference kernels, under the label `reference`, which run only if asked for. They are the
+//! specification itself, with the dtypes of the fast kernels: they read attributes and shapes as
+//! those do, and compute with `tenon-reference`.
 
 mod array;
 mod cast;
@@ -10,5 +11,5 @@ mod reduction;
 
 use tenon_sdk::{DType, reg::Numerics};
 
-/// Sums and functions in double, rounded once.
+/// Sums and functions computed in double, and rounded once.
 const ROUNDED: Numerics = Numerics::ulps(1.0).accumulation(DType::DOUBLE);

@@ -1,4 +1,4 @@
-//! `RandomShuffle` and `Multinomial`: which element comes next.
+//! `RandomShuffle` and `Multinomial`: random choices of elements.
 
 use super::{
     distribution::uniform_f64,
@@ -19,14 +19,14 @@ use tenon_sdk::{
 
 /// Shuffles rows.
 ///
-/// Each row is exchanged with one of those from it on. Source: Durstenfeld, "Algorithm 235: random permutation",
-/// 1964; in which order, and with which words, is TensorFlow's.
+/// Each row is exchanged with itself or a later one. Source: Durstenfeld, "Algorithm 235: random
+/// permutation", 1964; the order, and the words used, are TensorFlow's.
 struct RandomShuffle {
     stream: Stream,
 }
 
 impl RandomShuffle {
-    /// The row that comes to each place.
+    /// The row that moves to each position.
     fn permutation(&self, rows: usize) -> Result<Vec<usize>, KernelError> {
         if u32::try_from(rows).is_err() {
             return Err(KernelError::invalid_argument(format!(
@@ -53,7 +53,7 @@ impl Kernel for RandomShuffle {
 
     fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
         let dims = c.dims(0);
-        // Of rows without elements there may be any number.
+        // Any number of rows is allowed if they have no elements.
         let rows =
             if dims.contains(&0) { 0 } else { dims.first().map_or(1, |&rows| rows as usize) };
         let order = self.permutation(rows)?;
@@ -74,11 +74,11 @@ impl Kernel for RandomShuffle {
     }
 }
 
-/// Whether the step still wants the result is asked before so many samples.
+/// The number of samples between checks whether the step was cancelled.
 const LOOK: usize = 1 << 14;
 
-/// Draws classes by the inverse of their cumulated probabilities, in double precision. Classes whose logit is not
-/// finite are never drawn.
+/// Draws classes by the inverse of their cumulative probabilities, in double precision. Classes
+/// whose logit is not finite are never drawn.
 struct Multinomial<T> {
     stream: Stream,
     element: PhantomData<fn(T)>,
@@ -107,7 +107,7 @@ impl<T: Number> Multinomial<T> {
             return Err(KernelError::invalid_argument("logits must have at least 1 class, got 0"));
         }
         let (classes, samples) = (classes as usize, samples as usize);
-        // Two words a sample, and whole steps for each row.
+        // Two words per sample, and whole steps for each row.
         let outputs = (rows as usize).wrapping_mul(samples.next_multiple_of(4)).wrapping_mul(2);
         let mut words = Words::new(self.stream.take(reserved(outputs)));
         let mut cumulated = growth::filled(classes, 0.0)?;
@@ -127,7 +127,7 @@ impl<T: Number> Multinomial<T> {
     }
 }
 
-/// Sums of the probabilities so far, not normalised; the last of them.
+/// Computes the cumulative sums of the probabilities, not normalised; returns the last sum.
 fn cumulate<T: Number>(logits: &[T], sums: &mut [f64]) -> f64 {
     let finite = |x: &&T| x.to_f64().is_finite();
     let greatest = logits.iter().filter(finite).map(|x| x.to_f64()).fold(f64::MIN, f64::max);

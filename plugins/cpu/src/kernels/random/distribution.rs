@@ -1,28 +1,28 @@
-//! Numbers of a distribution from the words of a generator, as TensorFlow makes them.
+//! Numbers of a distribution made from the words of a generator, as TensorFlow makes them.
 
 use super::philox::{Philox, RESERVED_PER_OUTPUT, WORDS, Words};
 use crate::split::for_parts;
 use half::{bf16, f16};
 use tenon_sdk::{KernelError, author::ComputeContext, element::Number};
 
-/// About how long a number takes.
+/// Approximate nanoseconds of a number.
 const COST_NS: f64 = 5.0;
-/// Where `ln` would go to infinity; TensorFlow's bound.
+/// TensorFlow's lower bound for an argument of `ln`, which would give infinity at 0.
 const LEAST: f64 = 1e-7;
-/// Normal numbers beyond are drawn again.
+/// The bound beyond which normal numbers are drawn again.
 const CUT: f64 = 2.0;
 
-/// A float type of which random numbers are drawn.
+/// A float type in which random numbers are drawn.
 pub trait Drawn: Number {
-    /// Numbers that the words of one step make.
+    /// How many numbers the words of one step make.
     const PER_STEP: usize;
-    /// Uniform numbers in `[0, 1)`; as many as [`Drawn::PER_STEP`].
+    /// Uniform numbers in `[0, 1)`, [`Drawn::PER_STEP`] of them.
     fn uniform(words: [u32; WORDS]) -> [Self; WORDS];
-    /// Normal numbers, likewise.
+    /// Normal numbers, [`Drawn::PER_STEP`] of them.
     fn normal(words: [u32; WORDS]) -> [Self; WORDS];
-    /// Two normal numbers of the next words.
+    /// Two normal numbers from the next words.
     fn two_normal(words: &mut Words) -> [Self; 2];
-    /// Whether a normal number is kept by the truncated distribution.
+    /// Whether the truncated distribution keeps a normal number.
     fn is_kept(self) -> bool;
 }
 
@@ -37,7 +37,7 @@ pub fn uniform_f64(low: u32, high: u32) -> f64 {
     f64::from_bits(1023 << 52 | mantissa) - 1.0
 }
 
-/// Two normal numbers of two uniform ones.
+/// Makes two normal numbers from two uniform ones.
 ///
 /// Source: Box and Muller, "A note on the generation of random normal deviates", 1958.
 macro_rules! box_muller {
@@ -53,7 +53,7 @@ fn box_muller_f32([a, b]: [u32; 2]) -> [f32; 2] {
     box_muller!(f32, uniform_f32(a), uniform_f32(b))
 }
 
-/// Two normal numbers of the words of a step.
+/// Two normal numbers from the words of a step.
 pub fn box_muller_f64([a, b, c, d]: [u32; WORDS]) -> [f64; 2] {
     box_muller!(f64, uniform_f64(a, b), uniform_f64(c, d))
 }
@@ -84,7 +84,7 @@ macro_rules! drawn_from_f32 {
 
 drawn_from_f32! {
     f32: |word| uniform_f32(word);
-    // One number of as many bits as the type has, and a word for it.
+    // Each number has as many random bits as the type's fraction, and takes one word.
     f16: |word| f16::from_bits(15 << 10 | (word & 0x3ff) as u16) - f16::ONE;
     bf16: |word| bf16::from_bits(127 << 7 | (word & 0x7f) as u16) - bf16::ONE;
 }
@@ -108,10 +108,10 @@ impl Drawn for f64 {
     }
 }
 
-/// A distribution of floats: fills a part of the outputs that begins at `first`, a multiple of the numbers of a
-/// step, with what the stream of all outputs has there.
+/// A distribution of floats, which fills a part of the outputs. The part begins at `first`, a
+/// multiple of the numbers of a step; it gets the numbers that the stream of all outputs has there.
 pub trait Distribution<T>: 'static {
-    /// Fills.
+    /// Fills `y`, which is the part.
     fn fill(stream: &Philox, first: usize, y: &mut [T]);
 }
 
@@ -119,10 +119,10 @@ pub trait Distribution<T>: 'static {
 pub struct Uniform;
 /// Normal with mean 0 and deviation 1.
 pub struct Normal;
-/// As [`Normal`], between -2 and 2.
+/// Normal as [`Normal`], limited to between -2 and 2.
 pub struct Truncated;
 
-/// Fills with what each step's words make.
+/// Fills `y` with the numbers that each step's words make.
 pub fn fill_steps<T: Copy>(
     stream: &Philox,
     (first, per_step): (usize, usize),
@@ -149,7 +149,8 @@ impl<T: Drawn> Distribution<T> for Normal {
 
 impl<T: Drawn> Distribution<T> for Truncated {
     fn fill(stream: &Philox, first: usize, y: &mut [T]) {
-        // Nobody knows how often is drawn again: each group of outputs has a stretch of its own.
+        // The number of redraws is not known in advance: each group of outputs has a section of the
+        // stream of its own.
         let stretch = RESERVED_PER_OUTPUT * T::PER_STEP as u64 / WORDS as u64;
         for (group, y) in y.chunks_mut(T::PER_STEP).enumerate() {
             let group = (first / T::PER_STEP + group) as u64;
@@ -167,7 +168,7 @@ impl<T: Drawn> Distribution<T> for Truncated {
     }
 }
 
-/// Fills the one output with numbers of a distribution.
+/// Fills the only output with numbers of a distribution.
 pub fn fill<T: Drawn, D: Distribution<T>>(
     c: &ComputeContext<'_>,
     dims: &[i64],
@@ -177,9 +178,9 @@ pub fn fill<T: Drawn, D: Distribution<T>>(
     for_parts(c, y, COST_NS, |first, y| D::fill(stream, first, y))
 }
 
-/// An integer type of which random numbers are drawn.
+/// An integer type in which random numbers are drawn.
 pub trait DrawnInteger: Number {
-    /// Numbers that the words of one step make.
+    /// How many numbers the words of one step make.
     const PER_STEP: usize;
     /// Numbers from `low` to below `high`, which is greater.
     fn between(words: [u32; WORDS], low: Self, high: Self) -> [Self; WORDS];
@@ -205,7 +206,8 @@ impl DrawnInteger for i64 {
     }
 }
 
-/// Fills the one output with integers between the values of two inputs, the second of which is above the first.
+/// Fills the only output with integers between the values of two inputs, the second of which is
+/// above the first.
 pub fn fill_integers<T: DrawnInteger>(
     c: &ComputeContext<'_>,
     dims: &[i64],
@@ -258,7 +260,8 @@ mod tests {
         };
         near(moments::<T, Uniform>(), (0.5, 1.0 / 12.0));
         near(moments::<T, Normal>(), (0.0, 1.0));
-        // 1 - 4 f(2) / (2 F(2) - 1), with density and distribution function of the normal distribution
+        // 1 - 4 f(2) / (2 F(2) - 1), with density and distribution function of the normal
+        // distribution
         near(moments::<T, Truncated>(), (0.0, 0.7737));
     }
 

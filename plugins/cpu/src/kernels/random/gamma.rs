@@ -1,7 +1,8 @@
 //! `RandomGamma`.
 //!
-//! Source: Marsaglia and Tsang, "A simple method for generating gamma variables", ACM TOMS 26 (2000). The order in
-//! which random numbers are used is TensorFlow's, so that equal seeds give equal numbers.
+//! Source: Marsaglia and Tsang, "A simple method for generating gamma variables", ACM TOMS 26
+//! (2000). The order in which random numbers are used is TensorFlow's, so that equal seeds give
+//! equal numbers.
 
 use super::{
     distribution::{Drawn, box_muller_f64},
@@ -21,10 +22,10 @@ use tenon_sdk::{
     register_kernel,
 };
 
-/// About how long a number takes.
+/// Approximate nanoseconds of a number.
 const COST_NS: f64 = 60.0;
 
-/// Numbers that are made two at a time, of which the second is used first.
+/// Numbers that are made two at a time; the second of a pair is used first.
 struct Pairs {
     numbers: [f64; 2],
     left: usize,
@@ -42,7 +43,7 @@ impl Pairs {
     }
 }
 
-/// One stretch of a stream, as uniform and as normal numbers.
+/// One section of a stream, read as uniform and as normal numbers.
 struct Numbers {
     generator: Philox,
     uniform: Pairs,
@@ -72,7 +73,7 @@ impl Numbers {
         loop {
             let x = self.normal();
             let v = 1.0 + c * x;
-            // NaN, of an alpha that is no parameter, leaves the loop too.
+            // NaN, from an invalid alpha, ends the loop too.
             if v <= 0.0 {
                 continue;
             }
@@ -133,7 +134,8 @@ mod tests {
             let numbers: Vec<f64> = (0..many).map(draw).collect();
             let mean = numbers.iter().sum::<f64>() / many as f64;
             let variance = numbers.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / many as f64;
-            // Both are alpha; five standard deviations of their estimates are allowed.
+            // Mean and variance are both alpha; five standard deviations of their estimates are
+            // allowed.
             let deviation = (alpha / many as f64).sqrt();
             assert!((mean - alpha).abs() < 5.0 * deviation, "{alpha}: mean {mean}");
             let fourth = (2.0 * alpha * alpha + 6.0 * alpha) / many as f64;

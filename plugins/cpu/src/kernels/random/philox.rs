@@ -1,8 +1,8 @@
 //! The generator Philox-4x32-10: a counter, encrypted with a key.
 //!
-//! Source: Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC 2011. How seeds
-//! become key and counter, and how the stream is shared out, is TensorFlow's, so that the same seeds give the
-//! same numbers.
+//! Source: Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC 2011.
+//! The derivation of key and counter from seeds, and the division of the stream, are TensorFlow's,
+//! so that the same seeds give the same numbers.
 
 use std::{
     collections::hash_map::RandomState,
@@ -10,18 +10,19 @@ use std::{
     sync::{Mutex, PoisonError},
 };
 
-/// Words that one step of the generator gives.
+/// The number of words that one step of the generator makes.
 pub const WORDS: usize = 4;
-/// Rounds of the cipher.
+/// The rounds of the cipher.
 const ROUNDS: usize = 10;
-/// What the halves of the key grow by at each round: the golden ratio and the square root of three.
+/// The increments of the halves of the key at each round: the golden ratio and the square root of
+/// three.
 const WEYL: [u32; 2] = [0x9e37_79b9, 0xbb67_ae85];
-/// What the counter's even words are multiplied with.
+/// The factors of the counter's even words.
 const FACTORS: [u32; 2] = [0xd251_1f53, 0xcd9e_8d57];
 /// The key with which the seeds of stateless ops are mixed.
 const SCRAMBLE: [u32; 2] = [0x3ec8_f720, 0x0246_1e29];
 
-/// A place in a stream.
+/// A position in a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Philox {
     key: [u32; 2],
@@ -62,12 +63,12 @@ impl Philox {
         (key, [self.counter as u64, (self.counter >> 64) as u64])
     }
 
-    /// Goes on by so many steps.
+    /// Advances by `steps` steps.
     pub fn skip(&mut self, steps: u64) {
         self.counter = self.counter.wrapping_add(steps.into());
     }
 
-    /// The stream, so many steps on.
+    /// The stream `steps` steps further on.
     pub fn at(&self, steps: u64) -> Philox {
         let mut later = *self;
         later.skip(steps);
@@ -91,12 +92,12 @@ impl Philox {
     }
 }
 
-/// Bits that nobody can foretell.
+/// Unpredictable bits.
 fn entropy() -> u64 {
     RandomState::new().build_hasher().finish()
 }
 
-/// One word after the other.
+/// The words of a stream, one after the other.
 pub struct Words {
     generator: Philox,
     words: [u32; WORDS],
@@ -104,12 +105,12 @@ pub struct Words {
 }
 
 impl Words {
-    /// Those from a place on.
+    /// Returns the words from a position on.
     pub fn new(generator: Philox) -> Words {
         Words { generator, words: [0; WORDS], used: WORDS }
     }
 
-    /// The next one.
+    /// Returns the next word.
     pub fn next_word(&mut self) -> u32 {
         if self.used == WORDS {
             self.words = self.generator.step();
@@ -120,7 +121,7 @@ impl Words {
     }
 }
 
-/// The stream of a stateful node, of which each call takes a stretch.
+/// The stream of a stateful node, from which each call takes a section.
 pub struct Stream(Mutex<Philox>);
 
 impl Stream {
@@ -138,12 +139,12 @@ impl Stream {
     }
 }
 
-/// Steps that TensorFlow sets aside for so many outputs, most of which are not used.
+/// The number of steps that TensorFlow reserves for `outputs` outputs, most of which are not used.
 pub fn reserved(outputs: usize) -> u64 {
     (outputs as u64).wrapping_mul(RESERVED_PER_OUTPUT)
 }
 
-/// Steps set aside for an output.
+/// The number of steps reserved for an output.
 pub const RESERVED_PER_OUTPUT: u64 = 256;
 
 #[cfg(test)]

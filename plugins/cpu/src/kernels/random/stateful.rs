@@ -1,5 +1,5 @@
-//! `RandomUniform`, `RandomStandardNormal`, `TruncatedNormal`, `RandomUniformInt`: each node has a stream of its
-//! own, of which a step takes the next stretch.
+//! `RandomUniform`, `RandomStandardNormal`, `TruncatedNormal`, `RandomUniformInt`: each node has
+//! its own stream, from which a step takes the next section.
 
 use super::{
     distribution::{
@@ -18,7 +18,7 @@ use tenon_sdk::{
     register_kernel,
 };
 
-/// The stream that the attributes of a node begin.
+/// The stream that a node's attributes start.
 pub fn stream_of(c: &CreateContext<'_>) -> Result<Stream, KernelError> {
     Ok(Stream::new(c.attr("seed")?, c.attr("seed2")?))
 }

@@ -1,4 +1,4 @@
-//! Random numbers that follow from the inputs alone: of two seeds, or of key and counter.
+//! Random numbers that depend on the inputs alone: on two seeds, or on key and counter.
 
 use super::{
     distribution::{
@@ -12,7 +12,7 @@ use tenon_sdk::{KernelError, author::ComputeContext, reg::Numerics, register_ker
 
 /// TensorFlow's number of the generator Philox.
 const PHILOX: i32 = 1;
-/// TensorFlow's number for whatever generator the device likes best.
+/// TensorFlow's number for the device's own choice of generator.
 const AUTOMATIC: i32 = 3;
 
 /// The stream of the seeds in an input.
@@ -29,7 +29,7 @@ fn of_seed<T: Drawn, D: Distribution<T>>(c: &ComputeContext<'_>) -> Result<(), K
     fill::<T, D>(c, &shape_input(c, 0)?, &mixed(c, 1)?)
 }
 
-/// The stream that inputs 1 to 3 name.
+/// The stream that inputs 1 to 3 define.
 fn named(c: &ComputeContext<'_>) -> Result<Philox, KernelError> {
     let (key, counter, alg) = (c.input::<u64>(1)?, c.input::<u64>(2)?, c.input::<i32>(3)?);
     if !matches!(alg.data, &[PHILOX | AUTOMATIC]) || !alg.dims.is_empty() {

@@ -16,27 +16,28 @@ use tenon_sdk::{
     register_kernel,
 };
 
-/// Columns that are searched side by side.
+/// The number of columns that are searched side by side.
 const COLUMNS: usize = 64;
-/// Elements that are looked at together for the place of the largest.
+/// The number of elements that are searched together for the position of the largest.
 const BLOCK: usize = 32;
-/// Rows up to this length are searched side by side.
+/// The greatest length of rows that are searched side by side.
 const SHORT: usize = 64;
-/// How many of them at a time.
+/// The number of rows that are searched side by side.
 const ROWS: usize = 8;
 
-/// What elements are compared by: something that compares in one instruction and in the order of the elements,
-/// NaN being the lowest.
+/// A type of elements with a key, which compares in one instruction and in the order of the
+/// elements, NaN being the lowest.
 trait Key: LowestFinite {
     type Key: Copy + PartialOrd + Send + Sync;
-    /// That of the lowest finite value.
+    /// The key of the lowest finite value.
     const LOWEST: Self::Key;
     fn key(self) -> Self::Key;
-    /// The key in the opposite order, with NaN still the lowest; that of the highest finite value is `LOWEST`.
+    /// The key in the opposite order, with NaN still the lowest; `LOWEST` is the opposite key of
+    /// the highest finite value.
     fn opposite(self) -> Self::Key;
 }
 
-/// Which end of the order is sought.
+/// The end of the order that is searched for.
 trait End: 'static {
     fn key<T: Key>(x: T) -> T::Key;
 }
@@ -93,7 +94,7 @@ macro_rules! keys_of_bits {
             }
             #[inline(always)]
             fn opposite(self) -> i16 {
-                // That of NaN has no opposite, and stays.
+                // The key of NaN has no opposite, and stays.
                 self.key().wrapping_neg()
             }
         }
@@ -110,8 +111,8 @@ fn larger<K: Copy + PartialOrd>(best: K, x: K) -> K {
     if x > best { x } else { best }
 }
 
-/// The index of the first of the largest elements of a row; NaN is never the largest. 0 where nothing is above
-/// the lowest finite value.
+/// The index of the first of the largest elements of a row; NaN is never the largest. 0 where
+/// nothing is above the lowest finite value.
 ///
 /// Two passes, both without branches on the elements: the largest value, then its place.
 #[inline(always)]

@@ -10,7 +10,7 @@ use tenon_sdk::{
     register_kernel,
 };
 
-/// How often each number below `size` occurs in `arr`; with weights, the sums of these.
+/// Counts how often each number below `size` occurs in `arr`; with weights, sums the weights.
 fn bincount<T: Number>(c: &ComputeContext<'_>) -> Result<(), KernelError> {
     let arr = c.input::<i32>(0)?;
     let size = c.integer(1, "size")?;
@@ -32,10 +32,10 @@ fn bincount<T: Number>(c: &ComputeContext<'_>) -> Result<(), KernelError> {
     Ok(())
 }
 
-/// How many values lie in each part of a range.
+/// Counts the values in each bin of a range.
 ///
-/// The part of a value is found in double precision; values outside the range count in the first or last part,
-/// NaN in the first.
+/// The bin of a value is found in double precision; values outside the range count in the first or
+/// last bin, NaN in the first.
 fn histogram<T: Number>(c: &ComputeContext<'_>) -> Result<(), KernelError> {
     let range = c.input::<T>(1)?;
     let parts = c.integer(2, "nbins")?;

@@ -1,4 +1,5 @@
-//! What a reduction does with an element: the only part in which reductions differ.
+//! Folds: the operations of a reduction on elements, which are the only part in which reductions
+//! differ.
 
 use crate::lane::Compute;
 use half::{bf16, f16};
@@ -7,28 +8,29 @@ use tenon_sdk::element::Number;
 
 /// A reduction of many elements to one.
 pub trait Fold<T>: Send + Sync + 'static {
-    /// What is known of the elements so far.
+    /// The state of the fold over the elements so far.
     type State: Copy + Send + Sync;
-    /// Of no elements.
+    /// The state of no elements.
     const START: Self::State;
-    /// Takes one more element.
+    /// Adds one more element to a state.
     fn take(state: Self::State, x: T) -> Self::State;
-    /// Of the elements of both.
+    /// The state of the elements of both states.
     fn merge(a: Self::State, b: Self::State) -> Self::State;
     /// The result for `count` elements.
     fn finish(state: Self::State, count: usize) -> T;
 }
 
-/// The sum; 0 of nothing.
+/// The sum; 0 of no elements.
 pub struct Sum;
-/// The product; 1 of nothing.
+/// The product; 1 of no elements.
 pub struct Prod;
-/// The largest element, NaN when one is NaN; the lowest value (negative infinity) of nothing.
+/// The largest element, NaN if one is NaN; the lowest value (negative infinity) of no elements.
 pub struct Max;
-/// The smallest element, NaN when one is NaN; the highest value (infinity) of nothing.
+/// The smallest element, NaN if one is NaN; the highest value (infinity) of no elements.
 pub struct Min;
 
-/// Folds whose state is a value of the type of computation, into which an element is merged as a state is.
+/// Defines folds whose state is a value of the type of computation, and which merge an element like
+/// a state.
 macro_rules! fold_wide {
     ($($fold:ty: $start:ident, |$a:ident, $b:ident| $merge:expr;)*) => {
         $(impl<T: Compute> Fold<T> for $fold {
@@ -59,8 +61,9 @@ fold_wide! {
 
 /// A type of computation with a square root.
 pub trait Rooted: Compute {
-    /// The square root; of an integer, rounded down. A negative one, a sum that wrapped, has what TensorFlow
-    /// converts NaN to: the least number of 32 and 64 bits, else 0.
+    /// The square root; of an integer, rounded down. For a negative integer, the result of a sum
+    /// that wrapped, it is TensorFlow's conversion of NaN: the least number of 32 and 64 bits, else
+    /// 0.
     fn root(self) -> Self;
 }
 
@@ -89,7 +92,8 @@ rooted! {
     u64: |x| (x as f64).sqrt() as u64;
 }
 
-/// The square root of the sum of squares; 0 of nothing. Integers wrap before the root is taken, see [`Rooted`].
+/// The square root of the sum of squares; 0 of no elements. Integers wrap before the root is taken,
+/// see [`Rooted`].
 pub struct EuclideanNorm;
 
 impl<T: Compute<Wide: Rooted>> Fold<T> for EuclideanNorm {
@@ -109,12 +113,12 @@ impl<T: Compute<Wide: Rooted>> Fold<T> for EuclideanNorm {
     }
 }
 
-/// Whether all are true; true of nothing.
+/// Whether all are true; true of no elements.
 pub struct All;
-/// Whether one is true; false of nothing.
+/// Whether one is true; false of no elements.
 pub struct Any;
 
-/// Folds whose state is an element.
+/// Defines folds whose state is an element.
 macro_rules! fold_itself {
     ($($fold:ty, $ty:ty: $start:expr, |$a:ident, $b:ident| $merge:expr,
         |$state:ident, $count:ident| $finish:expr;)*) => {
@@ -147,7 +151,7 @@ macro_rules! fold_complex {
         fold_itself! {
             Sum, Complex<$float>: Complex::new(0.0, 0.0), |a, b| a + b, |state, _count| state;
             Prod, Complex<$float>: Complex::new(1.0, 0.0), |a, b| a * b, |state, _count| state;
-            // Of nothing: 0, as in TensorFlow, where a real mean is NaN.
+            // 0 of no elements, as in TensorFlow, where a real mean is NaN.
             Mean, Complex<$float>: Complex::new(0.0, 0.0), |a, b| a + b,
                 |state, count| state / count.max(1) as $float;
         }
@@ -173,13 +177,14 @@ macro_rules! fold_complex {
 
 fold_complex!(f32, f64);
 
-/// A type of which means are taken.
+/// A type whose elements have a mean.
 pub trait Averaged: Compute {
-    /// Holds sums: 64 bits for integers, which wrap.
+    /// The type of sums: 64 bits for integers, which wrap.
     type Total: Compute<Wide = Self::Total>;
-    /// Widens.
+    /// Converts to the type of sums.
     fn total(self) -> Self::Total;
-    /// The sum divided by the count, of integers rounded towards 0. Of nothing: NaN, 0 for integers.
+    /// The sum divided by the count, for integers rounded towards 0. Of no elements: NaN, 0 for
+    /// integers.
     fn quotient(total: Self::Total, count: usize) -> Self;
 }
 

@@ -14,18 +14,20 @@ use tenon_sdk::{
     register_kernel,
 };
 
-/// About how long an element of a row takes.
+/// Approximate nanoseconds of an element of a row.
 const COST_NS: f64 = 3.0;
 
-/// Ascending, NaN below everything.
+/// Ascending order, with NaN below everything.
 fn ascending<T: Number>(x: T, y: T) -> Ordering {
     x.partial_cmp(&y).unwrap_or_else(|| y.is_nan().cmp(&x.is_nan()))
 }
 
-/// Places that are sorted at once: whether the step still wants them is asked between.
+/// The number of positions that are sorted at once; between runs, the op checks whether the step
+/// was cancelled.
 const RUN: usize = 1 << 16;
 
-/// The places of the `k` greatest elements, greatest first, the first of equal ones first. `places` has room for all.
+/// The positions of the `k` greatest elements, greatest first, equal ones in order. `places` has
+/// room for all positions.
 fn greatest<T: Number>(
     check: impl Fn() -> Result<(), KernelError>,
     x: &[T],
@@ -57,7 +59,7 @@ fn greatest<T: Number>(
     Ok(())
 }
 
-/// Merges two runs in order.
+/// Merges two sorted runs in order.
 fn merge<T: Copy>((mut a, mut b): (&[T], &[T]), to: &mut [T], order: impl Fn(&T, &T) -> Ordering) {
     for to in to {
         let first_of_a = match (a.first(), b.first()) {
@@ -71,7 +73,7 @@ fn merge<T: Copy>((mut a, mut b): (&[T], &[T]), to: &mut [T], order: impl Fn(&T,
 }
 
 struct TopK<T> {
-    /// `None`: the second input says.
+    /// The number of elements; `None` if the second input gives it.
     k: Option<i64>,
     index: DType,
     element: PhantomData<fn(T)>,
@@ -127,7 +129,7 @@ impl<T: Number> Kernel for TopK<T> {
 }
 
 struct InTopK {
-    /// `None`: the third input says.
+    /// The number of elements; `None` if the third input gives it.
     k: Option<i64>,
 }
 
@@ -136,7 +138,8 @@ impl Kernel for InTopK {
         Ok(InTopK { k: c.attr("k").ok() })
     }
 
-    /// Ties count for the target. False where the target is no class, or a prediction is not finite.
+    /// Ties count in favour of the target. The result is false where the target is not a class, or
+    /// a prediction is not finite.
     fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
         let predictions = c.input::<f32>(0)?;
         let RankedRows { len: classes, .. } =

@@ -1,4 +1,4 @@
-//! `Cumsum`, `Cumprod`, `CumulativeLogsumexp`: what a reduction of the elements so far along an axis would give.
+//! `Cumsum`, `Cumprod`, `CumulativeLogsumexp`: reductions of all elements so far along an axis.
 
 use super::{Fold, Prod, Sum, rounding_kernels};
 use crate::{lane::Compute, split::try_rows};
@@ -15,7 +15,7 @@ use tenon_sdk::{
     register_kernel,
 };
 
-/// About how long an element takes.
+/// Approximate nanoseconds of an element.
 const COST_NS: f64 = 1.0;
 
 struct Scan<T, F> {
@@ -63,8 +63,8 @@ impl<T: Element, F: Fold<T>> Kernel for Scan<T, F> {
     }
 }
 
-/// `ln(e^x + e^y + ...)`, in double precision; negative infinity of nothing. Of two positive infinities it is NaN, as
-/// in TensorFlow: the difference of both.
+/// `ln(e^x + e^y + ...)`, in double precision; negative infinity of no elements. For two positive
+/// infinities it is NaN, as in TensorFlow, because of their difference.
 struct LogSumExp;
 
 impl<T: Compute> Fold<T> for LogSumExp {

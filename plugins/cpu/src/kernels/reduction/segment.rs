@@ -1,5 +1,5 @@
-//! Rows of one segment to one row: `Segment*` and `SparseSegment*`, whose ids are sorted, and
-//! `UnsortedSegment*`.
+//! Reductions of the rows of a segment to one row: `Segment*` and `SparseSegment*`, whose ids are
+//! sorted, and `UnsortedSegment*`.
 
 use super::{Averaged, Fold, Mean, Prod, Sum, rounding_kernels};
 use crate::lane::Compute;
@@ -16,16 +16,17 @@ use tenon_sdk::{
     register_kernel,
 };
 
-/// Whether the step still wants the result is asked before so many rows.
+/// The number of rows between checks whether the step was cancelled.
 const LOOK: usize = 1 << 10;
 
-/// The largest element. A NaN is not kept but as the last element: what comes after it takes its place, as in
-/// TensorFlow, whatever came before. Of equal elements the last.
+/// The largest element, of equal ones the last. As in TensorFlow, a NaN is kept only if it is the
+/// last element: the next element replaces it, whatever came before.
 struct Max;
-/// The smallest element; NaN as in [`Max`].
+/// The smallest element, of equal ones the last; NaN as in [`Max`].
 struct Min;
 
-/// Folds that keep what they have where it is beyond the next element, and else take that.
+/// Defines folds that keep their state where it is beyond the next element, and else take the
+/// element.
 macro_rules! latest {
     ($($fold:ty: $start:ident, $beyond:tt;)*) => {$(
         impl<T: Compute> Fold<T> for $fold {
@@ -52,7 +53,8 @@ latest! {
     Min: HIGHEST, <;
 }
 
-/// Sorted ids, one for each of the rows that `row` finds, to an output whose missing segments are `gap`.
+/// Reduces rows with sorted ids, one for each of the rows that `row` finds, to an output whose
+/// missing segments are `gap`.
 fn sorted<T: Element, F: Fold<T>>(
     c: &ComputeContext<'_>,
     plan: &SegmentPlan,
@@ -84,21 +86,21 @@ fn sorted<T: Element, F: Fold<T>>(
     Ok(())
 }
 
-/// `SegmentSum` and its kin.
+/// `SegmentSum` and similar ops.
 fn segment<T: Element, F: Fold<T>>(c: &ComputeContext<'_>, gap: T) -> Result<(), KernelError> {
     let ids = c.integers(1)?;
     let plan = SegmentPlan::sorted(c.dims(0), c.dims(1), &ids)?;
     sorted::<T, F>(c, &plan, &ids, gap, |at| at)
 }
 
-/// `SparseSegmentSum` and its kin.
+/// `SparseSegmentSum` and similar ops.
 fn sparse_segment<T: Element, F: Fold<T>>(c: &ComputeContext<'_>) -> Result<(), KernelError> {
     let (indices, ids) = (c.integers(1)?, c.integers(2)?);
     let plan = SegmentPlan::picked(c.dims(0), (c.dims(1), &indices), (c.dims(2), &ids))?;
     sorted::<T, F>(c, &plan, &ids, T::default(), |at| indices[at] as usize)
 }
 
-/// `UnsortedSegmentSum` and its kin. Rows of negative ids are left out.
+/// `UnsortedSegmentSum` and similar ops. Rows with negative ids are skipped.
 fn unsorted_segment<T: Element, F: Fold<T>>(
     c: &ComputeContext<'_>,
     start: F::State,

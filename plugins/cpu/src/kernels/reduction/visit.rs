@@ -1,9 +1,9 @@
 //! The loops of a reduction.
 //!
-//! Merged dimensions alternate between kept and reduced ones, so two cases remain: the last one is reduced, and
-//! each output folds rows of neighbouring elements; or it is kept, and rows of outputs fold rows of inputs,
-//! element by element. Long sums are cut into blocks whose sums are added: their rounding errors do not pile
-//! up, and their order does not depend on the number of threads.
+//! Merged dimensions alternate between kept and reduced ones, so two cases remain. If the last one
+//! is reduced, each output folds rows of neighbouring elements; if it is kept, rows of outputs fold
+//! rows of inputs, element by element. Long sums are cut into blocks whose sums are added: rounding
+//! errors do not accumulate, and the order does not depend on the number of threads.
 
 use super::fold::Fold;
 use crate::{
@@ -18,13 +18,14 @@ use tenon_sdk::{
     growth,
 };
 
-/// Elements of a row that one unit of parallel work folds, when one row is all there is.
+/// The number of elements of a row that one unit of parallel work folds, if the row is all there
+/// is.
 const UNIT: usize = 1 << 16;
-/// Columns that are folded side by side.
+/// The number of columns that are folded side by side.
 const COLUMNS: usize = 256;
-/// Rows that are folded before their states are merged.
+/// The number of rows that are folded before their states are merged.
 const ROWS: usize = 128;
-/// About how long an element takes.
+/// Approximate nanoseconds of an element.
 const COST_NS: f64 = 0.15;
 
 vectorised! {
@@ -69,12 +70,12 @@ vectorised! {
     }
 }
 
-/// Where rows begin.
+/// The positions at which rows begin.
 #[expect(clippy::large_enum_variant, reason = "it lives on the stack, for one loop")]
 enum Rows {
     /// `count` rows from `first` on, `stride` apart.
     Even { first: usize, stride: usize, count: usize },
-    /// Anywhere, from `base` on.
+    /// Rows at any offsets from `base`.
     Any { base: usize, offsets: Offsets },
 }
 
@@ -95,7 +96,7 @@ impl Iterator for Rows {
     }
 }
 
-/// The merged dimensions but the last, split into kept and reduced ones.
+/// The merged dimensions except the last, split into kept and reduced ones.
 struct Outer {
     kept: [Dims; 2],
     reduced: [Dims; 2],
@@ -128,7 +129,7 @@ impl Outer {
         Ok(outer)
     }
 
-    /// Rows that are folded into the output, or row of outputs, that begins at `base`.
+    /// The rows that are folded into the output, or row of outputs, that begins at `base`.
     fn rows(&self, base: usize) -> Rows {
         let [extents, strides] = &self.reduced;
         match (&**extents, &**strides) {
@@ -140,7 +141,7 @@ impl Outer {
         }
     }
 
-    /// First elements of the outputs, or rows of outputs, in order.
+    /// The first elements of the outputs, or rows of outputs, in order.
     fn bases(&self) -> Result<Vec<usize>, KernelError> {
         growth::collected(Offsets::new(&self.kept[0], &self.kept[1], 0))
     }
@@ -190,7 +191,7 @@ pub fn reduce<T: Copy + Send + Sync, F: Fold<T>>(
     })
 }
 
-/// Folds everything, cut in the same places whatever the number of threads.
+/// Folds all elements, cut at the same positions whatever the number of threads.
 fn whole<T: Copy + Send + Sync, F: Fold<T>>(
     c: &ComputeContext<'_>,
     x: &[T],
@@ -215,7 +216,7 @@ fn fold_columns<T: Copy, F: Fold<T>>(x: &[T], rows: Rows, count: usize, y: &mut 
     let mut states = [F::START; COLUMNS];
     let len = y.len();
     match rows {
-        // Narrow rows side by side are wide ones, whose columns are folded together at the end.
+        // Narrow rows side by side form wide ones, whose columns are folded together at the end.
         Rows::Even { first, stride, count: rows } if stride == len && len <= 32 && rows >= 8 => {
             let side = 64 / len;
             let wide = Rows::Even { first, stride: len * side, count: rows / side };
@@ -234,7 +235,7 @@ fn fold_columns<T: Copy, F: Fold<T>>(x: &[T], rows: Rows, count: usize, y: &mut 
     }
 }
 
-/// [`reduce`] on the caller's thread, for unit tests, which have no host.
+/// [`reduce`] on the caller's thread, for unit tests, which do not have a host.
 #[cfg(test)]
 pub fn reduce_alone<T: Copy + Send + Sync, F: Fold<T>>(plan: &ReducePlan, x: &[T], y: &mut [T]) {
     let outer = Outer::new(plan).unwrap();

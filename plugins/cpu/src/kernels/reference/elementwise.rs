@@ -1,4 +1,4 @@
-//! Element by element.
+//! Elementwise ops.
 
 use super::ROUNDED;
 use half::{bf16, f16};

@@ -16,7 +16,7 @@ use tenon_sdk::{
     register_kernel,
 };
 
-/// Which of the reductions over a plan.
+/// One of the reductions over a plan.
 trait Reduction<T>: Send + Sync + 'static {
     fn reduce(plan: &ReducePlan, x: &[T], y: &mut [T]);
 }

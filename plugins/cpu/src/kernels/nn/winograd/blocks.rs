@@ -23,35 +23,35 @@ use crate::{
 use std::{marker::PhantomData, ops::Range};
 use tenon_sdk::{KernelError, author::ComputeContext, geometry::Conv2dGeometry, growth};
 
-/// Elements of a block's places: most of a second-level cache of 1 MiB.
+/// The number of elements of a block's matrices: most of a second-level cache of 1 MiB.
 const BLOCK: usize = 192 << 10;
-/// Fewer tiles than these would read the factors too often.
+/// The least number of tiles in a block; with fewer, the factors would be read too often.
 const LEAST_TILES: usize = 48;
-/// More would not make products any faster.
+/// The most tiles in a block; more would not make products faster.
 const MOST_TILES: usize = 1 << 12;
-/// From so many blocks on, threads share them.
+/// The number of blocks from which threads share them.
 const MANY_BLOCKS: usize = 4;
-/// Elements of a line of memory.
+/// The number of elements of a cache line.
 const LINE: usize = 16;
-/// Sides of a block's memory.
+/// The two kinds of vectors in a block's memory: transformed inputs and products.
 const INPUTS: usize = 0;
 const PRODUCTS: usize = 1;
-/// About how long a channel takes at a point, in one of the two transformations.
+/// Approximate nanoseconds of a channel at a point, in one of the two transformations.
 pub const POINT_NS: f64 = 0.25;
 
-/// How the outputs of a convolution are cut.
+/// How the outputs of a convolution are cut into tiles and blocks.
 #[derive(Debug, Clone, Copy)]
 pub struct Cut {
-    /// Tiles of a row, of an image, of all images.
+    /// The number of tiles of a row, of an image, and of all images.
     pub columns: usize,
     pub image: usize,
     pub all: usize,
-    /// Tiles of a block.
+    /// The number of tiles of a block.
     pub block: usize,
 }
 
 impl Cut {
-    /// Into tiles of the transformation's outputs.
+    /// Returns the cut into tiles of the transformation's outputs.
     pub fn new<T: Transform>(g: &Conv2dGeometry) -> Cut {
         let columns = (g.width.output as usize).div_ceil(T::OUTPUTS);
         let image = (g.height.output as usize).div_ceil(T::OUTPUTS) * columns;
@@ -71,19 +71,19 @@ impl Cut {
     }
 }
 
-/// Whether the memory of a block can be counted.
+/// Whether the size of a block's memory does not overflow.
 pub fn are_countable<T: Transform>(g: &Conv2dGeometry) -> bool {
     let places = 2 * (T::POINTS * T::POINTS) as i64;
     let channels = g.in_channels.max(g.out_channels).checked_mul(places);
     channels.and_then(|all| all.checked_mul(4 * MOST_TILES as i64)).is_some()
 }
 
-/// A call.
+/// The work of a call.
 pub struct Work<'a, T> {
     g: &'a Conv2dGeometry,
     cut: Cut,
     x: &'a [f32],
-    /// As it is, for tiles whose results are not all finite.
+    /// The filter as given, for tiles whose results are not all finite.
     filter: &'a [f32],
     factors: Factors<'a>,
     y: Parts<'a, f32>,
@@ -91,32 +91,34 @@ pub struct Work<'a, T> {
     transform: PhantomData<T>,
 }
 
-/// The memory of a block: a place for each point, in which matrices `[tile, channel]` lie.
+/// The memory of a block: a place for each point, which contains a matrix `[tile, channel]`.
 struct Memory<'a> {
     all: Parts<'a, f32>,
-    /// Elements of a place.
+    /// The number of elements of a place.
     place: usize,
-    /// From a tile's transformed inputs to the next one's, and from its products.
+    /// Elements from a tile's transformed inputs to those of the next tile, and from its products.
     rows: [usize; 2],
-    /// The place of the first point's transformed inputs; that of its products is the first.
+    /// The place of the first point's transformed inputs; the first point's products are in place
+    /// 0.
     inputs: usize,
 }
 
 impl Memory<'_> {
-    /// The transformed inputs of a point begin here.
+    /// The position at which the transformed inputs of a point begin.
     fn input(&self, point: usize) -> usize {
         (self.inputs + point) * self.place
     }
 
-    /// The products of a point begin here.
+    /// The position at which the products of a point begin.
     fn product(&self, point: usize) -> usize {
         point * self.place
     }
 
-    /// The vectors of one tile: of its transformed inputs, side 0, or of its products, side 1.
+    /// The vectors of one tile: of its transformed inputs (side 0) or of its products (side 1).
     ///
     /// # Safety
-    /// The tile is of the block, and nobody else uses its vectors.
+    /// - The tile is in the block.
+    /// - Nothing else uses its vectors.
     unsafe fn vectors(&self, side: usize, tile: usize, channels: usize) -> Vectors {
         let begin = if side == INPUTS { self.input(0) } else { self.product(0) };
         let first = self.all.as_mut_ptr().wrapping_add(begin + tile * self.rows[side]);
@@ -126,8 +128,8 @@ impl Memory<'_> {
     }
 }
 
-/// At least so many elements in lines of memory, an odd number of them: what lies so far apart does
-/// not fall on the same few sets of the first-level cache.
+/// At least `len` elements, rounded up to an odd number of cache lines: data at such distances do
+/// not compete for the same few sets of the first-level cache.
 fn odd_lines(len: usize) -> usize {
     (len.div_ceil(LINE) | 1) * LINE
 }
@@ -135,7 +137,7 @@ fn odd_lines(len: usize) -> usize {
 impl<'a, T: Transform> Work<'a, T> {
     const POINTS: usize = T::POINTS * T::POINTS;
 
-    /// Of these inputs, and into this output.
+    /// Returns the work for these inputs and this output.
     pub fn new(
         g: &'a Conv2dGeometry,
         [x, filter]: [&'a [f32]; 2],
@@ -151,27 +153,28 @@ impl<'a, T: Transform> Work<'a, T> {
         [self.g.in_channels as usize, self.g.out_channels as usize]
     }
 
-    /// Elements of a place, for the rows of either side.
+    /// The number of elements of a place, for the rows of either side.
     fn place_len(&self) -> usize {
         odd_lines(self.cut.block * odd_lines(self.channels()[0].max(self.channels()[1])))
     }
 
-    /// Cuts memory into places, the first point's inputs in this one.
+    /// Cuts memory into places, with the first point's inputs in place `inputs`.
     fn memory<'m>(&self, all: Parts<'m, f32>, inputs: usize) -> Memory<'m> {
         Memory { all, place: self.place_len(), rows: self.channels().map(odd_lines), inputs }
     }
 
-    /// About how long a tile takes in each stage, and a point of so many tiles.
+    /// Approximate nanoseconds of a tile in the first and last stage, and of a point of `tiles`
+    /// tiles in the second.
     fn costs(&self, tiles: usize) -> [f64; 3] {
         let [channels, outputs] = self.channels();
         let transformed = |channels: usize| POINT_NS * (Self::POINTS * channels) as f64;
         [transformed(channels), cost_ns::<f32>(tiles, outputs, channels), transformed(outputs)]
     }
 
-    /// Computes it all.
+    /// Computes the convolution.
     ///
     /// # Errors
-    /// No memory; the call was cancelled.
+    /// No memory; or the call was cancelled.
     pub fn run(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
         let (blocks, place) = (self.cut.blocks(), self.place_len());
         if blocks < MANY_BLOCKS {
@@ -188,8 +191,8 @@ impl<'a, T: Transform> Work<'a, T> {
         })
     }
 
-    /// A block on one thread. The products of a point take the place of the inputs of the point
-    /// before, so that the cache holds nearly twice as many tiles.
+    /// Computes a block on one thread. The products of a point replace the inputs of the previous
+    /// point, so that the cache holds nearly twice as many tiles.
     fn alone(&self, block: usize, panel: &mut [f32]) {
         let memory = self.memory(Parts::new(panel), 1);
         let tiles = self.cut.tiles(block);
@@ -198,7 +201,7 @@ impl<'a, T: Transform> Work<'a, T> {
         self.write(&tiles, 0..tiles.len(), &memory);
     }
 
-    /// A block on all threads.
+    /// Computes a block on all threads.
     fn shared(
         &self,
         c: &ComputeContext<'_>,
@@ -220,13 +223,13 @@ impl<'a, T: Transform> Work<'a, T> {
         for at in part {
             let tile = tiles.start + at;
             let x = &self.x[tile / self.cut.image * image..][..image];
-            // SAFETY: of this stage, each tile has vectors of its own.
+            // SAFETY: in this stage, each tile has vectors of its own.
             let to = unsafe { memory.vectors(INPUTS, at, channels) };
             read_tile::<T>(x, &self.pixels(tile), to);
         }
     }
 
-    /// Where the inputs of a tile are in its image.
+    /// The positions in its image of the inputs of a tile.
     fn pixels(&self, tile: usize) -> Pixels {
         let [row, column] = self.place(tile);
         let (height, width) = (&self.g.height, &self.g.width);
@@ -253,14 +256,14 @@ impl<'a, T: Transform> Work<'a, T> {
         [tile / self.cut.columns, tile % self.cut.columns].map(|at| at * T::OUTPUTS)
     }
 
-    /// The products of a block of tiles with the factors of some points.
+    /// Computes the products of a block of tiles with the factors of some points.
     fn multiply(&self, points: Range<usize>, tiles: usize, memory: &Memory<'_>) {
         let [channels, outputs] = self.channels();
         for point in points {
             let (from, to) = (memory.input(point), memory.product(point));
             let [left, right] = memory.rows;
-            // SAFETY: of two places, which only this thread uses until this point's products are
-            // there.
+            // SAFETY: two separate places, which only this thread uses until this point's products
+            // are complete.
             unsafe {
                 let data = memory.all.part(from..from + tiles * left);
                 let tiles = Operand { data, rows: tiles, cols: channels, strides: [left, 1] };
@@ -271,7 +274,7 @@ impl<'a, T: Transform> Work<'a, T> {
         }
     }
 
-    /// Transforms the products of some of a block's tiles, and does what comes after on each row of
+    /// Transforms the products of some of a block's tiles, and applies `after` to each row of
     /// tiles.
     fn write(&self, tiles: &Range<usize>, part: Range<usize>, memory: &Memory<'_>) {
         let mut at = part.start;
@@ -288,7 +291,7 @@ impl<'a, T: Transform> Work<'a, T> {
         }
     }
 
-    /// The number of a tile's first output pixel, and its rows and columns.
+    /// The number of a tile's first output pixel, and the tile's rows and columns.
     fn outputs(&self, tile: usize) -> (usize, [usize; 2]) {
         let [height, width] = [&self.g.height, &self.g.width].map(|dim| dim.output as usize);
         let [row, column] = self.place(tile);
@@ -298,20 +301,20 @@ impl<'a, T: Transform> Work<'a, T> {
 
     fn write_tile(&self, tiles: &Range<usize>, at: usize, memory: &Memory<'_>) {
         let [_, channels] = self.channels();
-        // SAFETY: of this stage, each tile has vectors of its own.
+        // SAFETY: in this stage, each tile has vectors of its own.
         let from = unsafe { memory.vectors(PRODUCTS, at, channels) };
         let (pixel, sizes) = self.outputs(tiles.start + at);
         let first = self.y.as_mut_ptr().wrapping_add(pixel * channels);
         let strides = [self.g.width.output as usize * channels, channels];
-        // SAFETY: these pixels are in the output, and of no other tile.
+        // SAFETY: these pixels are in the output, and belong to no other tile.
         let to = unsafe { Outputs::new(first, strides, sizes) };
         if !write_tile::<T>(from, to) {
             self.directly(tiles.start + at);
         }
     }
 
-    /// A tile as its definition says: an infinity or NaN in the inputs is in all results of the
-    /// transformations.
+    /// Computes a tile by its definition, for an infinity or NaN in the inputs, which reaches all
+    /// results of the transformations.
     #[cold]
     fn directly(&self, tile: usize) {
         let [channels, outputs] = self.channels();
@@ -325,14 +328,14 @@ impl<'a, T: Transform> Work<'a, T> {
             let first = pixel + row * width;
             let own = first - number * height * width;
             im2col(self.g, 0, own..own + columns, &self.x[number * image..][..image], &mut patches);
-            // SAFETY: the tile's pixels of this row, which only this thread writes.
+            // SAFETY: these are the tile's pixels of this row, which only this thread writes.
             let y = unsafe { self.y.part(first * outputs..(first + columns) * outputs) };
             let a = Operand::dense(&patches, columns, patch);
             dense_product(a, Operand::dense(self.filter, patch, outputs), y);
         }
     }
 
-    /// What comes after, on the pixels of neighbouring tiles.
+    /// Applies `after` to the pixels of neighbouring tiles.
     fn follow(&self, tile: usize, count: usize, after: &After<'_, f32>) {
         let (first, [rows, _]) = self.outputs(tile);
         let (last, [_, columns]) = self.outputs(tile + count - 1);
@@ -340,12 +343,12 @@ impl<'a, T: Transform> Work<'a, T> {
         for row in 0..rows {
             let skipped = row * self.g.width.output as usize;
             let range = (first + skipped) * outputs..(last + skipped + columns) * outputs;
-            // SAFETY: the pixels of these tiles, which only this thread writes.
+            // SAFETY: these are the pixels of these tiles, which only this thread writes.
             after(range.start, unsafe { self.y.part(range) });
         }
     }
 
-    /// Computes it all on this thread.
+    /// Computes the convolution on this thread.
     #[cfg(test)]
     pub fn on_one_thread(&self) {
         let mut panel = vec![0.0; (Self::POINTS + 1) * self.place_len()];

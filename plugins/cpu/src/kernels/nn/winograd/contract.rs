@@ -1,23 +1,26 @@
-//! What results are worth, and which convolutions are computed so.
+//! The numerics contract of the results, and the choice of the convolutions that use the algorithm.
 //!
-//! **Bound.** With unit roundoff `u = 2^-24` and `C` channels, each result is within `(C + R) u W` of the exact one, to
-//! first order in `u`. `R` counts the other roundings on the longest way: one of the factor, two or eight in `B^T d B` and
-//! four or ten in `A^T m A` where products are rounded too, so 7 for F(2, 3) and 19 for F(4, 3). `W` is the sum of the
-//! absolute terms on the way:
+//! **Bound.** With unit roundoff `u = 2^-24` and `C` channels, each result is within `(C + R) u W`
+//! of the exact one, to first order in `u`. `R` counts the other roundings on the longest way: one
+//! of the factor, two or eight in `B^T d B` and four or ten in `A^T m A` where products are rounded
+//! too, so 7 for F(2, 3) and 19 for F(4, 3). `W` is the sum of the absolute terms on the way:
 //!
 //! `W = |A^T| (sum over c of |G g_c G^T| . (|B^T| |d_c| |B|)) |A|`
 //!
-//! since a sum of products errs by at most its absolute terms times the number of roundings on the longest way (B.
-//! Barabasz et al., Error analysis and improving the accuracy of Winograd convolution, 2018, there in
-//! norms). In norms, `W <= k^2 * sum over c of |g_c|_1 |d_c|_max`, where the greatest of the tile counts, and `k` is the
-//! greatest element of `|A^T| (|G| . b)`, `b` the row sums of `|B^T|`: 4 for F(2, 3), 13.25 for F(4, 3), which would be
-//! 29.3 with the points 0, ±1, ±2.
+//! since a sum of products errs by at most its absolute terms times the number of roundings on the
+//! longest way (B. Barabasz et al., Error analysis and improving the accuracy of Winograd
+//! convolution, 2018, there in norms). In norms, `W <= k^2 * sum over c of |g_c|_1 |d_c|_max`, with
+//! the greatest value over the tile, and `k` is the greatest element of `|A^T| (|G| . b)`, `b` the
+//! row sums of `|B^T|`: 4 for F(2, 3), 13.25 for F(4, 3), which would be 29.3 with the points 0,
+//! ±1, ±2.
 //!
-//! **Contract.** That bound is for the worst case. As elsewhere, what kernels state is what sums do whose rounding errors
-//! have no common sign: over 64 channels of uniform numbers the root mean square of the error is 0.25 `u` for F(2, 3),
-//! 0.73 `u` for F(4, 3) and 0.40 `u` for plain sums, relative to the sum of the absolute terms. So F(2, 3) states what the
-//! ordinary kernel does, and F(4, 3) twice that. It is relative to the absolute terms of the tile, which where one of its
-//! inputs is much greater than the others are more than those of a single output.
+//! **Contract.** That bound is for the worst case. As elsewhere, kernels state the error of sums
+//! whose rounding errors have no common sign: over 64 channels of uniform numbers the root mean
+//! square of the error is 0.25 `u` for F(2, 3), 0.73 `u` for F(4, 3) and 0.40 `u` for plain sums,
+//! relative to the sum of the absolute terms. So F(2, 3) states the error of the ordinary kernel,
+//! and F(4, 3) twice that. The error is relative to the absolute terms of the tile. Where one of
+//! the tile's inputs is much greater than the others, these are more than the terms of a single
+//! output.
 
 use super::{
     blocks::{self, POINT_NS},
@@ -41,18 +44,20 @@ register_knob!(
     "The greatest relative error, as numerics contracts state it, of a variant of a float convolution that may run: under 8e-6 `winograd4` does not, under 4e-6 `winograd2` neither."
 );
 
-/// Fewer channels are not worth transforming; of fewer outputs of an image, the factors take more memory than they save time.
+/// The least number of channels: fewer do not repay the transformations. With fewer outputs of an
+/// image, the factors cost more memory than they save time.
 const LEAST_CHANNELS: i64 = 64;
 const LEAST_PIXELS: i64 = 14 * 14;
-/// Multiplications a nanosecond, in products of tiles and of windows with their gathering.
+/// Multiplications per nanosecond, in products of tiles, and in products of windows including the
+/// gathering of the windows.
 const TILES_RATE: f64 = 55.0;
 const PATCHES_RATE: f64 = 52.0;
-/// About how long it takes to read a factor from memory, as far as products do not hide it, and to transform it in a
-/// call.
+/// Approximate nanoseconds to read a factor from memory, as far as products do not hide it, and to
+/// transform it in a call.
 const FACTOR_NS: f64 = 0.25;
 const TRANSFORM_NS: f64 = 3.0;
 
-/// What the knobs say.
+/// The values of the knobs.
 #[derive(Debug, Clone, Copy)]
 struct Settings {
     always: bool,
@@ -120,7 +125,7 @@ fn answer<T: Transform>(c: &CreateContext<'_>) -> Result<Supported, KernelError>
     Ok(Supported::Yes)
 }
 
-/// Whether a filter with these dimensions, -1 where they are unknown, may be one for this algorithm.
+/// Whether a filter with these dimensions, -1 where they are unknown, may suit this algorithm.
 fn is_worthwhile(filter: &[i64], always: bool) -> bool {
     let [height, width, channels, outputs] = *filter else { return false };
     let known = |n: i64, fits: bool| n < 0 || fits;
@@ -128,7 +133,7 @@ fn is_worthwhile(filter: &[i64], always: bool) -> bool {
     taps && [channels, outputs].into_iter().all(|n| always || known(n, n >= LEAST_CHANNELS))
 }
 
-/// Whether the algorithm computes this convolution at all.
+/// Whether the algorithm can compute this convolution.
 pub fn fits<T: Transform>(g: &Conv2dGeometry) -> bool {
     let is_plain = [&g.height, &g.width]
         .iter()
@@ -142,7 +147,7 @@ pub fn fits<T: Transform>(g: &Conv2dGeometry) -> bool {
         && blocks::are_countable::<T>(g)
 }
 
-/// Whether the factors of a filter of these channels and outputs can be counted.
+/// Whether the size of the factors of a filter with these channels and outputs does not overflow.
 fn are_countable<T: Transform>(size: [i64; 2]) -> bool {
     let len = |isa| factors::len::<T>(isa, size.map(|size| size as usize));
     fastest::<f32>().and_then(len).is_some()
@@ -157,12 +162,13 @@ fn is_fastest<T: Transform>(g: &Conv2dGeometry, is_constant: bool) -> bool {
     let plane = (g.in_channels * g.out_channels) as f64;
     let patches = (pixels * g.batch) as f64 * (TAPS * TAPS) as f64 * plane / PATCHES_RATE;
     let own = cost_ns::<T>(g, is_constant);
-    // Where four outputs are not allowed, two are still faster than the definition: they are asked later.
+    // Where four outputs are not allowed, two are still faster than the definition; that kernel is
+    // asked later.
     let others = if T::OUTPUTS > Two::OUTPUTS { cost_ns::<Two>(g, is_constant) } else { own };
     own < patches && own <= others
 }
 
-/// About how long a convolution takes on one thread.
+/// Approximate nanoseconds of a convolution on one thread.
 fn cost_ns<T: Transform>(g: &Conv2dGeometry, is_constant: bool) -> f64 {
     let points = (T::POINTS * T::POINTS) as f64;
     let tiles = blocks::Cut::new::<T>(g).all as f64;

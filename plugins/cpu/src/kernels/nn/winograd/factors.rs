@@ -15,7 +15,7 @@ use crate::{
     },
 };
 
-/// Filters at the points of a transformation.
+/// The transformed filters, one for each point of a transformation.
 #[derive(Clone, Copy)]
 pub struct Factors<'a> {
     isa: &'static Isa<f32>,
@@ -23,15 +23,15 @@ pub struct Factors<'a> {
     size: [usize; 2],
 }
 
-/// Elements of the factors of a filter of these channels and outputs; `None` where they are too
-/// many to count.
+/// The number of elements of the factors of a filter with these channels and outputs; `None` if it
+/// overflows.
 pub fn len<T: Transform>(isa: &Isa<f32>, size: [usize; 2]) -> Option<usize> {
     packed_len(isa, size)?.checked_mul(T::POINTS * T::POINTS)
 }
 
 vectorised! {
-    /// Transforms a filter `[3, 3, channels, outputs]` for panels of `width` outputs: in double, so
-    /// that each factor is rounded once. Panics where sizes do not agree.
+    /// Transforms a filter `[3, 3, channels, outputs]` for panels of `width` outputs. It computes
+    /// in double, so that each factor is rounded once. Panics where sizes do not agree.
     pub fn transform[T: Transform](filter: &[f32], outputs: usize, width: usize, factors: &mut [f32]) {
         let taps = filter.len() / (TAPS * TAPS);
         let channels = taps / outputs.max(1);
@@ -52,7 +52,7 @@ vectorised! {
     }
 }
 
-/// Outputs whose filters are transformed at once.
+/// The number of outputs whose filters are transformed at once.
 const LANES: usize = 16;
 
 type Doubles = [f64; LANES];
@@ -97,27 +97,26 @@ fn weighted(g: &[f64; TAPS], x: [&Doubles; TAPS]) -> Doubles {
 }
 
 impl<'a> Factors<'a> {
-    /// What [`transform`] made of a filter of these channels and outputs, for the panels of an
-    /// instruction set.
+    /// Returns the result of [`transform`] for a filter of these channels and outputs and the
+    /// panels of an instruction set.
     ///
-    /// Panics when the memory is not a whole number of such factors.
+    /// Panics when the memory does not have the size of such factors.
     pub fn new(isa: &'static Isa<f32>, size: [usize; 2], data: &'a [f32]) -> Factors<'a> {
         let len = packed_len(isa, size).expect("factors fit the address space");
         assert!(data.len().is_multiple_of(len.max(1)), "a factor for each point");
         Factors { isa, data, size }
     }
 
-    /// The product of tiles `[tile, channel]` at a point with the factor of that point, on the
-    /// caller's thread.
+    /// Computes the product of tiles `[tile, channel]` at a point with the factor of that point, on
+    /// the caller's thread.
     ///
     /// # Safety
-    /// Nobody else uses the target, `[tile, output]`.
+    /// Nothing else uses the target, `[tile, output]`.
     pub unsafe fn multiply(&self, point: usize, tiles: &Operand<'_, f32>, target: &Target<f32>) {
         let len = packed_len(self.isa, self.size).expect("they are in memory");
         let right = Right::packed(self.isa, self.size, &self.data[point * len..][..len]);
         let product = Product::new(tiles, right, target, Ending::NONE);
-        // SAFETY: the caller guarantees that nobody else uses the target, so that nobody else
-        // computes any of it.
+        // SAFETY: the caller guarantees that nothing else uses the target.
         unsafe { product.run(0..product.strips(), 0..product.panels()) }
     }
 }

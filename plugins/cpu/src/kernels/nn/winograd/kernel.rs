@@ -1,4 +1,4 @@
-//! `Conv2D` by Winograd's algorithm, and what `_FusedConv2D` shares with it.
+//! `Conv2D` by Winograd's algorithm, and the code that it shares with `_FusedConv2D`.
 
 use super::{
     blocks::Work,
@@ -24,15 +24,15 @@ use tenon_sdk::{
     register_kernel,
 };
 
-/// Which input the filter is.
+/// The input that is the filter.
 const FILTER: usize = 1;
 
-/// A convolution, whose filter is transformed once where it is a constant.
+/// A convolution, whose filter is transformed once if it is a constant.
 pub struct Convolution<T> {
     attributes: ConvAttributes,
     isa: &'static Isa<f32>,
     filter: Option<Packed>,
-    /// For images and filters that the transformation does not take.
+    /// The ordinary filter, for images and filters that the transformation does not support.
     direct: conv::Filter<f32>,
     transform: PhantomData<T>,
 }
@@ -40,10 +40,10 @@ pub struct Convolution<T> {
 /// A transformed filter.
 struct Transformed<T> {
     memory: Lines,
-    /// Numbers of it.
+    /// The number of its elements.
     len: usize,
     isa: &'static Isa<f32>,
-    /// Channels and outputs.
+    /// The numbers of channels and outputs.
     size: [usize; 2],
     transform: PhantomData<T>,
 }
@@ -83,7 +83,7 @@ impl<T: Transform> Convolution<T> {
     /// # Errors
     /// No memory.
     pub fn prepack(&self, input: usize, view: &Slot) -> Result<Option<Packed>, KernelError> {
-        // SAFETY: the host shows a filled slot during this call.
+        // SAFETY: the host passes a filled slot, which is valid during this call.
         let dims = unsafe { view.shape() };
         let &[3, 3, channels, outputs] = dims else { return Ok(None) };
         let is_here = view.memory.is_host_address() && view.dtype == DType::FLOAT;
@@ -91,7 +91,7 @@ impl<T: Transform> Convolution<T> {
             return Ok(None);
         }
         let len = view.bytes as usize / size_of::<f32>();
-        // SAFETY: as above: host memory of so many bytes.
+        // SAFETY: the filled slot has host memory of this size, which is valid during this call.
         let filter = unsafe { std::slice::from_raw_parts(view.data.cast_const().cast(), len) };
         let form =
             Transformed::<T>::new(self.isa, [channels, outputs].map(|n| n as usize), filter)?;
@@ -99,7 +99,7 @@ impl<T: Transform> Convolution<T> {
         Ok(Some(Packed::new(form, bytes)))
     }
 
-    /// Takes a transformed filter.
+    /// Takes over a transformed filter.
     pub fn attach(&mut self, input: usize, packed: &Packed) {
         if input == FILTER {
             self.filter = Some(packed.clone());
@@ -109,12 +109,13 @@ impl<T: Transform> Convolution<T> {
     /// The geometry of a call.
     ///
     /// # Errors
-    /// As the geometry has them.
+    /// The inputs do not fit each other.
     pub fn geometry(&self, c: &ComputeContext<'_>) -> Result<Conv2dGeometry, KernelError> {
         Ok(Conv2dGeometry::new(&self.attributes.params(c.dims(0), c.dims(1)))?)
     }
 
-    /// The convolution of inputs 0 and 1 into output 0, and what comes after.
+    /// Computes the convolution of inputs 0 and 1 into output 0, and applies the ending to the
+    /// results.
     ///
     /// # Errors
     /// No memory; the call was cancelled.
@@ -173,12 +174,12 @@ impl<T: Transform> Prepack for Conv2d<T> {
     }
 }
 
-/// The contract of a transformation's kernels.
+/// The numerics contract of a transformation's kernels.
 pub const fn numerics<T: Transform>() -> Numerics {
     Numerics::relative(1e-30, T::RELATIVE).accumulation(DType::FLOAT)
 }
 
-/// The same with an epilogue, whose functions add as much as they do in the ordinary kernel.
+/// The contract with an epilogue, whose functions add the same error as in the ordinary kernel.
 pub const fn fused_numerics<T: Transform>() -> Numerics {
     Numerics::relative(1e-6, T::RELATIVE + 4e-6).accumulation(DType::FLOAT)
 }

@@ -1,4 +1,4 @@
-//! Against the definition in double, within the bound of `super::contract`.
+//! Comparisons with the definition in double, within the bound of `super::contract`.
 
 use super::{
     blocks::Work,
@@ -18,10 +18,10 @@ use crate::{
 use tenon_reference::nn::conv2d;
 use tenon_sdk::geometry::{Conv2dGeometry, Conv2dParams, DataFormat, Padding};
 
-/// Half a unit in the last place of 1.
+/// The unit roundoff: half a unit in the last place of 1.
 const ROUNDOFF: f64 = 1.0 / 16_777_216.0;
 
-/// Roundings of a result but those of its sum over channels.
+/// The roundings of a result except those of its sum over channels.
 fn roundings<T: Transform>() -> usize {
     if T::OUTPUTS == Two::OUTPUTS { 1 + 2 + 4 } else { 1 + 8 + 10 }
 }
@@ -35,7 +35,8 @@ struct Case {
 
 type Matrix = [[f64; MOST_POINTS]; MOST_POINTS];
 
-/// What a transformation does to a unit vector in each place is a column of its matrix; as absolute values.
+/// The matrix of a transformation as absolute values: each column is the transformed unit vector of
+/// that position.
 fn magnitudes<const N: usize>(
     columns: usize,
     apply: impl Fn([[f32; 4]; MOST_POINTS]) -> [[f32; 4]; N],
@@ -99,7 +100,7 @@ impl Case {
         y
     }
 
-    /// As the ordinary kernel does.
+    /// Computes the convolution as the ordinary kernel does.
     fn patches(&self) -> Vec<f32> {
         let [channels, outputs] = self.channels();
         let pixels = (self.g.height.output * self.g.width.output) as usize;
@@ -122,11 +123,11 @@ impl Case {
         y
     }
 
-    /// The bound for each output.
+    /// The error bound for each output.
     fn bounds<T: Transform>(&self) -> Vec<f64> {
         let [channels, outputs] = self.channels();
         let outer = magnitudes::<MOST_OUTPUTS>(T::POINTS, T::outputs);
-        // One output is one panel, so that the factors are in plain order.
+        // One panel per output, so that the factors are in plain order.
         let plane = channels * T::POINTS * T::POINTS;
         let mut factors = vec![0.0; outputs * plane];
         for (output, factors) in factors.chunks_exact_mut(plane).enumerate() {
@@ -184,7 +185,7 @@ impl Case {
         (0..self.channels()[0]).map(tile).collect()
     }
 
-    /// The root mean square of the errors of results, all of which must be within the bounds.
+    /// The root mean square of the errors of results. Panics unless all are within the bounds.
     fn error(&self, found: &[f32], bounds: &[f64]) -> f64 {
         let exact = self.exact();
         let mut squares = 0.0;
@@ -214,7 +215,7 @@ fn tiles_cut_off_at_every_side_are_within_the_bound() {
         Case::new([1, 13, 22, 16], 33, same, &[]),
         Case::new([2, 8, 3, 5], 70, same, &[]),
         Case::new([1, 7, 6, 20], 6, Padding::Explicit, &[0, 0, 3, 2, 1, 4, 0, 0]),
-        // More tiles than a product of the library takes, and than a block has.
+        // More tiles than fit a product of the library, and more than fit a block.
         Case::new([1, 34, 37, 2], 3, same, &[]),
         Case::new([2, 30, 30, 130], 4, same, &[]),
     ];
@@ -224,16 +225,16 @@ fn tiles_cut_off_at_every_side_are_within_the_bound() {
     }
 }
 
-/// Inputs whose terms cancel, or of which some are much greater than the rest.
+/// Inputs whose terms cancel, or some of which are much greater than the rest.
 fn adversaries() -> [Case; 4] {
     let case = || Case::new([1, 12, 13, 64], 8, Padding::Same, &[]);
     let mut all = [case(), case(), case(), case()];
-    // A chessboard, and a filter that takes its differences: what the points ±p see best.
+    // A chessboard, and a filter of its differences, to which the points ±p are most sensitive.
     all[0].x.iter_mut().enumerate().for_each(|(at, x)| {
         let (row, column) = (at / 64 / 13, at / 64 % 13);
         *x = if (row + column) % 2 == 0 { 1.0 } else { -1.0 } * (1.0 + x.abs() / 1024.0);
     });
-    // Channels that cancel in pairs but for their last bits.
+    // Channels that cancel in pairs except for their last bits.
     for at in (0..all[1].x.len()).step_by(2) {
         all[1].x[at + 1] = -all[1].x[at] * (1.0 + f32::EPSILON);
     }
@@ -243,7 +244,7 @@ fn adversaries() -> [Case; 4] {
     });
     // One huge channel.
     all[2].x.iter_mut().step_by(64).for_each(|x| *x *= 1e6);
-    // One huge pixel, that most outputs of its tile do not see.
+    // One huge pixel, which most outputs of its tile do not depend on.
     all[3].x[(5 * 13 + 5) * 64..][..64].iter_mut().for_each(|x| *x *= 1e6);
     all
 }
@@ -262,7 +263,8 @@ fn the_bound_is_not_idle() {
     let (own, bounds) = (case.check::<Four>(), case.bounds::<Four>());
     let plain = case.error(&case.patches(), &bounds);
     assert!(own > 1.2 * plain, "F(4x4) errs by {own:e}, plain sums by {plain:e}");
-    // An output that does not see the huge pixel of its tile: more than plain sums could err, whose terms are small.
+    // An output that does not depend on the huge pixel of its tile errs by more than plain sums
+    // could, since its own terms are small.
     let case = &adversaries()[3];
     let (found, exact) = (case.winograd::<Four>(), case.exact());
     let at = (5 * 13 + 7) * 8;

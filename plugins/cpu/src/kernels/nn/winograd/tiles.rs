@@ -1,4 +1,4 @@
-//! The transformations in two dimensions, of one tile at a time, by vectors of channels.
+//! The transformations in two dimensions, one tile at a time, by vectors of channels.
 
 use super::transforms::{MOST_OUTPUTS, MOST_POINTS, Transform};
 use crate::{
@@ -8,16 +8,17 @@ use crate::{
 
 /// The most points of a transformation in two dimensions.
 const MOST: usize = MOST_POINTS * MOST_POINTS;
-/// No vector has more floats.
+/// The most floats of a vector.
 const MOST_LANES: usize = 16;
-/// Where no pixel is; so far that no image has it.
+/// The position of a pixel in the padding; greater than that of any image's pixel.
 pub const OUTSIDE: usize = usize::MAX / 2;
 
-/// Where the pixels of a tile begin in an image, row by row; [`OUTSIDE`] in the padding.
+/// The positions at which the pixels of a tile begin in an image, row by row; [`OUTSIDE`] in the
+/// padding.
 pub type Pixels = [usize; MOST];
 
-/// A tile's vectors of channels among matrices `[tile, channel]`, one for each point: memory that
-/// nobody else uses, as whoever makes one promises.
+/// A tile's vectors of channels in matrices `[tile, channel]`, one for each point. Nothing else
+/// uses that memory, as the caller of [`Vectors::new`] guarantees.
 #[derive(Clone, Copy)]
 pub struct Vectors {
     first: *mut f32,
@@ -26,18 +27,19 @@ pub struct Vectors {
 }
 
 impl Vectors {
-    /// Vectors of so many channels, `stride` elements from a point to the next, from the tile's
-    /// first element on.
+    /// Vectors of `channels` channels, from the tile's first element on, with `stride` elements
+    /// from a point to the next.
     ///
     /// # Safety
-    /// They may be read and written at each point of a transformation for as long as this is used,
-    /// and nobody else uses them.
+    /// - The vectors may be read and written at each point of a transformation for as long as the
+    ///   value is used.
+    /// - Nothing else uses them in that time.
     pub unsafe fn new(first: *mut f32, stride: usize, channels: usize) -> Vectors {
         Vectors { first, stride, channels }
     }
 }
 
-/// Where a tile's outputs go: memory that nobody else uses, as whoever makes one promises.
+/// The output memory of a tile. Nothing else uses it, as the caller of [`Outputs::new`] guarantees.
 #[derive(Clone, Copy)]
 pub struct Outputs {
     first: *mut f32,
@@ -46,19 +48,20 @@ pub struct Outputs {
 }
 
 impl Outputs {
-    /// So many rows and columns of pixels, `strides` elements from a row and from a pixel to the
-    /// next, from the first one's first channel on.
+    /// Outputs of `sizes` rows and columns of pixels, from the first channel of the first pixel on,
+    /// with `strides` elements from a row and from a pixel to the next.
     ///
     /// # Safety
-    /// As many channels as the transformed vectors have may be written of each for as long as this
-    /// is used, and nobody else uses them.
+    /// - Each pixel may be written, with as many channels as the transformed vectors have, for as
+    ///   long as the value is used.
+    /// - Nothing else uses the pixels in that time.
     pub unsafe fn new(first: *mut f32, strides: [usize; 2], sizes: [usize; 2]) -> Outputs {
         Outputs { first, strides, sizes }
     }
 }
 
-/// The array of an expression for each point. It is no closure, which would be compiled for the
-/// baseline.
+/// Evaluates an expression for each point into an array. It is not a closure, which would be
+/// compiled for the baseline.
 macro_rules! each_point {
     ($point:ident => $value:expr) => {
         [
@@ -76,11 +79,12 @@ macro_rules! each_point {
     }};
 }
 
-/// The floats from here on, zeros beyond the first `count`.
+/// Loads the first `count` floats, and zeros beyond them.
 ///
 /// # Safety
-/// There are `count` floats to read; as many as a vector has, where it is full. This CPU has the
-/// vector's instructions.
+/// - `count` floats may be read.
+/// - `FULL` is set only if `count` is the length of a vector.
+/// - The CPU has the vector's instructions.
 #[inline(always)]
 unsafe fn load<V: Vector, const FULL: bool>(from: *const f32, count: usize) -> V {
     // SAFETY: the caller guarantees that the floats are there, and that the CPU has the
@@ -96,7 +100,7 @@ unsafe fn load<V: Vector, const FULL: bool>(from: *const f32, count: usize) -> V
 }
 
 /// # Safety
-/// As [`load`], of floats to write.
+/// As [`load`], with floats to write.
 #[inline(always)]
 unsafe fn store<V: Vector, const FULL: bool>(vector: V, to: *mut f32, count: usize) {
     // SAFETY: the caller guarantees that the floats may be written; `vector` shows that the CPU has
@@ -116,20 +120,21 @@ vectorised! {
     pub fn read_tile[T: Transform](image: &[f32], pixels: &Pixels, to: Vectors) {
         let mut channel = 0;
         while channel + I::Floats::LEN <= to.channels {
-            // SAFETY: the channels are there, as whoever made the vectors promised.
+            // SAFETY: the channels are in memory, as the maker of the vectors guarantees.
             unsafe { read_vector::<I, T, true>(image, pixels, to, channel, I::Floats::LEN) };
             channel += I::Floats::LEN;
         }
         if channel < to.channels {
-            // SAFETY: as above.
+            // SAFETY: the channels are in memory, as the maker of the vectors guarantees.
             unsafe { read_vector::<I, T, false>(image, pixels, to, channel, to.channels - channel) };
         }
     }
 }
 
 /// # Safety
-/// There are `count` channels from `channel` on, a whole vector of them where it is full. This CPU
-/// has the instructions of `I`.
+/// - The `count` channels from `channel` on exist.
+/// - `FULL` is set only if `count` is the length of a vector.
+/// - The CPU has the instructions of `I`.
 #[inline(always)]
 unsafe fn read_vector<I: Isa, T: Transform, const FULL: bool>(
     image: &[f32],
@@ -143,7 +148,7 @@ unsafe fn read_vector<I: Isa, T: Transform, const FULL: bool>(
         let d = each_point!(j => {
             let at = pixels[j] + channel;
             match image.get(at..at + count) {
-                // SAFETY: the floats are there; a full vector has as many as are counted.
+                // SAFETY: the floats are in the slice; a full vector has `count` floats.
                 Some(x) if i < T::POINTS && j < T::POINTS => unsafe {
                     load::<I::Floats, FULL>(x.as_ptr(), count)
                 },
@@ -158,22 +163,22 @@ unsafe fn read_vector<I: Isa, T: Transform, const FULL: bool>(
         let v = T::inputs(each_point!(i => rows[i][j]));
         for (i, v) in v.iter().enumerate().take(T::POINTS) {
             let at = (i * T::POINTS + j) * to.stride + channel;
-            // SAFETY: the caller guarantees that there are `count` channels; they may be written at
-            // each point, as whoever made `to` promised.
+            // SAFETY: the caller guarantees that the `count` channels exist; they may be written at
+            // each point, as the maker of `to` guarantees.
             unsafe { store::<I::Floats, FULL>(*v, to.first.add(at), count) };
         }
     }
 }
 
 vectorised! {
-    /// Transforms the products of a tile: `A^T m A` of each output channel, and says whether all
+    /// Transforms the products of a tile: `A^T m A` of each output channel. Returns whether all
     /// outputs are finite.
     pub fn write_tile[T: Transform](from: Vectors, to: Outputs) -> bool {
         // SAFETY: the loop runs where the CPU has the instructions that it is compiled for.
         let mut zeros: I::Floats = unsafe { Vector::zero() };
         let mut channel = 0;
         while channel + I::Floats::LEN <= from.channels {
-            // SAFETY: the channels are there, as whoever made the vectors promised.
+            // SAFETY: the channels are in memory, as the maker of the vectors guarantees.
             let zero =
                 unsafe { write_vector::<I, T, true>(from, to, channel, I::Floats::LEN) };
             zeros = zeros.plus(zero);
@@ -181,7 +186,7 @@ vectorised! {
         }
         if channel < from.channels {
             let count = from.channels - channel;
-            // SAFETY: as above.
+            // SAFETY: the channels are in memory, as the maker of the vectors guarantees.
             zeros = zeros.plus(unsafe { write_vector::<I, T, false>(from, to, channel, count) });
         }
         let mut all = [0.0; MOST_LANES];
@@ -191,7 +196,8 @@ vectorised! {
     }
 }
 
-/// Returns zeros where all outputs are finite: 0 times another number is NaN.
+/// Transforms the products of a vector of channels. Returns zeros where all outputs are finite: 0
+/// times any other number is NaN.
 ///
 /// # Safety
 /// As [`read_vector`].
@@ -206,9 +212,9 @@ unsafe fn write_vector<I: Isa, T: Transform, const FULL: bool>(
         let m = each_point!(j => {
             if i < T::POINTS && j < T::POINTS {
                 let at = (i * T::POINTS + j) * from.stride + channel;
-                // SAFETY: the caller guarantees that there are `count` channels, and that the CPU
-                // has the instructions; they may be read at each point, as whoever made `from`
-                // promised.
+                // SAFETY: the caller guarantees that the `count` channels exist, and that the CPU
+                // has the instructions; they may be read at each point, as the maker of `from`
+                // guarantees.
                 unsafe { load::<I::Floats, FULL>(from.first.add(at), count) }
             } else {
                 // SAFETY: the caller guarantees that the CPU has the instructions.
@@ -225,8 +231,8 @@ unsafe fn write_vector<I: Isa, T: Transform, const FULL: bool>(
         for (i, y) in y.iter().enumerate().take(T::OUTPUTS.min(to.sizes[0])) {
             zeros = y.times_plus(0.0, zeros);
             let at = i * to.strides[0] + j * to.strides[1] + channel;
-            // SAFETY: the caller guarantees that there are `count` channels; they may be written of
-            // each output, as whoever made `to` promised.
+            // SAFETY: the caller guarantees that the `count` channels exist; they may be written in
+            // each output, as the maker of `to` guarantees.
             unsafe { store::<I::Floats, FULL>(*y, to.first.add(at), count) };
         }
     }

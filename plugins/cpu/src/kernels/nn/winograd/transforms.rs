@@ -1,13 +1,15 @@
 //! The three transformations of Winograd's algorithm for filters of 3 taps, in one dimension.
 //!
-//! `y = A^T ((G g) . (B^T d))` has the points 0, `±p`, ... and infinity, where polynomials are evaluated and
-//! interpolated: one multiplication for each (A. Lavin, S. Gray, Fast Algorithms for Convolutional Neural Networks,
-//! 2016). In two dimensions each matrix is applied to columns, then to rows.
+//! `y = A^T ((G g) . (B^T d))` has the points 0, `±p`, ... and infinity, where polynomials are
+//! evaluated and interpolated: one multiplication for each (A. Lavin, S. Gray, Fast Algorithms for
+//! Convolutional Neural Networks, 2016). In two dimensions each matrix is applied to columns, then
+//! to rows.
 //!
-//! The points of four outputs are 0, ±5/8, ±3/2 and infinity. What is usual, 0, ±1, ±2, is cheaper by nothing, since
-//! signs in pairs are what saves additions, and errs twice as much: B. Barabasz et al., Error analysis and improving
-//! the accuracy of Winograd convolution, 2018, search for points whose powers and differences are near one; among
-//! pairs of eighths these have the smallest bound (`super::contract`). Their powers and products are exact in float.
+//! The points of four outputs are 0, ±5/8, ±3/2 and infinity. The usual points, 0, ±1, ±2, are not
+//! cheaper, since the additions are saved by the pairs of signs, and err twice as much. B. Barabasz
+//! et al., Error analysis and improving the accuracy of Winograd convolution, 2018, search for
+//! points whose powers and differences are near one; among pairs of eighths these have the smallest
+//! bound (`super::contract`). Their powers and products are exact in float.
 
 use crate::vector::Vector;
 
@@ -18,15 +20,16 @@ pub const MOST_OUTPUTS: usize = 4;
 /// Taps of a filter.
 pub const TAPS: usize = 3;
 
-/// A transformation in one dimension; `inputs` and `outputs` are arrays of which the first ones count.
+/// A transformation in one dimension. Only the first elements of the arrays `inputs` and `outputs`
+/// are used.
 pub trait Transform: Send + Sync + 'static {
-    /// Outputs.
+    /// The number of outputs.
     const OUTPUTS: usize;
-    /// Points, and inputs.
+    /// The number of points, and of inputs.
     const POINTS: usize = Self::OUTPUTS + TAPS - 1;
-    /// Error relative to the sum of the absolute terms of a result, by the contract.
+    /// The error relative to the sum of the absolute terms of a result, by the contract.
     const RELATIVE: f64;
-    /// `G`, of which the first `POINTS` rows count.
+    /// `G`, of which the first `POINTS` rows are used.
     const FILTER: [[f64; TAPS]; MOST_POINTS];
 
     /// `B^T d`.
@@ -70,7 +73,7 @@ const Q: f32 = 1.5;
 const P2: f32 = P * P;
 const Q2: f32 = Q * Q;
 
-/// The row of `G` of a point `x`, whose square is not that of the other pair, `other`.
+/// The row of `G` of a point `x`; `other` is the point of the other pair.
 const fn at_point(x: f64, other: f64) -> [f64; TAPS] {
     // The product of the differences to the other points: x, 2x, and x^2 - other^2.
     let differences = 2.0 * x * x * (x * x - other * other);

@@ -98,7 +98,7 @@ pub fn log(name: &str, level: LogLevel, text: &str) {
 }
 
 thread_local! {
-    /// Keeps the text of the last knob read on this thread alive, as the boundary promises.
+    /// Keeps the text of the last knob read on this thread alive, as the ABI requires.
     static LAST_TEXT: RefCell<tenon_framework::knob::KnobValue> =
         const { RefCell::new(tenon_framework::knob::KnobValue::Bool(false)) };
 }

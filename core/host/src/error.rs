@@ -178,7 +178,7 @@ pub enum LoadError {
     Writable {
         /// The file.
         path: PathBuf,
-        /// Who else may write it, or a folder above it.
+        /// The others who can write the file or a folder above it.
         exposed: Exposed,
     },
     /// The dynamic linker refuses the library.

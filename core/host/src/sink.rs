@@ -88,7 +88,7 @@ mod tests {
         // SAFETY: the sink is alive, the bytes are readable.
         unsafe { report_entry(sink.as_sink(), Str::from_bytes(b"a\xffb")) };
         assert_eq!(sink.take_bytes().as_deref(), Some(&b"a\xffb"[..]), "bytes stay as they are");
-        // SAFETY: as above.
+        // SAFETY: the sink is alive, the bytes are readable.
         unsafe { report_entry(sink.as_sink(), Str::from_bytes(b"a\xffb")) };
         assert_eq!(sink.take().as_deref(), Some("a\u{fffd}b"));
         // SAFETY: null is allowed.

@@ -107,7 +107,7 @@ impl Arena {
         self.at(offset, bytes as u64)
     }
 
-    /// Whether each page of a range has been written; a page that was only promised does not exist.
+    /// Whether each page of a range has been written; a page that was only reserved does not exist.
     pub fn is_written(&self, offset: u64, bytes: u64) -> bool {
         // Where no page is missing from the offset on, the result is the end of the file.
         let hole = seek(&self.file, SeekFrom::Hole(offset));
@@ -307,7 +307,7 @@ mod tests {
         assert!(arena.resident() > 32 << 20);
         memory.reclaim();
         assert!(arena.resident() < 1 << 20, "{} bytes are left", arena.resident());
-        // SAFETY: as above.
+        // SAFETY: the allocation has this size, and nothing else uses it.
         let bytes = unsafe { std::slice::from_raw_parts(kept.cast::<u8>().as_ptr(), 100_000) };
         assert!(bytes.iter().all(|&byte| byte == 7), "what is handed out stays");
         // SAFETY: allocated with the same size.
@@ -324,7 +324,7 @@ mod tests {
         // SAFETY: allocated with this size, and used by nothing else.
         unsafe { at.cast::<u8>().as_ptr().write_bytes(1, 4 << 20) };
         assert!(arena.is_written(offset, 4 << 20) && !arena.is_written(offset, 8 << 20));
-        // SAFETY: as above.
+        // SAFETY: allocated with this size, and used by nothing else.
         unsafe { at.cast::<u8>().as_ptr().write_bytes(1, 8 << 20) };
         assert!(arena.is_written(offset, 8 << 20));
         // SAFETY: allocated with the same size.

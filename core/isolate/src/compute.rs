@@ -123,7 +123,7 @@ fn input<'a>(
         return Ok(Value { dtype: slot.dtype.0, dims, data: Data::At(place) });
     }
     let before = copies.len();
-    // SAFETY: as above.
+    // SAFETY: a set slot has its dimensions.
     let value = unsafe { values::value(&state.plugin, slot, copies)? };
     constants.extend(copies.drain(before..).map(|copy| (address, copy)));
     Ok(value)

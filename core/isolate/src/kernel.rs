@@ -201,7 +201,7 @@ unsafe fn text<'a>(text: Str) -> &'a str {
 unsafe fn args<'a>(names: Strs, ranges: *const Range) -> Vec<(&'a str, u32, u32)> {
     // SAFETY: the names are readable and have as many ranges, as the caller guarantees.
     let (names, ranges) = unsafe { (names.slice(), slice_of(ranges, names.len)) };
-    // SAFETY: as above.
+    // SAFETY: the names are readable, as the caller guarantees.
     let arg = |(name, range): (&Str, &Range)| (unsafe { text(*name) }, range.start, range.len);
     names.iter().zip(ranges).map(arg).collect()
 }

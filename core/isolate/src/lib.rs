@@ -1,8 +1,8 @@
-//! Runs plugins in processes of their own, so that none of them takes the host down.
+//! Runs each plugin in a process of its own, so that a failing plugin does not end the host.
 //!
 //! ```text
 //!   host process                                  worker process, one for each plugin
-//!   registry: KernelDef { remote } ─┐             library, opened as ever; its kernels
+//!   registry: KernelDef { remote } ─┐             library, opened as usual; its kernels
 //!   executor ── compute ── request ─┼─ channel ──> state, call record, services ── compute
 //!                 ^   answers, reply <─────────────┘        (asks the host for memory and more)
 //!   tensors: host's arena ── read only ──>  inputs, where they are

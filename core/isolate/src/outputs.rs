@@ -1,10 +1,10 @@
-//! The outputs of a call while it runs in a worker: the services that it requests, and what it
-//! wrote.
+//! The outputs of a call while it runs in a worker: the services that the worker requests, and the
+//! data that it wrote.
 //!
-//! [`super::protocol`] decides what a message may do to an output; this module does it. A promise
-//! allocates nothing in the host's own memory: strings arrive whole before there is room for them,
-//! and the elements of a bool output are copied from the memory that the worker can write, each
-//! converted to 0 or 1.
+//! [`super::protocol`] decides what a message may do to an output; this module does it. An
+//! announced size allocates nothing in the host's own memory: strings arrive whole before their
+//! memory is allocated, and the elements of a bool output are copied from the memory that the
+//! worker can write, each converted to 0 or 1.
 
 use super::{
     arena::ArenaMemory,

@@ -115,8 +115,8 @@ impl<'p> Talk<'p> {
         decode(&self.reply)
     }
 
-    /// Copies a long reply out of the room that was provided for it, if the worker has written it:
-    /// a reply that is only promised allocates nothing here.
+    /// Copies a long reply out of the memory that was provided for it, if the worker has written
+    /// it: a reply that is only announced allocates nothing here.
     fn take_long(&mut self, offset: u64, bytes: u64) -> Result<(), KernelError> {
         let room = self.room.take();
         let arena: &Arena = self.memory.arena();

@@ -1,7 +1,7 @@
-//! Reading a graph piece by piece.
+//! Reads a graph piece by piece.
 //!
-//! A frozen model is little but its constants. Read as a whole, its bytes and what is decoded of
-//! them stand in memory at once; read node by node, only those of one node do.
+//! A frozen model consists mostly of its constants. When it is read as a whole, its bytes and the
+//! decoded graph are in memory at once; when it is read node by node, only one node's bytes are.
 
 use crate::{GraphDef, MAX_MESSAGE_BYTES, NodeDef, ProtoError};
 use prost::{
@@ -20,7 +20,7 @@ const VARINT: usize = 10;
 /// a file or a stream.
 ///
 /// # Errors
-/// The reader's; inside, those of [`decode`](crate::decode).
+/// The reader's error; or, in the inner result, an error of [`decode`](crate::decode).
 ///
 /// ```
 /// use tenon_proto::{GraphDef, NodeDef, encode, read_graph_def};
@@ -48,7 +48,7 @@ pub fn read_graph_def(reader: impl BufRead) -> io::Result<Result<GraphDef, Proto
     }
 }
 
-/// Why reading stops.
+/// The reason why reading stops.
 enum Stop {
     Io(io::Error),
     Malformed(prost::DecodeError),
@@ -68,15 +68,15 @@ impl From<prost::DecodeError> for Stop {
 
 struct Pieces<R> {
     reader: R,
-    /// Bytes so far.
+    /// The number of bytes read so far.
     read: usize,
     graph: GraphDef,
-    /// The fields that are no nodes, as they were read.
+    /// The fields other than nodes, as they were read.
     rest: Vec<u8>,
 }
 
 impl<R: BufRead> Pieces<R> {
-    /// The next field; whether there was one.
+    /// Reads the next field. Returns whether there was one.
     fn next(&mut self) -> Result<bool, Stop> {
         let key = self.varint()?;
         if key.is_empty() {
@@ -89,7 +89,7 @@ impl<R: BufRead> Pieces<R> {
                 WireType::Varint => self.varint()?,
                 WireType::SixtyFourBit => self.bytes(8)?,
                 WireType::ThirtyTwoBit => self.bytes(4)?,
-                // Groups: the decoder of the rest says what it thinks of them.
+                // Groups: decoding the rest gives the error for them.
                 _ => return self.all_that_is_left(),
             };
             self.rest.extend(value);
@@ -113,7 +113,7 @@ impl<R: BufRead> Pieces<R> {
         Ok(false)
     }
 
-    /// The bytes of a varint; none at the end of the data.
+    /// Reads the bytes of a varint; none at the end of the data.
     fn varint(&mut self) -> io::Result<Vec<u8>> {
         let mut bytes = Vec::with_capacity(VARINT);
         while bytes.len() < VARINT && bytes.last().is_none_or(|last| last & 0x80 != 0) {
@@ -128,7 +128,7 @@ impl<R: BufRead> Pieces<R> {
         Ok(bytes)
     }
 
-    /// So many bytes, fewer at the end of the data. A length that lies takes no memory.
+    /// Reads `count` bytes, or fewer at the end of the data. A wrong length allocates nothing.
     fn bytes(&mut self, count: u64) -> Result<Vec<u8>, Stop> {
         let mut bytes = Vec::new();
         if count <= MAX_MESSAGE_BYTES as u64 {
@@ -158,7 +158,7 @@ impl<R: BufRead> Pieces<R> {
     }
 }
 
-/// What the decoder says of data that ends before its length.
+/// The decoder's error for data that ends before its length.
 fn cut() -> prost::DecodeError {
     NodeDef::decode_length_delimited(&[1][..]).expect_err("a byte is missing")
 }

@@ -65,7 +65,7 @@ impl VersionError {
 }
 
 /// Checks that a graph of these versions may be read here, as TensorFlow's `CheckVersions` does. A
-/// producer that is newer than this reader may be read: it says by `min_consumer` who may not.
+/// producer newer than this reader may be read, unless its `min_consumer` excludes the reader.
 ///
 /// # Errors
 /// The producer is too old, or excludes this reader.

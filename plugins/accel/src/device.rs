@@ -254,7 +254,8 @@ unsafe fn transfer(from: End, to: End, bytes: usize) -> Result<(), KernelError> 
             unsafe { memory.write_from(to, from.0, bytes) }
         }
         (End::Device(memory, from), End::Host(to)) => {
-            // SAFETY: as above.
+            // SAFETY: the caller guarantees that the address is valid for `bytes` bytes until the
+            // copy is done.
             unsafe { memory.read_to(from, to.0, bytes) }
         }
         (End::Device(source, from), End::Device(destination, to)) => {

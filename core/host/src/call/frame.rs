@@ -63,12 +63,12 @@ unsafe impl Sync for NodeInfo {}
 /// What happens when an asynchronous call completes.
 pub type Completion = unsafe fn(frame: *mut CallFrame, code: Code);
 
-/// The record of one call. What kernels see is `call`, whose `record` leads here: straight, or by
-/// the ticket of an asynchronous call (see `ticket`).
+/// The record of one call. Kernels see `call`, whose `record` refers to this record: directly, or
+/// by the ticket of an asynchronous call (see `ticket`).
 ///
-/// It is used by one call at a time; during a call its fields belong to the thread that computes,
-/// or, once `compute` has returned `PENDING`, to whoever completes it. Between calls they belong to
-/// whoever owns the node.
+/// One call at a time uses it. During a call its fields belong to the thread that computes, or,
+/// once `compute` has returned `PENDING`, to the thread that completes the call. Between calls they
+/// belong to the owner of the node.
 pub struct CallFrame {
     call: UnsafeCell<Call>,
     /// The node.
@@ -202,7 +202,7 @@ impl CallFrame {
     /// - No call runs.
     /// - Nothing else uses the record.
     pub unsafe fn set_iteration(&self, frame: u64, iteration: u64) {
-        // SAFETY: no call runs and nobody else uses the record, as the caller guarantees.
+        // SAFETY: no call runs and nothing else uses the record, as the caller guarantees.
         unsafe {
             (*self.call.get()).frame = frame;
             (*self.call.get()).iteration = iteration;

@@ -163,7 +163,7 @@ fn allocate_output(
         KernelError::invalid_argument(format!("{shape} of {dtype} exceeds 2^63 bytes"))
     })?;
     value.dims[..shape.rank()].copy_from_slice(shape.dims());
-    // The boundary promises that owning elements are empty in a new buffer; those of a kept one
+    // The ABI guarantees that owning elements are empty in a new buffer; those of a kept one
     // would be overwritten, and leak.
     let reusable = !dtype.needs_drop()
         && value.kept.as_ref().is_some_and(|kept| {

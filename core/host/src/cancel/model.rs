@@ -50,12 +50,12 @@ unsafe extern "C" fn touch(data: *mut c_void) {
 }
 
 unsafe extern "C" fn count(data: *mut c_void) {
-    // SAFETY: as above.
+    // SAFETY: the models pass their `Data`, which outlives the threads.
     unsafe { &*data.cast::<Data>() }.calls.fetch_add(1, Ordering::Relaxed);
 }
 
 unsafe extern "C" fn withdraw_itself(data: *mut c_void) {
-    // SAFETY: as above.
+    // SAFETY: the models pass their `Data`, which outlives the threads.
     let data = unsafe { &*data.cast::<Data>() };
     data.cancellation.withdraw(data.token.load(Ordering::Relaxed));
     data.touch();

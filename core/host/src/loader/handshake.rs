@@ -122,7 +122,7 @@ unsafe fn c_table(
     // SAFETY: the symbol is a function of this type.
     let function = unsafe { library.get::<CPluginFn>(C_SYMBOL.as_bytes()) };
     let function = function.map_err(|error| missing_symbol(who, &error))?;
-    // SAFETY: as above.
+    // SAFETY: the symbol is a function of this type.
     let table = unsafe { function(ABI_MAJOR, ABI_MINOR) };
     if table.is_null() {
         let (path, plugin) = (who.path.to_owned(), who.plugin.to_owned());

@@ -308,7 +308,7 @@ mod tests {
         // SAFETY: allocated with the same size, and used by nothing.
         unsafe { pool.deallocate(first, 4000) };
         assert_eq!(pool.allocate(4001).unwrap(), first, "the same class, the same block");
-        // SAFETY: as above.
+        // SAFETY: allocated with the same size, and used by nothing.
         unsafe { pool.deallocate(first, 4001) };
         pool.trim();
         assert_eq!(pool.stats().cached_bytes, 0);

@@ -41,7 +41,7 @@ pub unsafe fn foreign_type<'a>(
     // library.
     let kind = unsafe { kind.as_ref() }
         .ok_or_else(|| KernelError::invalid_argument("the type of a resource is null"))?;
-    // SAFETY: as above.
+    // SAFETY: `kind` is a filled type, as the caller guarantees, and so is its name.
     let name = unsafe { kind.name.text() }.filter(|name| !name.is_empty()).ok_or_else(|| {
         KernelError::invalid_argument(
             "the type of a resource has no name, or one that is not UTF-8",

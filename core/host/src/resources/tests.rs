@@ -98,7 +98,7 @@ fn a_shared_update_writes_in_place_where_nobody_else_has_the_value() {
     let seen = variable.snapshot().unwrap();
     assert_eq!(seen.as_slice::<f32>().unwrap(), [7.0, 2.0]);
     lock_variables(&[&variable], Access::SharedUpdate, &step, copied).unwrap();
-    // SAFETY: as above.
+    // SAFETY: the slot shows two floats, which nothing else writes.
     unsafe { variable.slot_for_update(copied).unwrap().data.cast::<f32>().write(8.0) };
     unlock_variables(&[&variable]);
     assert_eq!(seen.as_slice::<f32>().unwrap(), [7.0, 2.0], "a reader has a copy");

@@ -171,7 +171,7 @@ unsafe fn list(
     }
     // SAFETY: the caller guarantees that `first` points to `count` live variables.
     let raws = unsafe { std::slice::from_raw_parts(first, count) };
-    // SAFETY: as above.
+    // SAFETY: the caller guarantees that `first` points to `count` live variables.
     raws.iter().map(|&raw| unsafe { variable_of(raw) }).collect()
 }
 

@@ -102,7 +102,7 @@ mod tests {
     #[test]
     fn what_cannot_be_reserved_leaves_the_element_as_it_was() {
         let mut element = EMPTY;
-        // SAFETY: as above.
+        // SAFETY: an initialised element and readable bytes.
         unsafe {
             assert_eq!(set(&mut element, Str::new("x")), Code::OK);
             assert_eq!(reserve(&mut element, u64::MAX), Code::RESOURCE_EXHAUSTED);

@@ -85,7 +85,7 @@ fn copy_bytes(blocks: &Blocks, from: End, to: End, bytes: usize) {
     };
     match to.on_device {
         true => blocks.get_mut(&to.data).unwrap()[..bytes].copy_from_slice(&source),
-        // SAFETY: as above, writable.
+        // SAFETY: the host guarantees `bytes` writable bytes until the copy is done.
         false => unsafe {
             std::ptr::copy_nonoverlapping(source.as_ptr(), to.data as *mut u8, bytes)
         },

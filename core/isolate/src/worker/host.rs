@@ -69,7 +69,7 @@ unsafe extern "C" fn keep(slot: *const Slot) -> *mut KeptTensor {
     // SAFETY: null, or a slot that is valid during the call.
     let Some(shown) = (unsafe { slot.as_ref() }) else { return std::ptr::null_mut() };
     if shown.data.is_null() || !shown.buffer.is_null() {
-        // SAFETY: as above.
+        // SAFETY: null, or a slot that is valid during the call.
         return unsafe { keep_entry(slot) };
     }
     // SAFETY: a set slot shows `bytes` bytes and its dimensions.
@@ -124,7 +124,7 @@ unsafe extern "C" fn remove_resource(
     _name: Str,
     _kind: Str,
 ) -> Code {
-    // SAFETY: as above.
+    // SAFETY: the kernel passes its call's record.
     unsafe { refuse(record) }
 }
 
@@ -139,7 +139,7 @@ unsafe extern "C" fn variable(
     _dtype: DType,
     _result: *mut *mut Variable,
 ) -> Code {
-    // SAFETY: as above.
+    // SAFETY: the kernel passes its call's record.
     unsafe { refuse(record) }
 }
 
@@ -152,7 +152,7 @@ unsafe extern "C" fn lock_variables(
     _variables: *const *mut Variable,
     count: usize,
 ) -> Code {
-    // SAFETY: as above.
+    // SAFETY: the kernel passes its call's record.
     if count == 0 { Code::OK } else { unsafe { refuse(record) } }
 }
 
@@ -166,7 +166,7 @@ unsafe extern "C" fn share_variables(
     _count: usize,
     _update: u32,
 ) -> Code {
-    // SAFETY: as above.
+    // SAFETY: the kernel passes its call's record.
     unsafe { refuse(record) }
 }
 
@@ -190,7 +190,7 @@ unsafe extern "C" fn slot_of_variable(
     _variable: *mut Variable,
     _value: *mut Slot,
 ) -> Code {
-    // SAFETY: as above.
+    // SAFETY: the kernel passes its call's record.
     unsafe { refuse(record) }
 }
 
@@ -203,6 +203,6 @@ unsafe extern "C" fn with_variable(
     _variable: *mut Variable,
     _argument: u32,
 ) -> Code {
-    // SAFETY: as above.
+    // SAFETY: the kernel passes its call's record.
     unsafe { refuse(record) }
 }

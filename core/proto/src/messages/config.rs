@@ -186,7 +186,7 @@ pub struct GraphOptions {
     /// Send float32 between tasks as bfloat16.
     #[prost(bool, tag = "7")]
     pub enable_bfloat16_sendrecv: bool,
-    /// Record a timeline every so many steps; 0 for never.
+    /// Record a timeline every `timeline_step` steps; 0 for never.
     #[prost(int32, tag = "8")]
     pub timeline_step: i32,
     /// Steps to skip before measuring.

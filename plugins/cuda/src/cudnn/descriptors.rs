@@ -123,7 +123,7 @@ impl Windows {
             )
         };
         api.check(result, "cudnnSetConvolution2dDescriptor")?;
-        // SAFETY: as above.
+        // SAFETY: a descriptor of this object.
         let result = unsafe { (api.cudnnSetConvolutionGroupCount)(raw, groups) };
         api.check(result, "cudnnSetConvolutionGroupCount")?;
         made.set_math(math)?;

@@ -108,7 +108,7 @@ impl Context {
             Ok(facts)
         });
         let facts = made.inspect_err(|_| {
-            // SAFETY: retained above, and used by nobody.
+            // SAFETY: retained above, and not used.
             let _ = unsafe { sys::cuDevicePrimaryCtxRelease_v2(device) };
         })?;
         Ok(Context {

@@ -1,4 +1,4 @@
-//! Words of the host's, in device memory for the launches of a call.
+//! The upload of host words to device memory for the launches of a call.
 
 use crate::{
     compile::{Entry, Source, Variant},
@@ -19,31 +19,32 @@ pub(super) fn variants() -> Vec<Variant> {
     vec![Variant::new(&SOURCE)]
 }
 
-/// Words that one launch takes, as in the source: what parameters may have, without a few.
+/// The number of words that one launch takes, as in the source: nearly as many as parameters allow.
 const WORDS: usize = 960;
 
-/// Launches from which on a copy costs less. A copy is not recorded, and a step that has one runs
-/// as ever.
+/// The number of launches from which a copy costs less. A copy is not recorded, so that a step with
+/// one runs unrecorded.
 const LAUNCHES: usize = 4;
 
-/// Brings words to the device.
+/// The kernel that copies words to the device.
 pub(super) struct Upload(Entry<(u64, u32, [u32; WORDS])>);
 
 impl Upload {
-    /// Compiles it.
+    /// Compiles the kernel.
     ///
     /// # Errors
     /// As [`crate::compile::Modules::get`].
     pub(super) fn new(c: &CreateContext<'_>) -> Result<Upload, KernelError> {
         let module = device_for(c)?.modules().get(&Variant::new(&SOURCE))?;
-        // SAFETY: `upload` takes an address, a count, and so many words.
+        // SAFETY: `upload` takes an address, a count, and `WORDS` words.
         Ok(Upload(unsafe { module.entry("upload")? }))
     }
 
-    /// The address of a copy for the time of the call. Nothing waits, and the words need not stay.
+    /// Returns the address of a device copy of `words`, valid during the call. It does not wait,
+    /// and the words may be freed on return.
     ///
     /// # Errors
-    /// No memory; what the driver says.
+    /// No memory; an error of the driver.
     pub(super) fn run(&self, launch: &Launch<'_>, words: &[u32]) -> Result<u64, KernelError> {
         let address = launch.scratch(size_of_val(words))?;
         if words.len() > LAUNCHES * WORDS {
@@ -69,7 +70,7 @@ fn copy(launch: &Launch<'_>, address: u64, words: &[u32]) -> Result<(), KernelEr
     let to = without_provenance_mut(address as usize);
     let destination = Place::on(device, to, MemoryKind::DEVICE);
     let bytes = size_of_val(words) as u64;
-    // SAFETY: both are of so many bytes. The copy on a stream reads ordinary memory before it
+    // SAFETY: both have `bytes` bytes. The copy on a stream reads ordinary memory before it
     // returns.
     unsafe { device.copy(&source, &destination, bytes, Some(launch.stream())) }
 }

@@ -105,7 +105,8 @@ unsafe fn sdot(mut sums: int32x4_t, left: int8x16_t, right: int8x16_t) -> int32x
 /// None: every AArch64 has the instructions.
 #[inline(always)]
 unsafe fn dot(sums: int32x4_t, left: int8x16_t, right: int8x16_t) -> int32x4_t {
-    // SAFETY: as above.
+    // SAFETY: the caller guarantees that the CPU has the instruction, which only reads and writes
+    // these registers.
     unsafe {
         let low = vmull_s8(vget_low_s8(left), vget_low_s8(right));
         let high = vmull_high_s8(left, right);

@@ -188,7 +188,7 @@ unsafe impl Dot for Portable {
     unsafe fn pack_line(from: *const u8, flip: u8, to: *mut u8, mut sums: Plain) -> Plain {
         // SAFETY: the caller guarantees that `from` holds a line, and that `to` has room for one.
         let values = unsafe { from.cast::<[u8; LINE]>().read_unaligned() }.map(|x| x ^ flip);
-        // SAFETY: as above.
+        // SAFETY: the caller guarantees that `to` has room for a line.
         unsafe { to.cast::<[u8; LINE]>().write_unaligned(values) };
         for values in values.as_chunks::<LANES>().0 {
             sums = Plain(from_fn(|at| sums.0[at].wrapping_add(values[at].into())));

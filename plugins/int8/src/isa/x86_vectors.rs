@@ -224,7 +224,7 @@ unsafe fn totals_512([a, b, c, d]: [I32x16; 4]) -> [i32; 4] {
     unsafe fn folded(x: I32x16) -> I32x8 {
         // SAFETY: the caller guarantees that the CPU has the instructions.
         let halves = unsafe { [_mm512_castsi512_si256(x.0), _mm512_extracti64x4_epi64::<1>(x.0)] };
-        // SAFETY: as above.
+        // SAFETY: the caller guarantees that the CPU has the instructions.
         I32x8(unsafe { _mm256_add_epi32(halves[0], halves[1]) })
     }
     // SAFETY: the caller guarantees that the CPU has the instructions.

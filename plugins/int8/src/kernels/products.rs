@@ -47,8 +47,8 @@ impl Side {
     }
 }
 
-/// Refuses sums of so many products that 32 bits might not hold them: the limit is `(2^31 - 1) /
-/// (reach_a * reach_b)`, 33025 if both zeros are ends of 8 bits, 131071 if they are in the middle.
+/// Refuses sums of more products than 32 bits can hold: the limit is `(2^31 - 1) / (reach_a *
+/// reach_b)`, 33025 if both zeros are ends of 8 bits, 131071 if they are in the middle.
 pub fn check_terms(terms: i64, a: Side, b: Side) -> Result<(), KernelError> {
     let product = u128::from(a.reach) * u128::from(b.reach);
     let most = (i32::MAX as u128).checked_div(product).unwrap_or(u128::MAX);

@@ -88,7 +88,7 @@ fn what_is_written_beside_a_buffer_is_told_once() {
         ]
     );
     assert_eq!(guard.violations(), []);
-    // SAFETY: as above.
+    // SAFETY: bytes of the same page, beside the buffer.
     unsafe { data.add(63).write(9) };
     give(&guard, data);
     let last = guard.violations();

@@ -50,8 +50,8 @@ pub fn turn<W: Word>(
                 width == 0 || at(width - 1).len() == count,
                 "the last column is in the output too"
             );
-            // SAFETY: as above, and the columns between the first and the last are within `y` as
-            // well.
+            // SAFETY: only one call writes these rows and columns; the columns between the first
+            // and the last are within `y` as well.
             turn_piece(&piece, &mut unsafe { Turned::new(to, rows, [width, count]) });
         }
     }

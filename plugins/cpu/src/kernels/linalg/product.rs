@@ -63,7 +63,7 @@ impl<'a, T> Operand<'a, T> {
         assert!(self.fits() && b.fits(), "operands lie in their memory");
     }
 
-    /// Whether every element lies in its memory.
+    /// Whether every element is inside its memory.
     pub(super) fn fits(&self) -> bool {
         let last = |n: usize, stride: usize| (n - 1).checked_mul(stride);
         self.rows == 0

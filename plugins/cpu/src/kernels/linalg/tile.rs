@@ -107,7 +107,7 @@ unsafe fn tile<I: Isa, T: Factor, const R: usize, const J: usize>(
         }
     }
     for (r, sums) in sums.iter().enumerate() {
-        // SAFETY: the tile lies inside `c`.
+        // SAFETY: the tile is inside `c`.
         unsafe { c.data.add((i + r) * c.strides[0] + j).cast::<[T; J]>().write(*sums) };
     }
 }

@@ -292,7 +292,7 @@ pub fn alone<T: Compute<Wide: Factor>>(g: &Conv2dGeometry, x: &[T], filter: &[T]
                 let input = &x[image * s.image..][..s.image];
                 im2col(g, group, first..first + count, input, &mut patches);
                 let a = s.patches(g.format, &patches, count);
-                // SAFETY: the target lies in this image's output.
+                // SAFETY: the target is inside this image's output.
                 let target = unsafe { s.target(g.format, y.as_mut_ptr(), [group, first, count]) };
                 multiply::<T>(a, s.filter(&filter, group), target, &mut results);
             }

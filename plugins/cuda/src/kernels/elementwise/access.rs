@@ -126,7 +126,7 @@ impl<A: Arguments> Entries<A> {
     fn load(&self, launch: &Launch<'_>, access: Access) -> Result<Entry<A>, KernelError> {
         let variant = widened(self.variant.clone(), access);
         let module = launch.device().modules().get(&variant)?;
-        // SAFETY: the promise of `new`.
+        // SAFETY: the caller of `new` guarantees that the parameters are the parts of `A`.
         unsafe { module.entry(self.name) }
     }
 

@@ -37,8 +37,8 @@ struct Top {
     size: u32,
 }
 
-/// Number of parts of each of `rows`: enough to fill the GPU, with so many elements each that `k`
-/// is few among them.
+/// The number of parts of each of `rows`: enough to fill the GPU, with at least `8 k` elements in
+/// each.
 fn parts([rows, len, k]: [u64; 3], multiprocessors: u32) -> u32 {
     let wanted = (4 * u64::from(multiprocessors)) / rows.max(1);
     wanted.min(len / PART.max(8 * k)).clamp(1, 1 << 16) as u32

@@ -281,7 +281,7 @@ impl<'a, S: Factor> Product<'a, S> {
                 }
             }
             if let Some(after) = after {
-                // SAFETY: as above.
+                // SAFETY: the rows are in the target, and nothing else uses these results.
                 unsafe { self.follow(after, self.rows_of(some), panels) };
             }
         }

@@ -65,7 +65,7 @@ pub fn compute<S: Factor>(
     let parts = (4 * c.parallelism()).max(strips.div_ceil(product.chunk())).min(strips);
     let first = |part: usize| part * strips / parts;
     for_units(c, parts, product.cost_ns() / parts as f64, |range| {
-        // SAFETY: as above, for rows.
+        // SAFETY: ranges of one split are disjoint, and so are their rows.
         unsafe { product.run(first(range.start)..first(range.end), 0..panels) }
     })
 }

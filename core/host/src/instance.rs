@@ -218,7 +218,7 @@ impl KernelInstance {
         &self.def
     }
 
-    /// What calls for the node share.
+    /// The data that calls for the node share.
     pub fn node(&self) -> &Arc<NodeInfo> {
         &self.node
     }

@@ -73,7 +73,7 @@ pub struct Candidate {
     pub isolated: bool,
 }
 
-/// What a search found.
+/// The result of a search.
 #[derive(Debug, Default)]
 pub struct Found {
     /// The files to try, in order, each once.
@@ -172,12 +172,12 @@ impl SearchPath {
         SearchPath { files: files.into_iter().collect(), ..SearchPath::default() }
     }
 
-    /// These files, then the places of this process's environment.
+    /// Returns a path of `files`, followed by the places of this process's environment.
     pub fn of_process(files: impl IntoIterator<Item = PathBuf>) -> SearchPath {
         SearchPath::new(files, &Surroundings::of_process())
     }
 
-    /// These files, then the places of `surroundings`.
+    /// Returns a path of `files`, followed by the places of `surroundings`.
     pub fn new(
         files: impl IntoIterator<Item = PathBuf>,
         surroundings: &Surroundings,
@@ -197,7 +197,7 @@ impl SearchPath {
         SearchPath { files: files.into_iter().collect(), places, ..SearchPath::default() }
     }
 
-    /// The same places, after these files, each in a separate process.
+    /// Puts `files` before the path, each to be loaded in a separate process.
     pub fn isolating(self, files: impl IntoIterator<Item = PathBuf>) -> SearchPath {
         SearchPath { isolated: files.into_iter().collect(), ..self }
     }

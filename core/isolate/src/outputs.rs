@@ -119,7 +119,8 @@ impl<'a> Host<'a> {
         unsafe { *self.call.outputs.add(at as usize) }
     }
 
-    /// Where the worker writes an output that has memory already, and the output's dimensions.
+    /// The dimensions of an output that has memory already, and the place where the worker writes
+    /// it.
     pub fn planned(&mut self, at: u32) -> Result<Option<(Vec<i64>, Place)>, KernelError> {
         let slot = self.slot(at);
         let is_planned = slot.flags & slot_flags::PLANNED != 0 && !slot.data.is_null();

@@ -73,7 +73,7 @@ pub(super) struct Launch<'a> {
 pub(super) struct Death {
     /// How the system says it ended.
     pub status: Option<ExitStatus>,
-    /// What it recorded as it crashed.
+    /// The record that it wrote as it crashed.
     pub crash: Option<CrashRecord>,
     /// The last lines on standard error.
     pub last_words: Vec<String>,

@@ -22,7 +22,7 @@ pub(super) struct Shape {
     pub plugin: Arc<Isolated>,
     /// Index of the op among those that the plugin registers.
     pub number: u32,
-    /// For messages.
+    /// The name of the op, for messages.
     pub name: Arc<str>,
 }
 

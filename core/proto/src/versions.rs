@@ -84,7 +84,7 @@ pub fn check_graph_versions(versions: &VersionDef) -> Result<(), VersionError> {
     Ok(())
 }
 
-/// What a graph that is made here says of its versions.
+/// The versions of a graph that is made here.
 #[must_use]
 pub fn own_versions() -> VersionDef {
     VersionDef {

@@ -154,8 +154,9 @@ impl DeviceKind for Accel {
                 ));
             }
         };
-        let bytes = usize::try_from(bytes)
-            .map_err(|_| KernelError::invalid_argument("a copy of more bytes than there are addresses"))?;
+        let bytes = usize::try_from(bytes).map_err(|_| {
+            KernelError::invalid_argument("a copy of more bytes than there are addresses")
+        })?;
         // SAFETY: the caller keeps both places valid until the copy is done.
         let command = move || unsafe { transfer(from, to, bytes) };
         match stream {
@@ -262,7 +263,9 @@ unsafe fn transfer(from: End, to: End, bytes: usize) -> Result<(), KernelError> 
             let staged = source.read_elements::<u8>(from, bytes)?;
             destination.write(to, &staged)
         }
-        (End::Host(_), End::Host(_)) => Err(KernelError::internal("a copy without an end on the device")),
+        (End::Host(_), End::Host(_)) => {
+            Err(KernelError::internal("a copy without an end on the device"))
+        }
     }
 }
 

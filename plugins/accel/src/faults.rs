@@ -21,7 +21,7 @@ pub struct Faults {
     pub lose_after_commands: u64,
 }
 
-/// What happens to the next command.
+/// The outcome of the next command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fate {
     /// It runs.

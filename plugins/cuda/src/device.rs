@@ -205,8 +205,9 @@ impl DeviceKind for Cuda {
                 ));
             }
         };
-        let bytes = usize::try_from(bytes)
-            .map_err(|_| KernelError::invalid_argument("a copy of more bytes than there are addresses"))?;
+        let bytes = usize::try_from(bytes).map_err(|_| {
+            KernelError::invalid_argument("a copy of more bytes than there are addresses")
+        })?;
         // SAFETY: the caller guarantees that both places are valid for `bytes` bytes, without
         // overlap, until the copy is done.
         unsafe { copy::copy(&self.context, &self.pinned, from, to, bytes, stream) }

@@ -175,9 +175,9 @@ pub enum Width {
 /// [`Multiplier`](tenon_sdk::fixed_point::Multiplier)s, split into their parts.
 #[derive(Debug, Clone, Copy)]
 pub struct Multipliers<'a> {
-    /// In `[2^30, 2^31)`.
+    /// The mantissas, in `[2^30, 2^31)`.
     pub mantissas: &'a [i32],
-    /// In `[-31, 30]`.
+    /// The exponents, in `[-31, 30]`.
     pub exponents: &'a [i32],
 }
 

@@ -41,7 +41,7 @@ impl<'a, T: Scalar> Matrices<'a, T> {
         Matrices::new(view, what)
     }
 
-    /// The same matrices for a larger batch, whose members share them.
+    /// Returns the same matrices for a larger batch, whose members share them.
     pub fn of_batch<'b>(&self, batch: &'b [i64]) -> Matrices<'b, T>
     where
         'a: 'b,

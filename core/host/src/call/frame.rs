@@ -30,7 +30,7 @@ pub struct OutputSpec {
     pub memory: Arc<dyn Memory>,
 }
 
-/// What all calls for one node share.
+/// The data that all calls for one node share.
 pub struct NodeInfo {
     /// Name of the node.
     pub name: String,
@@ -60,7 +60,7 @@ unsafe impl Send for NodeInfo {}
 // SAFETY: as for `Send`.
 unsafe impl Sync for NodeInfo {}
 
-/// What happens when an asynchronous call completes.
+/// The function that is called when an asynchronous call completes.
 pub type Completion = unsafe fn(frame: *mut CallFrame, code: Code);
 
 /// The record of one call. Kernels see `call`, whose `record` refers to this record: directly, or
@@ -79,9 +79,9 @@ pub struct CallFrame {
     pub outputs: *mut Value,
     /// The inputs' values: `call.input_count` of them; a null one is not forwarded.
     pub inputs: Box<[*mut Value]>,
-    /// For the completion: what the executor needs to continue.
+    /// The executor's data for the completion.
     pub owner: *mut std::ffi::c_void,
-    /// For the completion: index of the node in the plan.
+    /// The index of the node in the plan, for the completion.
     pub index: u32,
     completion: Completion,
     /// Set from the first asynchronous call on.

@@ -177,7 +177,7 @@ impl Ticket {
         ended.is_ok().then(|| self.frame.load(Ordering::Acquire))
     }
 
-    /// What is known of a call that had ended before.
+    /// Returns the state of a call that ended before, as far as it is known.
     pub fn again(&self, low: u64) -> Again {
         let holder = self.holder.lock();
         let last = self.number();

@@ -3,7 +3,7 @@
 use tenon_framework::text::{cut, cut_text};
 use thiserror::Error;
 
-/// What is wrong with the text of a manifest.
+/// An error in the text of a manifest.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum ManifestError {
     /// The section is larger than a manifest may be.

@@ -160,7 +160,7 @@ impl<'a> KernelSpec<'a> {
         self.op.naming_inputs(error, &self.signature.input_args, shape)
     }
 
-    /// What calls for the node share, for a call record that is created before the kernel.
+    /// The data that calls for the node share, for a call record that is created before the kernel.
     pub fn node_info(&self) -> NodeInfo {
         self.places().0
     }

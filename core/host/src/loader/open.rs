@@ -56,7 +56,7 @@ pub struct Copying {
     pub own_symbols: bool,
 }
 
-/// What the dynamic linker opens.
+/// A library for the dynamic linker to open.
 pub struct Openable {
     /// The path to open.
     pub name: PathBuf,
@@ -85,7 +85,7 @@ impl Drop for PrivateCopy {
 }
 
 impl PluginFile {
-    /// What the dynamic linker is to open; `copy` requests a private copy.
+    /// Returns the library for the dynamic linker to open; `copy` requests a private copy.
     ///
     /// # Errors
     /// The file cannot be read, or the copy cannot be written.

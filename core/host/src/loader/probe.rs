@@ -44,7 +44,7 @@ register_knob!(
     "Milliseconds after which a library that is tried in another process and is still not open is refused; at least 1."
 );
 
-/// Which libraries are tried in a probe.
+/// The choice of libraries that are tried in a probe.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum When {
     /// Libraries whose digest was not tried before.
@@ -59,7 +59,7 @@ pub enum When {
 /// How libraries are tried.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Probing {
-    /// Which libraries are tried.
+    /// The libraries that are tried.
     pub when: When,
     /// How long opening a library may take.
     pub patience: Duration,

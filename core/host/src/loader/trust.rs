@@ -33,8 +33,8 @@ register_knob!(
     "Refuses plugin files that others than this user and root can write or replace."
 );
 
-/// Which files may be loaded. By default every file that the user can read, except those built to
-/// abort on panics.
+/// The policy on files that may be loaded. By default every file that the user can read, except
+/// those built to abort on panics.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Policy {
     /// Whether to load plugins in which a panic ends the process.
@@ -45,7 +45,7 @@ pub struct Policy {
     pub trust_file: Option<(PathBuf, Result<(), TrustError>)>,
     /// Whether to refuse files that users other than this one and root can write or replace.
     pub refuse_writable: bool,
-    /// Which libraries are tried in another process first.
+    /// The libraries that are tried in another process first.
     pub probing: Probing,
 }
 

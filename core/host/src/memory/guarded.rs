@@ -57,7 +57,7 @@ impl Default for GuardOptions {
     }
 }
 
-/// Which side of new buffers is adjacent to an inaccessible page.
+/// The side of new buffers that is adjacent to an inaccessible page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[repr(u8)]
 pub enum Side {

@@ -42,7 +42,7 @@ impl fmt::Display for MemoryStats {
 pub(super) struct Words {
     /// Used when there is no limit.
     pub unlimited: &'static str,
-    /// What to do when a limit is reached.
+    /// The advice in the message when a limit is reached.
     pub advice: &'static str,
 }
 

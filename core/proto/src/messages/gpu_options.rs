@@ -86,7 +86,7 @@ pub struct GPUOptionsExperimental {
     /// Number of this host among those of the PJRT client.
     #[prost(int32, tag = "18")]
     pub node_id: i32,
-    /// Which streams to merge into one.
+    /// The streams to merge into one.
     #[prost(message, optional, tag = "19")]
     pub stream_merge_options: Option<StreamMergeOptions>,
 }
@@ -105,7 +105,7 @@ pub struct VirtualDevices {
     pub device_ordinal: Vec<i32>,
 }
 
-/// Which streams become the compute stream.
+/// The streams that become the compute stream.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct StreamMergeOptions {
     /// Copies from host to device.

@@ -69,7 +69,7 @@ pub struct ArgDef {
     /// Attribute that lists the dtypes of a heterogeneous argument.
     #[prost(string, tag = "6")]
     pub type_list_attr: String,
-    /// What a resource argument's handle holds.
+    /// The types and shapes behind a resource argument's handle.
     #[prost(message, repeated, tag = "7")]
     pub handle_data: Vec<DtypeAndShape>,
     /// The tensor is passed by reference.

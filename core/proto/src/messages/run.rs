@@ -53,7 +53,7 @@ pub struct RunHandlerPoolOptions {
     pub priority: i64,
 }
 
-/// What a step reports besides its results.
+/// The report of a step, besides its results.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct RunMetadata {
     /// Timings, when tracing was asked for.

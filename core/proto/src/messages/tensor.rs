@@ -117,7 +117,7 @@ pub struct ResourceHandleProto {
     /// Readable type name, for messages.
     #[prost(string, tag = "5")]
     pub maybe_type_name: String,
-    /// What the resource holds, where that is known.
+    /// The types and shapes of the resource's contents, where they are known.
     #[prost(message, repeated, tag = "6")]
     pub dtypes_and_shapes: Vec<DtypeAndShape>,
 }

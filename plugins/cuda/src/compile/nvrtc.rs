@@ -24,7 +24,7 @@ pub enum Form {
     Ptx,
 }
 
-/// What a variant is compiled for.
+/// The target that a variant is compiled for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Target {
     /// Compute capability: 90 is 9.0.
@@ -143,7 +143,7 @@ pub fn compile(variant: &Variant, target: Target) -> Result<Compiled, KernelErro
     Ok(Compiled { program, form: target.form })
 }
 
-/// What the compiler made of a variant.
+/// A compiled variant.
 pub struct Compiled {
     program: Program,
     form: Form,

@@ -37,7 +37,7 @@ const EPILOGUES: [Epilogue; 6] = [
     Epilogue::BiasGeluByTanh,
 ];
 
-/// What the plugin assumes about the library: lines of `value`, `size`, `offset` and `symbol`,
+/// The plugin's assumptions about the library: lines of `value`, `size`, `offset` and `symbol`,
 /// fields separated by tabs.
 #[doc(hidden)]
 pub fn believed() -> Vec<String> {

@@ -50,7 +50,7 @@ impl Element {
     }
 }
 
-/// What the library applies to sums before it writes them.
+/// The operation that the library applies to sums before it writes them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Epilogue {
     /// Nothing.
@@ -109,7 +109,7 @@ pub struct Problem {
     pub strides: [u64; 2],
     /// Whether a matrix of `C`'s form is added to the products, before the epilogue.
     pub adds: bool,
-    /// What the library applies to the sums.
+    /// The operation that the library applies to the sums.
     pub epilogue: Epilogue,
     /// Alignment in bytes, at most 256, of the addresses of `A`, `B`, `C`, the added matrix and the
     /// vector; 256 for an absent operand. Algorithms depend on all of them: they determine how much

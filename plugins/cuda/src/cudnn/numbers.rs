@@ -38,7 +38,7 @@ fn value(name: &dyn Debug, value: u32) -> String {
     format!("value\tcudnn.h\t{name:?}\t{value}")
 }
 
-/// What the plugin assumes about the library: lines of `value`, `size`, `offset` and `function`,
+/// The plugin's assumptions about the library: lines of `value`, `size`, `offset` and `function`,
 /// fields separated by tabs.
 #[doc(hidden)]
 pub fn believed() -> Vec<String> {

@@ -7,7 +7,7 @@ use super::{
     header::{Frame, ZIGZAG},
 };
 
-/// Which coefficients a scan contains, and which bits of them.
+/// The coefficients that a scan contains, and the bits of them.
 #[derive(Debug, Clone, Copy)]
 pub struct Band {
     pub start: u8,

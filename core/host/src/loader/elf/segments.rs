@@ -19,7 +19,7 @@ const MOST_ALIGN: u64 = 1 << 30;
 pub struct Segment {
     /// Its index in the table.
     pub at: usize,
-    /// What it describes.
+    /// The type of the segment.
     pub kind: spec::ProgramType,
     /// Permissions.
     pub flags: u32,

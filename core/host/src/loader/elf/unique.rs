@@ -36,7 +36,7 @@ fn is_unique(symbol: &spec::Sym64<object::Endianness>, endian: object::Endiannes
     symbol.st_bind() == spec::STB_GNU_UNIQUE && !symbol.is_undefined(endian)
 }
 
-/// Makes these symbols ordinary ones in a copy of a library; returns their number.
+/// Makes the unique symbols ordinary ones in a copy of a library; returns their number.
 ///
 /// # Errors
 /// The copy cannot be read or written, or is not a library.

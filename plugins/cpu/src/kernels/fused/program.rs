@@ -96,7 +96,7 @@ programmed! {
     of_numbers: i32, i64;
 }
 
-/// Where an operand is.
+/// The place of an operand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Place {
     /// An input.

@@ -48,7 +48,7 @@ pub(super) enum Form {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(C)]
 pub(super) struct Stage {
-    /// What is done with sums.
+    /// The operation on the sums.
     pub form: Form,
     /// The least result.
     pub low: i32,

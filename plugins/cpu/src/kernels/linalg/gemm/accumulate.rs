@@ -74,7 +74,7 @@ pub struct Strip<'a, S: 'static> {
     pub next: Range<usize>,
     /// See `next`.
     pub before: usize,
-    /// What is done to the sums before they are stored, for the first row and all columns.
+    /// The operations on the sums before they are stored, for the first row and all columns.
     pub finish: Option<Finish<'a, S>>,
 }
 

@@ -53,7 +53,7 @@ impl<'a, S: Copy> Finish<'a, S> {
 
 /// All operations on the results of a product.
 pub struct Ending<'a, T: Compute> {
-    /// In registers; none for types with a wider type of computation.
+    /// The operations in registers; none for types with a wider type of computation.
     pub finish: Finish<'a, T::Wide>,
     /// The operations that are left after `finish`.
     pub rest: Option<&'a After<'a, T>>,

@@ -10,7 +10,7 @@ use tenon_sdk::{
 /// Number of lines above which memory is freed after a product.
 const KEPT: usize = (4 << 20) / LINE;
 
-/// What a thread packs.
+/// The factor that a thread packs.
 #[derive(Debug, Clone, Copy)]
 pub enum Side {
     /// Rows of the left factor.

@@ -26,8 +26,8 @@ use tiles::Tiles;
 /// them in the second-level cache.
 const ROWS: usize = 8;
 /// The number of channels that are summed side by side for `OUTPUTS` or `FEW_OUTPUTS` neighbouring
-/// outputs, where there are as many. Their sums take 12 registers of 8 floats, and 6 outputs share the other costs of a
-/// tap besides its products.
+/// outputs, where there are as many. Their sums take 12 registers of 8 floats, and 6 outputs share
+/// the other costs of a tap besides its products.
 const CHANNELS: usize = 16;
 const OUTPUTS: usize = 6;
 const FEW_OUTPUTS: usize = 2;
@@ -38,7 +38,8 @@ const LANES: usize = 64;
 struct Row<'a, T> {
     image: &'a [T],
     filter: &'a [T],
-    /// The taps that are inside the image: their rows for this row, and their columns for an output.
+    /// The taps that are inside the image: their rows for this row, and their columns for an
+    /// output.
     rows: Range<usize>,
     columns: Range<usize>,
     /// The position of the first channel of an output's first tap; a wrapped position beyond the

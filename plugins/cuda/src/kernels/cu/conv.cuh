@@ -1,8 +1,10 @@
-// Sizes and places of a convolution over two or three dimensions, and how its tiles come into shared memory.
+// The sizes and positions of a convolution over two or three dimensions, and the copies of its
+// tiles to shared memory.
 //
-// It is a product: of a matrix of patches, a row for each output pixel and a column for each tap and channel of a
-// group, which is nowhere written down, and of the filter, whose memory is that matrix. In a tile of patches the taps
-// and channels are neighbours, in a tile of the filter the outputs.
+// The convolution is a product. The left factor is a matrix of patches, with a row for each output
+// pixel and a column for each tap and channel of a group; it is never stored. The right factor is
+// the filter, whose memory is that matrix. In a tile of patches the taps and channels are
+// neighbours, in a tile of the filter the outputs.
 //
 // Images are planes of rows and columns: one plane, or with VOLUME several, over which windows slide too.
 #pragma once
@@ -12,22 +14,23 @@
 #define VOLUME 0
 #endif
 
-// The host makes sure that `depth` is below 2^30.
+// The host ensures that `depth` is below 2^30.
 struct Convolution {
     Axis rows, columns;
-    // A row of the filter to its tap and channel, a tap to its row and column.
+    // Divide a row of the filter into its tap and channel, and a tap into its row and column.
     Divisor<u32> by_channels, by_columns;
-    // Of a group: input channels, outputs; the number of groups; rows of the filter.
+    // Of a group: input channels and outputs; the number of groups; rows of the filter.
     u32 channels, outputs, groups, depth;
-    // Output pixels of all images.
+    // The number of output pixels of all images.
     i64 pixels;
     ImageStrides x;
     i64 y_image, y_pixel, y_channel;
-    // Tiles that the outputs of a group are split into.
+    // The number of tiles that the outputs of a group are split into.
     u32 tiles;
     // Whether outputs may be written several at a time: they are neighbours, in multiples of 4, and aligned.
     u32 packed_output;
-    // With VOLUME: planes, a row of taps to its plane and row, the step between planes.
+    // With VOLUME: the planes, the division of a row of taps into its plane and row, the step
+    // between planes.
     Axis planes;
     Divisor<u32> by_rows;
     u32 unused;
@@ -38,7 +41,7 @@ static_assert(sizeof(Convolution) == 208, "the host's layout");
 
 // A row of a tile: an output pixel.
 struct Row {
-    // Offset of tap 0 in the group's first channel; it may lie outside of the image.
+    // Offset of tap 0 in the group's first channel; it may be outside the image.
     i64 corner;
     // Offset of the pixel in the output; -1 beyond the last one.
     i64 y;
@@ -69,7 +72,7 @@ DEVICE Row row_of(const Convolution& c, i64 pixel, u32 group) {
 
 // A column of a tile: a tap of the window and a channel.
 struct Tap {
-    // From a row's corner.
+    // Offset from a row's corner.
     i64 offset;
     i32 down, right;
     bool is_there;
@@ -93,7 +96,7 @@ DEVICE Tap tap_of(const Convolution& c, u32 k) {
 #endif
 }
 
-// Whether a tap of a pixel lies inside of the image.
+// Whether a tap of a pixel is inside the image.
 DEVICE bool is_inside(const Convolution& c, const Row& row, const Tap& tap) {
     bool inside = tap.is_there && c.rows.has(row.top + tap.down) && c.columns.has(row.left + tap.right);
 #if VOLUME
@@ -102,8 +105,8 @@ DEVICE bool is_inside(const Convolution& c, const Row& row, const Tap& tap) {
     return inside;
 }
 
-// Copies N elements to shared memory, or zeros there where they are not inside; from compute capability 8.0 on without
-// waiting for them. `base` is some address that is there.
+// Copies N elements to shared memory, or zeros where they are not inside; from compute capability
+// 8.0 on without waiting for them. `base` is any valid address.
 template <int N, typename X> DEVICE void copy_in(X* to, const X* base, i64 offset, bool inside) {
     const X* from = base + (inside ? offset : 0);
 #if !defined(TENON_EMULATED) && __CUDA_ARCH__ >= 800
@@ -127,22 +130,22 @@ template <int N, typename X> DEVICE void copy_in(X* to, const X* base, i64 offse
     store(reinterpret_cast<P*>(to), words.value);
 }
 
-// The copies so far are one group.
+// Ends a group of copies: all copies since the last group.
 DEVICE void end_copies() {
 #if !defined(TENON_EMULATED) && __CUDA_ARCH__ >= 800
     asm volatile("cp.async.commit_group;" : : : "memory");
 #endif
 }
 
-// Waits for this thread's copies, but for those of the last LATER groups.
+// Waits for this thread's copies, except those of the last LATER groups.
 template <int LATER> DEVICE void wait_for_copies() {
 #if !defined(TENON_EMULATED) && __CUDA_ARCH__ >= 800
     asm volatile("cp.async.wait_group %0;" : : "n"(LATER) : "memory");
 #endif
 }
 
-// Copies a tile of patches, N channels at a time: S is its shape. With channels first, threads go along pixels, which
-// are neighbours there.
+// Copies a tile of patches, N channels at a time; S is the tile's shape. With channels first,
+// threads go along pixels, which are neighbours.
 template <typename S, int N, bool ALONG_PIXELS, typename X>
 DEVICE void copy_patches(X* to, const Convolution& c, const X* x, const Row* rows, u32 first) {
     const int thread = (int)threadIdx.x;

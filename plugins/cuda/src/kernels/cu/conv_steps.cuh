@@ -1,13 +1,14 @@
-// What follows a product or a convolution, element by element, before it is written.
+// The steps on each element of a product or a convolution, before it is written.
 //
-// STEPS is a list of STEP(NAME, AT): a step of `fused_ops` by its name, and the place of its first input among
-// `EpilogueInputs`. Each step rounds to the element type, as the op of its name does.
+// STEPS is a list of STEP(NAME, AT): the name of a step of `fused_ops`, and the position of its
+// first input among `EpilogueInputs`. Each step rounds to the element type, as the op of its name
+// does.
 #pragma once
 #include "math.cuh"
 
 inline constexpr int MAX_EPILOGUE_INPUTS = 32;
 
-// Addresses of the steps' inputs, and their attributes.
+// The addresses of the steps' inputs, and their attributes.
 struct EpilogueInputs {
     const void* at[MAX_EPILOGUE_INPUTS];
     f32 epsilon;
@@ -18,7 +19,7 @@ static_assert(sizeof(EpilogueInputs) == 8 * MAX_EPILOGUE_INPUTS + 8, "the host's
 
 namespace step {
 
-// Where an element stands: its channel, and its number in the output.
+// The position of an element: its channel, and its number in the output.
 struct Place {
     i64 channel, element;
 };
@@ -66,7 +67,7 @@ EPILOGUE_STEP(GeluExact, return (W)0.5 * x * math::complementary_error_function(
 
 }  // namespace step
 
-// The element that is written for the value of a product.
+// The element to write for the value of a product.
 template <typename X>
 DEVICE X with_epilogue(Compute<X> value, const EpilogueInputs& inputs, i64 channel, i64 element) {
     Compute<X> y = rounded<X>(value);

@@ -1,7 +1,7 @@
-// Strided access to tensors of up to 8 dimensions, by values that travel as kernel parameters.
+// Strided access to tensors of up to 8 dimensions, by values that are passed as kernel parameters.
 //
-// The host collapses dimensions that all operands step through alike, and fills `Strided`. Dimension 0 is the
-// innermost. A stride counts elements; 0 repeats an operand along a dimension.
+// The host merges dimensions over which all operands step alike, and fills `Strided`. Dimension 0
+// is the innermost. A stride counts elements; 0 repeats an operand along a dimension.
 //
 // Division by an extent is a multiplication (T. Granlund and P. L. Montgomery, "Division by Invariant Integers using
 // Multiplication", 1994, figure 4.1; H. S. Warren, Hacker's Delight, chapter 10). For a divisor d in 1 ..= 2^31 and
@@ -33,7 +33,8 @@ template <typename I> struct DivMod {
     I quotient, remainder;
 };
 
-// A divisor, with what divides by it. 12 bytes for u32; 24 bytes for u64, of which the last 4 are not used.
+// A divisor, with the constants to divide by it. 12 bytes for u32; 24 bytes for u64, of which the
+// last 4 are not used.
 template <typename I> struct Divisor {
     I divisor;
     I magic;
@@ -47,15 +48,15 @@ template <typename I> struct Divisor {
 
 static_assert(sizeof(Divisor<u32>) == 12 && sizeof(Divisor<u64>) == 24, "the host's layout");
 
-// Where OPERANDS tensors keep the elements of an output of `rank` (1 to 8) dimensions: the host's layout is the
-// fields in order, with the padding of C. Unused dimensions are not read.
+// The positions in OPERANDS tensors of the elements of an output of `rank` (1 to 8) dimensions. The
+// host's layout is the fields in order, with the padding of C. Unused dimensions are not read.
 template <typename I, int OPERANDS> struct Strided {
     u32 rank;
     Divisor<I> extents[MAX_DIMS];
     i64 strides[OPERANDS][MAX_DIMS];
 };
 
-// Offsets of one element in each operand. They are signed, since a stride may be negative.
+// The offsets of one element in each operand. They are signed, since a stride may be negative.
 template <typename I, int OPERANDS> struct Offsets {
     choose<sizeof(I) == 8, i64, i32> at[OPERANDS];
 };

@@ -1,13 +1,14 @@
-// What follows a product before it is written: each step rounds to T as the op of its name does.
+// The steps that follow a product before it is written. Each step rounds to T, as the op of its
+// name does.
 //
-// EPILOGUE is a list of steps without anything between them, each with the number of its first further input:
+// EPILOGUE is a list of steps without separators, each with the number of its first further input:
 // `STEP_BiasAdd(0) STEP_Add(1) STEP_Relu(2)`. T is the element type.
 #pragma once
 #include "types.cuh"
 
 inline constexpr int MAX_ARGUMENTS = 12;
 
-// Further inputs of the steps, and attributes. The host's layout.
+// Further inputs of the steps, and attributes, in the host's layout.
 template <typename X> struct Arguments {
     const X* inputs[MAX_ARGUMENTS];
     f32 epsilon;
@@ -18,7 +19,7 @@ template <typename X> struct Arguments {
 #define EPILOGUE
 #endif
 
-// Functions of f32 and f64 by one name, of the math library without its fast variants.
+// Functions of f32 and f64 under one name, from the math library without its fast variants.
 #define EPILOGUE_FUNCTION(NAME, FUNCTION)       \
     DEVICE f32 NAME(f32 x) { return FUNCTION##f(x); } \
     DEVICE f64 NAME(f64 x) { return FUNCTION(x); }
@@ -38,7 +39,7 @@ template <typename X> DEVICE X relu6(X x) { return x > (X)6 ? (X)6 : relu(x); }
 template <typename X> DEVICE X elu(X x) { return x < (X)0 ? exponential_minus_1(x) : x; }
 template <typename X> DEVICE X sigmoid(X x) { return (X)1 / ((X)1 + exponential(-x)); }
 
-// 0.5 x (1 + erf(x / sqrt(2))), by erfc: of a large negative x, 1 + erf would cancel.
+// 0.5 x (1 + erf(x / sqrt(2))), by erfc: for a large negative x, 1 + erf would cancel.
 template <typename X> DEVICE X gelu(X x) {
     return (X)0.5 * x * complementary_error_function(-x * (X)0.70710678118654752);
 }
@@ -73,7 +74,8 @@ template <typename X> DEVICE X batch_norm(X x, X scale, X offset, X mean, X vari
 #define STEP_GeluApproximate(at) x = rounded<T>(epilogue::gelu_by_tanh(x));
 #define STEP_GeluExact(at) x = rounded<T>(epilogue::gelu(x));
 
-// The result of a sum in column `column` that is element `element` of the product: a value of T, widened.
+// The result for a sum in column `column` that is element `element` of the product: a value of T,
+// widened.
 DEVICE Compute<T> finish(const Arguments<T>& arguments, Compute<T> sum, u32 column, u64 element) {
     Compute<T> x = rounded<T>(sum);
     EPILOGUE

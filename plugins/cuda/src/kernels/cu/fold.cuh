@@ -1,4 +1,5 @@
-// What a reduction does with an element: the only part in which reductions differ.
+// Folds: the operations of a reduction on elements, which are the only part in which reductions
+// differ.
 //
 // A fold of elements X has
 //   Result                              the type of an element of the output
@@ -10,7 +11,7 @@
 #pragma once
 #include "reduce.cuh"
 
-// Folds into whose state an element is merged as a state is.
+// Folds that merge an element into a state in the same way as another state.
 template <typename X, typename Op> struct Merged {
     typedef X Result;
     typedef Acc<X> State;
@@ -28,8 +29,8 @@ template <typename X> struct Min : Merged<X, MinOp<Acc<X>>> {};
 template <typename X> struct All : Merged<X, AllOp> {};
 template <typename X> struct Any : Merged<X, AnyOp> {};
 
-// The sum divided by the count. Integers are summed in 64 bits and the quotient rounded towards 0; of nothing it is 0,
-// and of no floats NaN.
+// The sum divided by the count. Integers are summed in 64 bits and the quotient is rounded towards
+// 0; for no elements it is 0, or NaN for floats.
 template <typename X> struct Mean {
     typedef X Result;
     typedef Compute<X> W;
@@ -43,7 +44,8 @@ template <typename X> struct Mean {
     }
 };
 
-// ln(e^x + e^y) of floats, without overflow; of two positive infinities NaN, the difference of both.
+// ln(e^x + e^y) of floats, without overflow; NaN for two positive infinities, because of their
+// difference.
 template <typename W> struct LogSumExpOp {
     static DEVICE W neutral() { return Limits<W>::minus_infinity(); }
     DEVICE W operator()(W x, W y) const {
@@ -56,15 +58,15 @@ template <typename W> struct LogSumExpOp {
 
 template <typename X> struct LogSumExp : Merged<X, LogSumExpOp<Acc<X>>> {};
 
-// The square root, of an integer rounded down. A sum of squares that wrapped to less than 0 has what TensorFlow's CPU
-// converts NaN to: the least number of 32 and 64 bits, else 0.
+// The square root; of an integer, rounded down. For a sum of squares that wrapped below 0 it is the
+// conversion of NaN of TensorFlow's CPU: the least number of 32 and 64 bits, else 0.
 template <typename W> DEVICE W root_of(W x) {
     if constexpr (is_float<W>) return sqrt(x);
     else if constexpr (is_signed<W> && sizeof(W) >= 4) return x < 0 ? Limits<W>::lowest() : (W)sqrt((f64)x);
     else return x <= 0 ? (W)0 : (W)sqrt((f64)x);
 }
 
-// The sum of squares; what is made of it is Derived's.
+// The sum of squares; Derived makes the result from it.
 template <typename X> struct Squares {
     typedef X Result;
     typedef Acc<X> State;
@@ -83,8 +85,9 @@ template <typename X> struct L2Loss : Squares<X> {
     static DEVICE X finish(Acc<X> state, u64) { return narrow<X>(state * (Acc<X>)0.5); }
 };
 
-// The index of the first of the greatest (GREATEST) or least elements. NaN is never one; where nothing is beyond the
-// lowest finite value (the highest), the index is 0. An index that does not fit in Y loses its high bits.
+// The index of the first of the greatest (GREATEST) or least elements. NaN is never chosen; where
+// no element is beyond the lowest finite value (the highest), the index is 0. An index that does
+// not fit in Y loses its high bits.
 template <typename X, typename Y, bool GREATEST> struct Arg {
     typedef Y Result;
     typedef Compute<X> W;
@@ -115,10 +118,11 @@ struct alignas(8) MeanVariance {
     f32 mean, variance;
 };
 
-// Mean and variance (that of the population) of 16- and 32-bit floats: sums of squared deviations from the mean so far
-// (B. P. Welford, "Note on a method for calculating corrected sums of squares and products", 1962), merged as in
-// T. F. Chan, G. H. Golub, R. J. LeVeque, "Updating formulae and a pairwise algorithm for computing sample variances",
-// 1979. The plain sum gives the mean that comes out, which is infinite where an element is.
+// Mean and variance (that of the population) of 16- and 32-bit floats: sums of squared deviations
+// from the mean so far (B. P. Welford, "Note on a method for calculating corrected sums of squares
+// and products", 1962), merged as in T. F. Chan, G. H. Golub, R. J. LeVeque, "Updating formulae and
+// a pairwise algorithm for computing sample variances", 1979. The resulting mean is taken from the
+// plain sum, which is infinite where an element is.
 template <typename X> struct Moments {
     typedef MeanVariance Result;
     struct State {

@@ -1,8 +1,9 @@
-// Products of matrices: what the kernels of gemm.cu and gemm_mma.cu share.
+// Products of matrices: code shared by the kernels of gemm.cu and gemm_mma.cu.
 //
-// C[m, n] = A[m, k] B[k, n] for each matrix of a batch. Matrices are dense; A_TRANSPOSED says that A is stored as
-// [k, m], B_TRANSPOSED that B is stored as [n, k]. A block computes a tile of BM x BN, over a part of the terms:
-// where there are several parts, each writes its sums to memory of its own, and `gemm_finish` adds them in order.
+// C[m, n] = A[m, k] B[k, n] for each matrix of a batch. Matrices are dense. A_TRANSPOSED means that
+// A is stored as [k, m], B_TRANSPOSED that B is stored as [n, k]. A block computes a tile of BM x
+// BN, over a part of the terms. If there are several parts, each writes its sums to memory of its
+// own, and `gemm_finish` adds them in order.
 //
 //   gemm(Gemm p)           blocks: tiles of C x parts x matrices
 //   gemm_finish(Gemm p)    blocks: any; where parts > 1
@@ -16,7 +17,8 @@ typedef Acc<T> W;
 
 inline constexpr int MAX_BATCH_DIMS = 8;
 
-// Which matrices of A and B make matrix `i` of C. Dimension 0 is the innermost; a stride counts matrices, 0 repeats.
+// The matrices of A and B that make matrix `i` of C. Dimension 0 is the innermost; a stride counts
+// matrices, 0 repeats.
 struct Batches {
     u32 rank;
     u32 extents[MAX_BATCH_DIMS];
@@ -33,7 +35,7 @@ struct Gemm {
     W* partial;
     u32 m, n, k;
     u32 parts;
-    // Terms of a part: a multiple of those of a tile.
+    // The number of terms of a part: a multiple of the terms of a tile.
     u32 part_terms;
     // Whether lines of A, of B and of C begin at multiples of a pack: bits 1, 2, 4.
     u32 whole;
@@ -42,7 +44,7 @@ struct Gemm {
     Arguments<T> arguments;
 };
 
-// What a block computes.
+// The tile that a block computes.
 struct Tile {
     u32 row, column;
     u32 matrix, part;
@@ -51,7 +53,8 @@ struct Tile {
     const T* b;
 };
 
-// Tiles are numbered down columns of a band of so many rows of tiles, so that neighbours in time share what they read.
+// Tiles are numbered down the columns of a band of BAND rows of tiles, so that tiles computed at
+// the same time share their inputs.
 inline constexpr u32 BAND = 8;
 
 DEVICE Tile tile_of(const Gemm& p) {
@@ -81,8 +84,8 @@ DEVICE Tile tile_of(const Gemm& p) {
     return t;
 }
 
-// N neighbours of a line of a matrix, 0 beyond its ends. A line is `length` elements, of which those before `end`
-// count; `whole` packs lie inside or outside.
+// N neighbours of a line of a matrix, 0 beyond its ends. A line has `length` elements, of which
+// those before `end` are used; `whole` packs are inside or outside.
 template <int N>
 DEVICE Pack<T, N> neighbours(const T* matrix, u32 line, u32 lines, u32 at, u32 end, u32 length, bool whole) {
     Pack<T, N> pack = splat<N>(narrow<T>((W)0));
@@ -96,7 +99,8 @@ DEVICE Pack<T, N> neighbours(const T* matrix, u32 line, u32 lines, u32 at, u32 e
     return pack;
 }
 
-// Writes N neighbours of a row of C: what follows the product is done here, or in gemm_finish.
+// Writes N neighbours of a row of C. The steps after the product are applied here, or in
+// gemm_finish.
 template <int N>
 DEVICE void write(const Gemm& p, const Tile& t, u32 row, u32 column, const W (&sums)[N]) {
     if (row >= p.m || column >= p.n) return;
@@ -123,7 +127,7 @@ DEVICE void write(const Gemm& p, const Tile& t, u32 row, u32 column, const W (&s
     }
 }
 
-// Adds the parts, in order, so that a sum does not depend on which block was first.
+// Adds the parts in order, so that a sum does not depend on which block was first.
 extern "C" __global__ void __launch_bounds__(256) gemm_finish(Gemm p) {
     const u64 size = (u64)p.m * p.n, step = threads_of_grid<u64>();
     for (u64 at = thread_of_grid<u64>(); at < size * p.matrices; at += step) {

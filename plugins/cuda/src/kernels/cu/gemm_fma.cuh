@@ -1,7 +1,8 @@
-// The tile of a block by multiply-add in registers.
+// The tile of a block, computed by multiply-add in registers.
 //
-// Each thread has TM x TN sums. Tiles of A and B lie in shared memory as [DEPTH][BM] and [DEPTH][BN], in the type that
-// computes; there are two of each: while one is used, the next is on its way through registers.
+// Each thread has TM x TN sums. Tiles of A and B are in shared memory as [DEPTH][BM] and
+// [DEPTH][BN], in the type of computation. There are two of each: while one is used, the next is
+// loaded through registers.
 //
 // Sums are taken in the order of the terms. Needs: TM, TN and DEPTH, the terms of a tile.
 #pragma once
@@ -12,14 +13,14 @@ inline constexpr int V = 16 / sizeof(T), G = 16 / sizeof(W);
 static_assert(THREADS == BM / TM * (BN / TN), "a thread for each TM x TN sums");
 // A warp covers 4 x 8 threads of the tile.
 inline constexpr int WARPS_ACROSS = BN / TN / 8;
-// Lines of shared memory are longer, so that turned stores meet other banks.
+// Lines of shared memory are padded, so that transposed stores use other banks.
 inline constexpr int PAD = 4;
 
 static_assert(BM % (TM * 4) == 0 && BN % (TN * 8) == 0 && TM % G == 0 && TN % G == 0, "whole warps and packs");
 static_assert(DEPTH % V == 0 && BM % V == 0 && BN % V == 0, "whole packs");
 
-// One side of the product: SIZE lines (rows of A, columns of B) of DEPTH terms. Where terms are neighbours in memory, a
-// pack is turned on its way to shared memory.
+// One side of the product: SIZE lines (rows of A, columns of B) of DEPTH terms. Where terms are
+// neighbours in memory, a pack is transposed on its way to shared memory.
 template <int SIZE, bool TERMS_ARE_NEIGHBOURS> struct Side {
     static constexpr int LENGTH = TERMS_ARE_NEIGHBOURS ? DEPTH : SIZE;
     static constexpr int PACKS = SIZE * DEPTH / V, EACH = (PACKS + THREADS - 1) / THREADS;
@@ -27,7 +28,7 @@ template <int SIZE, bool TERMS_ARE_NEIGHBOURS> struct Side {
 
     Pack<T, V> packs[EACH];
 
-    // The packs of this thread, of the tile whose first line and term these are.
+    // Loads the packs of this thread, for the tile with this first line and term.
     DEVICE void fetch(const T* matrix, u32 line, u32 lines, u32 term, u32 terms, u32 end, bool whole) {
 #pragma unroll
         for (int i = 0; i < EACH; ++i) {
@@ -99,7 +100,7 @@ DEVICE void compute_tile(const Gemm& p) {
     for (u32 term = t.first_term; term < t.end_term; term += DEPTH, stage ^= 1) {
         left.keep(a[stage]);
         right.keep(b[stage]);
-        // The other stage may still be read by threads that have not come here: it is written after the next barrier.
+        // Other threads may still read the other stage: it is written after the next barrier.
         __syncthreads();
         if (t.end_term - term > DEPTH) fetch(term + DEPTH);
 #pragma unroll

@@ -1,19 +1,20 @@
-// The tile of a block by tensor cores: of 16-bit floats, with sums in f32.
+// The tile of a block, computed by tensor cores: 16-bit floats, with sums in f32.
 //
-// A warp has WM x WN sums of the block's tile. Tiles of A and B come to shared memory STAGES - 1 ahead of their use, and
-// lie there as they do in memory: lines of terms, or of rows (columns) where terms are not neighbours; the matrices that
-// tensor cores take are turned as they are loaded. Chunks of 16 bytes are permuted within lines, so that the eight rows
-// of a matrix lie in different banks.
+// A warp has WM x WN sums of the block's tile. Tiles of A and B are copied to shared memory STAGES
+// - 1 tiles ahead of their use, in their layout in memory: lines of terms, or of rows (columns)
+// where terms are not neighbours. The matrices for the tensor cores are transposed as they are
+// loaded. Chunks of 16 bytes are permuted within lines, so that the eight rows of a matrix are in
+// different banks.
 //
-// Needs: T is f16 or bf16; WM, WN and STAGES.
+// Needs: T, which is f16 or bf16; WM, WN and STAGES.
 #pragma once
 #include "gemm.cuh"
 #include "mma.cuh"
 
 inline constexpr int WARPS_ACROSS = BN / WN;
-// Elements of 16 bytes, and terms of one step of the tensor cores.
+// The number of elements in 16 bytes, and of terms of one step of the tensor cores.
 inline constexpr int CHUNK = 8, STEP = 16;
-// Terms of a tile.
+// The number of terms of a tile.
 inline constexpr int TERMS = 32;
 
 static_assert(THREADS == BM / WM * (BN / WN) * WARP, "a warp for each WM x WN sums");
@@ -25,7 +26,7 @@ template <int SIZE, bool TERMS_ARE_NEIGHBOURS> struct Side {
     static constexpr int EACH = ALL / THREADS;
     static_assert(ALL % THREADS == 0, "as many chunks for each thread");
 
-    // Where a chunk of a stored line lies. Lines of 64 bytes share banks in pairs.
+    // The position of a chunk of a stored line. Lines of 64 bytes share banks in pairs.
     static DEVICE u32 place(u32 line, u32 chunk) {
         const u32 turn = TERMS_ARE_NEIGHBOURS ? line >> 1 & 3 : line & 7;
         return (line * CHUNKS + (chunk ^ turn)) * CHUNK;
@@ -81,7 +82,8 @@ DEVICE void compute_tile(const Gemm& p) {
             Left::copy(a[stage], t.a, t.row, p.m, term, p.k, t.end_term, p.whole & 1);
             Right::copy(b[stage], t.b, t.column, p.n, term, p.k, t.end_term, p.whole & 2);
         }
-        // A group for each tile, also where there is none, so that as many are pending.
+        // There is a group for each tile, even where nothing is copied, so that the number of
+        // pending groups is constant.
         end_copies();
     };
 #pragma unroll
@@ -90,7 +92,8 @@ DEVICE void compute_tile(const Gemm& p) {
 #pragma unroll 1
     for (u32 tile = 0; tile < tiles; ++tile) {
         wait_for_copies<STAGES - 2>();
-        // What all threads copied is there, and what was used before the last tile's copies is not needed any more.
+        // The copies of all threads have arrived, and the data used before the last tile's copies
+        // are no longer needed.
         __syncthreads();
         copy(tile + STAGES - 1, next);
 #pragma unroll

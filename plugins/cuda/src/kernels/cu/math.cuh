@@ -1,4 +1,4 @@
-// Functions of f32 and f64, by one name for both, accurate to a few units in the last place.
+// Functions of f32 and f64, under one name for both, accurate to a few units in the last place.
 //
 // Most are those of CUDA's math library, without its fast variants; sine, cosine and tangent are in trigonometry.cuh.
 #pragma once
@@ -54,7 +54,7 @@ DEVICE f32 reciprocal_root(f32 x) { return rsqrtf(x); }
 DEVICE f64 reciprocal_root(f64 x) { return rsqrt(x); }
 #endif
 
-// 1 / (1 + e^-x), without overflow: of the two forms of it, that of the exponential below 1.
+// 1 / (1 + e^-x), without overflow: of its two forms, the one with the exponential below 1.
 template <typename W> DEVICE W logistic(W x) {
     const W e = exponential(-absolute(x));
     return (x < (W)0 ? e : (W)1) / ((W)1 + e);
@@ -93,17 +93,18 @@ DEVICE f64 pi_cotangent(f64 x) {
 #endif
 }
 
-// As above; below 0 by reflection (6.3.7), NaN at 0 and the negative whole numbers.
+// The derivative of ln Gamma; below 0 by reflection (6.3.7), NaN at 0 and the negative whole
+// numbers.
 DEVICE f64 digamma(f64 x) {
-    // Of the fraction alone: pi x would round.
+    // From the fraction alone: pi x would round.
     const f64 fraction = x - rint(x);
     if (x <= 0.0 && !(fraction != 0.0)) return Limits<f64>::nan();
     const f64 value = positive_digamma(x > 0.0 ? x : 1.0 - x);
     return x > 0.0 ? value : value - pi_cotangent(fraction);
 }
 
-// The number next to `x` in the direction of `y`; `y` where they are equal. Floats are ordered as their bits are, read
-// as sign and magnitude.
+// The number next to `x` in the direction of `y`; `y` where they are equal. Floats have the order
+// of their bits, read as sign and magnitude.
 template <typename W> DEVICE W next_after(W x, W y) {
     typedef choose<sizeof(W) == 8, i64, i32> Order;
     if (is_nan(x) || is_nan(y)) return x + y;

@@ -1,4 +1,4 @@
-// Tensor cores: products of small matrices by a warp, and what brings their operands.
+// Tensor cores: products of small matrices by a warp, and the loads of their operands.
 //
 // The fragments are those of the PTX ISA, "Matrix Fragments for mma.m16n8k16" and "... m16n8k32". With g = lane / 4 and
 // t = lane % 4, of 16-bit elements
@@ -7,26 +7,29 @@
 //   B (16 x 8)    words 0..1: rows 2t, 2t+1 (+ 8 in word 1), column g
 //   C (16 x 8)    values 0..3: row g (+ 8 in values 2 and 3), columns 2t, 2t+1
 //
-// and of bytes A is 16 x 32, B 32 x 8, and a word has 4 bytes side by side in place of two elements.
+// and of bytes A is 16 x 32, B 32 x 8, and a word has 4 bytes side by side instead of two elements.
 //
-// Under TENON_EMULATED the same fragments are computed in plain C, through memory that the lanes share.
+// Under TENON_EMULATED the same fragments are computed in plain C, through memory that the lanes
+// share.
 #pragma once
 #include "reduce.cuh"
 
-// Four matrices of 8 rows of 16 bytes, one word of each for this lane. Lane i gives the address of row i % 8 of matrix
-// i / 8, a multiple of 16 in shared memory. Word j is that of row g and bytes 4t to 4t+3 of matrix j.
+// Loads four matrices of 8 rows of 16 bytes, one word of each for this lane. Lane i gives the
+// address of row i % 8 of matrix i / 8, a multiple of 16 in shared memory. Word j is that of row g
+// and bytes 4t to 4t+3 of matrix j.
 DEVICE void load_matrices(u32 (&words)[4], const void* row);
 
-// The same of the transposed matrices of 8 x 8 elements of 16 bits.
+// Loads the same matrices, each transposed as 8 x 8 elements of 16 bits.
 DEVICE void load_transposed(u32 (&words)[4], const void* row);
 
 // C += A B.
 DEVICE void multiply_add(f32 (&c)[4], const u32 (&a)[4], const u32 (&b)[2], f16);
 DEVICE void multiply_add(f32 (&c)[4], const u32 (&a)[4], const u32 (&b)[2], bf16);
-// Of bytes. The sums wrap.
+// C += A B for bytes. The sums wrap.
 template <typename A, typename B> DEVICE void multiply_add(i32 (&c)[4], const u32 (&a)[4], const u32 (&b)[2], A, B);
 
-// Copies 16 bytes to shared memory, or writes zeros there, some time before `wait_for_copies`; before sm_80 at once.
+// Copies 16 bytes to shared memory, or writes zeros there, at some time before `wait_for_copies`;
+// before sm_80 at once.
 DEVICE void copy_later(void* shared, const void* global, bool is_there);
 // Ends a group of copies of this thread.
 DEVICE void end_copies();
@@ -80,7 +83,7 @@ template <typename A, typename B> DEVICE void multiply_add(i32 (&c)[4], const u3
 #undef MMA_OF_4
 
 DEVICE void copy_later(void* shared, const void* global, bool is_there) {
-    // Of 0 bytes, all 16 become zeros and nothing is read.
+    // With a size of 0, all 16 bytes become zeros and nothing is read.
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;"
                  :
                  : "r"(shared_address(shared)), "l"(global), "r"(is_there ? 16 : 0)
@@ -165,13 +168,14 @@ DEVICE void load_transposed(u32 (&words)[4], const void* row) {
     __syncwarp();
 }
 
-// Both factors of a warp, of TERMS terms, in the type of sums.
+// Both factors of a warp's product, of TERMS terms, in the type of sums.
 template <typename C, int TERMS> struct Factors {
     C a[16][TERMS];
     C b[8][TERMS];
 };
 
-// Puts the elements of a word where the fragment has them: `half` is which half of the terms.
+// Puts the elements of a word at their position in the fragment; `half` selects the half of the
+// terms.
 template <typename X, typename C, int TERMS> DEVICE void put_word(C (&line)[TERMS], u32 word, int half) {
     constexpr int EACH = 4 / sizeof(X);
     for (int i = 0; i < EACH; ++i) {
@@ -187,7 +191,7 @@ DEVICE void multiply_add_all(C (&c)[4], const u32 (&a)[4], const u32 (&b)[2]) {
     __shared__ Factors<C, TERMS> all[MOST_WARPS];
     Factors<C, TERMS>& own = all[threadIdx.x / WARP];
     const int g = threadIdx.x % WARP / 4, t = threadIdx.x % 4;
-    // Readers of the call before are done.
+    // The readers of the previous call are done.
     __syncwarp();
     for (int i = 0; i < 4; ++i) put_word<A>(own.a[g + i % 2 * 8], a[i], i / 2);
     for (int i = 0; i < 2; ++i) put_word<B>(own.b[g], b[i], i);

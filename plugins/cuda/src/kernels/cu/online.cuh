@@ -4,13 +4,13 @@
 #include "reduce.cuh"
 #include "vector.cuh"
 
-// Of the numbers so far.
+// The state of the numbers so far.
 template <typename W> struct Online;
 
 template <typename W> struct OnlineOp {
     DEVICE Online<W> operator()(Online<W> one, Online<W> other) const {
         const W most = MaxOp<W>()(one.most, other.most);
-        // Nothing but -inf so far, whose differences are NaN.
+        // All numbers so far are -inf, whose differences are NaN.
         if (most == Limits<W>::minus_infinity()) return {most, 0};
         return {most, one.sum * exp(sub(one.most, most)) + other.sum * exp(sub(other.most, most))};
     }

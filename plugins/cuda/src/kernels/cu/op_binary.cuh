@@ -1,7 +1,7 @@
 // Functions of two elements, each under the name of its op, in namespace op: `op::AddV2::of<X>(x, y)`.
 //
-// As in op_unary.cuh: X is the element type of both, arguments and result are of the type in which X computes (of the
-// comparisons, bool), and who calls rounds the result.
+// As in op_unary.cuh: X is the element type of both arguments; arguments and result have the type
+// in which X computes (bool for comparisons), and the caller rounds the result.
 //
 // What X may be:
 //   f16 bf16 f32 f64        RealDiv Atan2 Xdivy Xlogy Xlog1py MulNoNan DivNoNan; gradients: EluGrad SeluGrad
@@ -14,10 +14,11 @@
 //   boolean                 LogicalAnd LogicalOr
 //   f32 f64                 NextAfter ApproximateEqual (parameter: tolerance)
 //
-// An integer divided by 0 gives 0, its remainder is 0, and an integer to a negative power is 0: a kernel cannot refuse
-// what it finds in the device's memory. It is what TensorFlow's functors give where they report the error
-// (safe_div_or_mod_op and safe_scalar_binary_pow_op in core/kernels/cwise_ops.h); those of its GPU kernels look at no
-// divisor, so that anything may come out. The least integer divided by -1 is itself.
+// An integer divided by 0 gives 0, its remainder is 0, and an integer to a negative power is 0: a
+// kernel cannot refuse values in the device's memory. TensorFlow's functors give the same results
+// where they report the error (safe_div_or_mod_op and safe_scalar_binary_pow_op in
+// core/kernels/cwise_ops.h); its GPU kernels do not check divisors, so that their results are
+// arbitrary. The least integer divided by -1 gives itself.
 #pragma once
 #include "math.cuh"
 
@@ -41,10 +42,11 @@
 
 namespace op {
 
-// x where the condition holds, else 0 times it: infinities and NaN give NaN, as TensorFlow's product does.
+// x where the condition holds, else 0 times x: infinities and NaN give NaN, as in TensorFlow's
+// product.
 template <typename W> DEVICE W masked(W x, bool keep) { return mul(x, keep ? (W)1 : (W)0); }
 
-// A value, but 0 where a factor of it is 0, whatever the other one is.
+// The value, or 0 where its factor is 0, whatever the value.
 template <typename W> DEVICE W unless_zero(W factor, W value) { return factor == (W)0 ? (W)0 : value; }
 
 template <typename W> DEVICE W quotient(W x, W y) {
@@ -53,20 +55,20 @@ template <typename W> DEVICE W quotient(W x, W y) {
     else return y == (W)0 ? (W)0 : (W)(x / y);
 }
 
-// With the sign of x.
+// The remainder with the sign of x.
 template <typename W> DEVICE W remainder(W x, W y) {
     if constexpr (is_float<W>) return math::remainder_of(x, y);
     else if constexpr (is_signed<W>) return y == (W)0 || y == (W)-1 ? (W)0 : (W)(x % y);
     else return y == (W)0 ? (W)0 : (W)(x % y);
 }
 
-// With the sign of y. NaN is not 0, and stays.
+// The remainder with the sign of y. NaN does not equal 0, and stays.
 template <typename W> DEVICE W floor_remainder(W x, W y) {
     const W rest = remainder(x, y);
     return rest != (W)0 && (rest < (W)0) != (y < (W)0) ? add(rest, y) : rest;
 }
 
-// The quotient that is rounded to a whole number is that which X holds.
+// The quotient is rounded to X before it is rounded to a whole number.
 template <typename X, typename W = Compute<X>> DEVICE W truncated_quotient(W x, W y) {
     if constexpr (is_float<W>) return math::truncated(rounded<X>(x / y));
     else return quotient(x, y);
@@ -80,7 +82,7 @@ template <typename X, typename W = Compute<X>> DEVICE W floor_quotient(W x, W y)
     }
 }
 
-// Of integers by squaring.
+// The power of integers, by squaring.
 template <typename W> DEVICE W power(W x, W y) {
     if constexpr (is_float<W>) return math::power(x, y);
     else {
@@ -93,7 +95,7 @@ template <typename W> DEVICE W power(W x, W y) {
     }
 }
 
-// A distance to shift by: 0 up to all but one of the bits; others are the nearest of these.
+// A shift distance, clamped to between 0 and the number of bits less one.
 template <typename W> DEVICE u32 distance(W y) {
     constexpr u32 last = 8 * sizeof(W) - 1;
     if (y <= (W)0) return 0u;
@@ -141,7 +143,7 @@ BINARY(BitwiseXor, x ^ y)
 BINARY(LeftShift, (Bits<W>)x << distance(y))
 BINARY(RightShift, x >> distance(y))
 
-// Gradients from the gradient x of the output and the input y; Elu's and Selu's from their output y.
+// Gradients from the gradient x of the output and the input y; for Elu and Selu y is their output.
 BINARY(ReluGrad, masked(x, y > (W)0))
 BINARY(Relu6Grad, masked(x, y > (W)0 && y < (W)6))
 BINARY(LeakyReluGrad, y > (W)0 ? x : x * rounded<X>((W)parameter))
@@ -149,7 +151,8 @@ BINARY(EluGrad, y < (W)0 ? (y + (W)1) * x : x)
 BINARY(SeluGrad, x * (y < (W)0 ? y + (W)1.7580993408473766 : (W)1.0507009873554805))
 BINARY(SoftplusGrad, x / (math::exponential(-y) + (W)1))
 BINARY(SoftsignGrad, x / (((W)1 + math::absolute(y)) * ((W)1 + math::absolute(y))))
-// Gradients from the output x and its gradient y; where that is 0 they are, also of an infinite or NaN output.
+// Gradients from the output x and its gradient y; they are 0 where y is 0, even for an infinite or
+// NaN output.
 BINARY(SigmoidGrad, x * ((W)1 - x) * y)
 BINARY(TanhGrad, y * sub((W)1, mul(x, x)))
 BINARY(SqrtGrad, unless_zero(y, (W)0.5 * y / x))

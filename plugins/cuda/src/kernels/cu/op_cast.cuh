@@ -1,15 +1,16 @@
-// Conversions between all element types: `convert<X, Y>(x)`, of and to the types in which X and Y compute.
+// Conversions between all element types: `convert<X, Y>(x)`, between the types in which X and Y
+// compute.
 //
 // - an integer to an integer keeps its low bits;
 // - a float to an integer loses its fraction and saturates; NaN gives 0;
 // - an integer or an f64 becomes an f32 before it becomes a 16-bit float;
-// - to boolean: whether the value is not 0, as NaN is not; from boolean: 0 or 1.
+// - to boolean: whether the value is not 0, which includes NaN; from boolean: 0 or 1.
 #pragma once
 #include "types.cuh"
 
-// A float as an integer.
+// A float converted to an integer.
 template <typename W, typename V> DEVICE V saturated(W x) {
-    // 1 above the largest integer, a power of two, is exact in either type.
+    // The largest integer plus 1 is a power of two, and exact in either type.
     const W above = (W)(Limits<V>::highest() / 2 + 1) * (W)2;
     if (x != x) return (V)0;
     if (x >= above) return Limits<V>::highest();
@@ -25,8 +26,9 @@ template <typename X, typename Y> DEVICE Compute<Y> convert(Compute<X> x) {
     else return (V)x;
 }
 
-// Without the low bits of the mantissa that a narrower one has no room for, so that it is not rounded. Of f64 to f32
-// and f16, and f32 to f16 and bf16, as in TensorFlow; other pairs stay as they are. NaN stays NaN.
+// Drops the low bits of the mantissa that a narrower one cannot hold, so that nothing is rounded:
+// f64 to f32 and f16, and f32 to f16 and bf16, as in TensorFlow. Other pairs are unchanged. NaN
+// stays NaN.
 template <typename X, typename Y> DEVICE Compute<X> without_low_bits(Compute<X> x) {
     constexpr bool is_double = is_same<X, f64>, is_single = is_same<X, f32>;
     constexpr u32 dropped = is_double && is_same<Y, f32> ? 29
@@ -36,8 +38,8 @@ template <typename X, typename Y> DEVICE Compute<X> without_low_bits(Compute<X> 
         : 0;
     if constexpr (dropped == 0) return x;
     else {
-        // Compared as bits, twice their size without the sign: some compilers join a comparison of x with what follows
-        // and drop nothing.
+        // Compared as bits without the sign, shifted left by one: some compilers merge a comparison
+        // of x with the following code and drop nothing.
         const Bits<X> bits = to_bits(x);
         const bool is_nan = (Bits<X>)(bits << 1) > (Bits<X>)(to_bits(Limits<X>::infinity()) << 1);
         return is_nan ? x : from_bits(bits >> dropped << dropped);

@@ -21,7 +21,7 @@ struct Inputs {
 
 typedef Pack<T, LANES> Values;
 
-// What one thread has loaded of each input and, to add onto, of the output.
+// The elements that one thread has loaded of each input and, with ONTO, of the output.
 struct Loaded {
     Values at[INPUTS + ONTO];
 };

@@ -4,10 +4,11 @@
 //
 //   conv_small, conv_large, conv_small_packed, conv_large_packed(y, x, filter, c, inputs)
 //
-// A block computes 64 pixels of 64 outputs with 128 threads (small), or 128 of 128 with 256 (large). The packed ones
-// copy 16 bytes at once: from the filter, of which the group's outputs and all outputs must be multiples of so many
-// elements, and with channels last from the image, likewise in its channels; both aligned. Grid: tiles of pixels times
-// groups times tiles of outputs, the last varying fastest.
+// A block computes 64 pixels of 64 outputs with 128 threads (small), or 128 of 128 with 256
+// (large). The packed kernels copy 16 bytes at once: from the filter, where the group's outputs and
+// all outputs must be multiples of the elements in 16 bytes, and with channels last from the image,
+// with the same condition on its channels; both must be aligned. Grid: tiles of pixels times groups
+// times tiles of outputs, the last varying fastest.
 //
 // Defines: T (f16 bf16 f32 f64); CHANNELS_FIRST (0 or 1); LARGE_TILES (0 or 1), whether there are large ones;
 // perhaps VOLUME (1), see conv.cuh, and STEPS, see conv_steps.cuh.
@@ -28,14 +29,16 @@ inline constexpr int STAGES_OF_SMALL = 2;
 inline constexpr int WARPS = 8;
 #endif
 
-// Rows of a tile begin 16 bytes behind a multiple of 64 bytes, so that neighbouring rows lie in other banks.
+// Rows of a tile begin 16 bytes after a multiple of 64 bytes, so that neighbouring rows are in
+// different banks.
 template <typename X, bool LARGE> struct Shape {
     static constexpr int ROWS = LARGE ? 128 : 64, COLUMNS = ROWS, DEPTH = 64 / sizeof(X);
     static constexpr int THREADS = LARGE ? 256 : 128, STAGES = LARGE ? 2 : STAGES_OF_SMALL;
     static constexpr int PATCH_PITCH = DEPTH + 16 / sizeof(X), FILTER_PITCH = COLUMNS + 16 / sizeof(X);
 };
 
-// Sums of products in registers: a thread has every so many-th row, and 4 neighbouring columns of each 64.
+// Sums of products in registers: a thread has rows at a fixed distance, and 4 neighbouring columns
+// of each 64.
 template <typename X, typename S> struct PlainTile {
     typedef Compute<X> W;
     static constexpr int N = 4, WARPS_DOWN = S::THREADS / 64, ROW_STEP = 4 * WARPS_DOWN;
@@ -235,7 +238,7 @@ DEVICE void convolve(T* __restrict__ y, const T* __restrict__ x, const T* __rest
     for (u32 tile = 0; tile < STAGES - 1; ++tile) copy(tile);
     for (u32 tile = 0; tile * S::DEPTH < c.depth; ++tile) {
         wait_for_copies<STAGES - 2>();
-        // All copies of this tile are there, and nobody reads the one before any more.
+        // All copies of this tile have arrived, and no thread reads the previous tile any more.
         __syncthreads();
         copy(tile + STAGES - 1);
         sums.multiply(shared.patches[tile % STAGES], shared.filter[tile % STAGES]);

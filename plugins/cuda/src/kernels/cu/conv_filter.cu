@@ -12,7 +12,7 @@
 
 template <bool BACK> DEVICE void move(T* __restrict__ y, const T* __restrict__ x, u32 depth, u32 outputs, u32 channels,
     u32 taps) {
-    // A column more, so that columns lie in different banks.
+    // One more column, so that columns are in different banks.
     __shared__ T tile[32][33];
     const u32 tiles = (outputs + 31) / 32, lane = threadIdx.x % 32, first = threadIdx.x / 32;
     const u32 place = blockIdx.x / tiles * 32, output = blockIdx.x % tiles * 32;

@@ -1,5 +1,5 @@
-// Grey-scale dilation: the greatest sum of pixel and filter element over each window. What is outside of the image
-// counts for nothing; NaN is passed over. Channels are last.
+// Grey-scale dilation: the greatest sum of pixel and filter element over each window. Pixels
+// outside the image are ignored; NaN is skipped. Channels are last.
 //
 //   dilation, dilation_packed(y, x, filter, d)
 //

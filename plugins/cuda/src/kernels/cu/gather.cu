@@ -1,9 +1,9 @@
-// Picks slices by indices that lie on the device.
+// Gathers slices by indices in device memory.
 //
 //   gather_B(W* y, const W* x, const void* indices, u32 size, Index count, GEOMETRY<Index>)   B: bytes of a word W
 //
-// Indices are signed integers of `size` bytes. Nobody has looked at them: an index outside its dimension picks zeros,
-// and nothing outside x is read.
+// Indices are signed integers of `size` bytes, and unchecked: an index outside its dimension gives
+// zeros, and nothing outside x is read.
 //
 // Defines: Index, u32 for fewer than 2^31 words on both sides, else u64; GEOMETRY, `Slices` along an axis or `Vectors`
 // of indices.

@@ -1,4 +1,4 @@
-// What follows a product that a library has written: the steps of epilogue.cuh, in place.
+// The steps of epilogue.cuh on a product that a library has written, in place.
 //
 //   gemm_after(T* c, u64 count, u32 columns, u32 whole, Arguments<T> arguments)
 //

@@ -1,4 +1,5 @@
-// How many values lie in each part of a range. Values outside count in the first or the last part, NaN in the first.
+// Counts the values in each bin of a range. Values outside count in the first or the last bin, NaN
+// in the first.
 //
 //   clear       bins of 0
 //   histogram   counts; `in_shared` where the bins of a block fit in its shared memory

@@ -2,9 +2,10 @@
 //
 //   one_hot_B(W* y, const void* indices, u32 kind, const W* on, const W* off, Index count, Hot<Index> hot)   B: 1 to 16
 //
-// Element (outer, place, inner) of y is `on` where index (outer, inner) is `place`, else `off`; both are one element on
-// the device. `kind` says what indices are: 1, 4 or 8 for signed integers of so many bytes, 0 for u8. An index outside
-// is nowhere. y is aligned to 16 bytes.
+// Element (outer, place, inner) of y is `on` where index (outer, inner) is `place`, else `off`;
+// both are one element on the device. `kind` is the type of the indices: 1, 4 or 8 for signed
+// integers of that many bytes, 0 for u8. An index outside sets no element. y is aligned to 16
+// bytes.
 //
 // Defines: Index, u32 for fewer than 2^31 elements, else u64.
 #include "dims.cuh"

@@ -19,7 +19,7 @@
 #include "math.cuh"
 #include "op_cast.cuh"
 
-// A function that gives a value of the type of its argument, W; and one that gives a truth value.
+// A function whose result has the type of its argument, W; and one whose result is a truth value.
 #define UNARY(NAME, ...) \
     struct NAME { \
         template <typename X> static DEVICE Compute<X> of(Compute<X> x, f32 parameter = 0.0f) { \
@@ -114,12 +114,12 @@ UNARY(Elu, x < (W)0 ? math::exponential_minus_1(x) : x)
 UNARY(Selu, x < (W)0 ? (W)1.7580993408473766 * math::exponential_minus_1(x) : (W)1.0507009873554805 * x)
 UNARY(Softplus, math::soft_plus(x))
 UNARY(Softsign, x / ((W)1 + math::absolute(x)))
-// `_FusedGelu`. erfc would keep the digits of the result where it is all but 0, for twice the instructions: more than a
-// multiprocessor issues while memory brings the numbers.
+// `_FusedGelu`. erfc would keep the digits of a result near 0, but takes twice the instructions:
+// more than a multiprocessor can issue while memory delivers the numbers.
 UNARY(GeluExact, (W)0.5 * x * ((W)1 + math::error_function(x * (W)0.7071067811865476)))
 UNARY(GeluApproximate,
     (W)0.5 * x * ((W)1 + math::hyperbolic_tangent((W)0.7978845608028654 * (x + (W)0.044715 * x * x * x))))
-// `Cast`, and with its attribute Truncate.
+// `Cast`, also with its attribute Truncate.
 struct Cast {
     template <typename X, typename Y> static DEVICE Compute<Y> to(Compute<X> x) { return convert<X, Y>(x); }
 };

@@ -1,8 +1,10 @@
-// What becomes of the elements of a window: of T, one after the other from start() on; finish() is given how many.
+// The folds of the elements of a window, of type T, one after the other from start() on; finish()
+// is given their number.
 #pragma once
 #include "types.cuh"
 
-// From the lowest finite value on, so that NaN and negative infinities are passed over, as in TensorFlow.
+// Starts from the lowest finite value, so that NaN and negative infinities are skipped, as in
+// TensorFlow.
 struct Greatest {
     typedef Compute<T> W;
     static DEVICE W start() { return Limits<W>::lowest(); }

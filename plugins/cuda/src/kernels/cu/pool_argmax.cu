@@ -1,5 +1,5 @@
-// The greatest element of each window, and where it stands: of equal ones the first; a NaN stays if it is the first of
-// all, and else is passed over. Channels last.
+// The greatest element of each window, of equal ones the first, and its position. A NaN stays if it
+// is the first of all elements, and is skipped otherwise. Channels last.
 //
 //   pool_argmax(y, indices, x, p, from_input)
 //

@@ -8,9 +8,10 @@
 // sum[i][j] = sum over k of a[i][k] b[k][j] + base[j] + slope[j] (sum of row i): plugins/int8/docs/quantization.md,
 // "Sums". All is modulo 2^32.
 //
-// A tile of TILE x TILE sums belongs to four warps of 32 x 32. Tiles of A and B lie in shared memory as lines (rows of A,
-// columns of B) of DEPTH terms, whichever way they are stored: what is stored the other way is turned, four bytes by four,
-// on its way. Chunks of 16 bytes are permuted as in gemm_mma.cuh.
+// A tile of TILE x TILE sums belongs to four warps of 32 x 32. Tiles of A and B are in shared
+// memory as lines (rows of A, columns of B) of DEPTH terms, in either layout of the matrices: a
+// matrix stored the other way is transposed, four bytes by four, as it is copied. Chunks of 16
+// bytes are permuted as in gemm_mma.cuh.
 //
 // Defines: A_TYPE, B_TYPE (u8 or i8).
 #include "mma.cuh"
@@ -94,7 +95,7 @@ extern "C" __global__ void __launch_bounds__(256) column_sums(Product p) {
     });
 }
 
-// Where a chunk of a line lies.
+// The position of a chunk of a line.
 DEVICE u32 place(u32 line, u32 chunk) { return line * DEPTH + (chunk ^ (line >> 1 & 3)) * CHUNK; }
 
 // BYTES neighbours of a stored line, 0 beyond its end.
@@ -204,7 +205,8 @@ extern "C" __global__ void __launch_bounds__(THREADS) quantized_gemm(Product p) 
 #pragma unroll 1
     for (u32 tile = 0; tile < tiles; ++tile) {
         wait_for_copies<STAGES - 2>();
-        // What all threads copied is there, and what was used before the last tile's copies is not needed any more.
+        // The copies of all threads have arrived, and the data used before the last tile's copies
+        // are no longer needed.
         __syncthreads();
         copy(tile + STAGES - 1, next);
 #pragma unroll

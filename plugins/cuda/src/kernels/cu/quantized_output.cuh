@@ -3,16 +3,18 @@
 #pragma once
 #include "types.cuh"
 
-// What becomes of a sum. The host's numbers.
+// The conversions of a sum, with the host's numbers.
 enum Form : u32 { SUMS = 0, REAL = 1, FLOAT = 2, FIXED_POINT = 3 };
 
-// Of one column: a sum begins as `base`, plus `slope` times the row's sum of left factors. A sum is multiplied by
-// `multiplier`, which is the bits of a float, or a mantissa of 31 bits that goes with `exponent`.
+// The parameters of one column. A sum begins as `base`, plus `slope` times the row's sum of left
+// factors. A sum is multiplied by `multiplier`, which is the bits of a float, or a mantissa of 31
+// bits for the exponent `exponent`.
 struct alignas(16) Column {
     i32 base, slope, multiplier, exponent;
 };
 
-// For all columns. REAL has the bits of floats as bounds, FLOAT and FIXED_POINT bound what is added to the zero point.
+// The parameters of all columns. REAL has the bits of floats as bounds; FLOAT and FIXED_POINT bound
+// the term that is added to the zero point.
 struct Stage {
     u32 form;
     i32 low, high;
@@ -42,7 +44,8 @@ DEVICE i32 clamped(i32 x, i32 low, i32 high) { return x < low ? low : x > high ?
 
 // f32(x) scale, rounded once to nearest, ties to even, and clamped to bounds far below 2^21.
 DEVICE i32 multiply_by_float(i32 x, f32 scale, i32 low, i32 high) {
-    // Its neighbours are 1 apart; what is added stands in the low bits, as long as it is below 2^22.
+    // Neighbouring floats here differ by 1; the added term is in the low bits, as long as it is
+    // below 2^22.
     const f32 rounder = 12582912.0f, value = (f32)x, about = mul(value, scale);
     if (about >= 2097152.0f) return high;
     if (about <= -2097152.0f) return low;

@@ -1,8 +1,10 @@
-// The greatest elements of a row: which, by radix selection (D. E. Knuth, The Art of Computer Programming, volume 3,
-// 5.2.5; T. Alabi et al., "Fast k-selection algorithms for graphics processing units", 2012), and in which order.
+// The greatest elements of a row: their choice, by radix selection (D. E. Knuth, The Art of
+// Computer Programming, volume 3, 5.2.5; T. Alabi et al., "Fast k-selection algorithms for graphics
+// processing units", 2012), and their order.
 //
-// An element comes before another that is less, and of equal ones that before which stands first: no two are alike.
-// NaN is less than all. Blocks are one-dimensional, of whole warps; every thread takes part.
+// An element comes before a smaller one, and equal elements have the order of their positions, so
+// that no two elements tie. NaN is less than all others. Blocks are one-dimensional, of whole
+// warps; every thread takes part.
 #pragma once
 #include "reduce.cuh"
 #include "vector.cuh"
@@ -37,13 +39,15 @@ template <typename X> struct Row {
     DEVICE KeyOf<X> key(u32 i) const { return key_of(load_constant(x + place(i))); }
 };
 
-// The least key of those that are selected as far as it is `known`, how many are to have it, and how many have it.
+// The bits of the least selected key that are `known` so far, the number of elements to select with
+// this key, and the number that have it.
 template <typename Key> struct Selected {
     Key key, known;
     u32 ties, equal;
 };
 
-// Of 256 bins, counted from the last on, the one with the item `needed`: by the first warp, for all.
+// Finds the bin of 256, counted from the last, that has the item `needed`; the first warp does it
+// for all threads.
 DEVICE void find_bin(const u32* bins, u32 needed, u32* found) {
     constexpr u32 EACH = 256 / WARP;
     if (threadIdx.x < WARP) {
@@ -69,7 +73,8 @@ DEVICE void find_bin(const u32* bins, u32 needed, u32* found) {
     __syncthreads();
 }
 
-// The k greatest: 1 <= k <= row.len. As soon as these are known; where `last` is asked for, as soon as which is the last.
+// Selects the k greatest: 1 <= k <= row.len. It ends as soon as they are known or, if `last` is
+// requested, as soon as the last one is.
 template <typename X> DEVICE Selected<KeyOf<X>> select_greatest(const Row<X>& row, u32 k, bool last) {
     typedef KeyOf<X> Key;
     __shared__ u32 bins[256], found[3];
@@ -93,12 +98,12 @@ template <typename X> DEVICE Selected<KeyOf<X>> select_greatest(const Row<X>& ro
     return selected;
 }
 
-// How many threads before this one say yes; `all` is how many do.
+// The number of earlier threads whose `yes` is set; `all` is the number of all such threads.
 DEVICE u32 count_before(bool yes, u32& all) {
     __shared__ u32 totals[WARP];
     const u32 lane = threadIdx.x % WARP, warp = threadIdx.x / WARP, warps = blockDim.x / WARP;
     const u32 votes = __ballot_sync(ALL_LANES, yes);
-    // Readers of the call before are done.
+    // The readers of the previous call are done.
     __syncthreads();
     if (lane == 0) totals[warp] = __popc(votes);
     __syncthreads();
@@ -111,7 +116,7 @@ DEVICE u32 count_before(bool yes, u32& all) {
     return before + __popc(votes & ((1u << lane) - 1));
 }
 
-// Keys and places side by side.
+// Keys and positions side by side.
 template <typename Key> struct Pairs {
     Key* keys;
     u32* places;
@@ -129,7 +134,7 @@ template <typename Key> struct Pairs {
     }
 };
 
-// Puts the k greatest at `to`, in any order, and behind them what comes after all, up to `padded`.
+// Puts the k greatest at `to`, in any order, followed up to `padded` by pairs that come after all.
 template <typename X> DEVICE void collect(const Row<X>& row, u32 k, u32 padded, Pairs<KeyOf<X>> to) {
     typedef KeyOf<X> Key;
     __shared__ u32 count;
@@ -144,7 +149,7 @@ template <typename X> DEVICE void collect(const Row<X>& row, u32 k, u32 padded, 
         to.keys[at] = key;
         to.places[at] = row.place((u32)i);
     }
-    // Of equal ones the first, behind the others.
+    // Of equal elements the first ones, after the others.
     u32 taken = 0, all;
 #pragma unroll 1
     for (u64 base = 0; some && base < row.len && taken < selected.ties; base += blockDim.x) {

@@ -1,8 +1,9 @@
 // Reductions.
 //
-// Elements are those of (outer, reduced, inner), or of strided dimensions. A reduction with few results is done in
-// `parts` by different blocks, of `chunk` steps each; what each part comes to lies at partial[part * outputs + output]
-// and is merged by a second launch. With one part, results are written at once and `partial` is not used.
+// Elements are those of (outer, reduced, inner), or of strided dimensions. A reduction with few
+// results is done in `parts` by different blocks, of `chunk` steps each; the state of each part is
+// written to partial[part * outputs + output] and merged by a second launch. With one part, results
+// are written at once and `partial` is not used.
 //
 //   reduce_lanes          inner = 1: `lanes` threads side by side (1, 2, 4, ... 32) for each row
 //   reduce_blocks         inner = 1: a block for each part of each row
@@ -133,7 +134,8 @@ KERNEL reduce_blocks(State* __restrict__ partial, Result* __restrict__ y, const 
     if (threadIdx.x == 0) finish_part(partial, y, state, row, rows, part, parts, reduced);
 }
 
-// Merges what threads of one column have, which are `width` apart. The first `width` threads get it.
+// Merges the states of the threads of one column, which are `width` apart. The first `width`
+// threads get the result.
 template <int V> DEVICE void merge_columns(State (&states)[V], u32 width) {
     __shared__ alignas(16) unsigned char memory[V * THREADS * sizeof(State)];
     State* all = reinterpret_cast<State*>(memory);

@@ -11,7 +11,7 @@
 inline constexpr int WARP = 32;
 inline constexpr u32 ALL_LANES = 0xffffffffu;
 
-// A value as 32-bit words, as the shuffles move it.
+// A value as 32-bit words, which shuffles move.
 template <typename X> union Shuffled {
     static_assert(sizeof(X) <= 16 && __is_trivially_copyable(X), "a small plain value");
     static constexpr int COUNT = (sizeof(X) + 3) / 4;
@@ -58,21 +58,22 @@ template <int WIDTH = WARP, typename X, typename Op> DEVICE X warp_reduce(X x, O
     return x;
 }
 
-// The reduction over the block, which each thread gets. `neutral` changes nothing. The shared memory is that of one
-// call in the text: a call in a loop, or a second one, needs no barrier of the caller.
+// The reduction over the block, which each thread gets. `neutral` is the neutral element. Each call
+// in the source text has shared memory of its own: a call in a loop, or a second call, needs no
+// barrier of the caller.
 template <typename X, typename Op> DEVICE X block_reduce(X x, Op op, X neutral) {
     __shared__ alignas(16) unsigned char memory[WARP * sizeof(X)];
     X* partial = reinterpret_cast<X*>(memory);
     const int warp = threadIdx.x / WARP, lane = threadIdx.x % WARP, warps = blockDim.x / WARP;
     x = warp_reduce(x, op);
-    // Readers of the call before are done.
+    // The readers of the previous call are done.
     __syncthreads();
     if (lane == 0) partial[warp] = x;
     __syncthreads();
     return warp_reduce(lane < warps ? partial[lane] : neutral, op);
 }
 
-// A value and where it stands.
+// A value and its position.
 template <typename W> struct Indexed {
     W value;
     i64 index;

@@ -1,14 +1,16 @@
 // Rows of a matrix that threads hold in registers, a group of threads for each row.
 //
-// Thread t of a group of `size` has packs t, t + size, ... of V elements, ELEMENTS in all, so that the group holds rows
-// of up to size * ELEMENTS elements, of a whole number of packs. Where V > 1, rows are aligned to packs. What lies behind
-// a row takes no instructions: a group may be larger than a row needs.
+// Thread t of a group of `size` threads has packs t, t + size, ... of V elements, ELEMENTS in all,
+// so that the group holds rows of up to size * ELEMENTS elements, in whole packs. Where V > 1, rows
+// are aligned to packs. Threads beyond the end of a row do nothing: a group may be larger than a
+// row needs.
 #pragma once
 #include "reduce.cuh"
 #include "vector.cuh"
 
-// Elements of a row in the registers of a thread: of one of a few lanes, and of one of a block for rows of up to 8192
-// elements; threads of such a block, and of one for a longer row. f64 takes twice the registers.
+// The number of elements of a row in the registers of a thread: of a few lanes, of a block for rows
+// of up to 8192 elements, of the threads of such a block, and of a block for a longer row. f64
+// takes twice the registers.
 inline constexpr int FEW = 8;
 template <typename X> inline constexpr int MANY = sizeof(X) == 8 ? 16 : 32;
 template <typename X> inline constexpr int HOLDS = 8192 / MANY<X>;
@@ -27,8 +29,8 @@ struct Lanes {
     DEVICE u32 size() const { return 1u << bits; }
     DEVICE u32 thread() const { return threadIdx.x & (size() - 1); }
 
-    // Calls f(row, inside) for the rows that this group takes: without `inside` there is none, but the lanes of a warp
-    // stay together.
+    // Calls f(row, inside) for the rows of this group. Without `inside` the row does not exist, but
+    // the lanes of a warp stay together.
     template <typename F> DEVICE void each_row(u64 rows, F f) const {
         const u64 step = threads_of_grid<u64>() >> bits;
         const u32 in_warp = threadIdx.x % WARP >> bits;
@@ -59,8 +61,8 @@ struct Block {
 template <typename X, int V, int ELEMENTS> struct Row {
     static constexpr int STEPS = ELEMENTS / V;
     static_assert(ELEMENTS % V == 0, "whole packs");
-    // Where this thread's first pack begins in the row, how many elements there are from it on, and how far the next one
-    // is.
+    // The offset in the row of this thread's first pack, the number of elements from it on, and the
+    // distance to the next pack.
     u32 first, left, step;
     Compute<X> at[STEPS][V];
 
@@ -97,7 +99,7 @@ template <typename X, int V, int ELEMENTS> struct Row {
         load_with([=](u32 i) { return load_pack<V>(from + i, 0); });
     }
 
-    // pack_of(k, i): what becomes of pack k.
+    // pack_of(k, i) returns the result for pack k.
     template <typename F> DEVICE void store_to(X* row, F pack_of) const {
         X* to = row + first;
         each_pack([&](int k, u32 i) { store_global_pack<V>(to + i, 0, pack_of(k, i)); });
@@ -112,7 +114,8 @@ template <typename X, int V, int ELEMENTS> struct Row {
     }
 };
 
-// The greatest number of a row, or any where one is NaN: differences to it, and their sum, are NaN all the same.
+// The greatest number of a row, or any number if one is NaN: differences from it, and their sum,
+// are NaN in either case.
 template <typename W> struct GreatestOp {
     static DEVICE W neutral() { return Limits<W>::minus_infinity(); }
     DEVICE W operator()(W x, W y) const {

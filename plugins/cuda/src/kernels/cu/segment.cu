@@ -8,8 +8,9 @@
 //   merge_pieces, merge_pieces_packed
 //                               a block for each long segment: of its rows before the first whole piece, and its pieces
 //
-// With several parts, what each comes to lies at partial[part * outputs + output]; of pieces at
-// partial[piece * inner + column]. Segments of more than `limit` rows are long: `segments` leaves them out.
+// With several parts, the state of each is at partial[part * outputs + output]; that of a piece at
+// partial[piece * inner + column]. Segments of more than `limit` rows are long: `segments` skips
+// them.
 //
 // Defines: DTYPE, the element; FOLD, one of those below. Blocks have 256 threads. The order of operations depends on
 // the arguments alone.
@@ -158,7 +159,7 @@ DEVICE u64 segment_of(const u32* begins, u64 segments, u64 row) {
     return low;
 }
 
-// A thread of a block that has `width` columns, and every so many-th row of them.
+// The place of a thread in a block of `width` columns: its column, and its rows, `height` apart from `row` on.
 struct Place {
     u64 column;
     u32 row, height;

@@ -6,8 +6,9 @@
 //   loss_blocks   a block of 1 to 8 warps (of f64 16) for each row of up to 8192 elements, held in registers
 //   loss_long     a block for a row of any length, which is read twice
 //
-// The same with `_packed`: rows of whole packs, which lie side by side, every address aligned to 16 bytes. Else rows
-// and elements of logits and labels may be any distance apart, 0 where one is repeated.
+// The same with `_packed`: rows of whole packs without gaps between them, every address aligned to
+// 16 bytes. Otherwise rows and elements of logits and labels may be any distance apart, 0 where one
+// is repeated.
 //
 // Defines: DTYPE, a float; LABEL, the type of the classes, or DTYPE where each element has a label.
 #include "online.cuh"

@@ -1,6 +1,6 @@
-// The order of rows by their segment, rows of one in the order in which they stand: a radix sort by 8 bits at a time
-// from the lowest on, each pass by counting (D. Merrill, A. Grimshaw, "High performance and scalable radix sorting",
-// 2011).
+// Sorts rows by their segment, and keeps the order of the rows of a segment: a radix sort by 8 bits
+// at a time from the lowest, each pass by counting (D. Merrill, A. Grimshaw, "High performance and
+// scalable radix sorting", 2011).
 //
 //   segment_keys    what is sorted: the segment; `segments` where the id is outside, which comes last
 //   count_digits    a block for each chunk: counts[digit * chunks + chunk]

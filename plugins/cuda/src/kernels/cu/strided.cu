@@ -3,9 +3,10 @@
 //   words_B(W* y, const W* x, Index count, Strided<Index, 1> box, i64 step)     B: bytes of a word W, 1 to 16
 //   packs_B(W* y, const W* x, Index count, Strided<Index, 1> box, i64 step)     B: 1 to 8
 //
-// `words` steps through the box word by word and does not look at `step`. `packs` writes 16 bytes at a time: `count`
-// is that of the packs, the innermost extent of the box counts packs, and the words of a pack are `step` apart in x;
-// y is aligned to 16 bytes. Offsets are relative to x, which may lie in the middle of a tensor.
+// `words` steps through the box word by word and ignores `step`. `packs` writes 16 bytes at a time:
+// `count` is the number of packs, the innermost extent of the box counts packs, and the words of a
+// pack are `step` apart in x; y is aligned to 16 bytes. Offsets are relative to x, which may point
+// into a tensor.
 //
 // Defines: Index, u32 for fewer than 2^31 words on both sides, else u64.
 #include "dims.cuh"

@@ -1,4 +1,4 @@
-// The k greatest elements of rows in their order, and where they stand.
+// The k greatest elements of rows in their order, and their positions.
 //
 //   top_short    a warp for each row, for few elements of short rows: one after the other is found
 //   top_few      a block for each part of each row: few enough to be sorted in shared memory. With several parts, only

@@ -11,9 +11,9 @@
 // Small elements go in squares of K x K, K = 4 / B, whose rows are words: a thread transposes its square in registers
 // (K words in, K words out), and row c of all squares of a tile is a plane of shared memory of its own.
 //
-// Packs go the same way in squares of 16 / B packs, of which a tile has 16 x 16, one for each thread. They lie in shared
-// memory in the order of the output, where pack p of a line is at p ^ (line / K): so eight threads side by side meet
-// different banks, whichever way they go.
+// Packs are moved in the same way in squares of 16 / B packs, of which a tile has 16 x 16, one for
+// each thread. They are in shared memory in the order of the output, where pack p of a line is at p
+// ^ (line / K), so that eight neighbouring threads use different banks in either direction.
 //
 // One block of 256 threads for each tile. Extents and strides count words; with `blocks` and `packs`, `columns` and
 // `rows` count squares.

@@ -1,7 +1,7 @@
 // Sine, cosine and tangent of f32 and f64, to a few units in the last place for every angle.
 //
-// Those of CUDA's math library keep words of a reduced large angle in local memory, which gives every launch a stack;
-// these keep them in registers.
+// The functions of CUDA's math library keep words of a reduced large angle in local memory, which
+// gives every launch a stack; these functions keep them in registers.
 #pragma once
 #include "types.cuh"
 
@@ -78,7 +78,7 @@ DEVICE u64 two_over_pi_at(u32 skipped) {
     return shift == 0 ? WORDS[word] : WORDS[word] << shift | WORDS[word + 1] >> (64 - shift);
 }
 
-// As above, with 192 bits of 2 / pi, of whose product with m the upper 128 are kept.
+// As for f32, with 192 bits of 2 / pi, of whose product with m the upper 128 are kept.
 DEVICE Reduced<f64> reduce(f64 x) {
     const u64 bits = to_bits(x), m = (bits & 0xfffffffffffffull) | 0x10000000000000ull;
     const u32 exponent = (u32)(bits >> 52) & 0x7ffu;
@@ -107,7 +107,7 @@ DEVICE Reduced<f64> reduce(f64 x) {
     return {is_negative ? -angle : angle, bits >> 63 != 0 ? 0u - quadrant : quadrant};
 }
 
-// Of an angle of at most pi / 4: the series of Taylor, whose next terms are below 2^-28.
+// The sine of an angle of at most pi / 4, by the Taylor series; the terms left out are below 2^-28.
 DEVICE f32 small_sine(f32 x) {
     const f32 z = x * x;
     f32 sum = fmaf(z, 2.75573192e-6f, -1.98412698e-4f);
@@ -125,7 +125,7 @@ DEVICE f32 small_cosine(f32 x) {
     return fmaf(z, sum, 1.0f);
 }
 
-// Terms whose next are below 2^-60.
+// The terms left out are below 2^-60.
 DEVICE f64 small_sine(f64 x) {
     const f64 z = x * x;
     f64 sum = fma(z, 2.8114572543455206e-15, -7.647163731819816e-13);

@@ -1,11 +1,14 @@
-// Element types of tensors, the types in which kernels compute, and the way between the two.
+// The element types of tensors, the types in which kernels compute, and the conversions between
+// them.
 //
-// NVRTC compiles this without any header of the CUDA toolkit, so the 16-bit floats are made here. The same text is
-// compiled by a C++ compiler for the tests, with TENON_EMULATED defined: what is PTX has a plain branch for that.
+// NVRTC compiles this without any header of the CUDA toolkit, so the 16-bit floats are defined
+// here. For the tests, a C++ compiler compiles the same text with TENON_EMULATED defined: every use
+// of PTX has a plain branch for that.
 //
 // - The names of dtypes are the macros' arguments: f16 bf16 f32 f64 i8 i16 i32 i64 u8 u16 u32 u64 boolean.
-// - `Compute<X>` is the type in which X computes: f32 for the 16-bit floats, bool for boolean, else X itself.
-//   `widen(x)` and `narrow<X>(w)` go between the two; narrowing a float rounds to nearest, ties to even.
+// - `Compute<X>` is the type in which X computes: f32 for the 16-bit floats, bool for boolean, else
+//   X itself. `widen(x)` and `narrow<X>(w)` convert between the two; narrowing a float rounds to
+//   nearest, ties to even.
 // - Arithmetic on integers that may wrap goes through `Bits<X>`, an unsigned type of at least 32 bits, since signed
 //   overflow is undefined in C++, and two u16 multiply as int.
 #pragma once
@@ -135,7 +138,7 @@ template <bool CONDITION, typename X, typename Y> using choose = typename Choose
 template <typename X>
 using Compute = choose<is_same<X, f16> || is_same<X, bf16>, f32, choose<is_same<X, boolean>, bool, X>>;
 
-// The type in which sums of X are accumulated: that in which X computes.
+// The type in which sums of X are accumulated: the type in which X computes.
 template <typename X> using Acc = Compute<X>;
 
 // Of types that compute.
@@ -151,10 +154,11 @@ template <typename X> DEVICE X widen(X x) { return x; }
 
 template <typename X> DEVICE X narrow(Compute<X> x) { return (X)x; }
 
-// Rounds a value that computes to what X holds, and widens it again.
+// Rounds a value of the type of computation to X, and widens it again.
 template <typename X> DEVICE Compute<X> rounded(Compute<X> x) { return widen(narrow<X>(x)); }
 
-// Extremes of a type that computes. Of integers, infinity() is the highest, and minus_infinity() the lowest value.
+// The extremes of a type of computation. For integers, infinity() is the highest and
+// minus_infinity() the lowest value.
 template <typename W> struct Limits {
     static_assert(is_integer<W>, "a type that computes");
     static constexpr u32 BITS = 8 * sizeof(W);
@@ -197,7 +201,7 @@ template <> struct Limits<bf16> {
     static DEVICE f32 highest() { return from_bits(0x7f7f0000u); }
 };
 
-// The value itself where it is a NaN: of any type that computes.
+// Whether a value of a type of computation is NaN.
 template <typename W> DEVICE bool is_nan(W x) {
     if constexpr (is_float<W>) return x != x;
     return false;

@@ -2,8 +2,9 @@
 //
 // - `Pack<X, N>` is N elements side by side, aligned to its size or to 16 bytes. A pack of more than 16 bytes is
 //   several accesses.
-// - `load` and `store` are coherent: an element may be read and then written by one thread (an output that takes over
-//   its input's buffer). `load_constant` goes through the read-only path: for what no thread of the launch writes.
+// - `load` and `store` are coherent: an element may be read and then written by one thread (an
+//   output that reuses its input's buffer). `load_constant` uses the read-only path: for data that
+//   no thread of the launch writes.
 // - The index types are u32, for fewer than 2^31 elements, and u64. A launch has fewer than 2^31 threads.
 #pragma once
 #include "types.cuh"
@@ -20,7 +21,7 @@ DEVICE constexpr int largest(int a, int b = 1, int c = 1, int d = 1) {
     return e > f ? e : f;
 }
 
-// Elements of each side in a pack, so that those of the widest type fill 16 bytes.
+// The number of elements of each type in a pack, so that those of the widest type fill 16 bytes.
 template <typename X, typename... Ys>
 inline constexpr int lanes_of = 16 / largest(sizeof(X), sizeof(Ys)...);
 
@@ -80,7 +81,8 @@ template <int N, typename X, typename I> DEVICE void store_pack(X* x, I index, P
     store(reinterpret_cast<Pack<X, N>*>(x) + index, pack);
 }
 
-// The same to global memory, in words of 16 bytes where the pack has them: the compiler may take `store_pack` apart.
+// Stores the pack to global memory, in words of 16 bytes where the pack has them: the compiler may
+// split `store_pack`.
 template <int N, typename X, typename I> DEVICE void store_global_pack(X* x, I index, Pack<X, N> pack) {
 #ifndef TENON_EMULATED
     if constexpr (sizeof(Word<Pack<X, N>>) == 16) {
@@ -116,7 +118,8 @@ template <int N, typename X> DEVICE Pack<X, N> splat(X x) {
     return pack;
 }
 
-// This thread among those of a grid of one dimension, and their number: where a grid-stride loop starts, and its step.
+// The index of this thread among those of a one-dimensional grid, and their number: the start and
+// the step of a grid-stride loop.
 template <typename I> DEVICE I thread_of_grid() { return (I)blockIdx.x * blockDim.x + threadIdx.x; }
 template <typename I> DEVICE I threads_of_grid() { return (I)gridDim.x * blockDim.x; }
 
@@ -134,7 +137,7 @@ DEVICE void for_packs(I count, Prepare prepare, Finish finish, Rest rest) {
         auto next = loaded;
         // Loaded in any case, since a choice would wait for the first.
         if constexpr (is_small) next = prepare(has_more ? i + step : i);
-        // A loop, so that what `finish` computes stands in the code once.
+        // A loop, so that the code of `finish` is there only once.
 #pragma unroll 1
         while (true) {
             finish(i, loaded);

@@ -1,16 +1,17 @@
-// Words that elements are moved as. A kernel that only moves elements takes the widest word that divides its runs,
-// its strides and its addresses, whatever the elements are; the host chooses (`array/words.rs`).
+// The words by which elements are moved. A kernel that only moves elements uses the widest word
+// that divides its runs, its strides and its addresses, whatever the elements are; the host chooses
+// (`array/words.rs`).
 #pragma once
 #include "vector.cuh"
 
-// A word of 16 bytes: elements of that size, or several.
+// A word of 16 bytes: one element of that size, or several elements.
 struct alignas(16) u128 {
     u64 low, high;
 };
 
 template <typename W> inline constexpr bool is_two_words = sizeof(W) == 16;
 
-// Makes an entry for each size of a word: NAME_1 to NAME_16 by ENTRY(NAME_1, u8) and so on.
+// Makes an entry for each size of word: NAME_1 to NAME_16 by ENTRY(NAME_1, u8) and so on.
 #define FOR_SMALL_WORDS(ENTRY, NAME) \
     ENTRY(NAME##_1, u8)              \
     ENTRY(NAME##_2, u16)             \
@@ -41,8 +42,8 @@ template <typename W> DEVICE W repeated(const void* value, u32 size) {
     return word;
 }
 
-// Calls move(i) for i below `count` over the grid: read(i) gives what write(i, word) stores. Four words of a thread
-// are under way at once.
+// Calls move(i) for i below `count` over the grid: write(i, word) stores the result of read(i). A
+// thread loads four words at once.
 template <typename I, typename Read, typename Write> DEVICE void for_words(I count, Read read, Write write) {
     const I step = threads_of_grid<I>();
     I i = thread_of_grid<I>();

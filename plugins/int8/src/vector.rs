@@ -14,7 +14,7 @@ pub const MOST_LANES: usize = 16;
 /// An implementation only uses instructions of its set. For every function, the caller guarantees:
 /// - The CPU has the instructions of the set.
 /// - Pointers are valid for the values that the function reads or writes, at any alignment.
-#[expect(clippy::missing_safety_doc, reason = "the promise is the same for all: see the trait's")]
+#[expect(clippy::missing_safety_doc, reason = "the conditions are the same for all: see the trait")]
 pub unsafe trait Vector: Copy {
     /// Number of lanes.
     const LANES: usize;

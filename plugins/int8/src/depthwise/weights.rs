@@ -35,9 +35,9 @@ pub struct KeptWeights<M> {
 }
 
 impl<M: DerefMut<Target = [i32]>> KeptWeights<M> {
-    /// Computes the filter's values minus their zero points, and the initial values of sums: `bias
-    /// - left_zero * (sum of the channel's weights)`, modulo 2^32. There is at least one of the
-    /// `channels`.
+    /// Computes the filter's values minus their zero points, and the initial values of sums:
+    /// `bias - left_zero * (sum of the channel's weights)`, modulo 2^32. There is at least one of
+    /// the `channels`.
     ///
     /// # Errors
     /// Out of memory.

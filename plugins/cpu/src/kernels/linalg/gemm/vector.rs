@@ -7,7 +7,7 @@
 /// - The CPU has the instructions of the set.
 /// - Each pointer is valid for reads, or for writes, of the numbers that the function reads or
 ///   writes there, at any alignment.
-#[expect(clippy::missing_safety_doc, reason = "the promise is the same for all: see the trait's")]
+#[expect(clippy::missing_safety_doc, reason = "the conditions are the same for all: see the trait")]
 pub unsafe trait Vector: Copy {
     /// The type of one of the numbers.
     type Scalar: Copy + 'static;

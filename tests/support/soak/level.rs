@@ -2,8 +2,9 @@
 
 use std::{fmt, fs, time::Duration};
 
-/// The part of the time that is warm-up.
-const WARM_UP: f64 = 0.25;
+/// The part of the time that is warm-up: pools of memory and stacks of threads fill for some minutes, to a level of some
+/// 18 MiB.
+const WARM_UP: f64 = 0.5;
 /// The part at the end that is compared with as long a part after the warm-up.
 const PART: f64 = 0.2;
 /// How much more memory there may be at the end.

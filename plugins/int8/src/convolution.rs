@@ -9,7 +9,7 @@ use crate::{
 use tenon_sdk::{
     KernelError,
     author::{ComputeContext, CreateContext},
-    geometry::{Conv2dGeometry, Conv2dParams, DataFormat, GeometryError, Padding},
+    geometry::{Conv2dGeometry, Conv2dParams, DataFormat, GeometryError, Padding, check_windows},
 };
 
 /// Attributes of a convolution with channels last.
@@ -69,6 +69,7 @@ impl Attributes {
             let what = "the input depth of the filter";
             return Err(GeometryError::SizeMismatch { what, expected, found }.into());
         }
+        check_windows(&[g.height, g.width], self.padding)?;
         Ok(g)
     }
 
@@ -77,7 +78,9 @@ impl Attributes {
     /// # Errors
     /// Sizes that do not match.
     pub fn depthwise(&self, c: &ComputeContext<'_>) -> Result<Conv2dGeometry, KernelError> {
-        Ok(Conv2dGeometry::depthwise(&self.params(c))?)
+        let g = Conv2dGeometry::depthwise(&self.params(c))?;
+        check_windows(&[g.height, g.width], self.padding)?;
+        Ok(g)
     }
 }
 

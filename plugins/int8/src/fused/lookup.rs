@@ -11,6 +11,10 @@ const VALUES: usize = 256;
 
 /// Both types are bytes; `FLIP` maps a signed byte's least value, 128, to 0.
 fn lookup<const FLIP: u8>(c: &ComputeContext<'_>) -> Result<(), KernelError> {
+    let found = c.dims(1).len();
+    if found != 1 {
+        return Err(GeometryError::Rank { what: "table", expected: 1, found }.into());
+    }
     let (x, table) = (c.input_bytes(0)?, c.input_bytes(1)?);
     let Ok(table) = <&[u8; VALUES]>::try_from(table) else {
         let found = table.len();

@@ -8,7 +8,7 @@ use tenon_sdk::{
     author::{ComputeContext, CreateContext, Kernel},
     element::{Element, QInt8, QUInt8, Quantised},
     fixed_point::{Affine, Scale, multiply_by_float},
-    geometry::{ReduceKind, ReducePlan},
+    geometry::{GeometryError, ReduceKind, ReducePlan},
     growth,
     reg::Numerics,
     register_kernel,
@@ -78,6 +78,10 @@ impl<T: Quantised> Kernel for Mean<T> {
 
     fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
         let means = Means::<T>::read(c, 2)?;
+        if let found @ 2.. = c.dims(1).len() {
+            let (what, expected) = ("reduction_indices", 1);
+            return Err(GeometryError::Rank { what, expected, found }.into());
+        }
         let axes = c.integers(1)?;
         let plan = ReducePlan::new(c.dims(0), &axes, self.keep_dims)?;
         let (count, x) = (plan.reduced_len(), c.input::<T>(0)?.data);

@@ -64,8 +64,18 @@ const ABOVE_ALL: [&str; 2] = ["benches", "tests"];
 const OTHER_WORKSPACES: [&str; 4] =
     ["core/isolate/fuzz/", "core/proto/fuzz/", "tests/fixtures/", "tests/fuzz/"];
 
-/// So that cargo builds the plugins along with the command; the code of the command never names them.
-const LISTED_BY_THE_COMMAND: [&str; 3] = ["tenon-cpu", "tenon-accel", "tenon-int8"];
+/// So that cargo builds three plugins along with the command, and all of them along with its tests; the code of the command
+/// never names them.
+const LISTED_BY_THE_COMMAND: [&str; 8] = [
+    "tenon-cpu",
+    "tenon-accel",
+    "tenon-cuda",
+    "tenon-fft",
+    "tenon-image",
+    "tenon-int8",
+    "tenon-linalg",
+    "tenon-text",
+];
 
 /// What a package may import; `None` for everything.
 fn imports(folder: &str) -> Result<Option<&'static [&'static str]>, String> {

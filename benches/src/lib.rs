@@ -1,5 +1,17 @@
-//! Support for Tenon's benchmarks: a runtime over the plugins that were built beside them, and the graphs
-//! that they time.
+//! Support for Tenon's benchmarks: a runtime over the plugins that were built beside them, and the
+//! graphs that they time.
+//!
+//! What it is: the functions that the programs in `benches/benches` and `benches/examples` share.
+//! The folder has the records of runs too (`records`), the scripts that measure other projects
+//! (`peers`), and instruction counts (`callgrind`).
+//!
+//! What it is not: the timing of kernels for users, which is `tenon-benchkit`, or a test; nothing
+//! here decides whether a result is right.
+//!
+//! # Invariants
+//! - A benchmark loads plugins as shared libraries, as a user's program does, unless it is about
+//!   linked ones.
+//! - A benchmark heeds the filter of `cargo bench -- FILTER` ([`filter`]).
 
 use std::{
     path::{Path, PathBuf},

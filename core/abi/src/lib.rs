@@ -1,25 +1,46 @@
-//! What crosses Tenon's plugin boundary, and nothing else.
+//! The C tables that cross Tenon's plugin boundary.
 //!
-//! The tables are C: `#[repr(C)]` structs of `extern "C"` function pointers, pointers with lengths,
-//! and plain data. One set of tables serves two doors. A Rust plugin hands its [`PluginV1`] over
-//! through an `abi_stable` root module ([`door`]), so that the layout of every shared type is compared
-//! at load; a C or C++ plugin returns the same table from one exported function ([`CPluginFn`]).
+//! What it is: `#[repr(C)]` structs of `extern "C"` function pointers, pointers with lengths, and
+//! plain data. One set of tables serves two doors. A Rust plugin hands its [`PluginV1`] over
+//! through an `abi_stable` root module ([`door`]), so that the layout of every shared type is
+//! compared at load; a C or C++ plugin returns the same table from one exported function
+//! ([`CPluginFn`]). `include/tenon.h` is the same in C, generated from this crate.
 //!
-//! What this crate is not: it holds no safe wrapper and no policy. Plugin authors use `tenon-sdk`,
-//! which wraps these tables; the loader stands in `tenon-host`.
+//! What it is not: safe wrappers or policy. Plugin authors use the wrappers of `tenon-sdk`; the
+//! loader is in `tenon-host`.
 //!
 //! # Invariants
-//! - Every table begins with its `struct_size`. What grows ends in `ext`, a typed chain ([`ExtHeader`]);
-//!   the host's tables of services grow by links on what leads to them ([`Call`], [`Host`]). An unknown
-//!   link is skipped; a missing link means "not supported".
-//! - Every struct says who fills it. A pointer is never null unless its line says so, or its count is 0.
-//!   An entry of type `Option<fn>` is optional unless its line says "required", or its struct's that every
-//!   entry is there; null means "not supported".
-//! - An error that crosses is a [`Code`] returned, and a message given through a host callback that
-//!   copies it.
-//! - Renaming a field or a parameter changes the layout that `abi_stable` compares: the rules of
-//!   evolution stand in `docs/evolution.md`, the committed sizes and offsets in `docs/layout.txt`, the
-//!   grammar of an op's cases in `docs/cases.md`.
+//! - Every table begins with its `struct_size`. A table that may grow ends in `ext`, a typed chain
+//!   ([`ExtHeader`]); the host's tables of services grow by links on the structs that lead to them
+//!   ([`Call`], [`Host`]). A reader skips an unknown link and takes a missing one for "not
+//!   supported".
+//! - Every struct says which side fills it. A pointer is never null unless its line says so, or its
+//!   count is 0. An entry of type `Option<fn>` is optional, and null means "not supported", unless
+//!   its line or its struct says that it is required.
+//! - An error crosses as a returned [`Code`], and its message through a host callback that copies
+//!   it.
+//! - Renaming a field or a parameter changes the layout that `abi_stable` compares, and so refuses
+//!   every plugin that was built before. The rules of evolution are in `docs/evolution.md`, the
+//!   committed sizes and offsets in `docs/layout.txt`, the grammars of an op's cases and benchmarks
+//!   in `docs/cases.md` and `docs/bench.md`.
+//!
+//! ```
+//! use std::ptr;
+//! use tenon_abi::{ExtHeader, ext_tags, find_ext};
+//!
+//! let header = |tag, next| ExtHeader {
+//!     tag,
+//!     version: 1,
+//!     size: size_of::<ExtHeader>() as u64,
+//!     layout_hash: 0,
+//!     next,
+//! };
+//! let last = header(ext_tags::COST, ptr::null());
+//! let first = header(ext_tags::PRIVATE | 7, &raw const last);
+//! // SAFETY: both links of the chain are live.
+//! let found = unsafe { find_ext(&first, ext_tags::COST, size_of::<ExtHeader>()) };
+//! assert_eq!(found, &raw const last, "a reader skips links that it does not know");
+//! ```
 
 mod basic;
 mod call;

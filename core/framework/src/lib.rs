@@ -1,10 +1,39 @@
 //! Types, definitions and registries of Tenon's kernel layer.
 //!
-//! What stands here is what an op, a kernel and a device are: element types ([`element`]), shapes, host
-//! tensors, attributes, definitions, the registry, the traits that authors implement ([`author`]), and the
-//! registration macros ([`reg`]). What is not here: the shapes and visiting orders of particular ops
-//! (`tenon-geometry`), loading libraries and allocators (`tenon-host`), graphs (`tenon-graph`), steps
-//! (`tenon-runtime`).
+//! What it is: what an op, a kernel and a device are. This crate has element types ([`element`]),
+//! shapes, host tensors, attributes, the definitions of ops ([`op`]), the registry ([`registry`]),
+//! shape inference ([`infer`]), the traits that authors implement ([`author`], [`device`]), and the
+//! registration macros ([`reg`]).
+//!
+//! What it is not: the shapes and visiting orders of particular ops (`tenon-geometry`), the
+//! standard ops (`tenon-ops`), loading of libraries and allocators (`tenon-host`), graphs
+//! (`tenon-graph`), steps (`tenon-runtime`). Plugins import it through `tenon-sdk`.
+//!
+//! # Invariants
+//! - A registration is one constant, from which both the list entry and the manifest's record are
+//!   made, so that the two cannot differ.
+//! - A [`registry::Registry`] is an immutable snapshot. All registrations of a plugin are
+//!   committed, or none is, and the order in which libraries register changes nothing.
+//! - Choosing a kernel is a pure function over a snapshot and a query ([`registry::candidates`]).
+//! - A panic of an author's code stays in the author's library: the wrapper around each entry turns
+//!   it into an error.
+//! - Locks and atomics come from [`sync`]. Every lock has a rank, and a thread takes locks in
+//!   rising order of rank.
+//!
+//! ```
+//! use tenon_framework::{
+//!     op::OpDef,
+//!     registry::{PluginId, PluginInfo, Registry, Transaction, commit_all},
+//! };
+//!
+//! let mut plugin = Transaction::new(PluginInfo::linked(PluginId(0), "ops", "0", 0));
+//! plugin.add_op(OpDef::from_spec("Twice", &["x: T"], &["y: T"], &["T: {float, double}"])?);
+//! let before = Registry::new();
+//! let (after, _) = commit_all(&before, vec![plugin]).unwrap();
+//! assert!(before.op("Twice").is_none(), "a snapshot never changes");
+//! assert!(after.op("Twice").is_some());
+//! # Ok::<(), tenon_framework::op::OpError>(())
+//! ```
 
 pub mod attr;
 pub mod attr_view;

@@ -1,26 +1,28 @@
 //! Op geometry and fixed-point arithmetic, shared by the shape functions and the kernels of an op.
 //!
-//! The functions and plans at the root of this crate state which shapes and attributes an op
-//! accepts, which shape it gives, and in which order its elements are visited. [`fixed_point`] has
-//! the arithmetic by which quantised kernels convert sums to their output's scale, and [`fused`]
-//! parses the attributes of fused ops. The shape functions of `tenon-ops`, the kernels of plugins
+//! What it is: the functions and plans at the root of this crate say which shapes and attributes an
+//! op accepts, which shape it gives, and in which order its elements are visited. [`fixed_point`]
+//! is the arithmetic by which quantised kernels bring sums to their output's scale, and [`fused`]
+//! reads the attributes of fused ops. The shape functions of `tenon-ops`, the kernels of plugins
 //! (as `tenon_sdk::geometry`), the reference kernels and the passes of `tenon-graph` call the same
 //! functions, so that they accept and refuse the same arguments.
 //!
-//! Ops and kernels are defined elsewhere. This crate neither reads nor writes elements of tensors,
-//! except for small integer lists that are arguments of ops (axes, sizes, segment ids). Shapes with
-//! named unknown dimensions are in [`tenon_framework::infer`].
+//! What it is not: a definition of ops (`tenon-ops`) or kernels (plugins, `tenon-reference`). The
+//! elements of tensors are neither read nor written, apart from the small integer lists that an op
+//! has as arguments (axes, sizes, segment ids). Shapes with named unknown dimensions are in
+//! [`tenon_framework::infer`].
 //!
 //! # Invariants
 //! - Every function is a pure function of its arguments. No shape function and no constructor of a
-//!   plan panics for any dimensions and attributes: sizes are computed with checked arithmetic, and
-//!   overflow is an error ([`GeometryError`], or a `KernelError` with `INVALID_ARGUMENT`) that
-//!   names the argument, the expected and the found value.
-//! - Dimensions are `i64` as in TensorFlow. A function that documents *unknown* dimensions accepts
-//!   -1 for a dimension that is not known yet, as in shape inference, and returns -1 if the result
-//!   depends on it. Plans (`*Plan`) are for kernels and require every dimension to be known.
+//!   plan panics, whatever the dimensions and attributes are: sizes are computed with checked
+//!   arithmetic, and a size that does not fit is an error ([`GeometryError`], or a `KernelError`
+//!   with `INVALID_ARGUMENT`) that names the argument, what was expected and what was found.
+//! - Dimensions are `i64` as in TensorFlow. A function whose name or docs speak of *unknown*
+//!   dimensions takes -1 for a dimension that is not known yet, as shape inference needs, and gives
+//!   -1 where the result depends on it. Plans (`*Plan`) are for kernels and need every dimension to
+//!   be known.
 //! - Shapes and plans allocate nothing, since a [`Dims`] holds up to [`tenon_abi::MAX_RANK`]
-//!   dimensions. Einsum plans, and attributes that are read once for a kernel, contain lists.
+//!   dimensions. Einstein sums and attributes that are read once for a kernel hold lists.
 //!
 //! ```
 //! use tenon_geometry::{BroadcastKind, BroadcastPlan, broadcast_shape};

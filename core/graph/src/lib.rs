@@ -1,20 +1,48 @@
-//! Graphs: construction, validation, pruning, shape inference, placement and partitioning.
+//! Graphs: construction, validation, pruning, shape inference, placement, optimisation and
+//! partitioning.
 //!
-//! A step's graph passes through this crate as follows:
-//! 1. [`Graph::extend`] imports a `GraphDef`, or [`GraphBuilder`] adds nodes one by one. The
-//!    content of a [`Graph`] is valid: attributes are known, types and arity are right, and the
-//!    only cycles are loops. The op of a node may be unregistered as long as no step needs the node
-//!    ([`Graph::check_ops`]).
-//! 2. [`prune`] keeps what the feeds, fetches and targets need: a [`Subgraph`] in topological
-//!    order.
+//! What it is: the steps that a graph takes before it can run.
+//! 1. [`Graph::extend`] imports a `GraphDef`, or [`GraphBuilder`] adds nodes one by one.
+//! 2. [`prune`] takes what (feeds, fetches, targets) need: a [`Subgraph`] in topological order.
 //! 3. [`infer_shapes`] runs the ops' shape functions over it.
 //! 4. [`place`] gives each node a device.
-//! 5. [`optimize::optimize`] makes a smaller graph with the same results.
-//! 6. [`partition`] cuts it into one [`Partition`] per device, with `Send` and `Recv` between them.
+//! 5. [`optimize::optimize`] makes a smaller graph that gives the same results.
+//! 6. [`partition`] cuts it into one [`Partition`] per device, with `Send` and `Recv` nodes between
+//!    them.
 //!
-//! The layers above implement the traits [`DeviceView`] and [`Evaluate`]. Plans, executors and
-//! kernels are elsewhere. Nothing in this crate recurses over a graph, so deep graphs use no more
-//! stack.
+//! What it is not: plans and the executor (`tenon-runtime`), kernels (plugins), definitions of ops
+//! (`tenon-ops`). What this crate needs of the crates above it are the traits [`DeviceView`] and
+//! [`Evaluate`].
+//!
+//! # Invariants
+//! - A [`Graph`] is valid: its attributes are known, types and arity are right, and the only cycles
+//!   are loops. The op of a node may be unregistered, as long as no step needs the node
+//!   ([`Graph::check_ops`]).
+//! - An extension with an error leaves the graph as it was, and the same message gives the same
+//!   error.
+//! - A pass changes neither feeds, fetches and targets nor the results of a step ([`optimize`]).
+//! - A [`Partition`] is complete in itself: no number in it refers to another graph.
+//! - Nothing in this crate recurses over a graph, so that a deep graph needs no deep stack.
+//!
+//! ```
+//! use tenon_framework::{DType, PartialShape, op::OpDef, registry::*};
+//! use tenon_graph::{GraphBuilder, prune};
+//!
+//! let mut plugin = Transaction::new(PluginInfo::linked(PluginId(0), "ops", "0", 0));
+//! let placeholder = ["dtype: type", "shape: shape = ?"];
+//! plugin.add_op(OpDef::from_spec("Placeholder", &[], &["output: dtype"], &placeholder)?);
+//! plugin.add_op(OpDef::from_spec("Add", &["x: T", "y: T"], &["z: T"], &["T: type"])?);
+//! let (registry, _) = commit_all(&Registry::new(), vec![plugin]).unwrap();
+//!
+//! let mut b = GraphBuilder::new(&registry);
+//! let x = b.placeholder("x", DType::FLOAT, PartialShape::UNKNOWN)?;
+//! let y = b.op("Add").name("y").input(x).input(x).build()?;
+//! b.op("Add").name("unused").input(y).input(y).build()?;
+//! let graph = b.finish();
+//! let step = prune(&graph, &[x], &[y.into()], &[])?;
+//! assert_eq!(step.order, [y]);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 mod builder;
 mod control_flow;

@@ -1,28 +1,29 @@
 //! Loads plugins, provides the host's services to them, and calls their kernels.
 //!
-//! The modules, from the file of a plugin to a call of one of its kernels:
+//! What it is, from the file of a plugin to a call of one of its kernels:
 //!
 //! | | modules |
 //! |---|---|
 //! | which files are candidates | [`search`], [`trust`], [`digest`], [`cache`] |
 //! | from a file to registrations, in ten steps | [`loader`], [`manifest`] |
 //! | the plugins in use, and how they change | [`Plugins`], [`LoadReport`], [`Settings`] |
-//! | plugins in processes of their own, which another crate runs | [`isolation`] |
+//! | the seam for plugins in processes of their own, which `tenon-isolate` fills | [`isolation`] |
 //! | the services that the boundary's tables name | [`entries`], [`services`] |
 //! | devices, memory, threads | [`devices`], [`memory`], [`pool`], [`fpu`] |
 //! | kernel objects and calls | [`instance`], [`call`], [`sink`] |
 //! | state that outlives a step | [`resources`], [`variants`] |
 //!
-//! Graphs are in `tenon-graph`; sessions, plans and the executor are in `tenon-runtime`. This crate
-//! handles one node at a time. It contains no op and no kernel except its own (`kernels`): ops
-//! come from `tenon-ops`, kernels from plugins.
+//! What it is not: graphs (`tenon-graph`), sessions, plans and the executor (`tenon-runtime`). This
+//! crate knows one node at a time. The ops come from `tenon-ops` and kernels from plugins; the only
+//! kernels here are those for every device type that move no elements (`Identity`, `Reshape`,
+//! `Shape`, ...).
 //!
 //! # Invariants
-//! - A library is opened once per process and never unloaded. The registry has either all
-//!   registrations of a plugin or none.
-//! - A plugin is not trusted: what it returns is checked before the host relies on it, and a panic
-//!   or a C++ exception in it becomes an error of the call.
-//! - Bad files, manifests and settings are errors that name the step at which they were found
+//! - A library is opened once in a process and never unloaded. The registry has all registrations
+//!   of a plugin, or none.
+//! - A plugin is not trusted to be right: what it returns is checked before the host relies on it,
+//!   and a panic or a C++ exception in it becomes an error of the call.
+//! - Bad files, manifests and settings are errors with the step at which they were found
 //!   ([`LoadError`]); nothing here panics because of them.
 //!
 //! ```

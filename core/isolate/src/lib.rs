@@ -1,8 +1,10 @@
 //! Runs each plugin in a process of its own, so that a failing plugin does not end the host.
 //!
+//! What it is:
+//!
 //! ```text
 //!   host process                                  worker process, one for each plugin
-//!   registry: KernelDef { remote } ─┐             library, opened as usual; its kernels
+//!   registry: KernelDef { remote } ─┐             the library, opened as in a host; its kernels
 //!   executor ── compute ── request ─┼─ channel ──> state, call record, services ── compute
 //!                 ^   answers, reply <─────────────┘        (asks the host for memory and more)
 //!   tensors: host's arena ── read only ──>  inputs, where they are
@@ -11,38 +13,37 @@
 //! ```
 //!
 //! The host reads the manifest, digests the library and seals a copy of it; the worker opens that
-//! copy and reports what it registers; the host checks the report like any plugin's registrations.
-//! Each kernel state keeps the message that creates it, so that it can be created again in the next
-//! worker.
+//! copy and sends its registrations; the host checks them as it checks any plugin's. Each state of
+//! a kernel is made by a message, so that it can be made again in the next worker.
 //!
-//! **Messages of a worker** are not trusted: `protocol` is the table of what each message may do to
-//! each kind of output.
+//! **Trust.** The host believes no message of a worker: `protocol` is the table of what each
+//! message may do to each kind of output.
 //!
-//! **Faults.** These are a crash, a call over its deadline, memory beyond the limit, an unexpected
-//! message, and a start that fails. On each, the process ends, the call's step fails with an error
-//! that names the kernel, other calls in the process fail as aborted, and the next call starts a
-//! new process. A plugin that keeps failing is quarantined: its kernels refuse to run, and sessions
-//! may choose others.
+//! **Faults.** A fault is a crash, a call over its deadline, memory beyond the limit, a message out
+//! of order, or a start that fails. The process ends, the call's step fails with an error that
+//! names the kernel, other calls in that process fail as aborted, and the next call starts a new
+//! process. A plugin that keeps failing is quarantined: its kernels refuse, and sessions may choose
+//! others.
 //!
-//! **A worker can corrupt** only what it wrote itself: it reads the host's tensors through a
-//! read-only mapping. It runs as the same user: isolation protects against faults, not against
+//! **Damage.** A worker can spoil only what it wrote itself: it reads the host's tensors through a
+//! mapping that it cannot write. It runs as the same user: isolation protects from faults, not from
 //! malice.
 //!
-//! **These cannot cross processes**: devices and their memory, resources, variants and references.
-//! Kernels that receive them report themselves as unsupported (`supports`). A plugin that registers
-//! a device type, or kernels for a device type other than the host's, is refused; graph passes of a
-//! plugin do not run. A shape function sees constants, but no partially known values. State that a
-//! plugin keeps between calls is lost with its process.
+//! **What cannot cross**: devices and their memory, resources, variants and references. Kernels
+//! that are given them say so (`supports`). A plugin that brings a device type, or kernels for one
+//! that is not the host's, is refused; its graph passes do not run. A shape function sees
+//! constants, and nothing of values that are known in part. State that a plugin keeps between calls
+//! is gone when its process is.
 //!
-//! Finding and checking files is in `tenon_host::loader`; `tenon_runtime`'s sessions choose other
-//! kernels for those of a quarantined plugin.
+//! What it is not: finding and checking files (`tenon_host::loader`), or sessions, which may choose
+//! other kernels for those of a quarantined plugin (`tenon_runtime`).
 //!
 //! # Invariants
-//! - The host dereferences no address that a worker sent, and interprets bytes of a worker's arena
-//!   only as types for which every value is valid.
+//! - The host dereferences no address that a worker sent, and reads a byte of a worker's arena only
+//!   as a type for which every byte is a value.
 //! - A worker never outlives its host, and no process that it started outlives the worker.
-//! - A call waits for a worker at most until the step ends, the call's deadline passes, or a start
-//!   takes too long.
+//! - A call that waits for a worker waits no longer than the step, the deadline of a call or the
+//!   limit of a start.
 //!
 //! ```
 //! use tenon_host::{Plugins, search::SearchPath};

@@ -1,13 +1,20 @@
-//! Tenon's standard op set: definitions and shape functions, without kernels.
+//! Tenon's standard op set: definitions and shape functions.
 //!
-//! There is one file or folder per family, each with op definitions, shape functions and tests, in
-//! this order. Names, attributes, allowed types and defaults are TensorFlow's, so that its graphs
-//! can be read unchanged; `testdata/standard_ops.json` has them as in TensorFlow 2.21.0, and a test
-//! compares them. Shape functions check what TensorFlow's check; the arithmetic is in
-//! `tenon_geometry`, which kernels use too.
+//! What it is: one file or folder for each op family, in the order op definitions, shape functions,
+//! tests. The definitions register themselves with the library that this crate is linked into.
 //!
-//! The definitions register themselves with the library that this crate is linked into. The linker
-//! drops a crate that is never referred to, so a user of the definitions must call [`link`].
+//! What it is not: code that computes. Kernels are in plugins, in a file of the same stem, and the
+//! reference kernels in `tenon-reference`. The arithmetic of shapes is that of `tenon-geometry`,
+//! which kernels use too.
+//!
+//! # Invariants
+//! - The names, attributes, allowed types and defaults of standard ops are TensorFlow's, so that
+//!   its graphs are read as they are. A test compares them with `testdata/standard_ops.json`, which
+//!   has them as TensorFlow 2.21.0 gives them.
+//! - A shape function checks what TensorFlow's checks.
+//! - Each op states its facts in its registration; passes have no lists of op names.
+//! - The linker drops a crate that nothing refers to, and its registrations with it. A program that
+//!   relies on the standard ops calls [`link`].
 //!
 //! ```
 //! tenon_ops::link();

@@ -1,11 +1,18 @@
 //! TensorFlow's wire messages.
 //!
-//! The messages are those a TensorFlow client puts on the wire (package `tensorflow`, proto3):
-//! graphs, tensors, functions, checkpoint entries, session options and step statistics. They are
-//! plain structs with public fields; [`decode`] reads and [`encode`] writes them.
+//! What it is: the messages that a TensorFlow client puts on the wire (package `tensorflow`,
+//! proto3): graphs, tensors, functions, checkpoint entries, session options and step statistics.
+//! They are plain structs with public fields; [`decode`] reads and [`encode`] writes them, and
+//! [`convert`] leads to and from the framework's types. A nested message has its own name where
+//! that is unique (`AttrValue.ListValue` is [`ListValue`]) and the name of its parent before it
+//! otherwise ([`ConfigProtoExperimental`]); [`prost::Name`] gives TensorFlow's.
 //!
-//! Properties of a message:
-//! - It has every field of TensorFlow 2.21's messages. Newer fields are dropped on reading.
+//! What it is not: a check of graphs. A decoded message is well formed, and no more; `tenon-graph`
+//! decides whether a graph makes sense.
+//!
+//! # Invariants
+//! - A message keeps every field of TensorFlow 2.21's. Fields that are newer are dropped on
+//!   reading.
 //! - Messages that the runtime does not look into (`FullTypeDef`, `RewriterConfig`, ...) are fields
 //!   of type bytes that hold them encoded: the wire form is the same. If a writer splits such a
 //!   message over two occurrences of its field, which protobuf allows and TensorFlow does not do,
@@ -13,17 +20,20 @@
 //! - Enumerations are kept as numbers, so that unknown values survive; [`DataType`] names the
 //!   numbers of element types.
 //! - Maps are ordered by key, so that equal messages are written as equal bytes. A default key or
-//!   value of a map entry is omitted when written, and read back as the default.
-//! - A single float of negative zero is written as zero, which is omitted. This matters for none of
-//!   these fields; attribute values and tensors preserve it.
+//!   value of a map entry is left out when written, and read back as the default.
+//! - A single float of negative zero is written as zero, which is left out. It matters for none of
+//!   the fields concerned; attribute values and tensors keep it.
+//! - Reading never panics, whatever the bytes are.
 //!
-//! A nested message has its own name where that is unique (`AttrValue.ListValue` is [`ListValue`])
-//! and is otherwise prefixed with the name of its parent ([`ConfigProtoExperimental`]);
-//! [`prost::Name`] gives TensorFlow's name.
+//! ```
+//! use tenon_proto::{GraphDef, NodeDef, decode, encode};
 //!
-//! [`convert`] converts to and from the framework's types.
-//!
-//! This crate checks only that a message is well formed, not whether a graph is valid.
+//! let node = NodeDef { name: "x".into(), op: "Placeholder".into(), ..NodeDef::default() };
+//! let bytes = encode(&GraphDef { node: vec![node], ..GraphDef::default() })?;
+//! let graph: GraphDef = decode(&bytes)?;
+//! assert_eq!(graph.node[0].op, "Placeholder");
+//! # Ok::<(), tenon_proto::ProtoError>(())
+//! ```
 
 mod codec;
 pub mod convert;

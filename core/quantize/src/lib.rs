@@ -1,28 +1,23 @@
-//! Quantisation of a frozen float graph: products, convolutions, and the nodes between them, are
-//! computed on 8 bits.
+//! Quantisation of a frozen float graph: products, convolutions and the nodes between them on 8 bits.
 //!
-//! [`quantize`] converts a float graph to an 8-bit graph and reports the loss of each layer. It
-//! runs both graphs in sessions of the caller's [`Runtime`](tenon_runtime::Runtime). It starts from
-//! the graph that passes have simplified, before fusion
-//! ([`Session::simplified`](tenon_runtime::Session::simplified)), in three stages:
-//! 1. [`Plan::new`] finds the layers (a product with constant weights and the batch norm, bias and
-//!    activation after it) and the nodes between them that can be computed on 8 bits, and derives
-//!    from the fetches in which form each tensor is needed.
-//! 2. Calibration runs [`Plan::float_graph`] and passes the value of each tensor in
-//!    [`Plan::observed`] to an [`Observer`]. A dynamic plan observes nothing: ranges are computed
-//!    at run time.
-//! 3. [`Plan::rewrite`] writes the quantised graph and maps its tensors to those of the float
+//! What it is: [`quantize`] makes an 8-bit graph from a float graph, and reports what each layer loses. It runs both
+//! graphs in sessions of the caller's [`Runtime`](tenon_runtime::Runtime). The graph that it starts from is simplified,
+//! and has no fused ops yet ([`Session::simplified`](tenon_runtime::Session::simplified)). Three steps follow:
+//! 1. [`Plan::new`] finds the layers (a product with constant weights, and the batch norm, bias and activation that
+//!    follow it) and the nodes between them that can be computed on 8 bits. From the fetches it finds in which form each
+//!    tensor is needed.
+//! 2. Calibration runs [`Plan::float_graph`] and shows each of [`Plan::observed`] to an [`Observer`]. A dynamic plan
+//!    observes nothing: ranges are found as the graph runs.
+//! 3. [`Plan::rewrite`] writes the quantised graph, and lists which of its tensors corresponds to which of the float
 //!    graph, so that [`Noise`] can compare them.
 //!
-//! The arithmetic of the 8-bit ops is in plugins/int8/docs/quantization.md. Quantisation is not a
-//! pass that runs when a step is compiled; core/docs/decisions/quantisation-by-forms.md has the
-//! reasons.
+//! What it is not: the arithmetic of 8-bit ops, which plugins/int8/docs/quantization.md specifies, or a pass that runs
+//! while a step is compiled. The reasons are in core/docs/decisions/quantisation-by-forms.md.
 //!
 //! # Invariants
-//! - The quantised graph has the inputs and fetches of the float one, with the same names, as
-//!   floats.
-//! - Ops have no device, unless they had one before.
-//! - The same graph, data and options always give the same quantised graph.
+//! - The quantised graph has the inputs and the fetches of the float one, under the same names and in floats.
+//! - An op has a device only if it had one in the float graph.
+//! - The same graph, data and options give the same quantised graph.
 //!
 //! An observer of a tensor:
 //!

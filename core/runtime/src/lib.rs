@@ -1,27 +1,27 @@
 //! Sessions, plans, the executor and the rendezvous.
 //!
-//! The interface for embedders: a [`Runtime`] loads plugins and opens devices, a [`Session`] owns a
-//! graph and its resources and runs steps over it. The crates below are re-exported as [`host`],
-//! [`graph`], [`framework`] and [`proto`].
+//! What it is: the crate that an embedder depends on. A [`Runtime`] loads plugins and opens
+//! devices; a [`Session`] owns a graph and runs steps over it. The crates below are re-exported as
+//! [`host`], [`graph`], [`framework`] and [`proto`].
 //!
-//! A step passes through these stages: a [`Session`] keeps graph, names and signatures. The *step
-//! graph* front end prunes the graph for a signature, infers shapes, places and optimises it
-//! (`tenon-graph`), chooses a kernel for each node, and cuts it into self-contained partitions. A
-//! [`Worker`] compiles each partition into a *plan* of flat arrays, and the *executor* runs plans:
-//! one state for each step in flight, created once and reused. Partitions exchange values through a
-//! [`rendezvous`].
+//! A step goes through four parts. The [`Session`] keeps graph, names and signatures. The *step
+//! graph* front end takes what a signature needs of the graph, infers shapes, places and optimises
+//! it (`tenon-graph`), chooses a kernel for each node, and cuts it into partitions that are
+//! complete in themselves. A [`Worker`] compiles each partition into a *plan* of flat arrays. The
+//! *executor* runs plans, with one state for each step in flight, which is made once and used
+//! again. Partitions exchange values through a [`rendezvous`].
 //!
-//! Other crates have: the loading of libraries, devices and kernel objects (`tenon-host`), passes
-//! over graphs (`tenon-graph`), kernels (plugins), metrics over HTTP (`tenon-monitor`, above this
-//! crate), and quantisation (`tenon-quantize`, above this crate).
+//! What it is not: loading of libraries, devices and kernel objects (`tenon-host`), passes over
+//! graphs (`tenon-graph`), kernels (plugins). Two parts of the product are crates above this one:
+//! figures over HTTP (`tenon-monitor`) and quantisation (`tenon-quantize`).
 //!
 //! # Invariants
-//! - A compiled step allocates nothing when it runs again with the same shapes, apart from the
-//!   requests of its kernels.
-//! - Every step ends, with its values or with the first error, at most a fifth of a second after
-//!   its deadline or its cancellation, even if a kernel does not return.
-//! - Steps in flight keep the graph, plugins and plans that they started with when these are
-//!   replaced.
+//! - A compiled step that runs again with the same shapes allocates nothing, apart from what its
+//!   kernels ask for.
+//! - Every step ends, with its values or with the first error, at the latest a fifth of a second
+//!   after its deadline or its cancellation, even where a kernel does not return.
+//! - A graph, a plugin or a plan that is replaced while steps run stays as it was for the steps
+//!   that use it.
 //!
 //! ```no_run
 //! use tenon_runtime::{
@@ -47,11 +47,11 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Without a plugin there are no devices, and nothing runs. Plugins named in [`RuntimeOptions`] are
-//! loaded first, then those found by searching: the folders and files in `TENON_PLUGIN_PATH`, the
-//! folder of the program and its `deps`, `../lib/tenon/plugins`, and the user's folder
-//! ([`host::search`]). `examples/embed.rs` is a complete program, with prepared calls, events, and
-//! a plugin that is replaced; `sdk/docs/embed.md` explains it.
+//! Without a plugin there are no devices, and no step runs. Plugins that [`RuntimeOptions`] names
+//! are loaded first, then those that are found: in the folders and files of `TENON_PLUGIN_PATH`,
+//! beside the program and in its `deps`, in `../lib/tenon/plugins`, and in the user's own folder
+//! ([`host::search`]). `examples/embed.rs` is a whole program, with prepared calls, events, and a
+//! plugin that is replaced; `sdk/docs/embed.md` explains it.
 
 mod error;
 mod executor;

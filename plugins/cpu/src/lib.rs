@@ -1,12 +1,24 @@
 //! The host device and its kernels.
 //!
-//! Device type `CPU` computes in the host's memory, on the host's threads. Its kernels are the fast
-//! ones of the standard ops, one file per op family, and the reference kernels under the label
-//! `reference`, which run only if asked for. [`arch`] compiles each loop for AVX2 and AVX-512;
-//! [`lane`] computes with 16-bit floats; `split` and `panels` divide work and memory among threads.
+//! What it is: device type `CPU`, which computes in the host's memory, on the host's threads, and
+//! the fast kernels of the standard ops, one file for each op family in [`kernels`]. The reference
+//! kernels are registered too, under the label `reference`. [`arch`] compiles each loop for AVX2
+//! and AVX-512, [`vector`] has vectors of floats for loops that the compiler would not vectorise
+//! well, and [`lane`] computes with 16-bit floats; `split` and `panels` share work and memory among
+//! threads.
 //!
-//! Ops that only return, rename or describe a tensor (`Identity`, `Reshape`, `Shape`, ...) are not
-//! here: the host offers them for every device type.
+//! What it is not: ops that only pass on, rename or describe a tensor (`Identity`, `Reshape`,
+//! `Shape`, ...), which the host offers for every device type. Kernels for `CPU` that need heavy
+//! libraries are plugins of their own: plugins/linalg, plugins/fft, plugins/text, plugins/image;
+//! quantised kernels are in plugins/int8. Op definitions are in `core/ops`.
+//!
+//! # Invariants
+//! - A kernel agrees with the golden data and with its reference kernel within its numerics
+//!   contract, on every instruction set of this CPU.
+//! - The number of threads does not change the result of a product or a fold of elements.
+//! - A kernel labelled `reference` runs only when that label is asked for.
+//! - Every kernel refuses the shapes that its op's shape function refuses.
+//! - Threads that write one output write disjoint parts of it, which `split` hands out.
 
 pub mod arch;
 mod device;

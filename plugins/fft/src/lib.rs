@@ -1,9 +1,18 @@
-//! Fourier transforms on the CPU, as a separate plugin so that programs without them do not compile
-//! `rustfft`.
+//! Fourier transforms on the CPU.
 //!
-//! Its kernels are for device type `CPU`, which plugins/cpu registers. `plans` caches plans by
-//! length; `columns` transforms along columns, for two dimensions; `complex` and `real` are the
-//! ops.
+//! What it is: a plugin with the kernels of `FFT`, `RFFT`, their inverses and their 2D forms
+//! (`complex`, `real`) for device type `CPU`, through `rustfft` and `realfft`. `plans` keeps what
+//! was computed for a length, and `columns` transforms the columns of two dimensions. It is a
+//! plugin of its own so that a build without transforms does not compile these libraries.
+//!
+//! What it is not: the device type, which plugins/cpu brings, or the ops, which `core/ops` defines.
+//!
+//! # Invariants
+//! - A kernel keeps a bounded number of plans, since a stream of new lengths must not fill the
+//!   memory.
+//! - The libraries run on one thread; rows are spread over the host's threads.
+//! - Memory that a library allocates by itself is asked of the host's limit beforehand
+//!   (`growth::foresee`).
 
 mod columns;
 mod complex;

@@ -1,7 +1,18 @@
-//! Images on the CPU, as a separate plugin so that programs without them do not compile codecs.
+//! Images on the CPU.
 //!
-//! Its kernels are for device type `CPU`, which plugins/cpu registers. The layout of pixels is
-//! `[batch, height, width, channels]`. `resize` has the common parts of the resizing ops.
+//! What it is: a plugin with the kernels of TensorFlow's image ops for device type `CPU`: resizing
+//! and its gradients, crops, colours, boxes, PNG and JPEG. `resize` is shared by the resizing ops,
+//! and `jpeg` decodes to TensorFlow's levels. It is a plugin of its own so that a build without
+//! images does not compile codecs.
+//!
+//! What it is not: the device type, which plugins/cpu brings, or the ops, which `core/ops` defines.
+//!
+//! # Invariants
+//! - Pixels are in the order `[batch, height, width, channels]`.
+//! - A file may come from anywhere: decoding is safe code, and nothing is allocated by what a
+//!   header says before it is compared with the limit of 1 GiB of pixels.
+//! - PNG, and JPEG with Huffman codes and one or three components, are decoded to the levels that
+//!   TensorFlow gives.
 
 mod bicubic;
 mod bilinear;

@@ -1,19 +1,24 @@
-//! Quantised kernels on the CPU, with gemmlowp's arithmetic: zero points, 32-bit accumulators,
-//! fixed-point output. `docs/quantization.md` defines the arithmetic.
+//! Quantised kernels on the CPU, in gemmlowp's arithmetic: zero points, 32-bit accumulators,
+//! fixed-point output.
 //!
-//! A product has three stages. [`pack`] lays both factors out for the instructions of [`isa`] and
-//! sums their rows and columns; [`accumulate`] multiplies the packed panels; [`output`] corrects
-//! for the zero points, scales, and clamps. [`windows`] and [`depthwise`] feed convolutions to the
-//! same stages. `kernels` has the registrations.
+//! What it is: a plugin with the kernels of quantised ops for device type `CPU`. A product has
+//! three stages. [`pack`] lays both factors out for the instructions of [`isa`] and sums their rows
+//! and columns; [`accumulate`] multiplies the packed panels; [`output`] subtracts the terms of the
+//! zero points, scales, and clamps. [`windows`] and [`depthwise`] feed convolutions to the same
+//! stages. The registrations are in `kernels`, and the arithmetic is written down in
+//! `docs/quantization.md`.
 //!
-//! Its kernels are for device type `CPU`, which plugins/cpu registers. `tenon quantize` quantises
-//! graphs of floats; that is not part of this plugin.
+//! What it is not: the device type, which plugins/cpu brings, or the quantising of a graph of
+//! floats, which `tenon-quantize` does. The formulas of the output stages are in
+//! `tenon_sdk::fixed_point`, for other plugins too.
 //!
 //! # Invariants
-//! - Every instruction set yields the same bits: integer sums are exact, and `output` rounds as the
-//!   reference does.
-//! - An accumulator holds the largest sum of its depth; the kernel refuses shapes for which it
+//! - Every instruction set gives the same bits: sums of integers are exact, and `output` rounds as
+//!   the reference does.
+//! - An accumulator can hold the largest sum of its depth; a kernel refuses a shape for which it
 //!   could not.
+//! - The number of threads does not change a result.
+//! - Code of an instruction set runs only after this CPU was found to have it.
 
 pub mod accumulate;
 mod constant;

@@ -1,11 +1,20 @@
-//! Decompositions, solvers and inverses of matrices on the CPU, as a separate plugin so that
-//! programs without them do not compile `faer`.
+//! Decompositions, solvers and inverses of matrices on the CPU.
 //!
-//! Its kernels are for device type `CPU`, which plugins/cpu registers. `scalar` defines the numbers
-//! and the operations on their matrices, which `real` and `complex` implement; `range` scales
-//! matrices into the range of these implementations; `batch` is the matrices of a tensor and the
-//! loop over them; the other files are the ops. `faer` runs on one thread: matrices of a batch are
-//! distributed over the host's threads, one large matrix is not.
+//! What it is: a plugin with these kernels for device type `CPU`, through `faer`. `scalar` has the
+//! number types and the operations on matrices of them, which `real` and `complex` implement;
+//! `range` brings matrices into the range in which they work; `batch` loops over the matrices of a
+//! tensor; the other files are the ops. It is a plugin of its own so that a build without
+//! decompositions does not compile `faer`.
+//!
+//! What it is not: products of matrices, diagonals and bands, which are in plugins/cpu, as is the
+//! device type.
+//!
+//! # Invariants
+//! - `faer` runs on one thread: the matrices of a batch are spread over the host's threads, one
+//!   large matrix is not.
+//! - A matrix is multiplied only by powers of two before it is decomposed, which rounds nothing.
+//! - Complex triangles are solved by loops of this crate, since `faer`'s complex reciprocal is
+//!   wrong for some numbers (core/docs/decisions/heavy-libraries-apart.md).
 
 mod batch;
 mod cholesky;

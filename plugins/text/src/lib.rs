@@ -1,10 +1,17 @@
-//! Strings, messages and files on the CPU, as a separate plugin so that programs without them do
-//! not compile regular expressions.
+//! Strings, messages and files on the CPU.
 //!
-//! Its kernels are for device type `CPU`, which plugins/cpu registers. `value` reads an element of
-//! any type, `printf` and `summary` write them, `number` parses them; `re2` and `glob` translate
-//! patterns; `farmhash` is a fingerprint; `access` controls which files graphs may use. The other
-//! modules are the ops.
+//! What it is: a plugin with the kernels of TensorFlow's string, logging and file ops for device
+//! type `CPU`. `value` reads an element of any type, `printf` and `summary` write elements, and
+//! `number` parses them; `re2` and `glob` translate patterns; `farmhash` is a fingerprint; `access`
+//! decides which files graphs may use. The other modules are the ops. It is a plugin of its own so
+//! that a build without strings does not compile regular expressions.
+//!
+//! What it is not: the device type, which plugins/cpu brings, or the ops, which `core/ops` defines.
+//!
+//! # Invariants
+//! - Every access to a file goes through `access`, which asks the knob `text.files`.
+//! - Only regular files are read and written, and none above `text.file_bytes` is read.
+//! - Regular expressions match in linear time, in RE2's syntax.
 
 mod access;
 mod as_string;

@@ -1,7 +1,21 @@
-//! What the author of a Tenon plugin depends on, and nothing else.
+//! The SDK for authors of Tenon plugins.
 //!
-//! A plugin is a crate of type `cdylib` (and `rlib`) that registers ops, kernels, devices and knobs, and
-//! says [`export_plugin!`] once at its root:
+//! What it is: the one crate that a plugin depends on. A plugin is a crate of type `cdylib` (and
+//! `rlib`) that registers ops, kernels, devices and knobs, and says [`export_plugin!`] once at its
+//! root. [`prelude`] has the names that its source uses; the guides are in `sdk/docs`.
+//!
+//! What it is not: a runtime. A plugin never imports the host; its tests call kernels through
+//! `tenon-test`, and `tenon check` and `tenon bench` examine the built library. Most items are
+//! those of `tenon-framework` and `tenon-geometry`, re-exported; this crate adds the doors and the
+//! views of `ndarray`.
+//!
+//! # Invariants
+//! - A plugin has one root module: [`export_plugin!`] is said once for a library.
+//! - A panic in a kernel, a shape function or a device's entry becomes an error of the call. A
+//!   plugin is built with `panic = "unwind"`; the host refuses others unless a knob allows them.
+//! - The list of what a kernel may assume of a call is at [`prelude::ComputeContext`]; the host has
+//!   checked it.
+//! - A plugin works with hosts of the ABI version that it was built for.
 //!
 //! ```
 //! use tenon_sdk::prelude::*;
@@ -38,8 +52,6 @@
 //! register_kernel!("ClampedDouble" on "CPU": ClampedDouble, types = ("T", &[DType::FLOAT]));
 //! # fn main() {}
 //! ```
-//!
-//! What a kernel may assume stands at [`prelude::ComputeContext`]; the guides are in `sdk/docs`.
 
 mod array;
 mod door;

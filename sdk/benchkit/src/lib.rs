@@ -1,17 +1,26 @@
-//! Timing of kernels: everything behind `tenon bench` but the printing.
+//! Timing of kernels and graphs: everything behind `tenon bench` but the printing.
 //!
-//! From a wish to a record: [`wanted`] says what is asked for, [`calls`] makes the calls of an op from it, [`variants`] the
-//! kernels that can take each call. [`measure`] times them and [`step`] whole graphs, both by [`sampler`], in turns, so
-//! that a machine that slows down slows all of them. [`roofline`] measures the machine's limits, [`cost`] counts the work of
-//! a call, [`counters`] reads the processor's. [`stats`] has intervals and tests, [`compare`] the verdicts. [`record`] is
-//! the form of what was measured, [`export`] and [`html`] show it.
+//! What it is, from the words of a command line to a record:
 //!
-//! What it is not: an oracle. Whether a result is right is what tenon-testkit says, before anything is timed.
+//! | step | modules |
+//! |---|---|
+//! | what is asked for | [`wanted`], [`feeds`] |
+//! | the calls of an op, and the kernels that can take each call | [`calls`], [`variants`] |
+//! | timing of calls and of whole graphs, in turns | [`measure`], [`step`], [`sampler`], [`cold`] |
+//! | the machine: its limits, its counters, what disturbs it | [`roofline`], [`counters`], [`machine`], [`clocks`] |
+//! | the work of a call | [`cost`] |
+//! | intervals, tests and verdicts | [`stats`], [`compare`] |
+//! | what was measured, and how it is shown | [`record`], [`export`], [`html`], [`words`] |
+//!
+//! What it is not: an oracle. `tenon-testkit` decides whether a result is right, before anything is
+//! timed. The benchmarks of this repository are in `benches`.
 //!
 //! # Invariants
-//! - Subjects take turns, sample by sample: what disturbs the machine disturbs all of them.
-//! - A verdict on two sides has a threshold of its own, from what each side differs from itself by.
+//! - Subjects take turns, sample by sample, so that a disturbance of the machine slows all of them.
+//! - A verdict on two subjects has a threshold of its own, from how far samples of each one differ
+//!   among themselves.
 //! - A difference between runs that other work on the machine explains ([`clocks`]) is not judged.
+//! - A result is checked before its kernel is timed; a kernel that is wrong has no record of times.
 //!
 //! ```
 //! use tenon_benchkit::stats::describe::median;

@@ -1,8 +1,23 @@
-//! The `tenon` command: makes, lists, checks and measures plugins, runs, explains and quantises graphs, shows what
-//! the project does.
+//! The `tenon` command: makes, lists, checks and measures plugins, and runs, explains and quantises
+//! graphs.
 //!
-//! Results go to standard output, as aligned tables or, with `--json`, as one JSON value; everything else
-//! goes to standard error. The exit code is 0, or 1 after an error, or 2 for a command line that is wrong.
+//! What it is: one module for each subcommand, with the arguments in `args`, the output in `output`
+//! and `table`, and the start of the runtime in `start`.
+//!
+//! What it is not: the work itself. Sessions are in `tenon-runtime`, checks in `tenon-testkit`,
+//! timing in `tenon-benchkit`, figures over HTTP in `tenon-monitor`, quantisation in
+//! `tenon-quantize`; a subcommand reads arguments, calls these, and prints. Plugins are loaded from
+//! their files; no plugin is linked in.
+//!
+//! # Invariants
+//! - Results go to standard output, as aligned tables or, with `--json`, as one JSON value (in
+//!   `tenon dev`, one for each event); everything else goes to standard error.
+//! - The exit code is 0, or 1 after an error, or 2 for a command line that is wrong.
+//! - Text of plugins, graphs and other processes is escaped before it reaches a terminal
+//!   (`output`).
+//! - Files are written whole or not at all.
+//! - The first call of `main` is `tenon_runtime::isolate::work`: a process that was started to run
+//!   an isolated plugin goes no further.
 
 mod about;
 mod args;

@@ -1,25 +1,30 @@
-//! Kernels' calls and steps as ranges on the timeline of a profiler that is attached to the process.
+//! Kernel calls and steps as ranges on the timeline of a profiler that is attached to the process.
 //!
-//! Profilers that want ranges name a library of theirs in the environment of what they start:
+//! What it is: a [`TraceSink`] for two profilers. Each of them names a library of its own in the
+//! environment of the process that it starts:
 //!
 //! | profiler | variable | interface |
 //! |---|---|---|
 //! | Intel VTune | `INTEL_LIBITTNOTIFY64` | tasks of ITT |
 //! | NVIDIA Nsight Systems | `NVTX_INJECTION64_PATH` | ranges of NVTX 3 |
 //!
-//! [`Ranges::attached`] opens what is named, once for the process, and is `None` without a profiler: then nothing was
-//! opened and nothing has to be done. [`Ranges`] is a [`TraceSink`]: given to a step as its trace, each call of a kernel
-//! is a range with the node's name, on the thread that made it. [`Ranges::range`] makes others, such as a step around
-//! its nodes.
+//! [`Ranges::attached`] opens the library that is named, once for the process, and is `None`
+//! without a profiler: then no library was opened. Where a step has [`Ranges`] as its trace, each
+//! call of a kernel is a range with the node's name, on the thread that made it. [`Ranges::range`]
+//! makes other ranges, such as one for a step around its nodes.
 //!
-//! What it is not: a profiler, or a record of its own (`tenon_runtime::trace::ChromeTrace` is one). Spans that are told
-//! when they are over, those inside a kernel and those of a device's streams, are no ranges: the interfaces take what
-//! begins and ends now. What a device ran when is what the profiler sees by itself.
+//! What it is not: a profiler, or a record of its own (`tenon_runtime::trace::ChromeTrace` is one).
+//! Spans that are reported after they end (those inside a kernel and those of a device's streams)
+//! are not ranges, since the interfaces take only what begins and ends now. The profiler itself
+//! sees what a device ran, and when.
 //!
-//! Invariants:
-//! - Ranges nest on each thread, and each that was begun is ended there, also when what it is around fails or panics.
-//! - A profiler that cannot be used costs its ranges and nothing else: [`Ranges::refusals`] says why, and so does the log.
-//! - A library is never closed once code of it was asked to begin: it may have threads of its own.
+//! # Invariants
+//! - Ranges nest on each thread. A range that begins on a thread ends there, even if the call in it
+//!   fails or panics.
+//! - A profiler that cannot be used costs its ranges and nothing else: [`Ranges::refusals`] and the
+//!   log give the reason.
+//! - A library is never closed once its code was asked to begin, since it may have threads of its
+//!   own.
 //!
 //! ```
 //! use tenon_ranges::Ranges;

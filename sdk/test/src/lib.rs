@@ -1,8 +1,18 @@
 //! Calls of a plugin's kernels from the plugin's own tests.
 //!
-//! A [`Host`] starts the `tenon` command, which loads the built library and computes each call as a session does. So
-//! the tests of a plugin are built without a runtime, in seconds once this crate is: the runtime is in the command, and a kernel that crashes ends the command,
-//! not the tests.
+//! What it is: a [`Host`] starts the `tenon` command, which loads the built library and computes
+//! each call as a session does. The command is the one that the variable `TENON` names, else
+//! `tenon` on the path.
+//!
+//! What it is not: a runtime. The runtime is in the command, so that the tests of a plugin compile
+//! in seconds once this crate is built, and a kernel that crashes ends the command and not the
+//! tests. A check of everything that a plugin promises is `tenon check`.
+//!
+//! # Invariants
+//! - The command's version is that of this crate; another one is refused.
+//! - A mistake in starting the command or in describing a call panics with the message, as tests
+//!   want it. An error of the kernel is returned.
+//! - The command ends with its [`Host`].
 //!
 //! ```no_run
 //! use tenon_test::{Host, elements, floats, library};
@@ -11,11 +21,6 @@
 //! let y = host.node("Relu").call(&[floats(&[1.0, -1.0])]).unwrap();
 //! assert_eq!(elements::<f32>(&y[0]), [1.0, 0.0]);
 //! ```
-//!
-//! The command is the one that the variable `TENON` names, else `tenon` on the path. Its version must be that of this
-//! crate.
-//!
-//! What goes wrong in the making panics with the message, as tests want it; what a kernel says comes back.
 
 mod host;
 mod values;

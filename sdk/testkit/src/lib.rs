@@ -1,15 +1,21 @@
-//! Conformance: golden data, comparison, and the harness that runs kernels against them.
+//! Conformance of kernels: golden data, comparison, the harness, and everything behind `tenon
+//! check` but the printing.
 //!
-//! What it is: [`golden`] and [`graphs`] read what TensorFlow computed, [`compare`](mod@compare) says
-//! whether a result is right and where it is not, [`Harness`] runs a case through a kernel of a loaded
-//! plugin in every way in which a session may call it, and [`run_op`] makes an [`OpReport`] of the cases of
-//! an op, with [`Exceptions`] that each have a reason. [`npy`] and [`npz`] read and write NumPy's files, in which golden
-//! data and what the command is given are stored. What it is not: an oracle of its own; nothing here
-//! computes an expected value.
+//! What it is: [`golden`] and [`graphs`] read what TensorFlow computed, and
+//! [`compare`](mod@compare) says whether a result is right and where it is not. [`Harness`] runs a
+//! case through a kernel of a loaded plugin in every way in which a session may call it, and
+//! [`run_op`] makes an [`OpReport`] of the cases of an op, with [`Exceptions`] that each have a
+//! reason. [`check`] examines a plugin from its binary alone, [`fuzz`] makes hostile calls, and
+//! [`npy`] and [`npz`] read and write NumPy's files.
+//!
+//! What it is not: an oracle of its own. The expected values come from golden data and from
+//! reference kernels (`tenon-reference`, or those that a plugin registers). Times are measured by
+//! `tenon-benchkit`.
 //!
 //! # Invariants
 //! - A case counts once: as passed, as failed, or as skipped for a reason that the report prints.
 //! - An expected failure that passes is a failure, and so is an exception that no case needs.
+//! - A kernel is never its own oracle.
 //!
 //! ```
 //! use tenon_framework::Tensor;

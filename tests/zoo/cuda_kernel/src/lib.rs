@@ -1,8 +1,10 @@
 //! One CUDA kernel for the device type `CUDA`, in a plugin of its own.
 //!
-//! It knows nothing of the plugin that brings the device: the driver's handles come with each call, and the kernel
-//! talks to the driver itself. sdk/docs/cuda.md walks through it. To copy: this file for what a kernel computes,
-//! `module.rs` for how it gets onto the GPU.
+//! What it is: an example to copy, which sdk/docs/cuda.md explains. This file has what the kernel
+//! computes, and `module.rs` how it gets onto the GPU. The driver's handles come with each call,
+//! and the kernel talks to the driver itself.
+//!
+//! What it is not: a part of plugins/cuda, of which it knows nothing.
 
 mod module;
 

@@ -1,8 +1,14 @@
 //! A device type whose devices use every clause of what a device gives: `ZOO`.
 //!
-//! It computes nothing worth computing. It has memory that the host cannot address and two kinds that it
-//! can, a pool of its own, streams that are threads, events between them, copies that are enqueued, and it
-//! can be lost. Which part uses which clause stands in `tests/zoo/README.md`.
+//! What it is: a plugin with memory that the host cannot address and two kinds that it can, a pool
+//! of its own, streams that are threads, events between them, and copies that are enqueued. A
+//! device can be lost. `tests/zoo/README.md` lists which part uses which clause.
+//!
+//! What it is not: a device to copy, which is plugins/accel; its kernels compute nothing of use.
+//!
+//! # Invariants
+//! - Every clause of devices in `tests/support/clauses.rs` is used here; `tests/zoo/c/device` does
+//!   the same in C.
 
 mod device;
 mod kernels;

@@ -1,4 +1,11 @@
-//! Kernels that end their process, or hold it up, when they are told to: what isolation has to contain.
+//! Kernels that end their process, or block it, when they are told to: the faults that isolation
+//! must contain.
+//!
+//! What it is: one op whose attribute `how` says in which way it fails. It fails only for inputs of
+//! three elements or more, so that the same graph can succeed and then fail.
+//!
+//! What it is not: a plugin for a check of wrong results, which is `tests/zoo/wrong`. Only tests
+//! that isolate it call it (`tests/isolate`).
 
 use std::{hint::black_box, os::fd::RawFd, process::Command, ptr, thread};
 use tenon_sdk::prelude::*;

@@ -1,4 +1,10 @@
-//! Kernels that break their contract, each in one way: what a host has to survive.
+//! Kernels that break their contract, each in one way that a host must survive.
+//!
+//! What it is: ops whose kernels return without an output, with a wrong shape, and so on; the step
+//! fails with an error that names the kernel, and the process goes on.
+//!
+//! What it is not: kernels that end the process (`tests/zoo/fatal`) or compute wrong values
+//! (`tests/zoo/wrong`).
 
 use std::time::Duration;
 use tenon_sdk::{abi::CallRecord, author::spawn, prelude::*};

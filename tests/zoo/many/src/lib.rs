@@ -1,4 +1,6 @@
-//! Five hundred kernels of one op, told apart by their labels: what the benchmark `load/plugin_500` loads.
+//! Five hundred kernels of one op, told apart by their labels.
+//!
+//! The benchmark `load/plugin_500` loads this plugin, to measure the time that loading takes.
 
 use tenon_sdk::prelude::*;
 

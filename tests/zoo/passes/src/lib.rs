@@ -1,6 +1,10 @@
-//! Passes and a fusion that a plugin brings: one pass that uses every entry of the graph, one that fails after it
-//! has changed much, one that panics, and a fusion with a kernel of the plugin's own. They look at nodes whose
-//! names begin with `zoo/` only, so that other graphs stay as they are.
+//! Passes and a fusion that a plugin brings.
+//!
+//! What it is: one pass that uses every entry of the graph, one that fails after it has changed
+//! much, one that panics, and a fusion with a kernel of the plugin's own.
+//!
+//! What it is not: an optimiser. The passes look only at nodes whose names begin with `zoo/`, so
+//! that other graphs stay as they are.
 
 use tenon_sdk::{
     author::{NewNode, NodeNumber, PassContext},

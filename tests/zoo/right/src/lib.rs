@@ -1,5 +1,9 @@
-//! Kernels that keep their contract, in ways that a check could take for wrong: of none of them may it say
-//! anything.
+//! Kernels that keep their contract, in ways that a check could take for wrong.
+//!
+//! What it is: the counterpart of `tests/zoo/wrong`: `tenon check` must report nothing for any of
+//! these kernels.
+//!
+//! What it is not: a set of useful ops, or of examples to copy.
 
 use std::{
     collections::HashMap,

@@ -1,5 +1,10 @@
-//! A second plugin: its kernels update variables that the zoo's kernels made, in either language. An op of its own
-//! has a kernel of each mode, which shapes choose between.
+//! A second plugin, whose kernels update variables that the zoo's kernels made, in either language.
+//!
+//! What it is: the plugin that tests replace and retire while its kernels exist;
+//! `tests/zoo/second_next` is its next version. An op of its own has a kernel of each mode, which
+//! shapes choose between.
+//!
+//! What it is not: a copy of the zoo. Clauses of the boundary are in `tests/zoo/rust`.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 use tenon_sdk::{author::spawn, prelude::*};

@@ -1,6 +1,8 @@
-//! What zoo-second became: a kernel adds the factor where it multiplied, and a resource is laid out otherwise.
+//! The next version of zoo-second: a kernel adds the factor where it multiplied, and a resource has
+//! another layout.
 //!
-//! To the host this is plugin `zoo-second`, version 0.2.0 (see `build.rs`).
+//! To the host this is plugin `zoo-second`, version 0.2.0 (see `build.rs`). Tests load it in the
+//! place of `tests/zoo/second`, and see from a result which of the two computed it.
 
 use std::sync::Mutex;
 use tenon_sdk::prelude::*;

@@ -1,4 +1,7 @@
 //! Kernels of one op that differ in their time and in what they promise, for policy `measured`.
+//!
+//! Tests of the policy (`tests/graphs/tuning.rs`) choose among these kernels, whose order of speed
+//! is known. One of them fails; the others compute the same values.
 
 use std::{hint::black_box, path::PathBuf, thread, time::Duration};
 use tenon_sdk::prelude::*;

@@ -1,7 +1,13 @@
-//! Ops whose ordinary kernel is wrong, each in one way that a check has to find and to name.
+//! Ops whose ordinary kernel is wrong, each in one way that a check must find and name.
 //!
-//! Beside it each op has the same kernel done right: under the label `right`, of which a check must say
-//! nothing, and under `reference`, the specification that both are held against.
+//! What it is: a test of `tenon check`. Beside its wrong kernel each op has the same kernel done
+//! right under the label `right`, for which a check must report nothing, and the specification of
+//! both under the label `reference`.
+//!
+//! What it is not: kernels that a host must survive (`tests/zoo/faulty`, `tests/zoo/fatal`).
+//!
+//! # Invariants
+//! - Each op is wrong in one way, and the test names the clause that must find it.
 
 mod attributes;
 mod heap;

@@ -34,7 +34,7 @@ impl Bench {
         Bench(TestHost::with_settings(files, knobs))
     }
 
-    /// The zoo in one language; in a process of its own where the test is of isolated plugins.
+    /// The zoo in one language; in its own process where the test is of isolated plugins.
     pub fn zoo(language: Language) -> Bench {
         match isolation() {
             None => Bench::with([language.zoo()]),

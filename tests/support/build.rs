@@ -1,4 +1,4 @@
-//! Building files once, whoever asks first.
+//! Building files once, for the first test that asks.
 
 use std::{
     env,

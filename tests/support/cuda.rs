@@ -1,4 +1,4 @@
-//! The CUDA stack that stands in for NVIDIA's in tests: `tests/fake_cuda`, built once.
+//! The CUDA stack that replaces NVIDIA's in tests: `tests/fake_cuda`, built once.
 
 use crate::build::{c_program, deps, locked, output, repository, run};
 use crate::session::{library, runtime, runtime_over};
@@ -36,7 +36,7 @@ pub fn folder() -> PathBuf {
         .clone()
 }
 
-/// A compiler in the place of `nvcc`, for what runs on the fake stack; the variable `FAKE_NVRTC` tells it where that is.
+/// A compiler in the place of `nvcc`, for code on the fake stack; the variable `FAKE_NVRTC` says where that is.
 ///
 /// # Panics
 /// As [`folder`]; it cannot be compiled.

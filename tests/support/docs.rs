@@ -9,7 +9,7 @@
 //!   line of `…` alone for any lines.
 //! - `skip: REASON`: not followed.
 //!
-//! A block without a mark is an error, so that no code stands in a guide untried.
+//! A block without a mark is an error, so that every block of code in a guide is tried.
 
 use crate::build;
 use std::{
@@ -192,7 +192,7 @@ fn prints(expected: &str, printed: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Whether a line follows a pattern in which `…` stands for any text. Spaces count once, and those at the
+/// Whether a line matches a pattern in which `…` stands for any text. Spaces count once, and those at the
 /// end do not.
 fn like(pattern: &str, line: &str) -> bool {
     let plain = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");

@@ -13,7 +13,7 @@
 //! - [`docs`]: guides that are followed to the letter.
 //! - [`exceptions`]: golden cases that shape functions refuse.
 //! - [`quantized`]: calls of quantised products and convolutions, and their results by definition.
-//! - [`process`]: tests in processes of their own.
+//! - [`process`]: tests in their own processes.
 //! - [`session`]: runtimes, sessions and accounts of what a process holds.
 //!
 //! What it is not: the test programs, which are the other folders of `tests`, or the conformance of

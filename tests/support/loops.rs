@@ -90,7 +90,7 @@ impl Loop<'_> {
         unary(b, "Exit", &format!("{}/{name}_out", self.name), left)
     }
 
-    /// Builds it. `body` is told the values of an iteration and the loop's constants. The counter that is left, and
+    /// Builds it. `body` gets the values of an iteration and the loop's constants. The counter that is left, and
     /// the values.
     ///
     /// # Errors

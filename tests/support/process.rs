@@ -1,4 +1,4 @@
-//! Tests in processes of their own: for what a process settles once and never again.
+//! Tests in their own processes: for what a process settles once and never again.
 
 use std::{
     env,
@@ -8,7 +8,7 @@ use std::{
 
 const IS_ALONE: &str = "TENON_TESTS_ALONE";
 
-/// Starts a test of this program in a process of its own, with these variables set.
+/// Starts a test of this program in its own process, with these variables set.
 ///
 /// # Panics
 /// The program cannot be started.

@@ -152,7 +152,7 @@ impl Call {
         }
     }
 
-    /// Columns with scales and zero points of their own.
+    /// Columns with their own scales and zero points.
     pub fn per_column(mut self) -> Call {
         let n = self.sizes[1];
         self.b_scale = (0..n).map(|j| 0.001 * (1 + j % 17) as f32).collect();

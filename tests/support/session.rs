@@ -47,7 +47,7 @@ pub fn runtime(libraries: &[&str], knobs: &[(&str, &str)]) -> Runtime {
     runtime_of(2, libraries, knobs)
 }
 
-/// As [`runtime`], of so many threads.
+/// As [`runtime`], of this many threads.
 ///
 /// # Panics
 /// As [`runtime`].

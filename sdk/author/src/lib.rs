@@ -68,7 +68,7 @@ pub use tenon_geometry::{self as geometry, fixed_point, fused};
 
 /// Everything that a plugin's source names; the only glob import in Tenon's style.
 ///
-/// `std::arch::x86_64` has a `bf16` of its own, so that the name is ambiguous beside a glob import of that module. A source
+/// `std::arch::x86_64` has its own `bf16`, so that the name is ambiguous beside a glob import of that module. A source
 /// that takes intrinsics so names the type itself, which comes before both:
 ///
 /// ```

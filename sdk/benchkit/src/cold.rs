@@ -17,12 +17,12 @@ const LINE: usize = 64;
 /// Memory that is read between calls.
 #[derive(Debug)]
 pub struct Eviction {
-    /// For each thread that computes: caches of its own are filled by itself.
+    /// For each thread that computes: its own caches are filled by itself.
     parts: Vec<Vec<u8>>,
 }
 
 impl Eviction {
-    /// Memory twice as large as the last cache, shared by so many threads, each of which has twice the cache before it
+    /// Memory twice as large as the last cache, shared by this many threads, each of which has twice the cache before it
     /// at least.
     pub fn new(threads: u32) -> Eviction {
         let each = bytes_of(&caches(), threads, available_memory());

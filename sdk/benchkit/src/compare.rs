@@ -22,9 +22,9 @@ pub use baseline::{Baseline, against_baseline, against_record};
 pub use crossover::crossovers;
 pub use sides::{Against, side_by_side};
 
-/// Smaller differences between variants of one run are none.
+/// Smaller differences between variants of one run do not count.
 pub const LEAST_BETWEEN_VARIANTS: f64 = 0.02;
-/// Smaller differences between runs are none.
+/// Smaller differences between runs do not count.
 pub const LEAST_BETWEEN_RUNS: f64 = 0.05;
 /// From this many processes on, processes are what is compared.
 const ENOUGH_PROCESSES: usize = 5;
@@ -61,7 +61,7 @@ pub fn noise_floor(records: &[Record]) -> Option<f64> {
     Some(quantile(&sorted(&differences), 0.95))
 }
 
-/// What samples differ from themselves by. With several processes one half of them stands against the other, else one
+/// How far samples differ among themselves. With several processes one half of them is compared with the other, else one
 /// half of the rounds: by ones, by twos and by fours in turn, of which the largest difference counts, since one alone is
 /// small by luck.
 fn own_difference(samples: &Samples) -> Option<f64> {
@@ -88,7 +88,7 @@ fn threshold(wanted: Option<f64>, least: f64, a: &Samples, b: &Samples) -> f64 {
     own.fold(wanted.unwrap_or(least), f64::max)
 }
 
-/// Variants as a reader tells them apart: label, then plugin and device where they differ.
+/// Variants by the names that distinguish them: label, then plugin and device where they differ.
 pub fn short_names(variants: &[&Variant]) -> Vec<String> {
     let one_device = variants.windows(2).all(|pair| pair[0].device == pair[1].device);
     let name = |variant: &&Variant| {

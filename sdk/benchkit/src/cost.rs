@@ -47,7 +47,7 @@ pub struct Call<'a> {
     pub shares: bool,
 }
 
-/// What stands for the op where a whole step of a graph is measured.
+/// The name in place of the op when a whole step of a graph is measured.
 pub const STEP: &str = "step";
 
 /// What an op does.
@@ -185,7 +185,7 @@ fn by_table(call: &Call<'_>) -> Work {
     Work { flops, read: moved(call.inputs), written: moved(call.outputs), source }
 }
 
-/// Elements of strings and the like count as what stands in the tensor.
+/// Elements of strings and the like count with the size that they have in the tensor.
 fn bytes(tensors: &[(DType, Vec<i64>)]) -> f64 {
     tensors.iter().map(|(dtype, dims)| elements(dims) * dtype.size().unwrap_or(0) as f64).sum()
 }
@@ -240,7 +240,7 @@ fn attention(attrs: &AttrMap, keys: &[i64], values: &[i64], outputs: f64) -> Opt
     Some(2.0 * outputs / value as f64 * *count? as f64 * (key + value) as f64)
 }
 
-/// The rate that stands in a record, and its unit: operations for products of matrices and the like, bytes for
+/// The rate of a record, and its unit: operations for products of matrices and the like, bytes for
 /// what only passes over its elements, calls where nothing is moved.
 pub fn rate(op: &str, dtype: DType, work: &Work) -> (f64, &'static str) {
     let computes = is_compute(op) || work.source == CostSource::DeclaredProducts;

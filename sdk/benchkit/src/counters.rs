@@ -2,7 +2,7 @@
 //!
 //! What it is: a look at cycles, instructions, and misses of the last cache and of the translations of addresses, before
 //! and after some more calls, in user mode alone. Each counter is open for every thread that the process has, since kernels
-//! compute on the pool's. What it is not: a profiler; where in the code they are counted is what `perf record` tells.
+//! compute on the pool's. What it is not: a profiler; `perf record` shows where in the code events occur.
 //!
 //! Counters are a favour: a virtual machine may have none, and the system may keep them to itself. [`count`] says why, with
 //! what to do.
@@ -23,7 +23,7 @@ pub enum CounterError {
         /// What the knob of the system says.
         level: String,
     },
-    /// There are none.
+    /// There are no counters.
     #[error(
         "this machine has no counters that can be read, as most virtual machines do: measure on the hardware, or ask the \
          hypervisor for a virtual PMU"

@@ -11,7 +11,7 @@ use thiserror::Error;
 /// Why nothing is measured.
 #[derive(Debug, Error)]
 pub enum BenchError {
-    /// A target that is none.
+    /// An invalid target.
     #[error(transparent)]
     Target(#[from] TargetError),
     /// An op that is not registered.
@@ -30,7 +30,7 @@ pub enum BenchError {
     Wish {
         /// The op.
         op: String,
-        /// What is wrong, and what to do.
+        /// The problem, and what to do.
         problem: String,
     },
     /// Attributes or inputs that the op's definition does not allow.
@@ -41,7 +41,7 @@ pub enum BenchError {
     Graph {
         /// The file.
         file: PathBuf,
-        /// What is wrong, and what to do.
+        /// The problem, and what to do.
         problem: String,
     },
     /// A graph of one op, made to time its dispatch.
@@ -58,7 +58,7 @@ pub enum BenchError {
     Record {
         /// The file.
         file: PathBuf,
-        /// What is wrong.
+        /// The problem.
         source: RecordError,
     },
     /// A file that cannot be written.
@@ -66,7 +66,7 @@ pub enum BenchError {
     Write {
         /// The file.
         file: PathBuf,
-        /// What the system says.
+        /// The system's message.
         source: io::Error,
     },
     /// No kernel is left.

@@ -23,14 +23,14 @@ pub struct GraphWish<'a> {
     pub seed: u64,
     /// Arrays: those named as placeholders are fed, the others are what the tensors of these names have to be.
     pub data: Option<&'a Path>,
-    /// Whether what is fed lies in memory that a device has pinned.
+    /// Whether what is fed is in memory that a device has pinned.
     pub pinned: bool,
 }
 
 /// Tensors for the placeholders.
 ///
 /// # Errors
-/// A placeholder without a shape, a shape for what is no placeholder, an array that does not fit.
+/// A placeholder without a shape, a shape for what is not a placeholder, an array that does not fit.
 pub fn feeds(
     graph: &Graph,
     file: &Path,
@@ -69,7 +69,7 @@ pub fn is_fed(node: &Node) -> bool {
     node.op.name == "Placeholder"
 }
 
-/// The arrays of the file that are no feeds: what is to come out, by the tensors' names.
+/// The arrays of the file that are not feeds: what is to come out, by the tensors' names.
 ///
 /// # Errors
 /// A file that cannot be read, an array whose name no tensor has.

@@ -3,7 +3,7 @@
 //! What it is: a file that needs nothing else. Style, script and the records themselves are part of it; its policy
 //! forbids the browser to load anything, and to run any script but the page's own. Tables and drawings are there
 //! without the script, which sorts, shows values beside the pointer, and saves the records.
-//! What it is not: a program of its own; what is said stands in the report, nothing is computed for the page alone but
+//! What it is not: a program; its contents are those of the report, nothing is computed for the page alone but
 //! densities and places.
 //!
 //! Names and messages come from plugins, and are text wherever they appear (`markup`).

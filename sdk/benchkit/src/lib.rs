@@ -17,7 +17,7 @@
 //!
 //! # Invariants
 //! - Subjects take turns, sample by sample, so that a disturbance of the machine slows all of them.
-//! - A verdict on two subjects has a threshold of its own, from how far samples of each one differ
+//! - A verdict on two subjects has its own threshold, from how far samples of each one differ
 //!   among themselves.
 //! - A difference between runs that other work on the machine explains ([`clocks`]) is not judged.
 //! - A result is checked before its kernel is timed; a kernel that is wrong has no record of times.

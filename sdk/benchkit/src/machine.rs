@@ -169,8 +169,8 @@ fn processors_in(list: &str) -> Option<u32> {
     list.split(',').map(count).sum()
 }
 
-/// The commit of the git repository that this process was started in, with a `+` where files differ from it: who times
-/// builds of a plugin stands in its folder. `None` without a repository or git.
+/// The commit of the git repository that this process was started in, with a `+` where files differ from it: builds of a
+/// plugin are timed in its folder. `None` without a repository or git.
 pub fn commit() -> Option<String> {
     let git = |args: &[&str]| {
         let output = Command::new("git").args(args).stdin(Stdio::null()).output().ok()?;
@@ -188,7 +188,7 @@ pub fn today() -> String {
     format!("{year:04}-{month:02}-{day:02}")
 }
 
-/// The date so many days after 1970-01-01 (Hinnant, "chrono-Compatible Low-Level Date Algorithms").
+/// The date this many days after 1970-01-01 (Hinnant, "chrono-Compatible Low-Level Date Algorithms").
 fn civil(days: i64) -> (i64, i64, i64) {
     let days = days + 719_468;
     let (era, of_era) = (days.div_euclid(146_097), days.rem_euclid(146_097));

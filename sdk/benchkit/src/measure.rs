@@ -7,7 +7,7 @@
 //! ```
 //!
 //! A variant that is wrong is reported, and not timed. All variants get the same inputs, in the same memory where
-//! they compute in it; each has outputs of its own, which stay where they are.
+//! they compute in it; each has its own outputs, which stay where they are.
 
 mod judge;
 mod part;
@@ -46,10 +46,10 @@ pub struct Settings {
     pub budget: Duration,
     /// A variant whose first call takes longer than this is not timed; [`longest`] is the usual one.
     pub longest: Duration,
-    /// Whether results are compared with the oracle's; nobody needs that twice.
+    /// Whether results are compared with the oracle's; once is enough.
     pub judged: bool,
     /// How far results may be from the reference's, as a share of the sum of what cancels in them, instead of what
-    /// kernels promise: for who has given precision away by a knob.
+    /// kernels promise: for a user who has given precision away by a knob.
     pub tolerance: Option<f64>,
     /// Whether whole calls are timed too.
     pub dispatch: bool,
@@ -63,11 +63,11 @@ pub struct Settings {
     pub process: u32,
     /// Of orders and intervals.
     pub seed: u64,
-    /// A trace that is told of the samples.
+    /// A trace that gets the samples.
     pub trace: Option<&'static dyn TraceSink>,
 }
 
-/// What came of a call.
+/// The result of a call.
 #[derive(Debug, Clone, Default)]
 pub struct Measured {
     /// A record per variant that was timed.
@@ -76,7 +76,7 @@ pub struct Measured {
     pub problems: Vec<Problem>,
 }
 
-/// What is told while a call is measured.
+/// Reports while a call is measured.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Status {
     /// Results are compared with the oracle's.
@@ -287,7 +287,7 @@ impl Bench<'_> {
         }
     }
 
-    /// Names of the subjects, in their order, where a trace is told of samples.
+    /// Names of the subjects, in their order, if a trace gets the samples.
     fn traced(&self, ready: &[&Ready]) -> Option<Traced> {
         let trace = self.settings.trace?;
         let name = |variant: &&Ready| format!("{}: {}", self.text, variant.choice.variant);
@@ -414,7 +414,7 @@ pub fn derive_all(report: &mut Report) {
     let run = report.run.clone();
     let all = || run.roofline.iter().chain(&run.rooflines);
     for record in &mut report.records {
-        // Of a sweep of threads each record has limits of its own.
+        // Of a sweep of threads each record has its own limits.
         let limits = all().find(|limits| limits.threads == record.threads);
         let cold = limits.filter(|_| record.cold).map(roofline::of_memory);
         let limits = cold.as_ref().or(limits);

@@ -221,7 +221,7 @@ pub struct Samples {
     pub batch: u64,
     /// What is said of them.
     pub summary: Summary,
-    /// What else the machine did meanwhile; `None` where the system does not tell.
+    /// Other work of the machine in the meantime; `None` if the system does not report it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub around: Option<Around>,
 }
@@ -302,7 +302,7 @@ pub struct Reached {
     pub roof: f64,
     /// Rate at the median over the limit.
     pub fraction: f64,
-    /// Whether the fraction is above one: the work or the limit is not what it is taken for.
+    /// Whether the fraction is above one: the work or the limit is other than assumed.
     pub impossible: bool,
 }
 
@@ -383,7 +383,7 @@ pub struct Counts {
     pub tlb_misses: Option<f64>,
 }
 
-/// A part of results that stands for the whole: the rest would take the reference too long.
+/// A part of results that represents the whole: the rest would take the reference too long.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sampled {
     /// What the parts are, such as `rows`.
@@ -413,7 +413,7 @@ pub struct Comparison {
     /// Two-sided p-value of a Mann-Whitney test, after Holm's correction; `None` where the interval decides.
     #[serde(default)]
     pub p: Option<f64>,
-    /// Ratios within this of one are no difference.
+    /// Ratios within this of one do not count as a difference.
     pub threshold: f64,
     /// What follows.
     pub verdict: Verdict,
@@ -464,7 +464,7 @@ pub struct Problem {
     pub case: String,
     /// The variant, as text; empty when the case has none.
     pub variant: String,
-    /// What is wrong.
+    /// The problem.
     pub message: String,
 }
 

@@ -39,7 +39,7 @@ fn peak_of(roofline: &Roofline, dtype: DType) -> Option<f64> {
     peaks_of(roofline, dtype).map(|peak| peak.rate).max_by(f64::total_cmp)
 }
 
-/// The level that holds so many bytes.
+/// The level that holds this many bytes.
 fn level_of(roofline: &Roofline, bytes: f64) -> Option<&Level> {
     let each = bytes / f64::from(roofline.threads.max(1));
     let holds = |level: &&Level| level.bytes.is_none_or(|size| each <= size as f64);

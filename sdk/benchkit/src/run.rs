@@ -29,13 +29,13 @@ pub struct Options {
     pub filter: Filter,
     /// How.
     pub settings: Settings,
-    /// What variants are compared with.
+    /// The reference for variants.
     pub against: Against,
-    /// Smaller differences are none; the default otherwise.
+    /// Smaller differences do not count; `None` is the default.
     pub threshold: Option<f64>,
     /// Arrays that graphs are fed, and that they are to give.
     pub data: Option<PathBuf>,
-    /// Whether what graphs are fed lies in memory that a device has pinned.
+    /// Whether what graphs are fed is in memory that a device has pinned.
     pub pinned: bool,
     /// Whether a graph is measured call by call, with all variants; else its whole step is.
     pub calls: bool,

@@ -29,7 +29,7 @@ use tenon_runtime::host::call::TraceSink;
 
 /// Something that can be called any number of times.
 pub trait Subject {
-    /// Calls it so many times.
+    /// Calls it this many times.
     ///
     /// # Errors
     /// Why it cannot be called.
@@ -96,7 +96,7 @@ pub struct Series {
     pub batch: u64,
     /// Whether the interval of the median is as narrow as was asked for.
     pub converged: bool,
-    /// What else the machine did meanwhile; `None` where the system does not tell.
+    /// Other work of the machine in the meantime; `None` if the system does not report it.
     pub around: Option<Around>,
 }
 
@@ -109,7 +109,7 @@ pub struct Failed {
     pub message: String,
 }
 
-/// A trace that is told of the samples that count: the thread that takes one [enters](TraceSink::enters) its subject before,
+/// A trace that gets the samples that count: the thread that takes one [enters](TraceSink::enters) its subject before,
 /// and leaves it after, outside of the time that is taken.
 pub struct Traced {
     /// The trace.
@@ -138,7 +138,7 @@ impl Drop for Sample<'_> {
     }
 }
 
-/// Samples the subjects turn by turn. `progress` is told which share is done.
+/// Samples the subjects turn by turn. `progress` gets the share that is done.
 ///
 /// # Errors
 /// A subject cannot be called.
@@ -150,7 +150,7 @@ pub fn interleave(
     interleave_traced(subjects, plan, None, progress)
 }
 
-/// As [`interleave`], and tells a trace of the samples.
+/// As [`interleave`], and gives a trace the samples.
 ///
 /// # Errors
 /// As [`interleave`].
@@ -238,7 +238,7 @@ fn warm_up(subject: &mut dyn Subject, plan: &Plan) -> Result<u64, String> {
     Ok(calls_in(plan.sample, last))
 }
 
-/// Calls that fill a sample, at so many nanoseconds each.
+/// Calls that fill a sample, at this many nanoseconds each.
 fn calls_in(sample: Duration, ns: f64) -> u64 {
     (sample.as_nanos() as f64 / ns.max(0.1)).ceil().max(1.0) as u64
 }

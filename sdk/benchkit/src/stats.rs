@@ -4,7 +4,7 @@
 //! medians, ranks, the Hodges-Lehmann estimate; intervals come from resampling blocks of neighbours; outliers
 //! are counted and never removed. Results are a function of samples and seed.
 //!
-//! What stands in books is named where it is used. The tests compare with SciPy's results, which
+//! Methods from books are named where they are used. The tests compare with SciPy's results, which
 //! `tests/stats/make.py` computes.
 
 pub mod bootstrap;

@@ -166,7 +166,7 @@ impl fmt::Display for Step {
     }
 }
 
-/// What a step fetches and runs: of the nodes that can run, those that nobody uses.
+/// The fetches and targets of a step: of the nodes that can run, those without readers.
 fn ends(graph: &Graph) -> CallableOptions {
     let blocked = graph.blocked();
     let runs = |(id, _): &(NodeId, _)| !blocked.contains_key(id);
@@ -204,7 +204,7 @@ fn with_shapes(def: &GraphDef, graph: &Graph, fed: &[(Output, Tensor)]) -> Graph
     def
 }
 
-/// What came of a step.
+/// The result of a step.
 #[derive(Debug, Default)]
 pub struct Measured {
     /// The record, with its profile; `None` where nothing was timed.
@@ -264,7 +264,7 @@ pub fn measure(
     Ok(measured)
 }
 
-/// The session's own code: a step has no kernel of its own.
+/// The session's own code: a step itself has no kernel.
 fn variant() -> Variant {
     Variant {
         device: "CPU".to_owned(),

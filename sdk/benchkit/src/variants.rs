@@ -16,7 +16,7 @@ use tenon_testkit::{
     node::Node,
 };
 
-/// A runtime whose kernels are measured. A second build of a plugin has a runtime of its own: two plugins of one
+/// A runtime whose kernels are measured. A second build of a plugin has its own runtime: two plugins of one
 /// name do not go into one.
 pub struct Host {
     /// The runtime.
@@ -63,7 +63,7 @@ impl Filter {
     }
 
     /// Whether a device of this type takes part. One of negative priority, as a simulator has, is used only when it is
-    /// named: it would take most of the time, and its noise tells nobody anything.
+    /// named: it would take most of the time, and its noise says nothing.
     fn admits(&self, registry: &Registry, device_type: &str) -> bool {
         let only_named = registry.device_type(device_type).is_some_and(|of| of.priority < 0);
         !only_named || self.devices.iter().chain(&self.named).any(|name| name == device_type)
@@ -105,7 +105,7 @@ pub fn devices(runtime: &Runtime, filter: &Filter) -> Vec<Arc<PluginDevice>> {
     first
 }
 
-/// The types of devices that these files of plugins bring: whoever gives the file means the device.
+/// The types of devices that these files of plugins bring: a file that is named names its device.
 pub fn brought(runtime: &Runtime, files: &[PathBuf]) -> Vec<String> {
     let registry = runtime.registry();
     let canonical = |path: &PathBuf| path.canonicalize().unwrap_or_else(|_| path.clone());

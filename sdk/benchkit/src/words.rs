@@ -119,7 +119,7 @@ pub fn crossover(crossover: &Crossover, symbol: &str) -> String {
     }
 }
 
-/// What became of a variant with a problem.
+/// The outcome of a variant with a problem.
 pub fn problem(kind: ProblemKind) -> &'static str {
     match kind {
         ProblemKind::Wrong => "WRONG, not timed",

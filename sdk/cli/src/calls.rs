@@ -44,7 +44,7 @@ fn exchange(global: &Global, settings: &[(&str, &str)]) -> io::Result<()> {
     Ok(())
 }
 
-/// What the test asks for, read by a thread of its own: a call that does not end is not left behind by a test that is
+/// What the test asks for, read by its own thread: a call that does not end is not left behind by a test that is
 /// gone.
 fn requests() -> mpsc::Receiver<io::Result<Request>> {
     let (sender, requests) = mpsc::channel();

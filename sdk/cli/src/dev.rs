@@ -65,11 +65,11 @@ use tempfile::TempDir;
 use tenon_runtime::host::{loader, manifest::Manifest};
 use watch::{Tree, Watch};
 
-/// Builds, and then builds again whenever the source changes, until it is told to stop.
+/// Builds, and then builds again whenever the source changes, until it is asked to stop.
 ///
 /// # Errors
-/// Nothing says how to build it; a file or a process that is needed cannot be had. What is wrong with the plugin is
-/// told, and with `--once` in the exit code.
+/// No build command is known; a file or a process that is needed is missing. What is wrong with the plugin is
+/// reported, and with `--once` in the exit code.
 pub fn dev(global: &Global, args: &DevArgs) -> Result<ExitCode, CliError> {
     let stop = interrupts().map_err(DevError::Signals)?;
     let mut dev = Dev::new(global, args, Arc::clone(&stop))?;
@@ -106,14 +106,14 @@ fn interrupts() -> std::io::Result<Arc<AtomicBool>> {
     Ok(stop)
 }
 
-/// What came of a round.
+/// The result of a round.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Outcome {
     /// The build is in use.
     Right,
     /// The old one goes on running.
     Kept,
-    /// It was told to stop.
+    /// It was asked to stop.
     Stopped,
 }
 
@@ -139,7 +139,7 @@ struct Dev {
     artifact: Option<PathBuf>,
     digest: String,
     registered: Registrations,
-    /// What became of each clause when it was looked at last.
+    /// The outcome of each clause when it was looked at last.
     verdicts: Verdicts,
     /// Ops that the last check, and the last bench, did not reach.
     unchecked: Vec<String>,
@@ -227,7 +227,7 @@ impl Dev {
         self.take(copy, &difference, built)
     }
 
-    /// Why a build is not to run in this process; none where it was told to stop, too. Until here nothing of it did.
+    /// Why a build is not to run in this process; `None` also where it was asked to stop. No code of it has run so far.
     fn fault(
         &mut self,
         copy: &Copy,
@@ -298,7 +298,7 @@ impl Dev {
         Ok(Outcome::Right)
     }
 
-    /// Steps so far; one that failed is told of.
+    /// Steps so far; a step that failed is reported.
     fn steps(&self) -> Result<session::Steps, CliError> {
         let (steps, error) = self.live.steps();
         if let Some(error) = &error {

@@ -36,12 +36,12 @@ pub enum CliError {
     /// An array.
     #[error(transparent)]
     Array(#[from] NpyError),
-    /// A file that is no graph.
+    /// A file that is not a graph.
     #[error("{}: {source}", file.display())]
     Graph {
         /// The file.
         file: PathBuf,
-        /// What is wrong.
+        /// The problem.
         source: ProtoError,
     },
     /// A file or folder that cannot be read or written.
@@ -51,7 +51,7 @@ pub enum CliError {
         file: PathBuf,
         /// `read` or `written`.
         done: &'static str,
-        /// What the system says.
+        /// The system's message.
         source: io::Error,
     },
     /// Data that a graph cannot be calibrated with.
@@ -59,7 +59,7 @@ pub enum CliError {
     Calibration {
         /// The file or folder.
         file: PathBuf,
-        /// What is wrong.
+        /// The problem.
         reason: String,
     },
     /// Standard output.
@@ -91,7 +91,7 @@ pub enum CliError {
     /// No folder to install to.
     #[error("there is no folder for plugins: set XDG_DATA_HOME or HOME to an absolute path")]
     NoDataHome,
-    /// A plugin that loads, and is none that can be installed.
+    /// A plugin that loads, but cannot be installed.
     #[error("{}: {reason}", file.display(), reason = cut_text(.reason))]
     Install {
         /// The file.

@@ -23,7 +23,7 @@ const SHOWN: usize = 5;
 /// Shows what the file says, before anything of it runs, and what loading it says unless that is not asked for.
 ///
 /// # Errors
-/// The file is no plugin, or would not be loaded.
+/// The file is not a plugin, or would not be loaded.
 pub fn inspect(global: &Global, args: &InspectArgs) -> Result<(), CliError> {
     let unopened = Unopened::read(&args.file)?;
     if !global.json {
@@ -88,7 +88,7 @@ fn loading(inspection: &Inspection) -> String {
     text
 }
 
-/// What is said of symbols of which a process has one; nothing where there are none.
+/// The text about symbols of which a process has one; empty without such symbols.
 fn shared_symbols(names: &[String]) -> Option<String> {
     let (first, rest) = (names.iter().take(SHOWN), names.len().saturating_sub(SHOWN));
     let first: Vec<&str> = first.map(String::as_str).collect();

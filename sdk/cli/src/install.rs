@@ -43,7 +43,7 @@ pub fn install(global: &Global, args: &InstallArgs) -> Result<(), CliError> {
 /// A file in the user's folder.
 struct Installed {
     file: PathBuf,
-    /// By its manifest; `None` where it cannot be read, or is no plugin any more.
+    /// By its manifest; `None` where it cannot be read, or is not a plugin any more.
     plugin: Option<(String, String)>,
 }
 
@@ -91,7 +91,7 @@ pub fn uninstall(global: &Global, args: &UninstallArgs) -> Result<(), CliError> 
     print(&lines.collect::<String>())
 }
 
-/// The name under which search finds a plugin; `None` when its name is no name of a file.
+/// The name under which search finds a plugin; `None` when its name is not a file name.
 fn file_name(plugin: &str) -> Option<String> {
     let name = plugin.to_ascii_lowercase().replace('-', "_");
     let stem = name.strip_prefix("tenon_").unwrap_or(&name);

@@ -127,14 +127,14 @@ fn plugins_table(registry: &Registry, wanted: &Wanted) -> Table {
     table
 }
 
-/// A path from the current folder, where the file lies below it.
+/// A path from the current folder, where the file is below it.
 pub fn shown_path(path: &Path) -> String {
     let here = std::env::current_dir().and_then(|folder| folder.canonicalize());
     let below = here.ok().and_then(|folder| path.strip_prefix(folder).ok().map(Path::to_owned));
     below.unwrap_or_else(|| path.to_owned()).display().to_string()
 }
 
-/// The devices, then the types of which there is none.
+/// The devices, then the types without a device.
 pub fn devices_table(runtime: &Runtime) -> Table {
     devices_where(runtime, &Wanted::default())
 }

@@ -101,7 +101,7 @@ fn is_camel_case(op: &str) -> bool {
 /// Makes the folder. Everything is worked out before anything is written, and what is there is never touched.
 ///
 /// # Errors
-/// A name that is none; a folder that is there; an SDK that is not where it is said to be; a folder that cannot
+/// An invalid name; a folder that exists; an SDK that is not where it is said to be; a folder that cannot
 /// be written.
 pub fn new(global: &Global, args: &NewArgs) -> Result<(), CliError> {
     let names = Names::new(&args.name, args.op.as_deref())?;

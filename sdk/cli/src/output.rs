@@ -1,4 +1,4 @@
-//! What is printed, and where.
+//! Printing: which text goes where.
 
 use crate::error::CliError;
 use serde_json::Value;
@@ -37,7 +37,7 @@ fn escaped(text: &str, is_shown_escaped: impl Fn(char) -> bool) -> Cow<'_, str> 
     Cow::Owned(shown)
 }
 
-/// Prints a result. A reader that has read enough is no error. Commands for the terminal are shown as escapes.
+/// Prints a result. A reader that has read enough is not an error. Commands for the terminal are shown as escapes.
 ///
 /// # Errors
 /// Standard output cannot be written.
@@ -75,7 +75,7 @@ pub fn print_json(value: &Value) -> Result<(), CliError> {
 }
 
 /// Tells the user something beside the results, on standard error, with commands for the terminal shown as escapes.
-/// Where standard error is closed, it is not told.
+/// If standard error is closed, nothing is printed.
 pub fn complain(text: &str) {
     let _ = writeln!(io::stderr(), "{}", escaped(text, is_command));
 }

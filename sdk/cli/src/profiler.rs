@@ -36,7 +36,7 @@ pub fn in_step<R>(ranges: Option<&Arc<Ranges>>, step: usize, run: impl FnOnce() 
     }
 }
 
-/// The trace that is told of the samples of a benchmark: the profiler's.
+/// The trace that gets the samples of a benchmark: the profiler's.
 pub fn samples() -> Option<&'static dyn TraceSink> {
     attached().map(|ranges| &**ranges as &dyn TraceSink)
 }

@@ -10,7 +10,7 @@ use std::{
 /// Time between two lines where standard error is not a terminal.
 const PAUSE: Duration = Duration::from_secs(10);
 
-/// A bar on standard error; nothing when that is no terminal.
+/// A bar on standard error; nothing when that is not a terminal.
 pub fn progress(steps: u64, what: &'static str) -> ProgressBar {
     let bar = ProgressBar::new(steps);
     let style = ProgressStyle::with_template("{msg:>12} [{bar:32}] {pos}/{len}  {eta}");

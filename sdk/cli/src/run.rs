@@ -91,7 +91,7 @@ fn output_files(
 /// The arrays to feed, each as the type that the graph has there.
 ///
 /// # Errors
-/// A file that cannot be read, or is no array.
+/// A file that cannot be read, or is not an array.
 pub fn read_feeds(
     session: &Session,
     feeds: &[(String, PathBuf)],

@@ -1,4 +1,4 @@
-//! Where the SDK of a new plugin comes from, and what lies in it.
+//! Where the SDK of a new plugin comes from, and what is in it.
 
 use crate::{
     args::Global,
@@ -14,7 +14,7 @@ use std::{
 /// The variable that names the SDK's source.
 const VARIABLE: &str = "TENON_SDK";
 
-/// Where an installed command has it, from the folder above the one it lies in.
+/// Where an installed command has it, from the folder above the one it is in.
 const INSTALLED: &str = "share/tenon/sdk";
 
 /// Where an installed command has its documents, from the SDK.
@@ -37,7 +37,7 @@ impl Sdk {
     /// built in.
     ///
     /// # Errors
-    /// There is no SDK at the place that is named, or none to be found.
+    /// There is no SDK at the place that is named, or none was found.
     pub fn find(given: Option<&Path>) -> Result<Sdk, CliError> {
         let of_variable = || env::var_os(VARIABLE).filter(|value| !value.is_empty());
         let Some(path) = given.map(Path::to_owned).or_else(|| of_variable().map(PathBuf::from))
@@ -95,7 +95,7 @@ impl Sdk {
 /// Prints where the SDK is: the folder that has what guides name, such as `sdk/c/examples`.
 ///
 /// # Errors
-/// There is none to be found.
+/// No SDK was found.
 pub fn sdk(global: &Global) -> Result<(), CliError> {
     let sdk = Sdk::find(None)?;
     let folder = sdk.root().display().to_string();
@@ -138,7 +138,7 @@ mod tests {
         assert_eq!(root("clone/target/release/tenon").unwrap(), Path::new("clone"));
         assert_eq!(root("clone/target/aarch64/debug/tenon").unwrap(), Path::new("clone"));
         assert!(root("clone/other/bin/deep/down/tenon").is_err());
-        // Of an archive, documents lie beside the SDK.
+        // Of an archive, documents are beside the SDK.
         let doc = folder.path().join("opt/share/doc/tenon");
         fs::create_dir_all(&doc).unwrap();
         fs::write(doc.join("README.md"), "").unwrap();

@@ -8,7 +8,7 @@ use tenon_runtime::{
     proto::{GraphDef, read_graph_def},
 };
 
-/// Starts the runtime with the plugins that are named and those that are found. What was refused is told.
+/// Starts the runtime with the plugins that are named and those that are found. Refused plugins are reported.
 ///
 /// # Errors
 /// Settings that are wrong.
@@ -94,7 +94,7 @@ pub fn check_named(report: &LoadReport) -> Result<(), CliError> {
 /// Reads a graph.
 ///
 /// # Errors
-/// The file cannot be read, or is no binary `GraphDef`.
+/// The file cannot be read, or is not a binary `GraphDef`.
 pub fn read_graph(path: &Path) -> Result<GraphDef, CliError> {
     let file = || path.to_owned();
     let read = File::open(path).and_then(|open| read_graph_def(BufReader::new(open)));

@@ -62,7 +62,7 @@ fn seconds(text: &str) -> Result<f64, String> {
 /// Shows what a process does.
 ///
 /// # Errors
-/// Nobody tells figures at the address; the terminal cannot be used.
+/// No process serves figures at the address; the terminal cannot be used.
 pub fn top(global: &Global, args: &TopArgs) -> Result<(), CliError> {
     if args.prometheus {
         return print(&get(args.address, "/metrics")?);

@@ -38,7 +38,7 @@ use tenon_runtime::{
 /// Shows or changes the list.
 ///
 /// # Errors
-/// The list cannot be read or written; what is to be added is no plugin, what is to be removed not there.
+/// The list cannot be read or written; what is to be added is not a plugin, what is to be removed not there.
 pub fn trust(global: &Global, args: &TrustArgs) -> Result<(), CliError> {
     let named = named_by_knob(global)?;
     let file = match args.file.clone().or_else(|| named.clone()).or_else(trust::usual_file) {

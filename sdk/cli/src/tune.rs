@@ -127,7 +127,7 @@ struct Tried {
 }
 
 impl Node {
-    /// The kernels of a node's types; `None` where there is no other than the one that runs.
+    /// The kernels of a node's types; `None` if there is only the one that runs.
     fn of(node: &NodeExplanation) -> Option<Node> {
         let kernels = node.kernels.as_ref()?;
         let runs = |kernel: &Arc<KernelDef>| {

@@ -32,7 +32,7 @@ use std::{
 /// What the library of a profiler has, in the newer form of the interface and in the older one.
 const ENTRIES: [&str; 2] = ["__itt_api_init", "__itt_api_version"];
 
-/// No id: tasks have none of their own, and are the children of the task around them.
+/// No id: tasks have no ids here, and are the children of the task around them.
 const NO_ID: __itt_id = __itt_id { d1: 0, d2: 0, d3: 0 };
 
 type CreateString = unsafe extern "C" fn(*const c_char) -> *mut __itt_string_handle;

@@ -1,6 +1,6 @@
 //! Kernel calls and steps as ranges on the timeline of a profiler that is attached to the process.
 //!
-//! What it is: a [`TraceSink`] for two profilers. Each of them names a library of its own in the
+//! What it is: a [`TraceSink`] for two profilers. Each of them names its own library in the
 //! environment of the process that it starts:
 //!
 //! | profiler | variable | interface |
@@ -66,7 +66,7 @@ const ITT_VARIABLE: &str = "INTEL_LIBITTNOTIFY64";
 const NVTX_VARIABLE: &str = "NVTX_INJECTION64_PATH";
 /// Under which profilers show the ranges.
 const DOMAIN: &str = "tenon";
-/// Names that are told to a profiler beforehand: it keeps them for good. Later ones go as text with each range, or,
+/// Names that are given to a profiler beforehand: it keeps them for good. Later ones go as text with each range, or,
 /// where ranges take no text, by [`OTHER`].
 const MOST_NAMES: usize = 16_384;
 /// What a range is called to ITT whose name is one too many.
@@ -173,7 +173,7 @@ impl Ranges {
         }
     }
 
-    /// The name as the profilers know it; they are told of a new one, without a lock. Two threads that come with the same
+    /// The name as the profilers know it; a new one is given to them, without a lock. Two threads that come with the same
     /// new name at once both tell it, and profilers give both the same.
     fn known(&self, name: &str) -> Known {
         {

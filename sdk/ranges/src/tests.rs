@@ -10,7 +10,7 @@ use std::{
 };
 use tenon_framework::Code;
 
-/// What the tool was told.
+/// What the tool was given.
 static TOLD: std::sync::Mutex<Vec<String>> = std::sync::Mutex::new(Vec::new());
 /// Whether the tool sets no functions, or says no.
 static SETS_NONE: AtomicBool = AtomicBool::new(false);

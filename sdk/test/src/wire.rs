@@ -82,7 +82,7 @@ pub fn tensors_to_proto(tensors: &[Tensor]) -> Result<Vec<TensorProto>, KernelEr
 /// Tensors of messages.
 ///
 /// # Errors
-/// `INTERNAL` for a message that is no tensor.
+/// `INTERNAL` for a message that is not a tensor.
 pub fn tensors_from_proto(protos: &[TensorProto]) -> Result<Vec<Tensor>, KernelError> {
     let tensors = protos.iter().map(tensor_from_proto);
     tensors.collect::<Result<_, _>>().map_err(|error| KernelError::internal(error.to_string()))

@@ -1,4 +1,4 @@
-//! Arrays of an archive as tensors that an index describes. How each element type is stored stands in
+//! Arrays of an archive as tensors that an index describes. How each element type is stored is described in
 //! tests/goldens/README.md; archives are read by [`crate::npz`].
 
 use crate::{error::TestkitError, npz::Npz};
@@ -57,7 +57,7 @@ impl Archive {
     /// The array of this name as a host tensor, which its index says has this type and shape.
     ///
     /// # Errors
-    /// The array is missing, or of another type or shape; bytes that are no values of the type.
+    /// The array is missing, or of another type or shape; bytes that are not values of the type.
     pub fn tensor(
         &mut self,
         name: &str,

@@ -1,7 +1,7 @@
 //! Attributes as the indexes write them: `{"name": {"kind": value}}`.
 //!
 //! Reproducers use the same form, with what JSON has no word for written out: numbers that are not finite as
-//! `"nan"`, `"inf"` and `"-inf"`, bytes that are no text as `{"hex": "00ff"}`.
+//! `"nan"`, `"inf"` and `"-inf"`, bytes that are not text as `{"hex": "00ff"}`.
 
 mod write;
 
@@ -15,12 +15,12 @@ use tenon_framework::{
     attr::{AttrList, AttrMap, AttrValue, FuncValue},
 };
 
-/// What is wrong with an attribute.
+/// The problem with an attribute.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AttrProblem {
     /// What the format says.
     pub expected: String,
-    /// What stands there.
+    /// The value that was found.
     pub found: String,
 }
 
@@ -107,7 +107,7 @@ pub(crate) fn number(json: &Value) -> Result<f64, AttrProblem> {
     }
 }
 
-/// Text, or bytes that are none.
+/// Text, or bytes that are not text.
 pub(crate) fn bytes(json: &Value) -> Result<Vec<u8>, AttrProblem> {
     match json.get("hex") {
         Some(hex) => hexadecimal(hex),

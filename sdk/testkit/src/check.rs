@@ -1,7 +1,7 @@
 //! Conformance of a plugin, from its binary alone.
 //!
 //! What it is: everything that a plugin registers becomes a [`Subject`] (a kernel with element types, or a
-//! device type); cases are generated for it, run through the loaded library in a process of their own, and
+//! device type); cases are generated for it, run through the loaded library in a separate process, and
 //! judged clause by clause. Nothing escapes: an op for which no case is accepted, and a kernel whose results
 //! nothing independent can judge, are findings themselves. What it is not: a proof; the cases are a sample,
 //! the same one for the same seed.

@@ -16,7 +16,7 @@ pub(crate) use words::{shown, shown_briefly};
 pub enum Rule {
     /// The same value; zeros with the same sign.
     Exact,
-    /// At most so many representable numbers apart; both zeros are one number.
+    /// At most this many representable numbers apart; both zeros are one number.
     Ulp(u64),
     /// `|got - expected| <= factor * epsilon * terms[i] + tiny`, element by element, with epsilon and the
     /// smallest normal number of the element type.
@@ -63,7 +63,7 @@ pub struct Difference {
     /// How many representable numbers apart; `None` where that says nothing: of another sign, or more than a factor
     /// of two apart.
     pub ulp: Option<u64>,
-    /// How far apart; `None` where they are no finite numbers.
+    /// How far apart; `None` where they are not finite numbers.
     pub distance: Option<f64>,
     /// How far apart, relative to what was expected, where that is not zero.
     pub relative: Option<f64>,
@@ -152,7 +152,7 @@ pub(crate) fn lanes(dtype: DType) -> usize {
     if matches!(dtype, DType::COMPLEX64 | DType::COMPLEX128) { 2 } else { 1 }
 }
 
-/// How many differences are told.
+/// How many differences are shown.
 const TOLD: usize = 4;
 
 /// Compares a result with what is expected, both in host memory.
@@ -195,7 +195,7 @@ fn greatest(
     Some((greatest, difference.index.clone()))
 }
 
-/// The largest absolute value of floating-point elements, NaN left out; `None` where elements are none.
+/// The largest absolute value of floating-point elements, NaN left out; `None` for other types.
 pub fn largest(tensor: &Tensor) -> Option<f64> {
     let format = Format::of(tensor.dtype())?;
     let bytes = tensor.as_bytes().ok()?;
@@ -262,7 +262,7 @@ fn differences(
         .collect())
 }
 
-/// Whether two elements that are no floats are equal, or as near as levels may be.
+/// Whether two elements that are not floats are equal, or as near as levels may be.
 fn same_integer(dtype: DType, got: &[u8], expected: &[u8], rule: &Rule) -> bool {
     let level = |bytes: &[u8]| match (dtype, bytes) {
         (DType::UINT8, &[level]) => Some(f64::from(level)),

@@ -108,7 +108,7 @@ fn a_difference_tells_place_values_distance_and_what_is_allowed() {
     assert!(error.to_string().contains("at most 2.5e-1 allowed; largest"), "{error}");
 }
 
-/// What is more than a factor of two away, or of another sign, is not told in representable numbers.
+/// A distance of more than a factor of two, or between signs, is not given in representable numbers.
 #[test]
 fn no_ulps_are_told_of_zero_against_two() {
     let told = |got: f32, expected: f32| {

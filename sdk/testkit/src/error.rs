@@ -1,4 +1,4 @@
-//! What can be wrong with golden data, or with a harness.
+//! Problems with golden data, or with a harness.
 
 use crate::npy::NpyError;
 use std::path::PathBuf;
@@ -14,7 +14,7 @@ pub enum TestkitError {
     File {
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// The system's message.
         detail: String,
     },
     /// An index that is not what the format says.
@@ -26,7 +26,7 @@ pub enum TestkitError {
         place: String,
         /// What the format says.
         expected: String,
-        /// What stands there.
+        /// The value that was found.
         found: String,
     },
     /// An array that is missing or another than its index says.
@@ -57,7 +57,7 @@ pub enum TestkitError {
     Reproducer {
         /// The file.
         path: PathBuf,
-        /// What is wrong.
+        /// The problem.
         detail: String,
     },
     /// A plugin that cannot be looked at, before anything of it runs.
@@ -68,7 +68,7 @@ pub enum TestkitError {
     Worker {
         /// The program.
         program: PathBuf,
-        /// What the system says.
+        /// The system's message.
         detail: String,
     },
     /// A reproducer that cannot be run.

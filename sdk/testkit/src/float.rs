@@ -60,7 +60,7 @@ impl Format {
     /// The element at `at` of these bytes in native order.
     ///
     /// # Panics
-    /// When it lies past the end.
+    /// When it is past the end.
     pub fn read(self, bytes: &[u8], at: usize) -> Number {
         let size = self.size();
         let mut word = [0u8; 8];
@@ -98,7 +98,7 @@ impl Format {
         self.infinity() / 2 / self.normal() * self.normal()
     }
 
-    /// So many quiet NaN in native order.
+    /// This many quiet NaN in native order.
     pub(crate) fn quiet_nans(self, count: usize) -> Vec<u8> {
         let bits = self.infinity() | (self.normal() >> 1);
         let bytes = bits.to_ne_bytes();
@@ -133,7 +133,7 @@ impl Number {
         self.bits & !self.format.sign()
     }
 
-    /// Whether it is no number, of any payload.
+    /// Whether it is not a number, of any payload.
     pub fn is_nan(self) -> bool {
         self.magnitude() > self.format.infinity()
     }

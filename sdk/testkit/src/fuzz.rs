@@ -1,4 +1,4 @@
-//! Calls of every op that are wrong in every way, and what no answer to them may be.
+//! Wrong calls of every op, and the answers that are faults.
 //!
 //! What it is: [`Fuzzer`] makes of any bytes a call of an op: attributes within their kinds, ordinary and
 //! hostile numbers, shapes that hardly fit, indices out of range; from the definition alone, or from a golden
@@ -6,12 +6,12 @@
 //! [`Fault`] is a panic, an internal error, a refusal without a reason, outputs that the shape function
 //! contradicts, or an answer that depends on what is known. Tests run it over seeds, libFuzzer over its own
 //! bytes (`fuzz/`). What it is not: a judge of values, and not a watch: a call that hangs or ends the process
-//! is found by who runs this in a process of its own.
+//! is found by a program that runs this in a separate process.
 //!
 //! # Invariants
 //! - The same bytes and the same plugins make the same call.
-//! - Host memory has a limit of [`MEMORY`] as long as the process lives, so that a size that nobody has
-//!   checked is refused instead of touched.
+//! - Host memory has a limit of [`MEMORY`] as long as the process lives, so that an unchecked size is
+//!   refused instead of allocated.
 
 mod bytes;
 pub mod graphs;
@@ -71,10 +71,10 @@ const WRITERS: [&str; 1] = ["WriteFile"];
 /// Bytes that the host gives at most.
 pub const MEMORY: u64 = 64 << 20;
 
-/// So many bytes make any call.
+/// This many bytes make any call.
 pub const CALL_BYTES: usize = 192;
 
-/// Golden calls whose inputs have more bytes are no seeds.
+/// Golden calls whose inputs have more bytes are not seeds.
 const MOST_SEED_BYTES: usize = 4096;
 
 /// One call of a kernel.
@@ -116,7 +116,7 @@ pub struct Fuzzer {
 }
 
 impl Fuzzer {
-    /// A fuzzer of all kernels for the CPU of ops whose definitions stand in one of these folders or files of
+    /// A fuzzer of all kernels for the CPU of ops whose definitions are in one of these folders or files of
     /// core/ops/src. From here on the process has a limit on host memory.
     ///
     /// # Errors
@@ -218,7 +218,7 @@ impl fmt::Debug for Call {
     }
 }
 
-/// The folder or file of core/ops/src in which an op stands.
+/// The folder or file of core/ops/src that defines an op.
 fn family(op: &OpDef) -> Option<&str> {
     let (_, path) = op.source.file.rsplit_once("ops/src/")?;
     path.split(['/', '.']).next()

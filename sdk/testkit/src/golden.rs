@@ -14,7 +14,7 @@ use std::{
 };
 use tenon_framework::{Code, DType, Tensor, attr::AttrMap, tensor::TensorError};
 
-/// What an output is expected to be.
+/// The expected value of an output.
 #[derive(Debug, Clone)]
 pub struct ExpectedOutput {
     /// Element type; the index has quantised types under the type that stores them.
@@ -25,7 +25,7 @@ pub struct ExpectedOutput {
     pub value: Option<(Tensor, Rule)>,
 }
 
-/// What a case is expected to give.
+/// The expected result of a case.
 #[derive(Debug, Clone)]
 pub enum Expected {
     /// These outputs.
@@ -82,7 +82,7 @@ struct Placed {
     problem: AttrProblem,
 }
 
-/// Reads all cases of an op from its index; the archive lies beside it.
+/// Reads all cases of an op from its index; the archive is beside it.
 ///
 /// # Errors
 /// A file that is missing, an index or array that is not what the format says.

@@ -45,7 +45,7 @@ pub struct GraphRun {
 pub struct GraphGolden {
     /// Name of the graph.
     pub name: String,
-    /// What it is there for.
+    /// Its purpose.
     pub about: String,
     /// The graph.
     pub graph: GraphDef,

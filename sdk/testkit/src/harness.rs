@@ -77,7 +77,7 @@ impl fmt::Display for Failure {
     }
 }
 
-/// What became of a case.
+/// The outcome of a case.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
     /// As expected in every form.
@@ -371,7 +371,7 @@ impl From<String> for WrongOutput {
     }
 }
 
-/// What is wrong with the outputs, if anything is.
+/// The problem with the outputs, if anything is.
 fn check_outputs(got: &[Tensor], expected: &[ExpectedOutput]) -> Result<(), String> {
     wrong_output(got, expected).map_err(|wrong| wrong.message)
 }
@@ -410,8 +410,8 @@ pub(crate) fn wrong_output(got: &[Tensor], expected: &[ExpectedOutput]) -> Resul
 /// The byte that memory is filled with before a kernel gets it: no likely value of any type.
 const POISON: u8 = 0xa5;
 
-/// Leaves poisoned blocks of the outputs' sizes in the pool of host memory, which gives them to whoever asks
-/// next, so that a kernel that leaves elements unwritten does not find zeros there. Device memory of its own
+/// Leaves poisoned blocks of the outputs' sizes in the pool of host memory, which gives them to the next
+/// caller, so that a kernel that leaves elements unwritten does not find zeros there. Device memory of its own
 /// is not reached by this.
 fn poison(expected: &Expected) {
     let Expected::Outputs(outputs) = expected else { return };
@@ -428,7 +428,7 @@ fn poison(expected: &Expected) {
         .collect();
 }
 
-/// A copy that nobody else holds.
+/// A copy without another holder.
 pub(crate) fn own_copy(tensor: &Tensor) -> Option<Tensor> {
     let memory: Arc<dyn Memory> = HostMemory::shared().clone();
     copy_on_host(tensor, &memory).ok()

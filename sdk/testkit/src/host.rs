@@ -1,6 +1,6 @@
 //! A host without a graph, for tests of a plugin: loads libraries, makes kernels of their ops, calls them.
 //!
-//! What goes wrong in the making panics with the message, as tests want it; what a kernel says comes back.
+//! A failure while a host or a call is made panics with the message, as tests want it; an error of a kernel is returned.
 //!
 //! ```no_run
 //! use tenon_testkit::host::{TestHost, elements, floats, library};
@@ -68,7 +68,7 @@ impl TestHost {
         TestHost::searching(&SearchPath::explicit(files), settings)
     }
 
-    /// A host with these plugins, each in a process of its own, and these knobs.
+    /// A host with these plugins, each in its own process, and these knobs.
     ///
     /// # Panics
     /// As [`TestHost::with_settings`].
@@ -157,7 +157,7 @@ impl<'h> Node<'h> {
     /// Says what is known of the shape of the next input.
     ///
     /// # Panics
-    /// When it is no shape.
+    /// When it is not a shape.
     pub fn shape(mut self, dims: &[i64]) -> Node<'h> {
         self.shapes.push(PartialShape::new(dims).unwrap_or_else(|e| panic!("{e}")));
         self
@@ -176,7 +176,7 @@ impl<'h> Node<'h> {
         self
     }
 
-    /// With the type attributes that the inputs' types say. Where they say none, resolving tells why.
+    /// With the type attributes that follow from the inputs' types. If there are none, resolving gives the reason.
     fn typed(&self, inputs: &[Tensor]) -> Node<'h> {
         let mut node = self.clone();
         if let Some(op) = self.host.plugins.registry().op(&self.op) {
@@ -247,7 +247,7 @@ impl<'h> Node<'h> {
     /// Makes the kernel and calls it once.
     ///
     /// # Errors
-    /// What the kernel says.
+    /// The kernel's message.
     pub fn call(&self, inputs: &[Tensor]) -> Result<Vec<Tensor>, KernelError> {
         call_once(&self.typed(inputs).create()?, inputs, &self.host.env)
     }
@@ -266,7 +266,7 @@ impl<'h> Node<'h> {
     /// Runs the op's shape function on what is known of the inputs, whose unknown dimensions are `symbols`.
     ///
     /// # Errors
-    /// What the shape function refuses.
+    /// A refusal of the shape function.
     pub fn infer(
         &self,
         inputs: &[&ValueInfo],

@@ -8,7 +8,7 @@
 //! reason. [`check`] examines a plugin from its binary alone, [`fuzz`] makes hostile calls, and
 //! [`npy`] and [`npz`] read and write NumPy's files.
 //!
-//! What it is not: an oracle of its own. The expected values come from golden data and from
+//! What it is not: an oracle. The expected values come from golden data and from
 //! reference kernels (`tenon-reference`, or those that a plugin registers). Times are measured by
 //! `tenon-benchkit`.
 //!

@@ -2,7 +2,7 @@
 //!
 //! What it is: an op's definition with attributes, types and what is known of the inputs, all checked, as a
 //! session has it when it makes a kernel. The harness, the oracle and the examiner of a check make their calls
-//! from it. What it is not: a choice of a kernel; who calls says which.
+//! from it. What it is not: a choice of a kernel; the caller names it.
 
 use std::sync::Arc;
 use tenon_framework::{
@@ -58,12 +58,12 @@ impl Refusal {
         move |error| Refusal { stage, code: error.code, message: error.message }
     }
 
-    /// Whether it is no refusal at all but a panic, which the boundary turned into an error.
+    /// Whether it is not a refusal at all but a panic, which the boundary turned into an error.
     pub fn is_panic(&self) -> bool {
         is_panic(self.code, &self.message)
     }
 
-    /// What the op's definition refuses.
+    /// A refusal of the op's definition.
     pub fn definition(error: &OpError) -> Refusal {
         Refusal { stage: Stage::Definition, code: error.code(), message: error.to_string() }
     }

@@ -7,7 +7,7 @@
 //! | string | `S<n>`; zero bytes at the end are padding. `U<n>` is read too, as UTF-8 |
 //! | qint8, quint8, qint16, quint16, qint32 | int8, uint8, int16, uint16, int32 |
 //!
-//! A file does not say that its integers are quantised: the reader is told what is expected. Big-endian and
+//! A file does not say that its integers are quantised: the caller names the expected type. Big-endian and
 //! Fortran-ordered files are converted. Files are read whole; a header that promises more than the file
 //! holds allocates nothing, and one of strings without a width is refused. Archives are in [`crate::npz`]. Not here: pickled
 //! objects, structured arrays.
@@ -27,7 +27,7 @@ pub use error::NpyError;
 /// ordinary ones, and another type is an error.
 ///
 /// # Errors
-/// What is wrong with the file, by its name.
+/// The problem with the file, by its name.
 pub fn read(path: impl AsRef<Path>, expected: Option<DType>) -> Result<Tensor, NpyError> {
     let path = path.as_ref();
     let file = path.display().to_string();
@@ -189,7 +189,7 @@ const HEADER_BYTES: usize = 64 << 10;
 /// Deepest nesting of brackets: a dictionary with a tuple in it, and one to spare.
 const HEADER_DEPTH: usize = 3;
 
-/// Checks what the parser takes for granted: a header that lies in the file, is short and flat, and whose
+/// Checks the assumptions of the parser: a header that is in the file, is short and flat, and whose
 /// numbers multiply to less than 2^63.
 fn check_header(bytes: &[u8]) -> Result<(), String> {
     let Some(([0x93, b'N', b'U', b'M', b'P', b'Y', major, _], rest)) = bytes.split_first_chunk()
@@ -254,7 +254,7 @@ fn swapped(data: &[u8], size: usize) -> Result<Vec<u8>, TryReserveError> {
     Ok(swapped)
 }
 
-/// Empty, with room for so many.
+/// Empty, with room for this many.
 fn reserved<T>(len: usize) -> Result<Vec<T>, TryReserveError> {
     let mut values = Vec::new();
     values.try_reserve_exact(len)?;

@@ -13,9 +13,9 @@ use std::{
 use tenon_framework::{DType, Tensor};
 use zip::{ZipArchive, result::ZipError};
 
-/// An archive of so many bytes may always expand to this many.
+/// An archive of this many bytes may always expand to this many.
 const ALWAYS: u64 = 1 << 30;
-/// A larger one to so many times its own size.
+/// A larger one to this many times its own size.
 const TIMES: u64 = 16;
 
 /// The most bytes that the arrays of an archive of `size` bytes may have together: 1 GiB, or 16 times its size where that is
@@ -34,7 +34,7 @@ impl Npz {
     /// Opens an archive.
     ///
     /// # Errors
-    /// The file cannot be read, is no archive, or expands to more than [`most_bytes`].
+    /// The file cannot be read, is not an archive, or expands to more than [`most_bytes`].
     pub fn open(path: impl AsRef<Path>) -> Result<Npz, NpyError> {
         let path = path.as_ref();
         let file = path.display().to_string();

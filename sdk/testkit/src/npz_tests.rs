@@ -28,7 +28,7 @@ fn floats(values: &[f32]) -> Vec<u8> {
     npy::encode(&tensor, "x").unwrap()
 }
 
-/// What is wrong with the bytes of an archive with an array `a`.
+/// The problem with the bytes of an archive with an array `a`.
 fn error(folder: &TempDir, bytes: &[u8]) -> NpyError {
     let path = folder.path().join("bad.npz");
     fs::write(&path, bytes).unwrap();

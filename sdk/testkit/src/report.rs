@@ -1,11 +1,11 @@
-//! What became of the cases of an op, as a person wants to read it.
+//! The outcome of the cases of an op, as a person wants to read it.
 
 use std::{collections::BTreeMap, fmt};
 
-/// How many failures of an op are told in full.
+/// How many failures of an op are shown in full.
 const TOLD: usize = 3;
 
-/// What became of the cases of an op on a device type.
+/// The outcome of the cases of an op on a device type.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct OpReport {
     op: String,

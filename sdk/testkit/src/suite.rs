@@ -111,7 +111,7 @@ impl FolderReport {
         names
     }
 
-    /// The reports with failures, as text; empty when there are none.
+    /// The reports with failures, as text; empty without failures.
     pub fn wrong(&self) -> String {
         let wrong = self.reports.iter().filter(|report| !report.is_right());
         wrong.map(OpReport::to_string).collect::<Vec<_>>().join("\n")

@@ -77,7 +77,7 @@ impl Windows {
         node.attr("explicit_paddings", paddings)
     }
 
-    /// The sum of a function of the taps of an output pixel that lie in its image: it gets the channels, and the first
+    /// The sum of a function of the taps of an output pixel that are in its image: it gets the channels, and the first
     /// elements of the tap's pixel and of its part of a filter of one output.
     pub fn sum(&self, pixel: usize, tap: impl Fn(usize, [usize; 2]) -> i64) -> i64 {
         let [_, height, width, channels] = self.input;

@@ -14,7 +14,7 @@ const GROWTH: f64 = 0.05;
 #[derive(Clone, Copy)]
 pub struct Sample {
     after: Duration,
-    /// KiB of memory of its own, and KiB of shared memory.
+    /// KiB of its own memory, and KiB of shared memory.
     own: u64,
     shared: u64,
     descriptors: usize,

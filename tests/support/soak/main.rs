@@ -1,5 +1,5 @@
 //! A soak: eight threads run steps with deadlines and cancellation, replace a plugin and refresh their sessions, and
-//! end the processes of an isolated plugin, for as long as they are told. `.ci/soak` runs it.
+//! end the processes of an isolated plugin, for the given time. `.ci/soak` runs it.
 //!
 //! Every result is compared. At the end the level of memory, descriptors and threads after a warm-up is compared with
 //! that at the end: more than 5 % of memory is a failure.

@@ -103,7 +103,7 @@ fn fixed_point() -> Tensor {
 }
 
 impl Site {
-    /// A runtime with a plugin in a process of its own, of which builds lie in this folder.
+    /// A runtime with a plugin in its own process, of which builds are in this folder.
     pub fn new(folder: &Path) -> Site {
         let builds = builds(folder);
         let knobs = [("host.isolate_faults", "0"), ("host.isolate_deadline_ms", "5000")];

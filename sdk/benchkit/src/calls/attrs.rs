@@ -56,7 +56,7 @@ fn items(list: &AttrList) -> Vec<String> {
 /// Reads the text of an attribute, as an op's definition writes a default; quotes around a string may be left out.
 ///
 /// # Errors
-/// No such attribute, a text that is none of its type.
+/// No such attribute, a text that is not a value of its type.
 pub fn parse(op: &OpDef, name: &str, text: &str) -> Result<AttrValue, BenchError> {
     let attr = op
         .attr(name)

@@ -210,7 +210,7 @@ impl<S: Ord + Clone> Plan<S> {
         ELEMENTS.into_iter().take(if self.symbols().is_empty() { 1 } else { count })
     }
 
-    /// A size for each symbol, so that the largest input has about so many elements.
+    /// A size for each symbol, so that the largest input has about this many elements.
     fn sizes(&self, elements: i64) -> BTreeMap<S, i64> {
         let rank = self.largest.len().max(1) as f64;
         let each = (elements as f64).powf(1.0 / rank).round() as i64;

@@ -18,10 +18,10 @@ use crate::{
 
 /// The chance of a false alarm over all records together.
 const ALPHA: f64 = 0.01;
-/// Blocks of neighbouring samples that stand for a series of one process.
+/// Blocks of neighbouring samples that represent a series of one process.
 const FEW_BLOCKS: usize = 20;
 
-/// What came of a comparison with an earlier run.
+/// The result of a comparison with an earlier run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Baseline {
     /// One per record of this run.

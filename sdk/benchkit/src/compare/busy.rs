@@ -19,7 +19,7 @@ impl Side<'_> {
 }
 
 /// What explains a difference between the slow side and the fast one, where the kernel did not change: that the
-/// machine did more besides, or, where nobody counted that, that the slow side's fastest samples are as fast.
+/// machine did more besides, or, if that was not counted, that the slow side's fastest samples are as fast.
 pub fn explained(comparison: &Comparison, slow: &Side<'_>, fast: &Side<'_>) -> Option<String> {
     let slowdown = comparison.speedup.ln().abs();
     match slow.record.kernel.around {

@@ -1,4 +1,4 @@
-//! What all drawings share: two widths, axes, marks, legends.
+//! Common parts of drawings: two widths, axes, marks, legends.
 //!
 //! Every drawing is made twice, for wide and for narrow windows; the style sheet shows one of them. Text in a drawing
 //! that is merely scaled would be too small to read on a telephone.
@@ -30,7 +30,7 @@ impl Size {
     }
 }
 
-/// Draws for both widths. `label` says what is to be seen for those who do not see it.
+/// Draws for both widths. `label` describes the drawing for readers who cannot see it.
 pub fn drawing(
     page: &mut Markup,
     label: &str,
@@ -68,7 +68,7 @@ pub struct Frame {
 const LETTER: f64 = 7.0;
 const MARGIN: f64 = 8.0;
 
-/// Ticks: values with what stands beside them.
+/// Ticks: values with their labels.
 pub type Ticks = Vec<(f64, String)>;
 
 impl Frame {

@@ -8,7 +8,7 @@ use crate::{
 /// A variant throughout the report.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Series {
-    /// As a reader tells it from the others.
+    /// The name that distinguishes it for a reader.
     pub name: String,
 }
 
@@ -99,7 +99,7 @@ impl<'a> Model<'a> {
         &self.series[entry.series].name
     }
 
-    /// Where a record stands, in a word or two: for a call of a graph the node.
+    /// The place of a record, in a word or two: for a call of a graph the node.
     pub fn at(&self, entry: &Entry<'_>) -> String {
         let case = &entry.record.case;
         match &case.node {

@@ -229,7 +229,7 @@ fn holds_most(limits: &Roofline) -> f64 {
     range(sizes).map_or(1e6, |ends| ends.1) * f64::from(limits.threads)
 }
 
-/// A block per level: from its least to its greatest bandwidth, over the sizes that lie in it.
+/// A block per level: from its least to its greatest bandwidth, over the sizes that are in it.
 fn levels(
     page: &mut Markup,
     frame: &Frame,

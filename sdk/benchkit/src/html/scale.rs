@@ -1,4 +1,4 @@
-//! From values to places on an axis, and where its ticks stand.
+//! From values to places on an axis, and the places of its ticks.
 
 /// An axis of a drawing.
 #[derive(Debug, Clone, Copy, PartialEq)]

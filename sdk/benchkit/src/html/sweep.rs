@@ -29,7 +29,7 @@ pub fn figures(page: &mut Markup, model: &Model<'_>) {
     }
 }
 
-/// What stands on the axis upwards.
+/// The label of the vertical axis.
 enum Measure {
     /// Work per nanosecond, in this unit.
     Rate(String),
@@ -200,7 +200,7 @@ fn ratios(figure: &mut Markup, model: &Model<'_>, family: &Family<'_>) {
     );
 }
 
-/// Where there is no difference.
+/// The line of no difference.
 fn same(page: &mut Markup, frame: &Frame, threshold: f64) {
     let (top, bottom) = (frame.y.at(1.0 + threshold), frame.y.at(1.0 / (1.0 + threshold)));
     page.shape(
@@ -251,7 +251,7 @@ fn points(family: &Family<'_>, frame: &Frame, size: Size) -> Ticks {
     values.into_iter().map(|value| (value, number(value))).collect()
 }
 
-/// A frame with room for names at the right, where they stand beside the lines.
+/// A frame with room for names at the right, beside the lines.
 fn frame(
     model: &Model<'_>,
     family: &Family<'_>,

@@ -10,7 +10,7 @@ use crate::{
     words::{Chance, compared, dispatch, figure, half_width, reached, spread, time, timed},
 };
 
-/// A cell: what stands in it, and the number that it is sorted by, where that is not the text.
+/// A cell: its text, and the number that it is sorted by, if that is not the text.
 struct Cell {
     text: String,
     key: Option<f64>,
@@ -42,7 +42,7 @@ impl Cell {
     }
 }
 
-/// Name of a column, and what of a record stands in it.
+/// Name of a column, and the part of a record that it shows.
 type Column<'m> = (&'static str, Box<dyn Fn(&Entry<'_>) -> Cell + 'm>);
 
 fn columns<'m>(model: &'m Model<'_>) -> Vec<Column<'m>> {
@@ -150,7 +150,7 @@ fn rates<'m>() -> Vec<Column<'m>> {
     ]
 }
 
-/// The table, in a box of its own that scrolls where it is too wide.
+/// The table, in its own box that scrolls where it is too wide.
 pub fn table(page: &mut Markup, model: &Model<'_>) {
     if model.report.records.is_empty() {
         return;

@@ -51,7 +51,7 @@ pub fn figure(page: &mut Markup, model: &Model<'_>) {
     });
 }
 
-/// Height of a row: in narrow drawings its name stands above it.
+/// Height of a row: in narrow drawings its name is above it.
 fn step(size: Size) -> f64 {
     size.pick(30.0, 44.0)
 }
@@ -111,7 +111,7 @@ pub fn room<'a>(names: impl Iterator<Item = &'a str>) -> f64 {
     (longest as f64 * 7.2 + 16.0).clamp(60.0, 300.0)
 }
 
-/// A text that is no longer than this.
+/// A text of at most this length.
 pub fn cut(text: &str, most: usize) -> String {
     match text.chars().count() > most {
         true => text.chars().take(most - 1).chain(['\u{2026}']).collect(),
@@ -135,7 +135,7 @@ fn dots(page: &mut Markup, frame: &Frame, entry: &Entry<'_>, y: f64) {
     points(page, entry.series, places);
 }
 
-/// Places of some of so many samples, evenly spread.
+/// Places of some of this many samples, evenly spread.
 pub fn some(count: usize) -> impl Iterator<Item = usize> {
     let taken = count.min(MOST_DOTS);
     (0..taken).map(move |at| at * count / taken)

@@ -1,4 +1,5 @@
-//! What was found, in words: who is faster, by how much, from where on, how far from the limit, and what went wrong.
+//! The findings in words: which variant is faster, by how much, from which size on, how far from the limit, and what
+//! went wrong.
 
 use super::{
     markup::Markup,
@@ -80,7 +81,7 @@ fn problems(model: &Model<'_>) -> Vec<Finding> {
     problems.iter().map(finding).collect()
 }
 
-/// What became of the baseline.
+/// The outcome of the baseline.
 fn since(model: &Model<'_>) -> Vec<Finding> {
     let Some(baseline) = model.baseline else { return Vec::new() };
     let mut found = Vec::new();

@@ -20,7 +20,7 @@ pub enum Verdict {
     Right(String, Option<Arc<Expected>>),
     /// Nothing independent says.
     Unverified(String),
-    /// What is wrong.
+    /// The problem.
     Wrong(String),
 }
 
@@ -58,7 +58,7 @@ pub struct Judge<'a> {
 }
 
 impl<'a> Judge<'a> {
-    /// The judge of a call on a host; `tolerance` stands for what kernels promise.
+    /// The judge of a call on a host; `tolerance` replaces the kernels' contracts.
     pub fn new(
         host: &'a Host,
         call: &'a Call,
@@ -120,7 +120,7 @@ impl<'a> Judge<'a> {
         subject
     }
 
-    /// What results are compared with, for a record.
+    /// The reference for results, for a record.
     fn told(&self, by: String) -> String {
         match self.tolerance {
             Some(relative) => format!("{by}, within {relative} of what cancels"),

@@ -1,8 +1,8 @@
 //! Results that are too large to be judged whole.
 //!
 //! The reference is the plainest kernel there is, and asking it takes longer than timing all others. Where a part of
-//! an input gives the same part of the output, some parts stand for the whole: the first, the last, and others evenly
-//! spread between them. What lies between is not looked at, and the record says so.
+//! an input gives the same part of the output, some parts represent the whole: the first, the last, and others evenly
+//! spread between them. The rest is not compared, and the record says so.
 
 use crate::{
     calls::Call,
@@ -19,7 +19,7 @@ const WHOLE: f64 = 256e6;
 /// Parts that are judged at most, and at least.
 const PARTS: (usize, usize) = (24, 2);
 /// The most where an element of the result is a few elements of the inputs, and operations up to which such is whole: it
-/// has so many elements that looking at each takes longer than an operation.
+/// has so many elements that comparing each takes longer than an operation.
 const CHEAP_PARTS: usize = 1024;
 const CHEAP_WHOLE: f64 = 16e6;
 
@@ -67,7 +67,7 @@ pub struct Part {
 }
 
 impl Part {
-    /// The parts of a call that stand for the whole; `None` where it is judged whole.
+    /// The parts of a call that represent the whole; `None` where it is judged whole.
     pub fn of(call: &Call, inputs: &[Tensor], outputs: &[Tensor]) -> Option<Part> {
         let separable = SEPARABLE.iter().find(|known| known.op == call.op.name)?;
         let (input, [output]) = (inputs.first()?, outputs) else { return None };

@@ -34,7 +34,7 @@ pub struct Ready {
     pub choice: Choice,
     /// The kernel.
     pub instance: KernelInstance,
-    /// What its results were compared with.
+    /// The reference for its results.
     pub checked: Option<String>,
     /// Why nothing says whether they are right.
     pub unverified: Option<String>,
@@ -140,7 +140,7 @@ impl Ready {
         Ok(KernelCall { call, timing, shares })
     }
 
-    /// What is wrong with the outputs after a call was timed: other bits where the same ones are promised, else what
+    /// The problem with the outputs after a call was timed: other bits where the same ones are promised, else what
     /// the oracle did not expect.
     pub fn changed(&self, call: &KernelCall<'_>) -> Option<String> {
         let now = match call.call.host_outputs() {

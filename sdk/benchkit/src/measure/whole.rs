@@ -11,7 +11,7 @@ use tenon_runtime::{
 /// Name of the node.
 const NODE: &str = "bench";
 
-/// A step of a graph of one op, where a session can be told to run this very kernel; else a call without a graph.
+/// A step of a graph of one op, if a session can be made to run this very kernel; else a call without a graph.
 pub enum Whole<'a> {
     /// A step.
     Step {

@@ -1,9 +1,9 @@
-//! What else a machine did.
+//! Other work of a machine.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// What else the machine did while samples were taken.
+/// Other work of the machine while samples were taken.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Around {
     /// Processors that other processes kept busy, on the mean.
@@ -15,8 +15,8 @@ pub struct Around {
 }
 
 impl Around {
-    /// By which factor calls may take longer for it, on so many threads of a machine with so many processors. A thread
-    /// that waits takes longer by what it waited. What others take of memory and of the clock is taken for fair shares,
+    /// By which factor calls may take longer for it, on this many threads of a machine with this many processors. A thread
+    /// that waits takes longer by what it waited. What others take of memory and of the clock is assumed to be a fair share,
     /// among as many processors as fill a machine's memory: a quarter of them, and at least those that the threads have.
     pub fn slows(&self, threads: u32, cores: u32) -> f64 {
         let full = f64::from(threads).max(f64::from(cores) / 4.0).max(1.0);

@@ -15,7 +15,7 @@ pub enum RecordError {
     Line {
         /// Its number, from 1.
         line: usize,
-        /// What is wrong.
+        /// The problem.
         source: serde_json::Error,
     },
     /// No line at all.
@@ -36,7 +36,7 @@ pub enum RecordError {
 /// Writes the run and the records; comparisons and the like follow from them.
 ///
 /// # Errors
-/// What the writer says.
+/// An error of the writer.
 pub fn write_lines(report: &Report, mut out: impl Write) -> io::Result<()> {
     out.write_all(b" ")?;
     serde_json::to_writer(&mut out, &report.run)?;
@@ -71,7 +71,7 @@ pub fn read_lines(text: impl BufRead) -> Result<Report, RecordError> {
     Ok(Report { run, records, comparisons, crossovers, problems })
 }
 
-/// Why the first line is none.
+/// Why the first line is invalid.
 enum First {
     Json(serde_json::Error),
     Form(u32),

@@ -29,7 +29,7 @@ pub struct Peak {
 pub struct Level {
     /// `L1`, `L2`, `L3`, `memory`.
     pub name: String,
-    /// Working sets up to this many bytes, per thread, lie in it; `None` for memory.
+    /// Working sets up to this many bytes, per thread, are in it; `None` for memory.
     pub bytes: Option<u64>,
     /// Bytes per nanosecond (GB/s) of reading alone.
     pub read: f64,

@@ -54,10 +54,10 @@ pub struct StepMemory {
     pub constants: u64,
     /// Most bytes of other values at once, as planned.
     pub planned: u64,
-    /// Bytes of all other values, each in memory of its own.
+    /// Bytes of all other values, each in its own memory.
     pub without_reuse: u64,
     /// Most bytes that a step held of the host's memory besides what was there before it: values, kernels' scratch
-    /// memory. `None` for devices with memory of their own.
+    /// memory. `None` for devices with their own memory.
     #[serde(default)]
     pub held: Option<u64>,
 }

@@ -25,7 +25,7 @@ impl Case {
         self.inputs.iter().map(Input::to_string).collect::<Vec<_>>().join(" ")
     }
 
-    /// Whether both are the same call, wherever it stands in a sweep or a graph.
+    /// Whether both are the same call, wherever it is in a sweep or a graph.
     pub fn same_call(&self, other: &Case) -> bool {
         self.op == other.op && self.attrs == other.attrs && self.inputs == other.inputs
     }

@@ -1,7 +1,7 @@
 //! Bandwidth of each level of memory.
 //!
 //! Main memory is written by ordinary stores and by such as pass the caches by, a whole line at a time, and the better
-//! one counts: an ordinary store reads a line before it writes it, which takes a third of a copy's time. The sets lie in
+//! one counts: an ordinary store reads a line before it writes it, which takes a third of a copy's time. The sets are in
 //! the memory that kernels get, on large pages from their size on.
 
 use super::together::best_ns;
@@ -111,7 +111,7 @@ impl Pattern {
     }
 }
 
-/// Numbers in the memory that kernels get; none where there is no memory.
+/// Numbers in the memory that kernels get; without a buffer if there is no memory.
 struct Array {
     buffer: Option<Buffer>,
     count: usize,

@@ -38,7 +38,7 @@ pub fn merge(reports: Vec<Report>) -> Option<Report> {
     Some(all)
 }
 
-/// Where the same variant of the same case stands: at the same place, where no process lacks one.
+/// The place of the same variant of the same case: at the same place, if no process lacks one.
 fn place(records: &[Record], at: usize, wanted: &Record) -> Option<usize> {
     let same = |record: &Record| record.case == wanted.case && record.variant == wanted.variant;
     let here = records.get(at).is_some_and(same).then_some(at);

@@ -140,7 +140,7 @@ fn is_here(host: &Host, device_type: &str) -> bool {
     host.runtime.devices().devices().iter().any(|device| device.device_type() == device_type)
 }
 
-/// Every op that the plugin has kernels for. Ops of which no call is known are told, where others are left.
+/// Every op that the plugin has kernels for. Ops without a known call are reported, if other ops are left.
 fn plugin_calls(
     host: &Host,
     file: &Path,

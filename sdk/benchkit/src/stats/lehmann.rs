@@ -36,7 +36,7 @@ impl Ratio {
     }
 }
 
-/// The medians of at most `limit` blocks of neighbours; the values themselves where there are no more.
+/// The medians of at most `limit` blocks of neighbours; the values themselves if there are at most that many.
 pub fn blocks(values: &[f64], limit: usize) -> Vec<f64> {
     let count = limit.min(values.len());
     let edge = |at: usize| at * values.len() / count.max(1);
@@ -84,7 +84,7 @@ pub fn paired(a: &[f64], b: &[f64], seed: u64) -> Option<Ratio> {
     Some(Ratio::of_logs(estimate, middle(estimates.collect(), LEVEL)))
 }
 
-/// By which factor `a` is larger than `b`, where the two were taken apart; `None` when one has no samples.
+/// By which factor `a` is larger than `b`, if the two were sampled separately; `None` when one has no samples.
 pub fn unpaired(a: &[f64], b: &[f64], seed: u64) -> Option<Ratio> {
     let (a, b) = (logs(&blocks(a, BLOCKS)), logs(&blocks(b, BLOCKS)));
     if a.is_empty() || b.is_empty() {

@@ -6,7 +6,7 @@ use tenon_framework::{DType, Tensor};
 use tenon_runtime::{RunOptions, Runtime, SessionOptions};
 use tenon_testkit::compare::{Rule, compare, largest};
 
-/// What comes of judging.
+/// The result of judging.
 pub enum Verdict {
     /// It is right: by what.
     Right(String),

@@ -90,7 +90,7 @@ impl Shapes {
     /// Reads shapes.
     ///
     /// # Errors
-    /// What is wrong, and where.
+    /// The problem, and its place.
     pub fn parse(text: &str) -> Result<Shapes, String> {
         let mut cursor = Cursor { rest: text };
         let mut shapes = Shapes::default();
@@ -155,7 +155,7 @@ impl<'t> Cursor<'t> {
         }
     }
 
-    /// A name before `=`; nothing is taken where there is none.
+    /// A name before `=`; nothing is consumed without one.
     fn name(&mut self) -> Option<&'t str> {
         let (name, rest) = self.rest.split_once('=')?;
         if !is_name(name) {
@@ -246,7 +246,7 @@ impl<'t> Cursor<'t> {
 /// Reads `NAME=[1,2]` or `NAME=3`: integers that an input holds. `true` for a scalar.
 ///
 /// # Errors
-/// What is wrong.
+/// The problem.
 pub fn value(text: &str) -> Result<(String, Vec<i64>, bool), String> {
     let form = || format!("expected NAME=INTEGER or NAME=[INTEGER,...], found '{text}'");
     let (name, list) = text.split_once('=').filter(|(name, _)| is_symbol(name)).ok_or_else(form)?;

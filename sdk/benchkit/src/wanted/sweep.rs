@@ -10,7 +10,7 @@ const FORM: &str = "expected SYMBOL=FIRST..LAST, then :*FACTOR or :+STEP where i
 /// Reads a sweep. The last value counts too.
 ///
 /// # Errors
-/// What is wrong.
+/// The problem.
 pub fn sweep(text: &str) -> Result<SweepAxis, String> {
     let form = || FORM.to_owned();
     let (symbol, range) = text.split_once('=').ok_or_else(form)?;

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use tenon_framework::text::edit_distance;
 use thiserror::Error;
 
-/// What is to be measured.
+/// The calls to measure.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Target {
     /// An op, or its kernels of one label.
@@ -20,7 +20,7 @@ pub enum Target {
     Graph(PathBuf),
 }
 
-/// Why a target is none.
+/// Why a target is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum TargetError {
     /// A file that is not there.

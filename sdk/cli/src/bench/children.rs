@@ -1,4 +1,4 @@
-//! Measuring in several processes: where memory lies, and so how fast it is, differs between them.
+//! Measuring in several processes: the addresses of memory, and so its speed, differ between them.
 
 use super::{BenchArgs, Plan, measured};
 use crate::{args::Global, error::CliError, output::complain, progress::progress};
@@ -27,7 +27,7 @@ pub fn be_one(
     Ok(ExitCode::SUCCESS)
 }
 
-/// Measures in processes of their own, one after the other, and puts their samples together.
+/// Measures in their own processes, one after the other, and puts their samples together.
 ///
 /// # Errors
 /// One of them fails: what it says.

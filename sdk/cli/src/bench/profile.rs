@@ -10,7 +10,7 @@ use tenon_benchkit::{
 /// Nodes that are shown one by one, the dearest first.
 const SHOWN: usize = 12;
 
-/// Where the time and the memory of a step go; nothing for what is no step.
+/// Where the time and the memory of a step go; nothing for what is not a step.
 pub fn profile(text: &mut String, record: &Record) {
     let Some(profile) = &record.profile else { return };
     let total: f64 = profile.nodes.iter().map(|node| node.ns).sum();

@@ -36,7 +36,7 @@ fn groups(report: &Report) -> Vec<std::ops::Range<usize>> {
     chunks.collect()
 }
 
-/// The columns of a table of cases; numbers stand on the right.
+/// The columns of a table of cases; numbers are aligned to the right.
 const COLUMNS: [&str; 15] = [
     "shapes",
     ">threads",

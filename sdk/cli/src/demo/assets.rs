@@ -1,4 +1,4 @@
-//! The graph and the images, which lie in the executable. Their source and licence: `assets/demo/SOURCE.md`.
+//! The graph and the images, which are in the executable. Their source and licence: `assets/demo/SOURCE.md`.
 
 use crate::error::CliError;
 use std::path::PathBuf;

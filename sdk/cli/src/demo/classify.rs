@@ -49,7 +49,7 @@ pub struct Outcome {
     pub right: usize,
     /// Images classified as TensorFlow did.
     pub same: usize,
-    /// Largest difference from TensorFlow's logits; infinite when one is no number.
+    /// Largest difference from TensorFlow's logits; infinite when one is not a number.
     pub difference: f32,
     /// Median time of a step over all images.
     pub step_ns: u64,
@@ -165,7 +165,7 @@ pub fn right(digits: &Digits, classes: &[i64]) -> usize {
     pairs.filter(|(label, class)| i64::from(**label) == **class).count()
 }
 
-/// The largest difference; infinite where one is no number, or where there are not as many.
+/// The largest difference; infinite where one is not a number, or where there are not as many.
 pub fn difference(found: &[f32], expected: &[f32]) -> f32 {
     if found.len() != expected.len() {
         return f32::INFINITY;

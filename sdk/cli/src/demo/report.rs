@@ -162,7 +162,7 @@ fn quantized(digits: &Digits, comparison: &Comparison) -> Table {
     table
 }
 
-/// `cargo run` leaves the command in a target folder, where nobody's PATH finds it.
+/// `cargo run` leaves the command in a target folder, which is not on the PATH.
 fn command() -> &'static str {
     let built_here = std::env::current_exe().is_ok_and(|executable| {
         let folder = executable.parent();

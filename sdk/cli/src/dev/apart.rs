@@ -1,8 +1,8 @@
-//! A hidden subcommand of this program, in a process of its own.
+//! A hidden subcommand of this program, in its own process.
 //!
-//! It is told what to do by one JSON value on its standard input, and tells how it goes by one JSON value a line. What a
-//! plugin prints there goes elsewhere. A crash is told by what the process writes of it before it dies, and by how the
-//! system says that it ended.
+//! Its task is one JSON value on its standard input, and it reports its progress by one JSON value a line. Output of a
+//! plugin goes elsewhere. A crash is known from what the process writes before it dies, and from the status with which
+//! it ended.
 //!
 //! # Invariants
 //! - A process that is dropped is gone, with its group.
@@ -26,7 +26,7 @@ use tenon_testkit::check::{
     worker::{end_with_parent, take_output},
 };
 
-/// How much of what the process writes to its standard error is kept, and how many lines are told.
+/// How much of the process's standard error is kept, and how many lines are shown.
 const KEPT: usize = 4 << 10;
 const LINES: usize = 4;
 /// What a process gets to end by itself once it closed its output.
@@ -49,7 +49,7 @@ enum Said<L> {
     Fault(FaultRecord),
 }
 
-/// The process, as who started it holds it.
+/// The process, as the program that started it has it.
 pub struct Apart<L> {
     child: Child,
     said: Receiver<Said<L>>,
@@ -144,7 +144,7 @@ impl<L> Drop for Apart<L> {
     }
 }
 
-/// Reads lines until the pipe is closed or nobody listens. What is neither line nor fault is left out.
+/// Reads lines until the pipe is closed or the receiver is gone. Text that is neither line nor fault is left out.
 fn forward<L: DeserializeOwned>(pipe: impl Read, to: &Sender<Said<L>>) {
     for line in BufReader::new(pipe).lines().map_while(Result::ok) {
         let said = match serde_json::from_str(&line) {
@@ -168,11 +168,11 @@ fn tail(mut pipe: impl Read) -> String {
     String::from_utf8_lossy(&kept).into_owned()
 }
 
-/// The process's own end: its task, and where it tells how it goes.
+/// The process's own end: its task, and where it reports its progress.
 pub struct Teller(File);
 
 impl Teller {
-    /// Takes the task, and has crashes be told. `None` where nobody gave one.
+    /// Takes the task, and has crashes reported. `None` if there is none.
     pub fn take<T: DeserializeOwned>() -> Option<(Teller, T)> {
         end_with_parent();
         let output = take_output().ok()?;
@@ -181,7 +181,7 @@ impl Teller {
         Some((Teller(output), task))
     }
 
-    /// Tells a line. Where nobody listens any more there is nothing left to do.
+    /// Writes a line. If the reader is gone, there is nothing left to do.
     pub fn say(&self, line: &impl Serialize) {
         if let Ok(mut text) = serde_json::to_vec(line) {
             text.push(b'\n');

@@ -1,8 +1,8 @@
 //! The author's own build: a command in the folder of the source, and the file that it makes.
 //!
 //! # Invariants
-//! - What was started is over when [`Recipe::build`] returns: it runs in a process group of its own, which is
-//!   ended when this program is told to stop.
+//! - The command has ended when [`Recipe::build`] returns: it runs in its own process group, which is ended
+//!   when this program is asked to stop.
 //! - What it writes is passed through to standard error, and its end is kept.
 
 use super::{args::DevArgs, error::DevError};

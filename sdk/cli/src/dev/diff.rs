@@ -70,7 +70,7 @@ impl Difference {
         Difference { added: only(new, old), removed: only(old, new), changed: changed.collect() }
     }
 
-    /// Whether there is none.
+    /// Whether there is no difference.
     pub fn is_empty(&self) -> bool {
         self == &Difference::default()
     }
@@ -108,7 +108,7 @@ impl Difference {
     }
 }
 
-/// What became of each clause of each kernel.
+/// The outcome of each clause of each kernel.
 pub type Verdicts = BTreeMap<(String, Clause), Mark>;
 
 /// A verdict that is another than before.

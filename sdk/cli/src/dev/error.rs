@@ -4,10 +4,10 @@ use std::path::PathBuf;
 use tenon_runtime::framework::Code;
 use thiserror::Error;
 
-/// What is wrong with the folder or the command line.
+/// The problem with the folder or the command line.
 #[derive(Debug, Error)]
 pub enum DevError {
-    /// A path that is no folder.
+    /// A path that is not a folder.
     #[error("{}: expected the folder of a plugin's source", folder.display())]
     NoFolder {
         /// The path.

@@ -44,7 +44,7 @@ pub struct Judge {
     pub goldens: Option<PathBuf>,
     /// Folder for what reproduces failures.
     pub reproducers: PathBuf,
-    /// The build as it lies where it was made: what is checked is a copy that goes.
+    /// The build in the place where it was made; what is checked is a temporary copy.
     pub artifact: Option<PathBuf>,
     /// How long a step of a worker may take.
     pub limit: Duration,
@@ -91,10 +91,10 @@ pub struct Seen {
     pub in_full: bool,
 }
 
-/// What came of a check.
+/// The result of a check.
 #[derive(Debug, Clone, Default)]
 pub struct Judged {
-    /// What became of each clause.
+    /// The outcome of each clause.
     pub verdicts: Verdicts,
     /// What is broken.
     pub broken: Vec<Broken>,
@@ -181,7 +181,7 @@ impl Judge {
     }
 }
 
-/// A check on a thread of its own, so that this program can be told to stop meanwhile; `None` then. Workers live no
+/// A check on its own thread, so that this program can be told to stop meanwhile; `None` then. Workers live no
 /// longer than it does.
 fn checked(options: Options, stop: &AtomicBool) -> Option<Result<Report, TestkitError>> {
     let (sender, done) = channel();

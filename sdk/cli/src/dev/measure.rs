@@ -1,8 +1,8 @@
 //! The times of a new build beside those of the old one: sample by sample in turn, in a process apart.
 //!
-//! The process is told by its standard input what to measure, says what it is about to time, writes one line for each
+//! The process reads from its standard input what to measure, says what it is about to time, writes one line for each
 //! op, and ends by itself when time is up. One that dies, or does not come back from a kernel, is a failure of the new
-//! build: the kernel that was in hand is told.
+//! build: the kernel that it was calling is reported.
 
 mod work;
 
@@ -102,7 +102,7 @@ pub struct Died {
     pub message: String,
 }
 
-/// What came of it.
+/// Its result.
 #[derive(Debug, Clone, Default)]
 pub struct Measured {
     /// The kernels, call by call.
@@ -127,7 +127,7 @@ pub fn measure(task: &Task, stop: &AtomicBool) -> Result<Measured, CliError> {
     let mut listening = Listening::default();
     let patience = GRACE + Duration::from_secs_f64(task.seconds + task.limit);
     let mut since = Instant::now();
-    // Plugins are loaded, and opened elsewhere, before the first line: that is no kernel's time.
+    // Plugins are loaded, and opened elsewhere, before the first line: that is not a kernel's time.
     let mut most = patience.max(LOADING);
     while !stop.load(Ordering::Relaxed) {
         match apart.next(POLL) {

@@ -45,7 +45,7 @@ pub struct Task {
     pub same: bool,
 }
 
-/// What the process tells.
+/// What the process reports.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Line {
@@ -57,12 +57,12 @@ enum Line {
     Refused { error: String },
 }
 
-/// What came of it.
+/// Its result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Rehearsed {
     /// The session takes it.
     Well,
-    /// It was told to stop.
+    /// It was asked to stop.
     Stopped,
     /// The session cannot take it.
     Refused(String),

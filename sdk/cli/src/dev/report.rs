@@ -1,4 +1,4 @@
-//! What is told of a round: lines for people, or events for programs, one JSON value a line.
+//! The report of a round: lines for people, or events for programs, one JSON value a line.
 
 use super::{
     diff::{Difference, Turned},
@@ -205,7 +205,7 @@ fn left_text(left: &[String]) -> String {
     }
 }
 
-/// Of a part nobody says that it is right: what was looked at in full, and what was only called.
+/// A part is not called right: which kernels were checked in full, and which were only called.
 fn checked_text(judged: &Judged, turned: &[Turned]) -> String {
     let (all, in_full) = (judged.seen.len(), judged.in_full());
     let but = if judged.not_run.is_empty() { "" } else { ", but not all of it was run" };

@@ -1,8 +1,8 @@
 //! What of a source changes.
 //!
-//! The system's notice of a change only wakes: what changed is what a look at the files says, by content, against
-//! the look before. So a file that is touched or written anew as it was is no change, neither is what a build
-//! writes into ignored places, and where the system tells nothing, looks from time to time do.
+//! The system's notice of a change only wakes: changes are found by comparing the files, by content, with
+//! the look before. So a file that is touched or written anew as it was is not a change, neither is what a build
+//! writes into ignored places, and if the system gives no notices, the files are compared from time to time.
 //!
 //! # Invariants
 //! - A change after a look is seen by the next one, also when it comes during a build.
@@ -27,9 +27,9 @@ const MADE: [&str; 16] = [
     "o", "so", "dylib", "dll", "a", "d", "obj", "lib", "exe", "pdb", "rlib", "rmeta", "gcda",
     "gcno", "swp", "tmp",
 ];
-/// Folders that nobody writes source in.
+/// Folders without source.
 const FOLDERS: [&str; 2] = ["target", "tenon-check"];
-/// Larger files are told apart by time and size.
+/// Larger files are compared by time and size.
 const LARGEST_READ: u64 = 8 << 20;
 /// A file changed so shortly before a look may change again within the same tick of the clock.
 const TICK: Duration = Duration::from_secs(2);
@@ -38,7 +38,7 @@ const QUIET: Duration = Duration::from_millis(60);
 const LONGEST_BURST: Duration = Duration::from_secs(1);
 /// How often it is looked whether to stop.
 const STOP: Duration = Duration::from_millis(50);
-/// Between looks where the system tells of changes, and where it does not.
+/// Time between comparisons with and without notices of the system.
 const SELDOM: Duration = Duration::from_secs(3);
 const OFTEN: Duration = Duration::from_millis(300);
 
@@ -58,7 +58,7 @@ pub struct Tree {
     folders: BTreeSet<PathBuf>,
 }
 
-/// Whether a name is none of a source's.
+/// Whether a name is not that of a source file.
 fn ignored(name: &OsStr, is_folder: bool) -> bool {
     let text = name.to_string_lossy();
     if text.starts_with('.') || text.ends_with('~') {
@@ -145,7 +145,7 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Begins to listen; where the system tells nothing, or is not to, looks have to do.
+    /// Begins to listen; without notices of the system, files are only compared.
     pub fn new(roots: Vec<PathBuf>, poll: bool) -> Watch {
         let (wake, woken) = channel();
         let tell = move |event: notify::Result<notify::Event>| {

@@ -8,7 +8,7 @@ use tenon_runtime::graph::{
     optimize::{PassReport, Report},
 };
 
-/// Most changes of a pass that are told where all nodes are.
+/// Most changes of a pass that are listed when all nodes are.
 const TOLD: usize = 20;
 
 /// One line per pass, and what it did to which node; of one node only, where one is asked for.

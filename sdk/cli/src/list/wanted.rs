@@ -8,7 +8,7 @@ use tenon_runtime::framework::{
 };
 use tenon_testkit::exceptions::matches;
 
-/// Names and device types; all where there are none.
+/// Names and device types; everything is listed if there are none.
 #[derive(Debug, Clone, Default)]
 pub struct Wanted {
     /// Patterns in lower case.

@@ -1,4 +1,4 @@
-//! What quantisation is reported as: a table, or JSON.
+//! The report of quantisation: a table, or JSON.
 
 use crate::table::Table;
 use serde_json::{Value, json};
@@ -15,7 +15,7 @@ pub struct Report<'a> {
     pub samples: usize,
 }
 
-/// A ratio of signal to noise. What differs in nothing has no end of it.
+/// A ratio of signal to noise; infinite without a difference.
 fn decibels(noise: Option<Noise>) -> String {
     noise.map_or(String::new(), |noise| match noise.decibels() {
         _ if noise.noise == 0.0 => "exact".to_owned(),

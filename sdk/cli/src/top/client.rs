@@ -51,7 +51,7 @@ pub fn get(address: SocketAddr, path: &str) -> Result<String, CliError> {
     ask().map_err(failed)
 }
 
-/// The whole answer. A server that sends a little at a time has no more time for it than any other.
+/// The whole answer. A server that sends a little at a time gets the same time for it as any other.
 fn read_until(stream: &mut TcpStream, until: Instant) -> std::io::Result<String> {
     let (mut bytes, mut block) = (Vec::new(), [0; 16 << 10]);
     loop {

@@ -61,7 +61,7 @@ pub struct View {
     kernels: Vec<KernelRow>,
     /// What kernels are sorted by.
     pub order: Order,
-    /// Whether the figures stand still.
+    /// Whether the figures are paused.
     pub paused: bool,
 }
 

@@ -12,12 +12,12 @@ pub enum ListError {
         "there is no folder for the list: give --file, or set XDG_CONFIG_HOME or HOME to an absolute path"
     )]
     NoHome,
-    /// A list that is none.
+    /// A file that is not a list.
     #[error("trust file {}: {source}", file.display())]
     Malformed {
         /// The file.
         file: PathBuf,
-        /// What is wrong.
+        /// The problem.
         source: TrustError,
     },
     /// Nothing to add.

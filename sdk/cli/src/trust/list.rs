@@ -50,7 +50,7 @@ impl List {
         Ok(List { file: file.to_owned(), document, entries, _lock: None })
     }
 
-    /// As [`List::read`], with nobody else changing it until this is dropped. A link stays one.
+    /// As [`List::read`]; no other command can change the list until this is dropped. A link stays one.
     ///
     /// # Errors
     /// As [`List::read`]; its folder cannot be made, or the lock beside it not taken.

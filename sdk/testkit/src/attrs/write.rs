@@ -45,7 +45,7 @@ fn float(value: f32) -> Value {
     number(value.to_string().parse().unwrap_or(f64::NAN))
 }
 
-/// A number; what JSON has no number for, as a word.
+/// A number; a value for which JSON has no number is a word.
 pub(crate) fn number(value: f64) -> Value {
     if value.is_finite() {
         return json!(value);

@@ -2,7 +2,7 @@
 
 use tenon_framework::{DType, Tensor, attr::AttrMap};
 
-/// What a case is there for.
+/// The purpose of a case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Tag {
     /// Has an input without elements.
@@ -129,7 +129,7 @@ pub struct Argument {
 pub struct CheckCase {
     /// Unique for the subject.
     pub name: String,
-    /// What it is there for.
+    /// Its purpose.
     pub tags: Vec<Tag>,
     /// Every attribute of the op's definition.
     pub attrs: AttrMap,

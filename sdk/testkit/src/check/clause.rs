@@ -51,7 +51,7 @@ pub enum Clause {
     Events,
     /// Many streams at once.
     Streams,
-    /// Failures that the device can be told to have.
+    /// Failures that the device can be ordered to have.
     Faults,
     /// A device that is lost says so, the same way everywhere.
     Loss,
@@ -142,7 +142,7 @@ impl TryFrom<String> for Clause {
     }
 }
 
-/// What became of a clause in one case.
+/// The outcome of a clause in one case.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
@@ -159,7 +159,7 @@ pub enum Verdict {
 pub struct Finding {
     /// The promise.
     pub clause: Clause,
-    /// What became of it.
+    /// Its outcome.
     pub verdict: Verdict,
 }
 

@@ -5,17 +5,17 @@
 //! to order them. What it is not: a look at its kernels, which an [`Examiner`](super::Examiner) examines.
 //!
 //! # Faults to order
-//! A device that can be told to fail declares integer knobs of these names in its plugin, read when a device
+//! A device that can be ordered to fail declares integer knobs of these names in its plugin, read when a device
 //! is opened; 0 is never. The knobs count from the opening of each device.
 //!
 //! | knob | what it orders |
 //! |---|---|
-//! | `fail_alloc_after_bytes` | an allocation that would bring what was ever allocated above so many bytes fails with `RESOURCE_EXHAUSTED` |
-//! | `fail_command_after` | the command after so many fails, once |
-//! | `lose_after_commands` | the device is lost after so many commands |
+//! | `fail_alloc_after_bytes` | an allocation that would bring what was ever allocated above this many bytes fails with `RESOURCE_EXHAUSTED` |
+//! | `fail_command_after` | the command after this many fails, once |
+//! | `lose_after_commands` | the device is lost after this many commands |
 //!
 //! # Invariants
-//! - Each clause is begun once per device, under the device's name, and told once per device type.
+//! - Each clause is begun once per device, under the device's name, and reported once per device type.
 //! - Nothing is enqueued any more on a stream, and no buffer is in use, when an examination ends.
 
 mod allocation;
@@ -96,7 +96,7 @@ enum Stop {
     Wrong(String),
 }
 
-/// What is wrong, in words.
+/// The problem, in words.
 fn wrong<T>(problem: impl Into<String>) -> Result<T, Stop> {
     Err(Stop::Wrong(problem.into()))
 }

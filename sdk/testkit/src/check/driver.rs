@@ -49,7 +49,7 @@ const SHRINK_ALL: Duration = Duration::from_secs(120);
 pub struct Options {
     /// How workers are started.
     pub worker: Worker,
-    /// What they are told.
+    /// The order that they get.
     pub setup: Setup,
     /// How many work at a time.
     pub jobs: usize,
@@ -66,7 +66,7 @@ pub struct Options {
     /// When time is up. No unit is begun then but the first, nor one that would, if it took as long as the one
     /// before, be less than half done by then. Those that are left have no clauses in the report.
     pub until: Option<Instant>,
-    /// What is looked at first, and when it is enough.
+    /// The order of examination, and when it ends.
     pub turns: Turns,
     /// Whether what no case of was run is a failure.
     pub strict: bool,
@@ -96,7 +96,7 @@ impl Options {
         self.is_late_for(Duration::ZERO)
     }
 
-    /// Whether there is no time for something that takes so long.
+    /// Whether there is no time for something that takes this long.
     fn is_late_for(&self, time: Duration) -> bool {
         self.until.is_some_and(|until| Instant::now() + time / 2 >= until)
     }
@@ -116,7 +116,7 @@ pub struct Status<'a> {
 /// Checks a plugin.
 ///
 /// # Errors
-/// The file is no plugin, no worker can be started, or there is nothing to check. Everything else that can be
+/// The file is not a plugin, no worker can be started, or there is nothing to check. Everything else that can be
 /// wrong with a plugin is in the report.
 pub fn check(
     options: &Options,
@@ -178,7 +178,7 @@ fn absolute(path: &Path) -> PathBuf {
     std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
 }
 
-/// Runs all units, in so many lanes. The first one has a worker already.
+/// Runs all units, in this many lanes. The first one has a worker already.
 fn work(run: &Run<'_>, first: Option<Child>, jobs: usize) {
     let lanes = jobs.clamp(1, run.units.len());
     std::thread::scope(|scope| {

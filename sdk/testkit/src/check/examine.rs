@@ -4,7 +4,7 @@
 //! ([`HostMemory::guard`]), and judges what can be judged of one call: values, shapes, bounds, inputs,
 //! uninitialised memory, in-place. [`Examiner::clause`] judges what takes many calls: whether the kernel takes
 //! any case at all, concurrency, repeatability, leaks, refusals, cancellation. What it is not: a crash's or an endless loop's judge; it
-//! says what it begins, and whoever watches the process does the rest. Nor an oracle: what a call is to give
+//! reports what it begins, and the process that watches it does the rest. Nor an oracle: what a call is to give
 //! comes from the caller.
 //!
 //! # Invariants
@@ -57,7 +57,7 @@ use tenon_framework::{Tensor, device::base::DeviceBase, knob::Knobs};
 use tenon_runtime::{Runtime, host::devices::PluginDevice};
 pub(super) use verdicts::Verdicts;
 
-/// What a call on these inputs is to give.
+/// The expected results of a call on these inputs.
 pub type Expect<'a> = dyn Fn(&[Tensor]) -> Expectation + 'a;
 
 /// Clauses that are judged of a kernel: case by case, then once.

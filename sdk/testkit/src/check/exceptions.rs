@@ -1,4 +1,4 @@
-//! What a plugin's author knows to be unsupported or broken, each with the reason.
+//! Known unsupported or broken parts of a plugin, each with the reason.
 //!
 //! A file in TOML, or in JSON where its name says so:
 //!
@@ -68,7 +68,7 @@ pub struct CheckException {
     reason: String,
 }
 
-/// An entry as it stands in a file.
+/// An entry as it is in a file.
 #[derive(Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 struct Fields {

@@ -1,4 +1,4 @@
-//! What a call is to give.
+//! The expected results of a call.
 
 use crate::compare::Rule;
 use tenon_framework::{Code, Tensor};

@@ -1,7 +1,7 @@
-//! What a process that crashes tells of it.
+//! The report of a process that crashes.
 //!
 //! [`install`] has the process write one line to a descriptor before it dies of a signal: which signal,
-//! which address, and where that lies with respect to the buffers of guarded memory. [`FaultRecord::parse`]
+//! which address, and where that is with respect to the buffers of guarded memory. [`FaultRecord::parse`]
 //! reads it in the process that waits. The handler allocates nothing, takes no lock and calls nothing but
 //! `write`, `sigaction` and `sigaltstack`'s relatives, so that it works wherever the crash was.
 
@@ -43,7 +43,7 @@ pub struct FaultRecord {
     pub access: FaultAccess,
     /// The stack pointer; 0 where the machine does not say.
     pub stack: u64,
-    /// The guarded buffer in or beside which the address lies.
+    /// The guarded buffer in or beside which the address is.
     pub place: Option<Place>,
 }
 
@@ -91,7 +91,7 @@ impl FaultRecord {
         Some(FaultRecord { signal, reason, address, access, stack, place })
     }
 
-    /// Whether a buffer was touched that had been given back: by whoever kept its address, which may be another than
+    /// Whether a freed buffer was accessed: by the code that kept its address, which may be another than
     /// the kernel that runs.
     pub fn is_late(&self) -> bool {
         self.place.is_some_and(|place| place.state == BlockState::Freed)

@@ -1,7 +1,7 @@
 //! Elements of inputs, made from their recipes.
 //!
 //! A recipe gives the same elements on every machine: integers and doubles of a small generator, rounded once
-//! to the element type. The tensors lie in the host's shared memory, so that an allocator that guards it sees
+//! to the element type. The tensors are in the host's shared memory, so that an allocator that guards it sees
 //! them.
 
 mod random;
@@ -189,7 +189,7 @@ fn special<T: Sample>(count: usize, seed: u64) -> Vec<T> {
         .collect()
 }
 
-/// One element in so many is huge in [`Fill::Huge`]: huge ones meet ordinary ones, and add up to a finite number.
+/// One element in this many is huge in [`Fill::Huge`]: huge ones meet ordinary ones, and add up to a finite number.
 const HUGE_EVERY: usize = 3;
 
 fn huge<T: Sample>(count: usize, seed: u64) -> Vec<T> {

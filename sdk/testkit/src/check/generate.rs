@@ -60,9 +60,9 @@ impl Default for Budget {
 /// The cases of a subject.
 #[derive(Debug, Clone, Default)]
 pub struct Generated {
-    /// The cases, each with a name of its own.
+    /// The cases, each with its own name.
     pub cases: Vec<CheckCase>,
-    /// Why there is none.
+    /// Why there are no cases.
     pub uncovered: Option<String>,
     /// The op's own cases of which its shape function accepts nothing.
     pub refused: Vec<String>,
@@ -70,7 +70,7 @@ pub struct Generated {
     pub panic: Option<String>,
 }
 
-/// The cases of one subject. Who wants those of many keeps a [`Generator`], which searches once for kernels that
+/// The cases of one subject. For those of many subjects keep a [`Generator`], which searches once for kernels that
 /// get the same cases.
 pub fn generate(subject: &Subject, budget: &Budget) -> Generated {
     Generator::new(*budget, None).generate(subject)

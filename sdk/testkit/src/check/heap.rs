@@ -3,7 +3,7 @@
 use std::env;
 
 /// What is set in the environment of a process whose heap is to be checked at every block that is given back: glibc's
-/// own checks, which end the process. Nothing where there are none, or where something else is preloaded already.
+/// own checks, which end the process. It does nothing without such checks, or if another library is preloaded already.
 pub(super) fn checks() -> Vec<(&'static str, &'static str)> {
     const PRELOADED: &str = "LD_PRELOAD";
     let is_there = cfg!(all(target_os = "linux", target_env = "gnu"));

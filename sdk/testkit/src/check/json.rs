@@ -1,6 +1,6 @@
-//! Cases as JSON: what reproducers hold, and what driver and worker tell each other.
+//! Cases as JSON, in reproducers and in messages between driver and worker.
 //!
-//! Attributes stand in the form of the golden indexes ([`attrs`](mod@crate::attrs)); an input stands as the
+//! Attributes are in the form of the golden indexes ([`attrs`](mod@crate::attrs)); an input is written as the
 //! recipe of its elements, or with the elements themselves.
 
 mod case;
@@ -18,7 +18,7 @@ use std::fmt;
 pub struct JsonProblem {
     /// Which part.
     pub place: String,
-    /// What the form says, and what stands there.
+    /// What the form requires, and what was found.
     pub problem: AttrProblem,
 }
 

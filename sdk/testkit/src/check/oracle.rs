@@ -4,7 +4,7 @@
 //! 1. a golden case has its own outputs and rule; of a device that keeps denormals, which TensorFlow flushes, also
 //!    what a reference gives that keeps them;
 //! 2. a kernel labelled `reference` for the same op and types, on the CPU or on the kernel's own device, of
-//!    any loaded plugin: tenon-cpu registers tenon-reference's kernels so, and an author registers his own;
+//!    any loaded plugin: tenon-cpu registers tenon-reference's kernels so, and an author registers other ones;
 //! 3. one for wider types, the inputs widened, the outputs rounded once;
 //! 4. the host's own kernel of the op (`DEFAULT`), where a plugin registers another.
 //!
@@ -78,7 +78,7 @@ impl Oracle {
         Ok(Oracle { runtime: runtime.clone(), goldens, terms: terms::Known::default() })
     }
 
-    /// Who judges a subject's generated cases, as a report says it; the error is why nobody does.
+    /// The judge of a subject's generated cases, as a report names it; the error is why there is none.
     ///
     /// # Errors
     /// Why it is unverified.
@@ -206,7 +206,7 @@ const SELECTIONS: [&str; 9] =
     ["Max", "MaxPool", "Maximum", "Min", "Minimum", "Relu", "Relu6", "LeakyRelu", "ClipByValue"];
 
 /// Outputs that TensorFlow leaves undefined: what a training step of a batch normalisation keeps for its
-/// gradient is its device's own affair, and in inference there is none.
+/// gradient depends on the device, and in inference there is none.
 fn is_undefined(subject: &Subject, case: &CheckCase, output: usize) -> bool {
     let training = !matches!(case.attrs.get("is_training"), Some(AttrValue::Bool(false)));
     let empty = case.inputs.first().is_some_and(|input| input.dims.contains(&0));
@@ -237,7 +237,7 @@ fn golden_output(output: &ExpectedOutput, dtype: DType) -> Result<(Tensor, Rule)
     Ok((any, rule))
 }
 
-/// A reference that fails is no oracle; one that refuses what it is given is.
+/// A reference that fails is not an oracle; one that refuses its inputs is.
 fn refused(found: &Found, refusal: Refusal) -> Expectation {
     let refuses = [
         Code::INVALID_ARGUMENT,

@@ -1,4 +1,4 @@
-//! Who is told how an examination goes.
+//! The receiver of an examination's progress.
 
 use super::clause::{Clause, Finding};
 

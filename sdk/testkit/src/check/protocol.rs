@@ -1,4 +1,4 @@
-//! What driver and worker tell each other: one JSON value a line, orders one way, messages the other.
+//! The messages between driver and worker: one JSON value a line, orders one way, messages the other.
 //!
 //! The worker loads the plugin and says what there is to check ([`Message::Ready`]): units, in an order that
 //! is the same in every worker of a run. It then does what it is ordered to, one order at a time, and ends
@@ -21,7 +21,7 @@ pub struct Sampling {
     pub full: bool,
 }
 
-/// What a worker is told first.
+/// The first message to a worker.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Setup {
     /// The plugin that is checked.
@@ -141,7 +141,7 @@ pub enum Order {
     },
 }
 
-/// What a worker says.
+/// A worker's message.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Message {
@@ -149,7 +149,7 @@ pub enum Message {
     Ready {
         /// The units.
         units: Vec<Unit>,
-        /// What a reader of the report should know.
+        /// A remark for the reader of the report.
         notes: Vec<String>,
     },
     /// The plugin is not loaded.
@@ -174,7 +174,7 @@ pub enum Message {
         clause: Option<Clause>,
         /// Whether code runs that is not what is checked: an oracle.
         oracle: bool,
-        /// Whether the call is on inputs as no session gives them: what ends it is no finding, a read beside a buffer
+        /// Whether the call is on inputs as no session gives them: what ends it is not a finding, a read beside a buffer
         /// aside.
         #[serde(default)]
         unpromised: bool,
@@ -183,7 +183,7 @@ pub enum Message {
     Found(Finding),
     /// The device of the step is lost: the worker is of no more use.
     Lost {
-        /// What the device says.
+        /// The device's message.
         error: String,
     },
     /// What a step is.

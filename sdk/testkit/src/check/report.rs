@@ -50,7 +50,7 @@ pub struct Failure {
 /// How many failures of one clause of one unit are kept in full.
 pub const KEPT: usize = 3;
 
-/// What became of a clause of a unit.
+/// The outcome of a clause of a unit.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Tally {
     /// How often it was kept.
@@ -119,14 +119,14 @@ impl Looked {
     }
 }
 
-/// What became of a unit.
+/// The outcome of a unit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnitReport {
     /// The unit.
     pub unit: Unit,
     /// How many cases were run.
     pub cases: usize,
-    /// What became of each clause that was looked at.
+    /// The outcome of each clause that was looked at.
     pub clauses: BTreeMap<Clause, Tally>,
     /// Where its time went.
     pub spent: Spent,
@@ -169,7 +169,7 @@ impl UnitReport {
     }
 }
 
-/// What became of a check.
+/// The outcome of a check.
 #[derive(Debug, Clone)]
 pub struct Report {
     /// The plugin.
@@ -180,7 +180,7 @@ pub struct Report {
     pub units: Vec<UnitReport>,
     /// What is wrong besides: exceptions that cover nothing, a worker that could not do its work.
     pub problems: Vec<String>,
-    /// What a reader should know.
+    /// A remark for the reader.
     pub notes: Vec<String>,
     /// The exceptions that were applied.
     pub exceptions: Option<PathBuf>,

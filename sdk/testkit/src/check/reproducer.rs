@@ -19,7 +19,7 @@ use tenon_runtime::host::files::write_bytes;
 /// Version of the form.
 const FORM: u32 = 1;
 
-/// What is run again.
+/// The case that is run again.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum What {
@@ -81,7 +81,7 @@ impl Reproducer {
     /// Reads a file.
     ///
     /// # Errors
-    /// The file cannot be read, or is no reproducer.
+    /// The file cannot be read, or is not a reproducer.
     pub fn read(path: &Path) -> Result<Reproducer, TestkitError> {
         let failed = |detail: String| TestkitError::Reproducer { path: path.to_owned(), detail };
         let text = fs::read(path).map_err(|error| failed(error.to_string()))?;

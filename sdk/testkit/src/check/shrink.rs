@@ -205,7 +205,7 @@ fn explicit(case: &CheckCase) -> Option<CheckCase> {
     Some(explicit)
 }
 
-/// The tensor with a one in the place of an element; `None` where it is one, or where there is no one.
+/// The tensor with a 1 in the place of an element; `None` if it is 1, or if the type has no 1.
 fn with_one(tensor: &Tensor, element: usize) -> Option<Tensor> {
     let one = one(tensor.dtype())?;
     let mut bytes = tensor.as_bytes().ok()?.to_vec();

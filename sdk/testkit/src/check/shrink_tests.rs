@@ -1,7 +1,7 @@
 use super::*;
 use tenon_framework::attr::AttrMap;
 
-/// Fails as `fails` says, for so many candidates.
+/// Fails as `fails` says, for this many candidates.
 struct Tries<F> {
     fails: F,
     left: usize,

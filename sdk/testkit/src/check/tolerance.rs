@@ -4,7 +4,7 @@
 //! of
 //! - `EXACT` allows nothing; where the op is a selection among equal values (`Maximum`, `Relu`, ...), both zeros
 //!   are one number, since IEEE 754 leaves open which of them is chosen.
-//! - `ULPS` allows so many representable numbers; both zeros are one number.
+//! - `ULPS` allows this many representable numbers; both zeros are one number.
 //! - `ABSOLUTE_RELATIVE` allows `absolute + relative * base`. The base is `|expected|`, or more where terms cancel
 //!   and their rounding stays, so that no implementation is near relative to the rest: for a sum the absolute
 //!   values of its terms, for another function its sensitivity ([`oracle`](super::oracle) says how they are had).

@@ -1,4 +1,4 @@
-//! Choices that bytes make: what a fuzzing engine changes, and what a seed stands for.
+//! Choices by bytes, which a fuzzing engine changes or a seed generates.
 
 use crate::check::{Random, seed_of};
 
@@ -28,7 +28,7 @@ impl<'a> Bytes<'a> {
         number % count.max(1)
     }
 
-    /// Whether one of so many times comes; never without bytes.
+    /// Whether one of this many times comes; never without bytes.
     pub fn one_in(&mut self, times: usize) -> bool {
         self.below(times) == times - 1
     }
@@ -39,7 +39,7 @@ impl<'a> Bytes<'a> {
     }
 }
 
-/// So many bytes of a word, the same ones everywhere.
+/// This many bytes of a word, the same ones everywhere.
 pub fn bytes_of(word: &str, count: usize) -> Vec<u8> {
     let mut random = Random::new(seed_of(0, [word]));
     (0..count.div_ceil(8)).flat_map(|_| random.word().to_le_bytes()).take(count).collect()

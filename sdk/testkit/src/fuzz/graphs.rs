@@ -36,19 +36,19 @@ use tenon_runtime::{
     proto::{GraphDef, encode},
 };
 
-/// So many bytes make any mutant.
+/// This many bytes make any mutant.
 pub const MUTANT_BYTES: usize = 128;
 
-/// Graphs of more encoded bytes are no seeds: their steps take long.
+/// Graphs of more encoded bytes are not seeds: their steps take long.
 const MOST_SEED_BYTES: usize = 100_000;
 
-/// How long a step may take: a changed loop may go on for ever.
+/// How long a step may take: a changed loop may be endless.
 const DEADLINE: Duration = Duration::from_millis(300);
 
 /// Longest message of a refusal, in bytes.
 const LONGEST_MESSAGE: usize = 16 << 10;
 
-/// Codes of what is wrong with a graph or its feeds. An internal error is none of them: so panics of kernels come out.
+/// Codes of what is wrong with a graph or its feeds. An internal error is not among them, so panics of kernels are found.
 const REFUSALS: [Code; 7] = [
     Code::INVALID_ARGUMENT,
     Code::OUT_OF_RANGE,
@@ -62,7 +62,7 @@ const REFUSALS: [Code; 7] = [
 /// How far a mutant came.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Reached {
-    /// It is no graph.
+    /// It is not a graph.
     Import,
     /// No step can be made of it.
     Compile,

@@ -6,7 +6,7 @@ use std::{fmt, sync::Arc};
 use tenon_framework::{Code, PartialShape, Tensor, infer::ValueInfo, knob::Knobs, op::OpDef};
 use tenon_runtime::host::{call::StepEnv, devices::PluginDevice};
 
-/// The codes of what a caller does wrong. An internal error is none of them: so panics come out.
+/// The codes of a caller's mistakes. An internal error is not among them, so panics are found.
 const REFUSALS: [Code; 6] = [
     Code::INVALID_ARGUMENT,
     Code::OUT_OF_RANGE,
@@ -40,7 +40,7 @@ pub enum Ending {
     Refused(Refusal),
 }
 
-/// What is wrong with how a call was answered.
+/// The problem with how a call was answered.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fault(String);
 

@@ -10,7 +10,7 @@ use tenon_framework::{
     op::{OpDef, Signature},
 };
 
-/// Inputs of a call have at most so many elements together.
+/// Inputs of a call have at most this many elements together.
 const MOST_ELEMENTS: usize = 1 << 17;
 
 /// A call that is right: attributes and inputs.

@@ -19,7 +19,7 @@ use std::fmt;
 use tenon_framework::{Tensor, registry::Registry};
 use tenon_runtime::{Runtime, proto::GraphDef};
 
-/// So many bytes make any graph.
+/// This many bytes make any graph.
 pub const CASE_BYTES: usize = 512;
 
 /// A graph with feeds and fetches.

@@ -9,7 +9,7 @@ use tenon_framework::{
     op::{Allowed, AttrDef},
 };
 
-/// Inputs have at most so many elements: what is looked for hides in their shapes, not in their length.
+/// Inputs have at most this many elements: what is looked for hides in their shapes, not in their length.
 const MOST_ELEMENTS: i64 = 1 << 12;
 
 const HOSTILE: [i64; 18] = [
@@ -52,7 +52,7 @@ const REALS: [f64; 16] = [
     1e-8,
 ];
 
-/// Sizes whose products overflow, or which nobody may loop over though there is no element.
+/// Sizes whose products overflow, or over which no loop may run although there is no element.
 const HUGE: [i64; 6] = [1 << 40, 1 << 62, i64::MAX, i32::MAX as i64, 1 << 32, 1 << 31];
 
 /// An integer: mostly a small one.
@@ -124,7 +124,7 @@ fn bounded(dims: &mut [i64]) {
     }
 }
 
-/// A tensor of this type; `None` where there is none of such a shape or type.
+/// A tensor of this type; `None` if none of such a shape or type can be made.
 pub(super) fn tensor(bytes: &mut Bytes<'_>, dtype: DType, dims: &[i64]) -> Option<Tensor> {
     let elements = dims.iter().try_fold(1i64, |n, &d| n.checked_mul(d))?;
     if elements > MOST_ELEMENTS {
@@ -161,7 +161,7 @@ fn number(bytes: &mut Bytes<'_>, dtype: DType) -> Listed {
     Listed::Integer(integer(bytes))
 }
 
-/// The tensor with one integer replaced; `None` for other types and where there is none.
+/// The tensor with one integer replaced; `None` for other types and for a tensor without elements.
 pub(super) fn spoilt(bytes: &mut Bytes<'_>, tensor: &Tensor) -> Option<Tensor> {
     let mut values: Vec<i64> = match tensor.dtype() {
         DType::INT32 => tensor.as_slice::<i32>().ok()?.iter().map(|&x| x.into()).collect(),

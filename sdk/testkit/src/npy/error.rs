@@ -1,4 +1,4 @@
-//! What can be wrong with files of arrays.
+//! Problems with files of arrays.
 
 use std::io;
 use tenon_framework::{Code, DType, Shape, shape::ShapeError, tensor::TensorError};
@@ -14,7 +14,7 @@ pub enum NpyError {
         file: String,
         /// What the system says it is.
         kind: io::ErrorKind,
-        /// What the system says.
+        /// The system's message.
         detail: String,
     },
     /// The file cannot be written.
@@ -22,7 +22,7 @@ pub enum NpyError {
     Write {
         /// The file.
         file: String,
-        /// What the system says.
+        /// The system's message.
         detail: String,
     },
     /// The start of the file is not that of a `.npy` file.
@@ -30,7 +30,7 @@ pub enum NpyError {
     Header {
         /// The file.
         file: String,
-        /// What is wrong.
+        /// The problem.
         detail: String,
     },
     /// An element type that no tensor has.
@@ -59,7 +59,7 @@ pub enum NpyError {
     Shape {
         /// The file.
         file: String,
-        /// What is wrong with it.
+        /// Its problem.
         source: ShapeError,
     },
     /// The file is shorter or longer than its header says.
@@ -90,12 +90,12 @@ pub enum NpyError {
         /// NumPy's name of the type.
         found: String,
     },
-    /// An archive that is none, or damaged.
+    /// A file that is not an archive, or a damaged one.
     #[error("{file}: expected a .npz archive, found {detail}")]
     Archive {
         /// The file.
         file: String,
-        /// What is wrong.
+        /// The problem.
         detail: String,
     },
     /// An archive that is much larger than its file.
@@ -127,7 +127,7 @@ pub enum NpyError {
         /// Bytes of the elements in the file.
         bytes: usize,
     },
-    /// A number in a text that is no character.
+    /// A number in a text that is not a character.
     #[error("{file}: element {index} holds {value:#x}, which is no Unicode character")]
     Character {
         /// The file.

@@ -1,4 +1,4 @@
-//! Colours are told from the background, in light, dark, and on paper (WCAG 2.2, 1.4.3 and 1.4.11).
+//! Colours are distinct from the background, in light, dark, and on paper (WCAG 2.2, 1.4.3 and 1.4.11).
 
 use super::super::STYLE;
 use std::collections::BTreeMap;

@@ -40,7 +40,7 @@ pub fn check(page: &str) -> Result<(), String> {
     if open.is_empty() { Ok(()) } else { Err(format!("not closed: {open:?}")) }
 }
 
-/// What stands before the `>` that ends a tag, quotes considered, and what follows it.
+/// The text before the `>` that ends a tag, quotes considered, and what follows it.
 fn tag(text: &str) -> Result<(&str, &str), String> {
     let mut quoted = false;
     for (at, character) in text.char_indices() {

@@ -133,7 +133,7 @@ impl Timed<'_> {
         Line::Op { op: self.op.to_owned(), rows, problems }
     }
 
-    /// A call by each kernel in turn, each beside its like in the old build: which one is in hand is told before.
+    /// A call by each kernel in turn, beside its counterpart in the old build; the kernel is reported before its call.
     fn call(&self, call: &Call, options: &Options) -> (Vec<Row>, Vec<Trouble>) {
         let (mut rows, mut problems, mut nobody) = (Vec::new(), Vec::new(), None);
         for label in self.labels {
@@ -206,7 +206,7 @@ fn options(hosts: &[Host], op: &str, labels: &[String], whole: Duration) -> Opti
     }
 }
 
-/// Kind of a problem, with the variant and the call; and what is told of it.
+/// Kind of a problem, with the variant and the call; and its report.
 type Trouble = (String, String);
 
 fn problems(report: &Report) -> Vec<Trouble> {
@@ -217,7 +217,7 @@ fn problems(report: &Report) -> Vec<Trouble> {
     report.problems.iter().map(line).collect()
 }
 
-/// What is told of problems: those that both of two builds have are none of the edit's.
+/// Problems to report: those that both builds have do not come from the edit.
 fn news(problems: Vec<Trouble>, builds: usize) -> Vec<String> {
     let mut counts: BTreeMap<String, usize> = BTreeMap::new();
     for (kind, _) in &problems {

@@ -18,7 +18,7 @@ use tenon_runtime::host::{devices::PluginDevice, memory::MemoryStats};
 const SIZES: [usize; 10] = [0, 1, 3, 63, 64, 65, 4095, 4096, 4097, 1_000_003];
 /// A size that no device has, and that no figure overflows with.
 const TOO_MUCH: usize = 1 << 56;
-/// Memory is filled up where it is no larger than this.
+/// Memory is filled up if it is at most this large.
 const FILLED: u64 = 1 << 28;
 
 /// Judges the clause.
@@ -94,7 +94,7 @@ fn several(device: &Arc<PluginDevice>, info: &MemoryInfo) -> Result<(), Stop> {
     Ok(())
 }
 
-/// Live blocks have addresses, or handles, of their own; what lies behind a handle is its device's affair.
+/// Live blocks have distinct addresses or handles; only the device knows what a handle means.
 fn are_apart(blocks: &[Block], kind: MemoryKind) -> Result<(), Stop> {
     let start = |block: &Block| block.tensor.buffer().data().addr();
     let bytes = |block: &Block| if kind.is_host_address() { block.bytes() } else { 0 };

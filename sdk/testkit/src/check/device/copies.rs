@@ -19,7 +19,7 @@ const OFFSETS: [(usize, usize); 4] = [(0, 0), (64, 0), (1, 7), (4096, 129)];
 /// Bytes behind what is copied.
 const BEYOND: usize = 64;
 
-/// Where one end of a copy lies.
+/// The place of one end of a copy.
 #[derive(Clone, Copy)]
 enum Side<'a> {
     Host,

@@ -1,4 +1,4 @@
-//! Failures that a device is told to have, and its loss: see the module's list of knobs.
+//! Failures that a device is ordered to have, and its loss: see the module's list of knobs.
 
 use super::{
     Stop, devices_of, expect,
@@ -32,12 +32,12 @@ const LOSE: &str = "lose_after_commands";
 /// Bytes after which allocations fail, and commands after which one fails or the device is lost.
 const BYTES: usize = 1 << 16;
 const COMMANDS: usize = 6;
-/// Commands that are tried until the fault is there: the host may make some of its own.
+/// Commands that are tried until the fault occurs: the host may make some itself.
 const TRIES: usize = 4 * COMMANDS;
-/// How long what is owed may take.
+/// How long pending notifications and events may take.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Looks at one device that was told to fail.
+/// Examines one device that was ordered to fail.
 type Look = fn(&Arc<PluginDevice>) -> Result<(), Stop>;
 
 /// Judges failures of allocations and of commands.
@@ -79,7 +79,7 @@ pub(super) fn loss(runtime: &Runtime, device_type: &str, verdicts: &mut Verdicts
     }
 }
 
-/// Runs `look` on a runtime of its own over the same plugin with one knob set.
+/// Runs `look` on a separate runtime over the same plugin with one knob set.
 fn with_knob(
     runtime: &Runtime,
     device_type: &str,
@@ -193,7 +193,7 @@ fn notification(lane: &Lane, what: &str) -> Result<Code, Stop> {
     Ok(Code(told.1.load(Ordering::SeqCst) as _))
 }
 
-/// The first error of a stream stays, reaches who waits for it by an event, and stops at that.
+/// The first error of a stream stays, reaches streams that wait for it by an event, and reaches no others.
 fn command_fails(device: &Arc<PluginDevice>) -> Result<(), Stop> {
     let name = device.full_name();
     if !device.info().streams {
@@ -258,7 +258,7 @@ fn copy_fails(device: &Arc<PluginDevice>) -> Result<(), Stop> {
     }
 }
 
-/// A lost device says so once to who listens, and from then on the same everywhere.
+/// A lost device reports it once to subscribers, and from then on returns the same error everywhere.
 fn is_lost(runtime: &Runtime, device: &Arc<PluginDevice>) -> Result<(), Stop> {
     let name = device.full_name().to_owned();
     let told = Arc::new(AtomicU32::new(0));

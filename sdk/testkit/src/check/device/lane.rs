@@ -58,7 +58,7 @@ impl Block {
         Ok(Block { tensor, device: Some(Arc::clone(device)), is_ordered: false })
     }
 
-    /// Where byte `offset` lies.
+    /// The place of byte `offset`.
     fn place(&self, offset: usize) -> Location<'_> {
         let device = self.device.as_ref().map(|device| &**device as &dyn LocalDevice);
         let start = location(self.tensor.buffer(), device);
@@ -87,7 +87,7 @@ impl Block {
 /// Part of a copy: a block, and the byte at which it begins.
 pub(super) type End<'a> = (&'a Block, usize);
 
-/// Whether `bytes` from there on lie in the block.
+/// Whether `bytes` from there on are in the block.
 fn is_inside((block, offset): End<'_>, bytes: usize) -> Result<(), KernelError> {
     match offset.checked_add(bytes).is_some_and(|end| end <= block.bytes()) {
         true => Ok(()),
@@ -99,7 +99,7 @@ fn is_inside((block, offset): End<'_>, bytes: usize) -> Result<(), KernelError> 
 pub(super) fn copy(from: End<'_>, to: End<'_>, bytes: usize) -> Result<(), KernelError> {
     is_inside(from, bytes)?;
     is_inside(to, bytes)?;
-    // SAFETY: both ends lie in blocks that are held, of which callers use different ones, and nothing else
+    // SAFETY: both ends are in blocks that are held, of which callers use different ones, and nothing else
     // uses them meanwhile.
     unsafe { copy_now(from.0.place(from.1), to.0.place(to.1), bytes as u64) }
 }
@@ -125,7 +125,7 @@ impl Lane {
         let held = [from.0, to.0].into_iter().filter(|block| !block.is_ordered);
         self.held.borrow_mut().extend(held.map(|block| block.tensor.clone()));
         let (from, to) = (from.0.place(from.1), to.0.place(to.1));
-        // SAFETY: both ends lie in blocks that the lane holds until it is idle, or that are given back in its
+        // SAFETY: both ends are in blocks that the lane holds until it is idle, or that are given back in its
         // order; callers use different ones, and what else uses them is ordered by events.
         unsafe { self.device.copy(from, to, bytes as u64, Some(self.stream)) }
     }
@@ -174,7 +174,7 @@ impl Drop for Lane {
     }
 }
 
-/// An event of its own. It goes after the lanes that wait for it.
+/// A separate event. It is dropped after the lanes that wait for it.
 pub(super) struct Event {
     device: Arc<PluginDevice>,
     id: EventId,

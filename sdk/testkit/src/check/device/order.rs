@@ -24,7 +24,7 @@ use tenon_runtime::host::devices::PluginDevice;
 const ROUNDS: usize = 48;
 /// Bytes of a block: small ones overtake large ones.
 const SIZES: [usize; 3] = [64, 300_000, 4096];
-/// How long what is owed may take.
+/// How long pending notifications and events may take.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The kind of memory that streams copy in.

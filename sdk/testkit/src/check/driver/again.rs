@@ -15,7 +15,7 @@ use crate::{
 };
 use std::path::PathBuf;
 
-/// What became of a reproducer.
+/// The outcome of a reproducer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Again {
     /// Everything that was found, in order.
@@ -38,7 +38,7 @@ impl Again {
 /// Runs a reproducer again, under the plugin that `options` names.
 ///
 /// # Errors
-/// The file is no plugin, no worker can be started, the plugin has no such kernel, the case is none that the
+/// The file is not a plugin, no worker can be started, the plugin has no such kernel, the case is none that the
 /// op takes.
 pub fn again(options: &Options, reproducer: &Reproducer) -> Result<Again, TestkitError> {
     let plugin = facts(&options.setup.plugin)?;

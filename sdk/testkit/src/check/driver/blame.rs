@@ -12,7 +12,7 @@
 //! ```
 //!
 //! # Invariants
-//! - A worker that is gone is a failure, whoever is told.
+//! - A worker that died is a failure, whichever unit is blamed.
 
 use super::{
     child::Child,
@@ -88,7 +88,7 @@ impl Lane<'_> {
         own.into_iter().chain(before).take(SUSPECTS).collect()
     }
 
-    /// Runs a unit alone, in a process that checks its heap. How it went, where it did not come back.
+    /// Runs a unit alone, in a process that checks its heap. Returns the cause if it did not return.
     fn tried(&self, unit: usize, from: usize) -> Option<Gone> {
         let options = self.run.options;
         let started = Child::start_with(&options.worker, &self.run.setup, &heap::checks());
@@ -125,7 +125,7 @@ impl Lane<'_> {
         run.note_fatal(guilty);
     }
 
-    /// Whether somebody else is to be tried before a unit is told that ended its worker, and who.
+    /// Which other unit, if any, is to be tried before a unit is blamed for the end of its worker.
     pub(super) fn pending(&self, unit: usize, sofar: &Sofar, gone: &Gone) -> Option<Pending> {
         let before: Vec<usize> =
             self.served.iter().rev().copied().filter(|&other| other != unit).collect();

@@ -2,7 +2,7 @@
 //!
 //! # Invariants
 //! - A `Child` that is dropped is gone: its process group is killed and the process waited for.
-//! - The worker's own output, and what the plugin prints, never stands between two messages: messages come
+//! - The worker's own output, and that of the plugin, never comes between two messages: messages come
 //!   over the pipe that was its standard output, everything else over the one that is its standard error.
 
 use crate::{
@@ -38,9 +38,9 @@ pub struct Worker {
 pub(super) enum Event {
     /// It said this.
     Message(Message),
-    /// It is about to die, and told of what.
+    /// It is about to die, and reported the cause.
     Fault(FaultRecord),
-    /// It wrote what is no message.
+    /// It wrote what is not a message.
     Garbage(String),
     /// It is gone, or closed its end.
     Ended,
@@ -51,7 +51,7 @@ pub(super) enum Event {
 /// How a worker ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct End {
-    /// What happened, in words.
+    /// The event, in words.
     pub how: String,
     /// The last lines that were written to its standard error.
     pub said: String,
@@ -69,7 +69,7 @@ pub(super) struct Child {
 }
 
 impl Child {
-    /// Starts a worker and tells it what it is for.
+    /// Starts a worker and sends it its task.
     pub fn start(worker: &Worker, setup: &Setup) -> Result<Child, TestkitError> {
         Child::start_with(worker, setup, &[])
     }
@@ -198,7 +198,7 @@ fn spawn<T: Send + 'static>(
     thread::Builder::new().name(name.to_owned()).spawn(body)
 }
 
-/// Reads messages until the pipe is closed or nobody listens.
+/// Reads messages until the pipe is closed or the receiver is gone.
 fn forward(pipe: impl Read, to: &Sender<Event>) {
     for line in BufReader::new(pipe).lines() {
         let event = match line.map(|line| (serde_json::from_str(&line), line)) {

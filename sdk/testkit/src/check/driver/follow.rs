@@ -1,4 +1,4 @@
-//! Following a worker through one order, and saying whose fault it is when it does not come back.
+//! Following a worker through one order, and finding the cause when it does not return.
 
 use super::child::{Child, Event};
 use crate::check::{Clause, FaultRecord, Finding, protocol::Message};
@@ -26,7 +26,7 @@ pub(super) struct Begun {
 pub(super) enum Outcome {
     /// It was carried out.
     Done,
-    /// The case that was to be tried is none that the kernel has to take.
+    /// The kernel does not have to take the case that was to be tried.
     Unfit(String),
     /// The worker could not do it.
     Broken(String),
@@ -46,7 +46,7 @@ pub(super) struct Gone {
 /// Why a worker is gone.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum How {
-    /// Its process died of a signal, and told of it first.
+    /// Its process died of a signal, and reported it first.
     Died(FaultRecord),
     /// Its process ended.
     Ended(String),

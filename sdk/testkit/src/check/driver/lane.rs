@@ -53,7 +53,7 @@ struct Failing {
     message: String,
 }
 
-/// What became of the steps of a unit so far.
+/// The outcome of the steps of a unit so far.
 #[derive(Default)]
 pub(super) struct Sofar {
     pub from: usize,
@@ -81,7 +81,7 @@ impl<'r> Lane<'r> {
         Lane { run, child, served: Vec::new() }
     }
 
-    /// Takes turns until there are none left.
+    /// Takes turns until none are left.
     pub fn work(&mut self) {
         let mut last = Duration::ZERO;
         loop {
@@ -126,7 +126,7 @@ impl<'r> Lane<'r> {
         Status { done, total: self.run.units.len(), unit }
     }
 
-    /// The worker, a fresh one where there is none.
+    /// The worker; a new one is started if there is none.
     fn child(&mut self) -> Result<Child, TestkitError> {
         match self.child.take() {
             Some(child) => Ok(child),
@@ -250,7 +250,7 @@ impl<'r> Lane<'r> {
         false
     }
 
-    /// Says that the rest of a unit is not run, under each clause that is looked at there. That is no failure
+    /// Says that the rest of a unit is not run, under each clause that is looked at there. That is not a failure
     /// of its own, unless exceptions cover all that ended the process: then nothing else says that there is
     /// a rest.
     fn give_up(&self, unit: usize, sofar: &Sofar) {

@@ -46,7 +46,7 @@ impl Ledger {
         self.units[at].spent.merge(spent);
     }
 
-    /// Adds a finding. Whether it stands as a failure.
+    /// Adds a finding. Returns whether it counts as a failure.
     pub fn add(&mut self, at: usize, case: &str, finding: Finding, said: &str) -> bool {
         let unit = &mut self.units[at];
         let Finding { clause, verdict } = finding;

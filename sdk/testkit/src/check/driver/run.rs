@@ -93,7 +93,7 @@ impl<'a> Run<'a> {
         locked(&self.fatal).insert(self.units[unit].name.clone());
     }
 
-    /// Whether there is no time to look at one more unit in full, if it takes so long.
+    /// Whether there is no time to check one more unit in full, if it takes this long.
     pub fn is_late_for(&self, time: Duration) -> bool {
         let begun = *self.since.get_or_init(Instant::now);
         let own = self.options.turns.time.is_some_and(|most| begun.elapsed() + time / 2 >= most);

@@ -1,13 +1,13 @@
 //! In which order units have their turn, and how far each is looked at.
 //!
-//! A check looks at every unit in full, in the plugin's order. Who has to be quick and must not be wrong, as `tenon dev`,
+//! A check examines every unit in full, in the plugin's order. A caller with little time, such as `tenon dev`,
 //! asks for more: what failed before comes first, then every kernel is called, and what is left of the time goes to
 //! looking at the rest in full.
 
 use crate::check::protocol::{Unit, UnitKind};
 use std::{collections::BTreeSet, path::PathBuf, time::Duration};
 
-/// What is looked at first, and when it is enough.
+/// The order of examination, and when it ends.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Turns {
     /// Units that are known to fail: they come first, in full and whatever the time.

@@ -20,7 +20,7 @@ use tenon_framework::{
 };
 use tenon_runtime::host::instance::KernelInstance;
 
-/// Judges the clause; tells nothing where there is nothing to judge.
+/// Judges the clause; reports nothing if there is nothing to judge.
 pub(super) fn examine(site: &Site<'_>, cases: &[CheckCase], verdicts: &mut Verdicts<'_>) {
     let op = &*site.subject.op;
     let is_own = op.source.krate == site.subject.kernel.source.krate;
@@ -55,7 +55,7 @@ pub(super) fn examine(site: &Site<'_>, cases: &[CheckCase], verdicts: &mut Verdi
     );
 }
 
-/// Whether shape functions and kernels are who reads an attribute.
+/// Whether shape functions or kernels are the readers of an attribute.
 fn is_read(op: &OpDef, attr: &AttrDef) -> bool {
     let args = || op.inputs.iter().chain(&op.outputs);
     let is_count = args().any(|arg| arg.number_attr.as_ref() == Some(&attr.name));
@@ -79,7 +79,7 @@ fn asks(site: &Site<'_>, case: &CheckCase, form: Form, attr: &str) -> bool {
     })
 }
 
-/// Asks a kernel whether it takes a node, and makes it; what it refuses is no matter here.
+/// Asks a kernel whether it takes a node, and makes it; refusals are ignored here.
 fn make(site: &Site<'_>, node: &Node, kernel: &Arc<KernelDef>) {
     let spec = node.spec(kernel, Some(site.device()), site.knobs());
     let _ = spec.supports();

@@ -1,4 +1,4 @@
-//! What a call reads and writes beside its buffers, what it reads of memory that nobody wrote, and whether
+//! What a call reads and writes beside its buffers, what it reads of unwritten memory, and whether
 //! it leaves its inputs alone.
 
 use super::{
@@ -136,7 +136,7 @@ pub(super) fn depends(control: &Control<'_>) -> Option<(Clause, String)> {
     })
 }
 
-/// In how many of so many calls under another setting, the one of a clause, results differ from the first.
+/// In how many of these calls under another setting, the one of a clause, results differ from the first.
 pub(super) fn again(control: &Control<'_>, clause: Clause, calls: usize) -> usize {
     let Control { site, case, inputs, first, likeness } = *control;
     let (Some(guard), Some(other)) =
@@ -151,7 +151,7 @@ pub(super) fn again(control: &Control<'_>, clause: Clause, calls: usize) -> usiz
     (0..calls).filter(differs).count()
 }
 
-/// The call on copies of the inputs, which lie in memory of the present setting.
+/// The call on copies of the inputs, which are in memory of the present setting.
 fn repeat(plain: &Plain<'_>, verdicts: &mut Verdicts<'_>) -> Option<Result<Vec<Tensor>, Refusal>> {
     let inputs = ReadOnly::copies(plain.inputs)?;
     let result = plain.call(Form::Shapes, inputs.tensors(), verdicts);
@@ -162,7 +162,7 @@ fn repeat(plain: &Plain<'_>, verdicts: &mut Verdicts<'_>) -> Option<Result<Vec<T
 }
 
 /// Leaves blocks of the outputs' sizes full of poison in the pool of a device's own memory, which gives them
-/// to whoever asks next. A pool that gives others is not reached by this.
+/// to the next caller. This does not reach a pool that gives other blocks.
 fn poison_device(device: &Arc<PluginDevice>, outputs: &[Tensor], byte: u8) {
     if device.info().host_memory {
         return;

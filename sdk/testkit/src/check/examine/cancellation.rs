@@ -136,7 +136,7 @@ fn judge(result: Result<Vec<Tensor>, KernelError>) -> Result<(), String> {
     }
 }
 
-/// The same state in a step of its own.
+/// The same state in its own step.
 fn afterwards(
     site: &Site<'_>,
     chosen: &Chosen,

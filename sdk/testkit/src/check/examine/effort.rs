@@ -10,7 +10,7 @@ impl Effort {
     /// The usual time.
     pub const USUAL: Effort = Effort(1.0);
 
-    /// So many times the usual time.
+    /// This many times the usual time.
     pub fn times(factor: f64) -> Effort {
         Effort(factor)
     }

@@ -1,7 +1,7 @@
 //! Whether inputs are read up to their last byte and no further.
 //!
 //! A buffer of 20 bytes that is aligned to 64 cannot touch an inaccessible page with its end: 44 bytes beyond it
-//! may be read, and nobody notices unless a result changes. So a few cases are called once more on inputs that end
+//! may be read, which goes unnoticed unless a result changes. So a few cases are called once more on inputs that end
 //! to the byte, aligned to their elements alone, and one of them with rows of each short length. That is less than
 //! kernels are promised: what such a call gives is not looked at, nor that it ends the process, as an aligned load
 //! does. A read beyond an input's last byte, whose address says so, is the one thing that counts.

@@ -3,7 +3,7 @@
 //! Where a product on the way is below the smallest normal number, a kernel that computes as its contract says gives
 //! zero on a thread that flushes, and what follows from it; the reference, which computes in a wider type or in
 //! another order, need not. A result that is wrong is computed once more with denormals kept. Right then, the
-//! difference is the host's, and the result as good as the one with denormals; that is told, and no failure. Wrong
+//! difference is the host's, and the result as good as the one with denormals; that is reported, and not a failure. Wrong
 //! still, the message says how far off it is without flushing: that part is the kernel's own.
 
 use super::{

@@ -44,7 +44,7 @@ fn donating(plain: &Plain<'_>, inputs: Vec<Tensor>) -> Result<Vec<Tensor>, Refus
     Ok(outputs)
 }
 
-/// Inputs that nobody else holds give the same results as ones that stay.
+/// Inputs without another holder give the same results as ones that are kept.
 fn donated(
     plain: &Plain<'_>,
     first: &First,

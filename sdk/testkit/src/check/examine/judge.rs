@@ -12,7 +12,7 @@ use tenon_framework::{
     registry::KernelDef,
 };
 
-/// What is wrong with the outputs, held against those of an oracle.
+/// The problem with the outputs, held against those of an oracle.
 pub(super) fn against(expected: &[(Tensor, Rule)], got: &[Tensor]) -> Result<(), WrongOutput> {
     let expected: Vec<ExpectedOutput> = expected
         .iter()
@@ -79,7 +79,7 @@ pub(super) fn is_same(a: &Tensor, b: &Tensor) -> bool {
     a.dtype() == b.dtype() && a.shape() == b.shape() && compare_bytes(a, b)
 }
 
-/// Elements that stand for something elsewhere: they cannot be compared.
+/// Elements that refer to something elsewhere: they cannot be compared.
 pub(super) fn is_opaque(dtype: DType) -> bool {
     matches!(dtype.base(), DType::RESOURCE | DType::VARIANT)
 }

@@ -29,7 +29,7 @@ const CALLS: usize = 400;
 const WARM_UP: usize = 16;
 /// About how long all windows of one way usually take.
 const TIME: Duration = Duration::from_millis(120);
-/// Growth of a window that is no leak: bytes a call.
+/// Growth of a window that is not a leak: bytes a call.
 const NOISE: u64 = 2;
 
 /// What a call leaves to other threads, as the frees of a stream, these give back soon: so long they are waited for.
@@ -119,7 +119,7 @@ fn states(site: &Site<'_>, chosen: &Chosen, node: &Node, time: Duration) -> Resu
     before.check(site, "states were made and destroyed")
 }
 
-/// Runs one way again and again, and tells by how much the heap grows with each time.
+/// Runs one way repeatedly, and returns by how much the heap grows each time.
 fn grows(way: Way<'_>) -> Result<(), String> {
     let Way { what, time, run } = way;
     let failed = |refusal: Refusal| format!("a {what} is refused in the end: {}", said(&refusal));
@@ -137,7 +137,7 @@ fn grows(way: Way<'_>) -> Result<(), String> {
     Err(format!("the heap grows by {bytes:.0} bytes with each {what}"))
 }
 
-/// Bytes by which the heap grows with each call, where it does in every window of so many.
+/// Bytes by which the heap grows with each call, where it does in every window of this many.
 fn growth(
     calls: usize,
     run: &mut dyn FnMut() -> Result<(), Refusal>,
@@ -159,7 +159,7 @@ fn growth(
     Ok(leaks.then(|| median as f64 / calls as f64))
 }
 
-/// Bytes in use, once they are no more than this, or after a while.
+/// Bytes in use, once they are at most this, or after a while.
 fn settled(most: u64) -> Option<u64> {
     let end = Instant::now() + SETTLE;
     loop {
@@ -179,7 +179,7 @@ struct Held {
     descriptors: usize,
 }
 
-/// Entries of a folder of the system's; 0 where there is none.
+/// Entries of a folder of the system's; 0 if there is no such folder.
 fn entries(folder: &str) -> usize {
     std::fs::read_dir(folder).map_or(0, Iterator::count)
 }

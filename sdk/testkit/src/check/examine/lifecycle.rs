@@ -47,7 +47,7 @@ const MANY: usize = 1000;
 const TIME: Duration = Duration::from_millis(500);
 
 /// Judges the life of the plugin of this name, which `runtime` has from a file: it is loaded, replaced and
-/// retired in a runtime of its own. The cases are accepted ones of its kernels, of which a few are taken.
+/// retired in a separate runtime. The cases are accepted ones of its kernels, of which a few are taken.
 /// The copy of the file that replaces it is written to `folder`.
 pub fn examine_plugin(
     runtime: &Runtime,
@@ -89,7 +89,7 @@ pub fn examine_plugin(
 }
 
 /// A copy of the file that is the same library under another digest: the loader reads what the headers name,
-/// and nothing names what stands behind the end.
+/// and nothing names the cause of the end.
 fn another_build(file: &Path, folder: &Path) -> Result<PathBuf, String> {
     let name = file.file_name().ok_or("the plugin's file has no name")?;
     let copy = folder.join(name);
@@ -100,7 +100,7 @@ fn another_build(file: &Path, folder: &Path) -> Result<PathBuf, String> {
     Ok(copy)
 }
 
-/// The same plugins in a runtime of their own, with the same knobs.
+/// The same plugins in a separate runtime, with the same knobs.
 fn own_runtime(runtime: &Runtime) -> Result<Runtime, String> {
     let registry = runtime.registry();
     let files: Vec<PathBuf> = registry
@@ -191,7 +191,7 @@ impl From<String> for Wrong {
     }
 }
 
-/// Events that a subscriber is told.
+/// Events that a subscriber gets.
 #[derive(Default)]
 struct Told {
     replaced: AtomicU32,
@@ -236,7 +236,7 @@ impl Used {
         call(&Site::new(&self.examiner, &self.subject), &self.instance, &self.chosen)
     }
 
-    /// How results differ among so many calls with nothing changed, fewer where they take longer than this.
+    /// How results differ among this many calls with nothing changed, fewer where they take longer than this.
     fn varies(&self, calls: usize, time: Duration) -> Option<String> {
         let begin = Instant::now();
         let first = self.call().ok()?;
@@ -318,7 +318,7 @@ fn made(
     Some((subject, examiner, instance))
 }
 
-/// Kernels of different ops that take their cases, without state of their own.
+/// Kernels of different ops that take their cases, without state.
 fn used(runtime: &Runtime, plugin: PluginId, cases: &[(Subject, CheckCase)]) -> Vec<Used> {
     let mut used: Vec<Used> = Vec::new();
     for (subject, case) in cases {

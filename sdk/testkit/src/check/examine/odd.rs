@@ -53,7 +53,7 @@ fn values(def: &AttrDef, present: Option<&AttrValue>) -> Vec<(AttrValue, bool)> 
     }
 }
 
-/// A small number to who keeps 32 bits of it: a size that is computed so comes out small too, and none that is not
+/// A small number when only 32 bits of it are kept: a size that is computed so comes out small too, and none that is not
 /// fits in memory.
 const CUT: i64 = (1 << 32) + 1;
 
@@ -101,7 +101,7 @@ fn lists(def: &AttrDef, present: Option<&AttrValue>) -> Vec<(AttrValue, bool)> {
         .collect()
 }
 
-/// Calls with one input of another shape, or with values that are no index, axis or size.
+/// Calls with one input of another shape, or with values that are not an index, axis or size.
 pub(super) fn inputs(chosen: &Chosen) -> Vec<Odd> {
     let mut all = Vec::new();
     for (at, input) in chosen.inputs.iter().enumerate() {

@@ -333,7 +333,7 @@ fn rest(plain: &Plain<'_>, first: &First, expectation: &Expectation, verdicts: &
     verdicts.pass(Clause::Inputs);
 }
 
-/// Tells wrong values, unless shapes are wrong or they hang on memory that is not the call's: that is told.
+/// Reports wrong values; or wrong shapes, or a dependence on memory that is not the call's, if that is the cause.
 fn values(plain: &Plain<'_>, first: &First, verdicts: &mut Verdicts<'_>) {
     let Some(wrong) = &first.wrong else { return };
     for clause in [Clause::Shapes, Clause::Uninitialised, Clause::Bounds] {

@@ -158,7 +158,7 @@ fn odd_attributes(
     }
 }
 
-/// A call with an odd input, of a state that knew no shapes: nobody else can refuse it. Whether the kernel does.
+/// A call with an odd input, of a state that knew no shapes, which only the kernel can refuse. Returns whether it does.
 fn odd_inputs(
     site: &Site<'_>,
     chosen: &Chosen,
@@ -205,7 +205,7 @@ fn odd_inputs(
 }
 
 /// Whether outputs of right calls have the shapes that the shape function says: a kernel of which they have not
-/// is told so case by case, and not once more here.
+/// is reported case by case, and not once more here.
 fn shapes_hold(site: &Site<'_>, cases: &[CheckCase]) -> bool {
     cases.iter().filter_map(Chosen::new).all(|Chosen { case, inputs }| {
         let inferred = site.node(&case, &inputs, Form::Packed).and_then(|node| node.infer());
@@ -251,7 +251,7 @@ fn memory_is_whole(outputs: Option<&Vec<Tensor>>, inputs: &[Tensor]) -> Result<(
     violation().map_or(Ok(()), |first| Err(first.to_string()))
 }
 
-/// A refusal of the shape function: a panic is told as a mistake of its own, since the op's author has made it.
+/// A refusal of the shape function: a panic is reported as a separate mistake, since the op's author has made it.
 fn of_shapes(
     chosen: &Chosen,
     odd: &Odd,

@@ -81,7 +81,7 @@ impl<'a> Site<'a> {
         registry.kernels_of(&self.subject.op.name).iter().filter(runs).cloned().collect()
     }
 
-    /// Whether two calls on the same inputs may give different results, since state stands between them.
+    /// Whether two calls on the same inputs may give different results, because of state between them.
     pub fn is_stateful(&self) -> bool {
         self.subject.op.stateful
     }
@@ -192,7 +192,7 @@ impl ReadOnly {
         ReadOnly { tensors }
     }
 
-    /// Copies that nobody else holds.
+    /// Copies without another holder.
     pub fn copies(tensors: &[Tensor]) -> Option<ReadOnly> {
         Some(ReadOnly::new(copies(tensors)?))
     }
@@ -219,7 +219,7 @@ fn each_guarded(tensor: &Tensor, body: impl FnOnce(&Guard, *const c_void)) {
     }
 }
 
-/// Copies of tensors that nobody else holds; `None` when one cannot be copied.
+/// Copies of tensors, without another holder; `None` when one cannot be copied.
 pub(super) fn copies(tensors: &[Tensor]) -> Option<Vec<Tensor>> {
     tensors.iter().map(own_copy).collect()
 }

@@ -2,7 +2,7 @@
 //!
 //! Sizes that a case may have are small, and a shape function whose arithmetic is of 32 bits is right about them. It
 //! runs without any memory, so it is asked about large ones too: where a dimension of an output grows in equal steps
-//! with a size (`rows * times`), it has to go on so beyond 32 bits, or be refused. What is told is a dimension that
+//! with a size (`rows * times`), it has to go on so beyond 32 bits, or be refused. The finding is a dimension that
 //! is wrong by a multiple of 2^32, which nothing but a cut explains: a shape function may stop growing for reasons
 //! of its own, such as the end of another input.
 
@@ -17,7 +17,7 @@ use tenon_framework::{
 
 /// Small sizes that are tried, in equal steps.
 const SMALL: [i64; 6] = [2, 3, 4, 5, 6, 7];
-/// How many of them have to be taken for a rule to be seen in them.
+/// How many of them have to be accepted before a rule is derived.
 const ENOUGH: usize = 4;
 /// What a large size has in its lower 32 bits: no size, axis or amount of any case.
 const ODD: i64 = 16_273;
@@ -50,7 +50,7 @@ impl Variable {
     }
 }
 
-/// What is wrong, if anything is.
+/// The problem, if there is one.
 pub(super) fn examine(site: &Site<'_>, chosen: &Chosen) -> Result<(), String> {
     if site.subject.op.remote.is_some() {
         return Ok(());
@@ -110,7 +110,7 @@ fn grows(site: &Site<'_>, chosen: &Chosen, variable: &Variable) -> Result<(), St
     Ok(())
 }
 
-/// What a straight line through all points is at a place; `None` where there is none that rises.
+/// The value at a place of a straight line through all points; `None` without a rising one.
 fn line(points: &[(i64, i64)], at: i64) -> Option<i128> {
     let wide = |(x, y): (i64, i64)| (i128::from(x), i128::from(y));
     let ((x0, y0), (x1, y1)) = (wide(points[0]), wide(*points.last()?));

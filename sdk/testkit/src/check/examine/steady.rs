@@ -32,7 +32,7 @@ const AGAIN: usize = 8;
 const MANY: usize = 1000;
 const TIME: Duration = Duration::from_millis(500);
 
-/// What is wrong with a call among others.
+/// The problem with a call among others.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Wrong {
     /// Its results are not those that the same inputs gave before.
@@ -139,7 +139,7 @@ impl Control<'_> {
         Some(format!("the same call again and again: {problem}"))
     }
 
-    /// Makes so many calls, fewer where time is up.
+    /// Makes this many calls, fewer where time is up.
     fn repeat(&self, calls: usize, end: Instant) -> Result<(), String> {
         let made = (self.site.node(self.case, self.inputs, Form::Shapes))
             .and_then(|node| self.site.instance(&node, Form::Shapes));

@@ -1,4 +1,4 @@
-//! The elements of the inputs that a wrong element was computed from, where that can be told.
+//! The elements of the inputs that a wrong element was computed from, if they are known.
 
 use crate::{check::case::CheckCase, compare::shown};
 use tenon_framework::Tensor;

@@ -1,4 +1,4 @@
-//! What became of the clauses of one case so far.
+//! The outcome of the clauses of one case so far.
 
 use crate::check::{
     clause::{Clause, Finding, Verdict},
@@ -20,7 +20,7 @@ impl<'p> Verdicts<'p> {
         Verdicts { progress, case: case.to_owned(), told, failed }
     }
 
-    /// From here on another case is looked at; clauses that are told stay told.
+    /// From here on another case is examined; reported clauses stay reported.
     pub fn set_case(&mut self, case: &str) {
         self.case = case.to_owned();
     }
@@ -35,7 +35,7 @@ impl<'p> Verdicts<'p> {
         self.progress.begin_unpromised(clause, &self.case);
     }
 
-    /// Whether a clause was told to be broken.
+    /// Whether a clause was reported as broken.
     pub fn has_failed(&self, clause: Clause) -> bool {
         self.failed.contains(&clause)
     }
@@ -59,12 +59,12 @@ impl<'p> Verdicts<'p> {
         self.tell(Finding::skipped(clause, reason));
     }
 
-    /// Clauses that are not looked at, those aside whose verdict is told.
+    /// Clauses that are not examined, except those whose verdict is reported.
     pub fn skip_all(&mut self, clauses: &[Clause], reason: &str) {
         clauses.iter().for_each(|&clause| self.skip(clause, reason));
     }
 
-    /// A clause that was kept, unless something else was told of it.
+    /// A clause that was kept, unless another verdict on it was reported.
     pub fn pass(&mut self, clause: Clause) {
         self.tell(Finding::passed(clause));
     }

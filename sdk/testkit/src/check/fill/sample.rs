@@ -7,7 +7,7 @@ use tenon_framework::{DType, element::Element};
 
 /// An element type of which values are drawn.
 pub(super) trait Sample: Element {
-    /// Ordinary values, between which special ones stand.
+    /// Ordinary values, with special ones between them.
     const ORDINARY: (f64, f64);
     /// A number to which [`Sample::HALF_STEP`] adds nothing in a sum that is kept in this type: the addend is
     /// half of the distance to the next number, and ties round to the even one, which this is.

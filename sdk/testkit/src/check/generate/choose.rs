@@ -176,7 +176,7 @@ mod worth {
     pub const LONG: u32 = 50;
     /// A long sum.
     pub const SUM: u32 = 30;
-    /// A rank of an input with so many dimensions of 1, a pattern of indices.
+    /// A rank of an input with this many dimensions of 1, a pattern of indices.
     pub const SHAPE: u32 = 20;
 }
 
@@ -221,7 +221,7 @@ fn summed(skeleton: &Skeleton, values: Values) -> Option<String> {
     Some(format!("sum {:?} {:?}", first.dims, indices.collect::<Vec<_>>()))
 }
 
-/// So many elements of any type fill whole blocks of the host's alignment.
+/// This many elements of any type fill whole blocks of the host's alignment.
 const WHOLE: i64 = 64;
 
 /// What a list of indices is like.
@@ -271,7 +271,7 @@ pub(super) fn choose(
     chosen
 }
 
-/// One case in so many at most is large.
+/// One case in this many at most is large.
 const LARGE_SHARE: usize = 5;
 
 /// A candidate, with the numbers of what it covers and what each is worth.

@@ -58,7 +58,7 @@ impl Goldens {
         self.files.keys().map(String::as_str)
     }
 
-    /// All cases of an op; none where there is no data.
+    /// All cases of an op; none without data.
     ///
     /// # Errors
     /// Data that cannot be read.

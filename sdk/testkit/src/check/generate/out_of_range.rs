@@ -13,7 +13,7 @@ use tenon_framework::attr::AttrValue;
 /// Sizes from which on an integer attribute counts for something else: a seed, a limit.
 const LARGE: i64 = 1 << 16;
 
-/// The cases, made of the smallest one that has data and indices; none where the op has no index.
+/// The cases, made of the smallest one that has data and indices; none if the op has no index.
 pub fn beyond(subject: &Subject, cases: &[CheckCase]) -> Vec<CheckCase> {
     let size = |case: &CheckCase| {
         case.inputs.iter().map(|input| palette::elements(&input.dims)).fold(0, i64::saturating_add)

@@ -335,7 +335,7 @@ impl<'a> Search<'a> {
         inferred
     }
 
-    /// A panic in words, with what the shape function was told.
+    /// A panic in words, with the arguments of the shape function.
     fn panicked(&self, message: &str) -> String {
         let told = |(chosen, (dtype, _)): (&Option<Chosen>, &(DType, Role))| match chosen {
             None => format!("{dtype} of unknown shape"),
@@ -380,7 +380,7 @@ impl<'a> Search<'a> {
     }
 }
 
-/// What the shape function is told of a chosen input.
+/// What the shape function gets of a chosen input.
 fn known(chosen: &Chosen, dtype: DType, symbols: &mut Symbols) -> ValueInfo {
     let values = chosen.values.as_deref().filter(|_| chosen.constant);
     match values.and_then(|values| index_tensor(dtype, &chosen.dims, values)) {

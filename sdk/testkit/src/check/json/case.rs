@@ -8,7 +8,7 @@ use crate::{
 use serde_json::{Map, Value, json};
 use tenon_framework::{Tensor, attr::AttrMap};
 
-/// Writes a case. A tensor that cannot be written (its elements are resources or variants) stands as `null`,
+/// Writes a case. A tensor that cannot be written (its elements are resources or variants) is `null`,
 /// which [`case_from_json`] refuses.
 pub fn case_to_json(case: &CheckCase) -> Value {
     json!({
@@ -52,7 +52,7 @@ fn fill(fill: &Fill) -> Value {
     }
 }
 
-/// A tensor as JSON without type and shape, which stand with the input.
+/// A tensor as JSON without type and shape, which are written with the input.
 fn elements(mut tensor: Value) -> Value {
     if let Some(parts) = tensor.as_object_mut() {
         parts.retain(|part, _| part != "dtype" && part != "dims");
@@ -63,7 +63,7 @@ fn elements(mut tensor: Value) -> Value {
 /// Reads a case.
 ///
 /// # Errors
-/// What is malformed, and where.
+/// The malformed part, and its place.
 pub fn case_from_json(json: &Value) -> Result<CheckCase, JsonProblem> {
     let name = json["name"].as_str();
     let name = name.ok_or_else(|| JsonProblem::new("name", "a string", &json["name"]))?.to_owned();

@@ -67,7 +67,7 @@ fn numbers(dtype: DType, bytes: &[u8]) -> Option<Vec<Value>> {
 /// Reads a tensor.
 ///
 /// # Errors
-/// What is malformed.
+/// The malformed part.
 pub fn tensor_from_json(json: &Value) -> Result<Tensor, AttrProblem> {
     let part = |key: &str| json.get(key).unwrap_or(&Value::Null);
     let (dtype, dims) = (dtype(part("dtype"))?, dims(part("dims"))?);

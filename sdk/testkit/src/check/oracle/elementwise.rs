@@ -115,7 +115,7 @@ fn sample(input: &Tensor, seed: u64) -> Option<Tensor> {
     (sample.elements() >= TELLING).then_some(sample)
 }
 
-/// About half of so many places.
+/// About half of this many places.
 fn mask(count: usize, seed: u64) -> Vec<bool> {
     let mut random = Random::new(seed);
     (0..count).map(|_| random.word() >> 63 == 0).collect()
@@ -123,7 +123,7 @@ fn mask(count: usize, seed: u64) -> Vec<bool> {
 
 /// Closes what is open where a result is finite and far from the end of its type's range.
 pub(super) fn close(open: &mut [Vec<bool>], outputs: &[Tensor]) {
-    /// So many times a result may grow before it overflows, to be far from the end.
+    /// This many times a result may grow before it overflows, to be far from the end.
     const FAR: f64 = 16.0;
     for (open, output) in open.iter_mut().zip(outputs) {
         let numbers = widen::numbers(output).unwrap_or_default();

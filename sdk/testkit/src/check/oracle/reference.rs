@@ -44,7 +44,7 @@ impl fmt::Display for Found {
 /// The kernel that judges a subject.
 ///
 /// # Errors
-/// Why there is none.
+/// Why there is no reference.
 pub(super) fn find(registry: &Registry, subject: &Subject) -> Result<Found, String> {
     let found = |def: &Arc<KernelDef>, types: &AttrMap, widened: bool| Found {
         op: Arc::clone(&subject.op),
@@ -78,7 +78,7 @@ pub(super) fn find(registry: &Registry, subject: &Subject) -> Result<Found, Stri
     }
 }
 
-/// Why nobody judges a subject, of whose op these are the kernels.
+/// Why a subject has no judge; these are the kernels of its op.
 fn unjudged(kernels: &[Arc<KernelDef>], subject: &Subject) -> String {
     let op = &subject.op.name;
     let is_labelled = |def: &&Arc<KernelDef>| {
@@ -150,7 +150,7 @@ impl Call<'_> {
     /// The outputs for inputs of the subject's types, in its types.
     ///
     /// # Errors
-    /// What the kernel refuses.
+    /// A refusal of the kernel.
     pub fn outputs(&self, inputs: &[Tensor]) -> Result<Vec<Tensor>, Refusal> {
         let computed = self.in_types(&self.found.def, &self.found.types, inputs)?;
         if !self.found.widened {
@@ -163,7 +163,7 @@ impl Call<'_> {
     /// The outputs of a reference kernel for these types, to which the inputs are converted.
     ///
     /// # Errors
-    /// What the kernel refuses.
+    /// A refusal of the kernel.
     pub fn in_types(
         &self,
         def: &Arc<KernelDef>,
@@ -180,7 +180,7 @@ impl Call<'_> {
         let node = Node::new(&self.found.op, &self.case.name, attrs, &inputs, constant)
             .map_err(|error| Refusal::definition(&error))?;
         let device = device_of(self.runtime, &def.device_type);
-        // Resources of its own: a call that leaves something there changes no later one.
+        // Its own resources: a call that leaves something there changes no later one.
         let resources = Arc::new(Resources::new());
         let mut env = StepEnv::new(Arc::clone(self.runtime.pool()), resources);
         env.keep_denormals = self.keep_denormals;

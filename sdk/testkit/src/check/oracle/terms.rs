@@ -38,7 +38,7 @@ pub(super) struct Known {
     kinds: RefCell<BTreeMap<String, (Kind, usize)>>,
 }
 
-/// So many cases of some size must agree on an op before it is taken for what they say.
+/// This many cases of some size must agree on an op before it is taken for what they say.
 const AGREEING: usize = 3;
 /// Fewer elements may hide what an op is: the greatest of one number is linear.
 const TELLING: usize = 64;
@@ -277,7 +277,7 @@ fn overflows(
     open.collect()
 }
 
-/// What stands for the numbers at the ends of a type's range.
+/// Replacements for the numbers at the ends of a type's range.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Beyond {
     /// For one of which the square overflows, the greatest of which it does not.
@@ -342,7 +342,7 @@ fn step(types: &AttrMap) -> f64 {
 /// 2 to the power of -24.
 const DOUBLE_STEP: f64 = 1.0 / 16_777_216.0;
 
-/// So many times inputs are moved, each number up or down by the generator.
+/// This many times inputs are moved, each number up or down by the generator.
 const MOVES: u64 = 4;
 
 /// How far results move with the inputs, per relative step: what even an implementation without any error of its
@@ -366,7 +366,7 @@ fn sensitivities(
         let results = run(&moved)?;
         let pairs = plain.iter().flatten().zip(results.iter().flatten());
         for (most, (plain, result)) in most.iter_mut().flatten().zip(pairs) {
-            // What is no number does not raise the limit.
+            // What is not a number does not raise the limit.
             *most = most.max(((result - plain) / step).abs());
         }
     }

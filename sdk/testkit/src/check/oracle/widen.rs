@@ -96,7 +96,7 @@ pub(super) fn has_denormals(tensor: &Tensor) -> bool {
     (0..bytes.len() / format.size()).any(|at| format.read(bytes, at).is_denormal())
 }
 
-/// The inputs with zeros in the place of denormals; `None` where there are none.
+/// The inputs with zeros in the place of denormals; `None` without denormals.
 pub(super) fn without_denormals(inputs: &[Tensor]) -> Option<Vec<Tensor>> {
     if !inputs.iter().any(has_denormals) {
         return None;

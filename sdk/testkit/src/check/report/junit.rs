@@ -13,7 +13,7 @@ const NOT_RUN: &str = "not-run";
 /// The whole report.
 ///
 /// # Errors
-/// What the writer says.
+/// An error of the writer.
 pub fn to_xml(report: &Report) -> Result<String, quick_junit::SerializeError> {
     let plugin = &report.plugin;
     let mut junit = JunitReport::new(format!("tenon check {} {}", plugin.name, plugin.version));

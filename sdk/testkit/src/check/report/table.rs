@@ -1,12 +1,12 @@
 //! The summary: kernels and devices by clause, one sign each.
 //!
-//! Rows with the same signs are one row, so that what differs stands out.
+//! Rows with the same signs are one row, so that differences are visible.
 
 use super::{Mark, Report, Tally, UnitReport};
 use crate::check::{Clause, protocol::UnitKind};
 use std::{collections::BTreeMap, fmt::Write};
 
-/// How many names a row tells before it only counts.
+/// How many names a row lists before it only counts.
 const NAMES: usize = 3;
 /// Columns of text that names take at most.
 const WIDTH: usize = 48;
@@ -45,7 +45,7 @@ fn sign(mark: Mark) -> &'static str {
     }
 }
 
-/// A clause as the title of a column; what it is short for stands below the table.
+/// A clause as the title of a column; its full name is below the table.
 fn title(clause: Clause) -> &'static str {
     match clause {
         Clause::Load => "load",

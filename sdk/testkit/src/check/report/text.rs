@@ -51,7 +51,7 @@ pub fn failures(report: &Report, again: &str) -> String {
     text
 }
 
-/// How many things and how many kernels are told that took longest.
+/// How many of the things and kernels that took longest are listed.
 const LONGEST: usize = 6;
 
 /// Where the time went: in all, then the subjects that took longest.
@@ -88,7 +88,7 @@ fn causes(report: &Report) -> Vec<Cause<'_>> {
     all.into_iter().map(|(.., cause)| cause).collect()
 }
 
-/// What failures have in common that are told as one: what they say. Wrong values of two ops have nothing in
+/// The key by which failures are reported as one: their message. Wrong values of two ops have nothing in
 /// common, whatever the words.
 fn cause_of(unit: &Unit, clause: Clause, message: &str) -> String {
     // The first part says what is wrong, the rest gives examples.
@@ -206,7 +206,7 @@ fn parts(message: &str) -> Vec<&str> {
     parts
 }
 
-/// The last lines that a process wrote, without the frames of a stack: the cause stands before them, and they would
+/// The last lines that a process wrote, without the frames of a stack: the cause is printed before them, and they would
 /// push it out.
 fn said_last(said: &str) -> Vec<&str> {
     let is_frame = |line: &str| {

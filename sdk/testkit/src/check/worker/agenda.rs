@@ -1,4 +1,4 @@
-//! What there is to check.
+//! The units to check.
 
 use super::budget;
 use crate::check::{
@@ -38,9 +38,9 @@ fn kernel_of(subject: &Subject) -> String {
     format!("{} {} {}", kernel.op, kernel.device_type, kernel.label)
 }
 
-/// From so many kernels with element types on each is only called on a short case.
+/// From this many kernels with element types on each is only called on a short case.
 const MANY: usize = 64;
-/// How many kernels stand for all of the plugin.
+/// How many kernels represent the whole plugin.
 const SOME: usize = 12;
 
 /// All that is checked, in order, with what it takes.
@@ -104,7 +104,7 @@ impl Agenda {
         budget::effort(self.setup.sampling, self.subjects, types)
     }
 
-    /// What there is to check, for the driver.
+    /// The units to check, for the driver.
     pub fn units(&self) -> Vec<Unit> {
         self.things.iter().map(|thing| self.unit(thing)).collect()
     }
@@ -179,7 +179,7 @@ impl Agenda {
         generated
     }
 
-    /// Who examines kernels for a device type. Kernels for every type are examined on the host's own.
+    /// The examiner of kernels for a device type. Kernels for every type are examined on the host's own.
     pub fn examiner(&self, device_type: &str) -> Result<Rc<Examiner>, String> {
         let wanted = if device_type == "DEFAULT" { "CPU" } else { device_type };
         let mut examiners = self.examiners.borrow_mut();

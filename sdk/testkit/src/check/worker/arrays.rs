@@ -7,7 +7,7 @@ use crate::{
 use std::{fs, path::Path};
 use tenon_framework::Tensor;
 
-/// Writes inputs, then what the oracle says, then what the kernel gives; what there is none of has no file.
+/// Writes the inputs, the oracle's results and the kernel's results; a missing tensor has no file.
 ///
 /// # Errors
 /// Inputs that cannot be made, a folder or a file that cannot be written.

@@ -8,7 +8,7 @@
 
 use crate::check::{Effort, protocol::Sampling};
 
-/// So many subjects cost no other anything.
+/// This many subjects take no time from the others.
 const MANY: usize = 1200;
 /// Cases that each subject has.
 const FEWEST: usize = 4;
@@ -17,7 +17,7 @@ const SHARED: f64 = 4.0;
 /// The least share of the usual time.
 const LEAST: f64 = 0.04;
 
-/// Cases of each of so many subjects.
+/// Cases of each of this many subjects.
 pub(super) fn cases(sampling: Sampling, subjects: usize) -> usize {
     let fewest = FEWEST.min(sampling.cases);
     match sampling.full || subjects <= MANY {
@@ -26,7 +26,7 @@ pub(super) fn cases(sampling: Sampling, subjects: usize) -> usize {
     }
 }
 
-/// Time of one of so many subjects, of which `types` are one kernel's.
+/// Time of one of this many subjects, of which `types` are one kernel's.
 pub(super) fn effort(sampling: Sampling, subjects: usize, types: usize) -> Effort {
     if sampling.full {
         return Effort::USUAL;

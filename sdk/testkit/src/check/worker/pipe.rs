@@ -18,11 +18,11 @@ use std::{
 #[derive(Debug)]
 pub(super) struct Pipe(File);
 
-/// Takes the process's standard output for messages of its own; what is printed from here on, by a plugin too, goes to
+/// Takes the process's standard output for its own messages; what is printed from here on, by a plugin too, goes to
 /// standard error.
 ///
 /// # Errors
-/// What the system says.
+/// The system's message.
 pub fn take_output() -> io::Result<File> {
     let messages = io::stdout().as_fd().try_clone_to_owned()?;
     dup2_stdout(io::stderr())?;
@@ -49,7 +49,7 @@ impl Pipe {
         self.0.as_raw_fd()
     }
 
-    /// Sends a message. Where nobody listens any more there is nothing left to do.
+    /// Sends a message. If the reader is gone, there is nothing left to do.
     pub fn send(&self, message: &Message) {
         let Ok(mut line) = serde_json::to_vec(message) else { return };
         line.push(b'\n');

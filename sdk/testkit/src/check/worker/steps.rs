@@ -100,8 +100,8 @@ impl Steps<'_> {
         }
     }
 
-    /// Makes a call or two of a kernel, and tries its cases until it takes one: enough for whoever runs the kernel next
-    /// to know that it comes back.
+    /// Makes a call or two of a kernel, and tries its cases until it takes one: then it is known that the kernel returns
+    /// before it runs elsewhere.
     fn call(&self) {
         let generated = self.generated();
         let chosen = short(&generated.cases, self.agenda.has_many_subjects());
@@ -120,7 +120,7 @@ impl Steps<'_> {
             (Thing::Kernel(_), Some(reason)) => {
                 self.found(Finding::failed(Clause::Covered, reason));
             }
-            // Whether the kernel takes any of them is a step of its own.
+            // Whether the kernel takes any of them is a separate step.
             (Thing::Kernel(_), None) => {}
             (Thing::Op(_), _) => {
                 let reason = "no plugin that is loaded has a kernel of it";
@@ -190,7 +190,7 @@ impl Steps<'_> {
         }
     }
 
-    /// Begins a step. What the steps before it did to memory is told by now, and not held against this one.
+    /// Begins a step. Damage to memory by earlier steps has been reported, and is not blamed on this one.
     fn begin_step(&self, step: usize, name: &str, clause: Option<Clause>) {
         if let Some(guard) = HostMemory::guarded() {
             guard.violations();

@@ -117,7 +117,7 @@ impl Changing<'_, '_> {
         }
     }
 
-    /// The type of what an input names, as far as the seed tells.
+    /// The type of the tensor that an input names, as far as the seed gives it.
     fn type_of(&self, input: &str) -> Option<DType> {
         let (node, output) = input.rsplit_once(':').unwrap_or((input, "0"));
         self.seed.types.get(node)?.get(output.parse::<usize>().ok()?).copied()

@@ -1,4 +1,4 @@
-//! What passes must not change.
+//! Properties that passes must not change.
 
 use super::{Case, Ending, pool::shown};
 use half::{bf16, f16};

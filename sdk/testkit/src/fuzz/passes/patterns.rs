@@ -1,4 +1,4 @@
-//! What fusions look for, as it is declared, and nearly so.
+//! Patterns of fusions, exactly as declared, and nearly so.
 
 use super::{
     make::broadcasting,

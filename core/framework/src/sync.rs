@@ -25,6 +25,8 @@ pub struct Rank(pub u8);
 pub mod rank {
     use super::Rank;
 
+    /// What a server knows of its sessions: held while one of them changes.
+    pub const SERVER: Rank = Rank(5);
     /// The session's table of plans.
     pub const SESSION: Rank = Rank(10);
     /// The registry's writers.

@@ -72,7 +72,7 @@ mod worker;
 pub use error::{RuntimeError, StepError};
 pub use options::{CallableOptions, CancelToken, Metadata, NodeReport, RunOptions, SessionOptions};
 pub use runtime::{Runtime, RuntimeOptions, WeakRuntime};
-pub use session::{Callable, Session};
+pub use session::{Callable, PartialRun, Session};
 pub use step_graph::{NodeExplanation, Simplified};
 pub use tenon_framework as framework;
 pub use tenon_graph as graph;

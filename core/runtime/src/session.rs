@@ -11,9 +11,11 @@ mod callable;
 mod executable;
 mod gate;
 mod import;
+mod partial;
 mod plans;
 
 pub use callable::Callable;
+pub use partial::PartialRun;
 
 use crate::{
     error::RuntimeError,

@@ -35,7 +35,7 @@ use crate::{
     runtime::Runtime,
     tuning::TuningOptions,
 };
-use named::Named;
+pub(crate) use named::Named;
 use placed::PlacedStep;
 use std::sync::{
     Arc,

@@ -281,6 +281,13 @@ impl VarGuard<'_> {
         Ok(slot)
     }
 
+    /// The sizes of the value; `None` when it has none.
+    pub fn dims(&self, at: usize) -> Option<Vec<i64>> {
+        let slot = self.read(at).ok()?;
+        // SAFETY: the slot shows a value that this guard keeps locked, with its sizes.
+        Some(unsafe { slot.shape() }.to_vec())
+    }
+
     /// Returns the value as an output, without a copy.
     ///
     /// # Errors

@@ -168,10 +168,19 @@ impl<'a> Draft<'a> {
         own.is_clean.get()
     }
 
-    /// Whether a node may be replaced: it is pure ([`effects::is_rewritable`]), and none of its
-    /// outputs is fed.
+    /// Whether a node may be replaced: it is pure ([`effects::is_rewritable`]), reads no reference,
+    /// and none of its outputs is fed.
     pub fn is_rewritable(&self, id: NodeId) -> bool {
-        self.is_live(id) && effects::is_rewritable(self.node(id)) && !self.is_fed_at_all(id)
+        self.is_live(id)
+            && effects::is_rewritable(self.node(id))
+            && !self.reads_reference(id)
+            && !self.is_fed_at_all(id)
+    }
+
+    /// Whether an input is a reference: the node takes the value that the variable has when the
+    /// node runs, which control edges order.
+    fn reads_reference(&self, id: NodeId) -> bool {
+        self.node(id).inputs.iter().any(|&input| self.dtype(input).is_ref())
     }
 
     /// Whether a tensor is fed.
@@ -415,7 +424,7 @@ impl<'a> Draft<'a> {
         let node = self.node(id);
         self.spend(node.inputs.len() + node.control_inputs.len());
         let is_clean = |source: NodeId| self.clean[source.index()].is_clean.get();
-        effects::is_pure(node) && self.sources(id).all(is_clean)
+        effects::is_pure(node) && !self.reads_reference(id) && self.sources(id).all(is_clean)
     }
 }
 

@@ -192,8 +192,8 @@ fn types_of_edges_name_both_ends() {
 
 #[test]
 fn references_serve_as_values_but_not_the_other_way() {
-    let variable = typed(node("v", "Variable", &[]), "dtype", DType::FLOAT);
-    let assign = |input: &[&str]| typed(node("a", "Assign", input), "T", DType::FLOAT);
+    let variable = typed(node("v", "TestVariable", &[]), "dtype", DType::FLOAT);
+    let assign = |input: &[&str]| typed(node("a", "TestAssign", input), "T", DType::FLOAT);
     let relu = typed(node("y", "Relu", &["v"]), "T", DType::FLOAT);
     assert!(import(&[variable.clone(), placeholder("x"), assign(&["v", "x"]), relu]).is_ok());
     let error = refused(&[variable, placeholder("x"), assign(&["x", "x"])]);

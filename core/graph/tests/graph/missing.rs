@@ -16,7 +16,7 @@ fn step(graph: &Graph, fetch: &str) -> Result<(), GraphError> {
 
 #[test]
 fn a_leftover_variable_that_nobody_needs_does_not_matter() {
-    let variable = with(node("v", "VariableV2", &[]), "shared_name", AttrValueKind::S(vec![b'v']));
+    let variable = with(node("v", "Unheard", &[]), "shared_name", AttrValueKind::S(vec![b'v']));
     let nodes = [placeholder("x"), relu("y", &["x"]), variable, relu("read", &["v"])];
     let graph = import(&nodes).unwrap();
     assert_eq!(graph.to_graph_def().unwrap().node, nodes);
@@ -28,7 +28,7 @@ fn a_leftover_variable_that_nobody_needs_does_not_matter() {
     let error = step(&graph, "read").unwrap_err();
     assert_eq!(
         error.to_string(),
-        "needed ops are not registered: 'VariableV2' (node 'v'; did you mean 'Variable'?); load the \
+        "needed ops are not registered: 'Unheard' (node 'v'); load the \
          plugins that define them \
          (--plugin FILE, or their folder in TENON_PLUGIN_PATH), and refresh a session that is open"
     );
@@ -82,7 +82,7 @@ fn names_edges_and_cycles_of_such_nodes_are_checked_all_the_same() {
     assert!(refused(&[odd("a", &[]), odd("a", &[])]).contains("two nodes of this name"));
     assert!(refused(&[odd("a", &["b"])]).contains("names a node that is not in the graph"));
     assert!(refused(&[odd("a", &["b"]), odd("b", &["a"])]).contains("cycle"));
-    assert!(refused(&[odd("a", &[]), odd("b", &["^a", "a"])]).contains("before control inputs"));
+    assert!(refused(&[odd("a", &[]), odd("b", &["^a", "a"])]).contains("must precede control inputs"));
     let mut nowhere = odd("a", &[]);
     nowhere.device = "/xpu:0".to_owned();
     assert!(refused(&[nowhere]).starts_with("node 'a': device name"));
@@ -123,7 +123,7 @@ fn readers_of_one_output_agree_on_its_type() {
     assert_eq!(graph.len(), 4);
     // A variable is read as a value here, and as a reference there.
     let assign = typed(node("s", "Assign", &["v", "x"]), "T", DType::FLOAT);
-    let variable = [node("v", "VariableV2", &[]), placeholder("x"), relu("r", &["v"]), assign];
+    let variable = [node("v", "Unheard", &[]), placeholder("x"), relu("r", &["v"]), assign];
     assert_eq!(dtype(&import(&variable).unwrap(), "v"), DType::FLOAT.as_ref_type());
 }
 

@@ -353,8 +353,8 @@ fn frames_are_checked() {
 fn references_do_not_travel() {
     let mut b = builder();
     let x = x(&mut b);
-    let variable = b.op("Variable").name("v").attr("dtype", DType::FLOAT).build().unwrap();
-    let assign = b.op("Assign").name("a").input(variable).input(x).build().unwrap();
+    let variable = b.op("TestVariable").name("v").attr("dtype", DType::FLOAT).build().unwrap();
+    let assign = b.op("TestAssign").name("a").input(variable).input(x).build().unwrap();
     let graph = b.finish();
     let sub = prune(&graph, &[x], &[assign.into()], &[]).unwrap();
     let error = cut(&graph, &sub, &by_name(&graph, &[("a", 1)]), &|_, _| false).unwrap_err();

@@ -65,7 +65,7 @@ fn partial_names_leave_the_rest_open() {
     let placement = placed_all(&b.finish(), &PlacerOptions::default()).unwrap();
     let devices: Vec<_> = ids.iter().map(|&id| placement.device(id).unwrap()).collect();
     assert_eq!(devices, [CPU, ACCEL_1, ACCEL_0, ACCEL_1]);
-    assert_eq!(placement.of(ids[0]).unwrap().reason.to_string(), "the node asks for /device:CPU:*");
+    assert_eq!(placement.of(ids[0]).unwrap().reason.to_string(), "the node requests /device:CPU:*");
 }
 
 #[test]
@@ -149,10 +149,10 @@ fn colocation_that_cannot_be_is_refused() {
 fn references_and_resources_stay_with_their_device() {
     let mut b = builder();
     let x = x(&mut b);
-    let variable = b.op("Variable").attr("dtype", DType::FLOAT).device("/cpu:0").build().unwrap();
-    let assign = b.op("Assign").input(variable).input(x).build().unwrap();
+    let variable = b.op("TestVariable").attr("dtype", DType::FLOAT).device("/cpu:0").build().unwrap();
+    let assign = b.op("TestAssign").input(variable).input(x).build().unwrap();
     let read = relu(&mut b, "read", assign, "");
-    let handle = b.op("VarHandleOp").attr("dtype", DType::FLOAT).build().unwrap();
+    let handle = b.op("TestVarHandle").attr("dtype", DType::FLOAT).build().unwrap();
     let value = b.op("ReadVariableOp").input(handle).attr("dtype", DType::FLOAT);
     let value = value.device("/device:ACCEL:1").build().unwrap();
     let placement = placed_all(&b.finish(), &PlacerOptions::default()).unwrap();

@@ -20,14 +20,14 @@ fn test_ops() -> Vec<OpDef> {
     let op = |name: &str, inputs: &[&str], outputs: &[&str], attrs: &[&str]| {
         OpDef::from_spec(name, inputs, outputs, attrs).unwrap()
     };
-    let mut variable = op("Variable", &[], &["ref: Ref(dtype)"], &["dtype: type"]);
+    let mut variable = op("TestVariable", &[], &["ref: Ref(dtype)"], &["dtype: type"]);
     variable.stateful = true;
-    let mut handle = op("VarHandleOp", &[], &["resource: resource"], &["dtype: type"]);
+    let mut handle = op("TestVarHandle", &[], &["resource: resource"], &["dtype: type"]);
     handle.stateful = true;
     vec![
         variable,
         handle,
-        op("Assign", &["ref: Ref(T)", "value: T"], &["output_ref: Ref(T)"], &["T: type"]),
+        op("TestAssign", &["ref: Ref(T)", "value: T"], &["output_ref: Ref(T)"], &["T: type"]),
         op("ReadVariableOp", &["resource: resource"], &["value: dtype"], &["dtype: type"]),
         op("Split3", &["x: float"], &["a: float", "b: float", "c: float"], &[]),
         op("Fork", &["x: T"], &["y: N * T"], &["N: int >= 1", "T: type"]),

@@ -225,9 +225,9 @@ fn casts_join_where_nothing_is_lost() {
 
 #[test]
 fn what_waits_for_an_effect_goes_on_waiting() {
-    reads("Mul = Identity(x) ^v\nv = Variable()\ny = Square(Mul)", |b| {
+    reads("Mul = Identity(x) ^v\nv = TestVariable()\ny = Square(Mul)", |b| {
         let x = x(b);
-        let v = b.op("Variable").name("v").attr("dtype", DType::FLOAT).build().unwrap();
+        let v = b.op("TestVariable").name("v").attr("dtype", DType::FLOAT).build().unwrap();
         let one = scalar(b, 1f32);
         b.op("Mul").name("Mul").input(x).input(one).control(v).build().unwrap().into()
     });

@@ -59,11 +59,11 @@ fn the_shape_of_a_value_is_known_before_the_value() {
 fn shapes_of_what_has_an_effect_wait_for_it() {
     check(
         "constant_folding",
-        "v = Variable()\nassign = Assign(v, x)\nread = Identity(assign)\nrank = Const() ^shaped\nshaped = EnsureShape(read)",
+        "v = TestVariable()\nassign = TestAssign(v, x)\nread = Identity(assign)\nrank = Const() ^shaped\nshaped = EnsureShape(read)",
         |b| {
             let x = x(b);
-            let v = b.op("Variable").name("v").attr("dtype", DType::FLOAT).build().unwrap();
-            let assign = b.op("Assign").name("assign").input(v).input(x).build().unwrap();
+            let v = b.op("TestVariable").name("v").attr("dtype", DType::FLOAT).build().unwrap();
+            let assign = b.op("TestAssign").name("assign").input(v).input(x).build().unwrap();
             let read = b.op("Identity").name("read").input(assign).build().unwrap();
             let shaped = b.op("EnsureShape").name("shaped").input(read);
             let shape = PartialShape::new(&[-1, 3]).unwrap();

@@ -157,7 +157,7 @@ fn what_waits_for_all_that_it_reads_is_looked_at_once() {
 /// control inputs.
 fn constants_that_wait(b: &mut GraphBuilder<'static>, n: usize) -> Vec<Output> {
     let variable = |b: &mut GraphBuilder<'static>, at: usize| {
-        b.op("Variable").name(&format!("v{at}")).attr("dtype", DType::FLOAT).build().unwrap()
+        b.op("TestVariable").name(&format!("v{at}")).attr("dtype", DType::FLOAT).build().unwrap()
     };
     let value = floats(&[3]);
     let waited: Vec<_> = (0..n).map(|at| variable(b, at)).collect();
@@ -209,6 +209,6 @@ fn a_graph_that_nobody_waits_for_is_given_up() {
     };
     let limits = Limits { stop: &stop, ..Limits::default() };
     let error = case.try_within(&passes, limits).err().expect("it was given up");
-    assert!(error.to_string().contains("the step's graph was given up"), "{error}");
+    assert!(error.to_string().contains("the step was cancelled"), "{error}");
     assert!(asked.get() < 30, "asked {} times after it was given up", asked.get());
 }

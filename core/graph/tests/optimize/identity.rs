@@ -38,9 +38,9 @@ fn each_value_of_several_is_passed_by() {
 
 #[test]
 fn one_that_waits_for_an_effect_stays() {
-    check("identity", "i = Identity(x) ^v\nv = Variable()\ny = Relu(i)", |b| {
+    check("identity", "i = Identity(x) ^v\nv = TestVariable()\ny = Relu(i)", |b| {
         let x = x(b);
-        let v = b.op("Variable").name("v").attr("dtype", DType::FLOAT).build().unwrap();
+        let v = b.op("TestVariable").name("v").attr("dtype", DType::FLOAT).build().unwrap();
         let i = b.op("Identity").name("i").input(x).control(v).build().unwrap();
         vec![b.op("Relu").name("y").input(i).build().unwrap().into()]
     });
@@ -48,8 +48,8 @@ fn one_that_waits_for_an_effect_stays() {
 
 #[test]
 fn the_value_of_a_reference_is_taken_where_it_is_taken() {
-    check("identity", "read = Identity(v)\nv = Variable()\ny = Relu(read)", |b| {
-        let v = b.op("Variable").name("v").attr("dtype", DType::FLOAT).build().unwrap();
+    check("identity", "read = Identity(v)\nv = TestVariable()\ny = Relu(read)", |b| {
+        let v = b.op("TestVariable").name("v").attr("dtype", DType::FLOAT).build().unwrap();
         let read = b.op("Identity").name("read").input(v).build().unwrap();
         vec![b.op("Relu").name("y").input(read).build().unwrap().into()]
     });

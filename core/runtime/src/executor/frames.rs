@@ -47,11 +47,11 @@ use std::{
 use structure::{ROOT, Structure};
 use tenon_abi::Code;
 use tenon_framework::{
-    Tensor,
+    KernelError, Tensor,
     sync::{Mutex, Rank},
     tensor::Buffer,
 };
-use tenon_host::call::{StepEnv, Value};
+use tenon_host::call::StepEnv;
 
 /// The state of one iteration.
 pub(super) type Iteration = PartitionState<Framed>;
@@ -223,7 +223,7 @@ impl FrameState {
     /// # Safety
     /// - The step must be done, so that no node runs.
     /// - `output` must be the number of an output of the root frame's plan.
-    pub unsafe fn fetch(&self, output: u32) -> Option<Tensor> {
+    pub unsafe fn fetch(&self, output: u32) -> Result<Option<Tensor>, KernelError> {
         let root = self.root();
         let plan = root.form.plan();
         let writer = plan.writers[output as usize];
@@ -231,11 +231,11 @@ impl FrameState {
             let count = root.form.count(writer);
             let is_merge = plan.nodes[writer as usize].role == Role::Merge;
             if counts::is_dead(count) || !counts::is_complete(is_merge, count) {
-                return None;
+                return Ok(None);
             }
         }
-        // SAFETY: the step is done, as the caller guarantees, so no thread writes the output.
-        Value::tensor(unsafe { root.slot_mut(output) })
+        // SAFETY: the step is done, as the caller guarantees, so the node that writes the output is.
+        unsafe { root.fetch(output) }
     }
 }
 

@@ -6,7 +6,7 @@ use super::{
 };
 use crate::{error::StepError, plan::Plan, rendezvous::Rendezvous};
 use std::sync::Arc;
-use tenon_framework::Tensor;
+use tenon_framework::{KernelError, Tensor};
 use tenon_host::call::StepEnv;
 
 /// The state of one partition.
@@ -129,7 +129,7 @@ impl Part {
     /// - The step must be done, so that no node runs.
     /// - `output` must be the number of an output of the plan.
     #[inline(always)]
-    pub unsafe fn fetch(&self, output: u32) -> Option<Tensor> {
+    pub unsafe fn fetch(&self, output: u32) -> Result<Option<Tensor>, KernelError> {
         match self {
             // SAFETY: the step is done, as the caller guarantees, and so is the node that writes
             // the output.

@@ -219,16 +219,16 @@ impl<P: Propagate> PartitionState<P> {
     /// # Safety
     /// - The node that writes the output must be done.
     /// - `output` must be the number of an output of the plan.
-    pub unsafe fn fetch(&self, output: u32) -> Option<Tensor> {
+    pub unsafe fn fetch(&self, output: u32) -> Result<Option<Tensor>, KernelError> {
         // SAFETY: the node that writes the output is done, as the caller guarantees.
         let slot = unsafe { self.slot_mut(output) };
         if slot.flags & slot_flags::REF == 0 {
-            return Value::tensor(slot);
+            return Ok(Value::tensor(slot));
         }
         let (mut shown, mut value) = (Slot::EMPTY, Value::default());
         // SAFETY: the node that set the slot is done, and the step still keeps the variable.
-        unsafe { dereference(slot, &mut shown, &mut value) }.ok()?;
-        Value::tensor(&shown)
+        unsafe { dereference(slot, &mut shown, &mut value) }?;
+        Ok(Value::tensor(&shown))
     }
 
     /// Resolves references before a call: stores the values behind those that the node reads as

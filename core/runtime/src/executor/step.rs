@@ -167,6 +167,8 @@ impl StepState {
         for &(partition, output) in &wiring.fetches {
             // SAFETY: the step is done, so no node runs; the wiring has outputs of the plans.
             let tensor = unsafe { self.partitions[partition as usize].fetch(output) };
+            let tensor =
+                tensor.map_err(|error| StepError::step(error.code, error.message.as_str()))?;
             fetched.push(tensor.ok_or_else(|| {
                 StepError::step(
                     Code::INVALID_ARGUMENT,

@@ -7,6 +7,7 @@ use std::{
     sync::{Arc, Weak},
 };
 use tenon_framework::sync::{Mutex, rank};
+use tenon_graph::Transfer;
 
 /// The name of a transfer: its devices and its tensor.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -19,6 +20,18 @@ pub struct EdgeName {
     pub destination: String,
     /// The name of the tensor.
     pub tensor: String,
+}
+
+impl EdgeName {
+    /// The edge that a transfer of a partition takes.
+    pub fn of(transfer: &Transfer) -> EdgeName {
+        EdgeName {
+            source: transfer.sender.to_string(),
+            incarnation: transfer.incarnation,
+            destination: transfer.receiver.to_string(),
+            tensor: transfer.tensor.clone(),
+        }
+    }
 }
 
 impl fmt::Display for EdgeName {

@@ -50,6 +50,12 @@ impl Table {
         Some(Arc::clone(&kept.executable))
     }
 
+    /// From now on it can be cancelled.
+    fn note(&mut self, executable: &Arc<Executable>) {
+        self.made.retain(|made| made.strong_count() > 0);
+        self.made.push(Arc::downgrade(executable));
+    }
+
     /// Removes the least recently used steps until at most `most` are left, and returns them.
     fn shrink(&mut self, most: usize) -> Vec<Kept> {
         let mut gone = Vec::new();
@@ -115,6 +121,13 @@ impl Plans {
         made.iter().for_each(|executable| executable.registered.cancel_running());
     }
 
+    /// Puts a compiled step that no signature finds among those that can be cancelled.
+    pub fn note(&self, executable: Executable) -> Arc<Executable> {
+        let executable = Arc::new(executable);
+        self.table.lock().note(&executable);
+        executable
+    }
+
     /// Removes all compiled steps, and calls `then` under the same lock.
     pub fn clear(&self, then: impl FnOnce()) {
         let mut table = self.table.lock();
@@ -143,8 +156,7 @@ impl Turn<'_> {
     ) -> Arc<Executable> {
         let executable = Arc::new(executable);
         let mut table = self.plans.table.lock();
-        table.made.retain(|made| made.strong_count() > 0);
-        table.made.push(Arc::downgrade(&executable));
+        table.note(&executable);
         let mut gone = Vec::new();
         if is_current() {
             table.clock += 1;

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use tenon_graph::{Graph, GraphError, NodeId, Output};
 
 /// The tensors and nodes that a signature names.
-pub(super) struct Named {
+pub(crate) struct Named {
     pub feeds: Vec<Output>,
     pub fetches: Vec<Output>,
     pub targets: Vec<NodeId>,

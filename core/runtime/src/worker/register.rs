@@ -161,12 +161,7 @@ impl PlanSource for Planner<'_> {
 
     fn transfer(&self, transfer: &tenon_graph::Transfer, peer: &DeviceName) -> Transfer {
         let peer = self.find(peer).map(|device| Arc::clone(device) as Arc<dyn LocalDevice>);
-        let key = Key::of(self.worker.runtime.edges().intern(EdgeName {
-            source: transfer.sender.to_string(),
-            incarnation: transfer.incarnation,
-            destination: transfer.receiver.to_string(),
-            tensor: transfer.tensor.clone(),
-        }));
+        let key = Key::of(self.worker.runtime.edges().intern(EdgeName::of(transfer)));
         let to_device_memory = transfer.destination_memory == tenon_graph::Memory::Device;
         Transfer { key, peer, to_device_memory }
     }

@@ -8,6 +8,7 @@ mod device;
 mod function;
 mod gpu_options;
 mod graph;
+mod master;
 mod meta_graph;
 mod names;
 mod op_def;
@@ -27,6 +28,13 @@ pub use gpu_options::{GPUOptions, GPUOptionsExperimental, StreamMergeOptions, Vi
 pub use graph::{
     AttrValue, AttrValueKind, ExperimentalDebugInfo, GraphDef, ListValue, NameAttrList, NodeDef,
     VersionDef,
+};
+pub use master::{
+    CloseSessionRequest, CloseSessionResponse, CreateSessionRequest, CreateSessionResponse,
+    ExtendSessionRequest, ExtendSessionResponse, ListDevicesRequest, ListDevicesResponse,
+    MakeCallableRequest, MakeCallableResponse, PartialRunSetupRequest, PartialRunSetupResponse,
+    ReleaseCallableRequest, ReleaseCallableResponse, ResetRequest, ResetResponse,
+    RunCallableRequest, RunCallableResponse, RunStepRequest, RunStepResponse,
 };
 pub use meta_graph::{
     AnyList, BytesList, CollectionDef, CollectionDefKind, CompositeTensor, CooSparse, FloatList,

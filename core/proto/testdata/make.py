@@ -5,7 +5,8 @@
 
 Reads fields.txt beside it, compares it with TensorFlow's descriptors, and writes one <message>.bin
 per message: records, each preceded by its length as a varint. All fields that both sides know are
-set in at least one record; what only one side knows is printed and left out. The last record of a
+set in at least one record; what only one side knows is printed and left out. The messages of the master's
+service have no class in TensorFlow's wheel: theirs is made of fields.txt, around TensorFlow's own messages. The last record of a
 file has every sub-message present but empty. graph.pb is the graph of a small program with a function,
 a loop, variables and constants, as TensorFlow exports it.
 """
@@ -15,9 +16,10 @@ import pathlib
 import sys
 
 import tensorflow as tf
-from google.protobuf import descriptor_pool, message_factory
+from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 from google.protobuf.descriptor import FieldDescriptor as F
-from tensorflow.core.framework import graph_pb2, step_stats_pb2  # noqa: F401 (fill the pool)
+from tensorflow.core.framework import (  # noqa: F401 (fill the pool)
+    device_attributes_pb2, graph_pb2, step_stats_pb2, tensor_pb2)
 from tensorflow.core.protobuf import (  # noqa: F401
     config_pb2, named_tensor_pb2, saved_model_pb2, tensor_bundle_pb2, tensorflow_server_pb2)
 
@@ -69,6 +71,29 @@ def describe(field, known):
     if field.containing_oneof is not None:
         label = f"oneof {field.containing_oneof.name} "
     return f"{field.name} {label}{describe_type(field, known)}"
+
+
+def add_services(known):
+    """Makes the messages that TensorFlow's wheel has no class of: requests and responses of services."""
+    file = descriptor_pb2.FileDescriptorProto(
+        name="services.proto", package="tensorflow", syntax="proto3",
+        dependency=[pb.DESCRIPTOR.name for pb in (config_pb2, device_attributes_pb2, graph_pb2,
+                                                  named_tensor_pb2, tensor_pb2)])
+    scalars = {name: number for number, name in SCALARS.items()}
+    for name, fields in known.items():
+        if not name.endswith(("Request", "Response")):
+            continue
+        message = file.message_type.add(name=name)
+        for number, text in fields.items():
+            words = text.split()
+            field = message.field.add(name=words[0], number=number, label=F.LABEL_OPTIONAL)
+            if words[1] == "repeated":
+                field.label = F.LABEL_REPEATED
+            if words[-2] == "message":
+                field.type, field.type_name = F.TYPE_MESSAGE, ".tensorflow." + words[-1]
+            else:
+                field.type = scalars[words[-1]]
+    descriptor_pool.Default().Add(file)
 
 
 def compare(known):
@@ -198,6 +223,7 @@ def program():
 
 def main():
     known = read_fields()
+    add_services(known)
     found, differences = compare(known)
     for name, descriptor in found.items():
         encoded = [m.SerializeToString(deterministic=True) for m in records(descriptor, known)]

@@ -1,6 +1,6 @@
 //! Conversions of tensors.
 
-use prost::Message;
+use prost::{Message, bytes::Bytes};
 use tenon_framework::shape::Shape;
 use tenon_framework::{DType, Tensor};
 
@@ -232,6 +232,28 @@ pub fn is_plain(proto: &TensorProto) -> bool {
         && proto.encoded_len() == bare.encoded_len() + bytes + content.len()
 }
 
+/// A tensor whose bytes a message has.
+struct Shared(Tensor);
+
+impl AsRef<[u8]> for Shared {
+    fn as_ref(&self) -> &[u8] {
+        // Host memory of plain elements, as `content` found.
+        self.0.as_bytes().unwrap_or_default()
+    }
+}
+
+/// The bytes of a tensor, for a message: small ones are copied, large ones stay the tensor's.
+fn content(tensor: &Tensor) -> Result<Bytes, ConvertError> {
+    let bytes = tensor.as_bytes()?;
+    if bytes.len() < SHARED_BYTES {
+        return Ok(Bytes::copy_from_slice(bytes));
+    }
+    Ok(Bytes::from_owner(Shared(tensor.clone())))
+}
+
+/// Bytes from which on sharing them is cheaper than copying.
+const SHARED_BYTES: usize = 4096;
+
 /// The message of a tensor in host memory: its bytes as `tensor_content`, strings as `string_val`.
 ///
 /// # Errors
@@ -246,7 +268,7 @@ pub fn tensor_to_proto(tensor: &Tensor) -> Result<TensorProto, ConvertError> {
         proto.string_val = tensor.as_strings()?.into_iter().map(<[u8]>::to_vec).collect();
     } else {
         value_size(tensor.dtype())?;
-        proto.tensor_content = tensor.as_bytes()?.to_vec();
+        proto.tensor_content = content(tensor)?;
     }
     Ok(proto)
 }

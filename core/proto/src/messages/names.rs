@@ -13,6 +13,13 @@ use super::gpu_options::{GPUOptions, GPUOptionsExperimental, StreamMergeOptions,
 use super::graph::{
     AttrValue, ExperimentalDebugInfo, GraphDef, ListValue, NameAttrList, NodeDef, VersionDef,
 };
+use super::master::{
+    CloseSessionRequest, CloseSessionResponse, CreateSessionRequest, CreateSessionResponse,
+    ExtendSessionRequest, ExtendSessionResponse, ListDevicesRequest, ListDevicesResponse,
+    MakeCallableRequest, MakeCallableResponse, PartialRunSetupRequest, PartialRunSetupResponse,
+    ReleaseCallableRequest, ReleaseCallableResponse, ResetRequest, ResetResponse,
+    RunCallableRequest, RunCallableResponse, RunStepRequest, RunStepResponse,
+};
 use super::meta_graph::{
     AnyList, BytesList, CollectionDef, CompositeTensor, CooSparse, FloatList, Int64List,
     MetaGraphDef, MetaInfoDef, NodeList, SavedModel, SignatureDef, TensorInfo,
@@ -104,4 +111,24 @@ names! {
     MemoryStats = "MemoryStats",
     AllocatorMemoryUsed = "AllocatorMemoryUsed",
     NodeOutput = "NodeOutput",
+    CreateSessionRequest = "CreateSessionRequest",
+    CreateSessionResponse = "CreateSessionResponse",
+    ExtendSessionRequest = "ExtendSessionRequest",
+    ExtendSessionResponse = "ExtendSessionResponse",
+    RunStepRequest = "RunStepRequest",
+    RunStepResponse = "RunStepResponse",
+    PartialRunSetupRequest = "PartialRunSetupRequest",
+    PartialRunSetupResponse = "PartialRunSetupResponse",
+    CloseSessionRequest = "CloseSessionRequest",
+    CloseSessionResponse = "CloseSessionResponse",
+    ResetRequest = "ResetRequest",
+    ResetResponse = "ResetResponse",
+    ListDevicesRequest = "ListDevicesRequest",
+    ListDevicesResponse = "ListDevicesResponse",
+    MakeCallableRequest = "MakeCallableRequest",
+    MakeCallableResponse = "MakeCallableResponse",
+    RunCallableRequest = "RunCallableRequest",
+    RunCallableResponse = "RunCallableResponse",
+    ReleaseCallableRequest = "ReleaseCallableRequest",
+    ReleaseCallableResponse = "ReleaseCallableResponse",
 }

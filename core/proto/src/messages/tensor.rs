@@ -1,5 +1,7 @@
 //! Tensors, shapes and resource handles as values on the wire.
 
+use prost::bytes::Bytes;
+
 use super::data_type::DataType;
 
 /// A tensor's value: packed bytes in `tensor_content`, or elements in the list of its dtype.
@@ -15,8 +17,8 @@ pub struct TensorProto {
     #[prost(int32, tag = "3")]
     pub version_number: i32,
     /// Elements in row-major order, little-endian, without gaps; empty when a typed list is used.
-    #[prost(bytes = "vec", tag = "4")]
-    pub tensor_content: Vec<u8>,
+    #[prost(bytes = "bytes", tag = "4")]
+    pub tensor_content: Bytes,
     /// Elements of DT_FLOAT. A list shorter than the shape repeats its last element, as in every
     /// list below.
     #[prost(float, repeated, tag = "5")]

@@ -56,7 +56,7 @@ fn too_many_bytes_are_refused_before_they_are_read() {
         }
     );
     assert_eq!(error.code(), tenon_framework::Code::INVALID_ARGUMENT);
-    let tensor = TensorProto { tensor_content: bytes, ..TensorProto::default() };
+    let tensor = TensorProto { tensor_content: bytes.into(), ..TensorProto::default() };
     let error = encode(&tensor).unwrap_err();
     assert_eq!(
         error.to_string(),

@@ -85,19 +85,25 @@ fn tensor(tensor: &mut TensorProto, bytes: &mut Bytes<'_>) {
             let dims = bytes.of(&[[1, count], [count, 1]]);
             whole.dim = dims.iter().map(|&size| Dim { size, name: String::new() }).collect();
         }
-        4 => tensor.tensor_content.iter_mut().for_each(|byte| *byte ^= 0x80),
+        4 => change_content(tensor, |content| content.iter_mut().for_each(|byte| *byte ^= 0x80)),
         _ => {
             let (number, float) = (bytes.of(&INTS), bytes.of(&FLOATS));
             tensor.int_val.iter_mut().for_each(|value| *value = number as i32);
             tensor.int64_val.iter_mut().for_each(|value| *value = number);
             tensor.float_val.iter_mut().for_each(|value| *value = float);
             let content = (number as i32).to_le_bytes();
-            tensor
-                .tensor_content
-                .chunks_exact_mut(4)
-                .for_each(|word| word.copy_from_slice(&content));
+            change_content(tensor, |bytes| {
+                bytes.chunks_exact_mut(4).for_each(|word| word.copy_from_slice(&content));
+            });
         }
     }
+}
+
+/// Changes the packed values of a tensor.
+fn change_content(tensor: &mut TensorProto, change: impl FnOnce(&mut [u8])) {
+    let mut content = tensor.tensor_content.to_vec();
+    change(&mut content);
+    tensor.tensor_content = content.into();
 }
 
 fn list(list: &mut ListValue, bytes: &mut Bytes<'_>) {

@@ -102,7 +102,7 @@ const CRATES: &[(&str, &[Row])] = &[
     ]),
     ("core/ops", &[
         row("shape"),
-        row("array control_flow fft image io linalg logging math_binary nn random reduction sendrecv string"),
+        row("array control_flow fft image io linalg logging math_binary nn random reduction sendrecv state string"),
         row("fused math_unary nn_grad quantization"),
     ]),
     ("core/isolate", &[
@@ -115,6 +115,12 @@ const CRATES: &[(&str, &[Row])] = &[
         ),
         row("arena_view shape"),
         row("load worker"),
+    ]),
+    ("core/cluster", &[
+        row("client codec error refusal"),
+        row("session"),
+        knot("grpc master", "a path leads to a method of the master, which takes the call as it came"),
+        row("server"),
     ]),
     ("core/monitor", &[
         row("error prometheus"),

@@ -23,7 +23,7 @@ const fn layer(
 /// A layer reaches everything that what it imports may reach; the lists are written out so that a reader sees
 /// the whole of it.
 #[rustfmt::skip]
-const LAYERS: [Layer; 26] = [
+const LAYERS: [Layer; 28] = [
     layer("tenon-abi", "core/abi", &[]),
     layer("tenon-framework", "core/framework", &["tenon-abi"]),
     layer("tenon-geometry", "core/geometry", &["tenon-abi", "tenon-framework"]),
@@ -34,6 +34,7 @@ const LAYERS: [Layer; 26] = [
     layer("tenon-graph", "core/graph", &["tenon-abi", "tenon-framework", "tenon-geometry", "tenon-ops", "tenon-proto"]),
     layer("tenon-runtime", "core/runtime", &["tenon-abi", "tenon-framework", "tenon-geometry", "tenon-ops", "tenon-proto", "tenon-host", "tenon-isolate", "tenon-graph"]),
     layer("tenon-monitor", "core/monitor", &["tenon-abi", "tenon-framework", "tenon-geometry", "tenon-ops", "tenon-proto", "tenon-host", "tenon-isolate", "tenon-graph", "tenon-runtime"]),
+    layer("tenon-cluster", "core/cluster", &["tenon-abi", "tenon-framework", "tenon-geometry", "tenon-ops", "tenon-proto", "tenon-host", "tenon-isolate", "tenon-graph", "tenon-runtime"]),
     layer("tenon-quantize", "core/quantize", &["tenon-abi", "tenon-framework", "tenon-geometry", "tenon-ops", "tenon-proto", "tenon-host", "tenon-isolate", "tenon-graph", "tenon-runtime"]),
     layer("tenon-sdk", "sdk/author", &["tenon-abi", "tenon-framework", "tenon-geometry"]),
     layer("tenon-reference", "sdk/reference", &["tenon-abi", "tenon-framework", "tenon-geometry"]),
@@ -41,6 +42,7 @@ const LAYERS: [Layer; 26] = [
     layer("tenon-cpu", "plugins/cpu", &["tenon-sdk", "tenon-reference"]),
     layer("tenon-accel", "plugins/accel", &["tenon-sdk", "tenon-reference"]),
     layer("tenon-cuda", "plugins/cuda", &["tenon-sdk"]),
+    layer("tenon-data", "plugins/data", &["tenon-sdk"]),
     layer("tenon-fft", "plugins/fft", &["tenon-sdk"]),
     layer("tenon-linalg", "plugins/linalg", &["tenon-sdk"]),
     layer("tenon-text", "plugins/text", &["tenon-sdk"]),
@@ -50,7 +52,7 @@ const LAYERS: [Layer; 26] = [
     layer("tenon-testkit", "sdk/testkit", &["tenon-abi", "tenon-framework", "tenon-geometry", "tenon-ops", "tenon-proto", "tenon-host", "tenon-isolate", "tenon-graph", "tenon-runtime", "tenon-reference", "tenon-test"]),
     layer("tenon-benchkit", "sdk/benchkit", &["tenon-abi", "tenon-framework", "tenon-geometry", "tenon-ops", "tenon-proto", "tenon-host", "tenon-isolate", "tenon-graph", "tenon-runtime", "tenon-reference", "tenon-test", "tenon-testkit"]),
     layer("tenon-ranges", "sdk/ranges", &["tenon-abi", "tenon-framework", "tenon-geometry", "tenon-ops", "tenon-host"]),
-    layer("tenon-cli", "sdk/cli", &["tenon-abi", "tenon-framework", "tenon-geometry", "tenon-ops", "tenon-proto", "tenon-host", "tenon-isolate", "tenon-graph", "tenon-runtime", "tenon-monitor", "tenon-quantize", "tenon-reference", "tenon-test", "tenon-testkit", "tenon-benchkit", "tenon-ranges"]),
+    layer("tenon-cli", "sdk/cli", &["tenon-abi", "tenon-framework", "tenon-geometry", "tenon-ops", "tenon-proto", "tenon-host", "tenon-isolate", "tenon-graph", "tenon-runtime", "tenon-cluster", "tenon-monitor", "tenon-quantize", "tenon-reference", "tenon-test", "tenon-testkit", "tenon-benchkit", "tenon-ranges"]),
 ];
 
 /// The zoo plugins are plugins like any other.
@@ -64,12 +66,13 @@ const ABOVE_ALL: [&str; 2] = ["benches", "tests"];
 const OTHER_WORKSPACES: [&str; 4] =
     ["core/isolate/fuzz/", "core/proto/fuzz/", "tests/fixtures/", "tests/fuzz/"];
 
-/// So that cargo builds three plugins along with the command, and all of them along with its tests; the code of the command
+/// So that cargo builds four plugins along with the command, and all of them along with its tests; the code of the command
 /// never names them.
-const LISTED_BY_THE_COMMAND: [&str; 8] = [
+const LISTED_BY_THE_COMMAND: [&str; 9] = [
     "tenon-cpu",
     "tenon-accel",
     "tenon-cuda",
+    "tenon-data",
     "tenon-fft",
     "tenon-image",
     "tenon-int8",

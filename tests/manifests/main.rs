@@ -7,6 +7,7 @@
 use std::fs;
 use tenon_cpu as _;
 use tenon_cuda as _;
+use tenon_data as _;
 use tenon_fft as _;
 use tenon_framework::reg::{Registration, registrations};
 use tenon_image as _;
@@ -50,6 +51,11 @@ fn cpu() {
 #[test]
 fn cuda() {
     registers_what_its_manifest_says("cuda");
+}
+
+#[test]
+fn data() {
+    registers_what_its_manifest_says("data");
 }
 
 #[test]

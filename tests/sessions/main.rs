@@ -13,6 +13,7 @@ mod knobs;
 mod long_kernels;
 mod memory_peak;
 mod replace;
+mod serve;
 mod sessions;
 mod state;
 mod traces;

@@ -16,9 +16,10 @@ use tenon_runtime::{
 };
 
 /// The libraries of all plugins of this tree that are for users.
-pub const PLUGINS: [&str; 8] = [
+pub const PLUGINS: [&str; 9] = [
     "tenon_cpu",
     "tenon_cuda",
+    "tenon_data",
     "tenon_fft",
     "tenon_image",
     "tenon_int8",

@@ -73,6 +73,11 @@ fn the_guide_to_isolated_plugins_can_be_followed() {
 }
 
 #[test]
+fn the_page_on_serving_can_be_followed() {
+    follow("serve.md", &[]);
+}
+
+#[test]
 fn the_page_on_monitoring_can_be_followed() {
     follow("monitor.md", &[]);
 }

@@ -38,6 +38,7 @@ mod random;
 mod reduction;
 mod sendrecv;
 mod shape;
+mod state;
 mod string;
 #[cfg(test)]
 mod testing;

@@ -1,6 +1,6 @@
 //! The command line.
 
-use crate::{about, bench, dev, error::CliError, quantize, top, trust, tune};
+use crate::{about, bench, dev, error::CliError, quantize, serve, top, trust, tune};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use serde::{Deserialize, Serialize};
 use std::{num::NonZeroUsize, path::PathBuf};
@@ -74,6 +74,9 @@ pub enum Command {
     /// Make a graph of 8 bits of a frozen graph of floats
     #[command(long_about = quantize::ABOUT, after_long_help = quantize::EXAMPLE)]
     Quantize(quantize::QuantizeArgs),
+    /// Serve sessions to clients of TensorFlow's protocol
+    #[command(long_about = serve::ABOUT, after_long_help = serve::EXAMPLE)]
+    Serve(serve::ServeArgs),
     /// Show what a running process does
     #[command(long_about = top::ABOUT, after_long_help = top::EXAMPLE)]
     Top(top::TopArgs),

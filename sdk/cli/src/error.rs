@@ -82,6 +82,12 @@ pub enum CliError {
         /// Name of the file.
         file: String,
     },
+    /// The server cannot start.
+    #[error(transparent)]
+    Serve(#[from] tenon_cluster::ClusterError),
+    /// Signals cannot be taken.
+    #[error("signals cannot be taken: {0}")]
+    Signals(io::Error),
     /// Named plugins that are refused; each was reported by itself.
     #[error("{count} of the named plugins cannot be used")]
     Refused {
@@ -273,6 +279,7 @@ impl CliError {
             }
             CliError::File { .. } | CliError::Output(_) => Code::UNAVAILABLE,
             CliError::Check(error) => error.code(),
+            CliError::Serve(error) => error.code(),
             CliError::Bench(error) => error.code(),
             CliError::Dev(error) => error.code(),
             CliError::Trust(error) => error.code(),

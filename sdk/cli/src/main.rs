@@ -38,6 +38,7 @@ mod progress;
 mod quantize;
 mod run;
 mod sdk;
+mod serve;
 mod start;
 mod table;
 mod top;
@@ -96,6 +97,7 @@ fn dispatch(cli: &Cli) -> Result<ExitCode, CliError> {
         Command::Sdk => sdk::sdk(global),
         Command::Quantize(args) => quantize::quantize(global, args),
         Command::Tune(args) => tune::tune(global, args),
+        Command::Serve(args) => serve::serve(global, args),
         Command::Top(args) => top::top(global, args),
     }?;
     Ok(ExitCode::SUCCESS)

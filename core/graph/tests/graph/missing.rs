@@ -82,7 +82,9 @@ fn names_edges_and_cycles_of_such_nodes_are_checked_all_the_same() {
     assert!(refused(&[odd("a", &[]), odd("a", &[])]).contains("two nodes of this name"));
     assert!(refused(&[odd("a", &["b"])]).contains("names a node that is not in the graph"));
     assert!(refused(&[odd("a", &["b"]), odd("b", &["a"])]).contains("cycle"));
-    assert!(refused(&[odd("a", &[]), odd("b", &["^a", "a"])]).contains("must precede control inputs"));
+    assert!(
+        refused(&[odd("a", &[]), odd("b", &["^a", "a"])]).contains("must precede control inputs")
+    );
     let mut nowhere = odd("a", &[]);
     nowhere.device = "/xpu:0".to_owned();
     assert!(refused(&[nowhere]).starts_with("node 'a': device name"));

@@ -149,7 +149,8 @@ fn colocation_that_cannot_be_is_refused() {
 fn references_and_resources_stay_with_their_device() {
     let mut b = builder();
     let x = x(&mut b);
-    let variable = b.op("TestVariable").attr("dtype", DType::FLOAT).device("/cpu:0").build().unwrap();
+    let variable =
+        b.op("TestVariable").attr("dtype", DType::FLOAT).device("/cpu:0").build().unwrap();
     let assign = b.op("TestAssign").input(variable).input(x).build().unwrap();
     let read = relu(&mut b, "read", assign, "");
     let handle = b.op("TestVarHandle").attr("dtype", DType::FLOAT).build().unwrap();

@@ -70,8 +70,9 @@ fn nodes_with_state_or_other_order_are_not_merged() {
     let expected = "a = Relu(x)\nb = Relu(x) ^v\nv = TestVariable()\nw = TestVariable()\ny = AddN(a, b, r, s)\nr = Identity(v)\ns = Identity(w)";
     check("common_subexpressions", expected, |b| {
         let x = x(b);
-        let mut variable =
-            |name: &str| b.op("TestVariable").name(name).attr("dtype", DType::FLOAT).build().unwrap();
+        let mut variable = |name: &str| {
+            b.op("TestVariable").name(name).attr("dtype", DType::FLOAT).build().unwrap()
+        };
         let (v, w) = (variable("v"), variable("w"));
         let r = b.op("Identity").name("r").input(v).build().unwrap();
         let s = b.op("Identity").name("s").input(w).build().unwrap();

@@ -1,0 +1,62 @@
+//! Why a server cannot start, or a session on one fails.
+
+use std::{io, net::SocketAddr};
+use tenon_framework::{
+    Code,
+    text::{cut, cut_message},
+};
+use tenon_proto::convert::ConvertError;
+use thiserror::Error;
+
+/// Why a server cannot start, or a session on one fails.
+#[derive(Debug, Error)]
+pub enum ClusterError {
+    /// The address cannot be listened on.
+    #[error(
+        "cannot listen on {listen}: {source}; expected an address of this machine with a port that is free (port 0 takes \
+         one)"
+    )]
+    Listen {
+        /// The address.
+        listen: SocketAddr,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// The threads of the server, or of a session, cannot be started.
+    #[error("cannot start the threads: {0}")]
+    Threads(io::Error),
+    /// A target of another form.
+    #[error("target '{target}': expected grpc://HOST:PORT", target = cut(.target))]
+    Target {
+        /// The target.
+        target: String,
+    },
+    /// A value that has no message, or whose message is wrong.
+    #[error(transparent)]
+    Value(ConvertError),
+    /// What the server says.
+    #[error("{}", cut_message(.message))]
+    Refused {
+        /// The canonical code.
+        code: Code,
+        /// The message.
+        message: String,
+    },
+}
+
+impl ClusterError {
+    /// The canonical code.
+    pub fn code(&self) -> Code {
+        match self {
+            ClusterError::Listen { source, .. } => match source.kind() {
+                io::ErrorKind::AddrInUse => Code::ALREADY_EXISTS,
+                io::ErrorKind::PermissionDenied => Code::PERMISSION_DENIED,
+                _ => Code::INVALID_ARGUMENT,
+            },
+            ClusterError::Threads(_) => Code::RESOURCE_EXHAUSTED,
+            ClusterError::Target { .. } => Code::INVALID_ARGUMENT,
+            ClusterError::Value(error) => error.code(),
+            ClusterError::Refused { code, .. } => *code,
+        }
+    }
+}

@@ -1,0 +1,41 @@
+//! Servers: a runtime behind TensorFlow's gRPC services, and sessions on one.
+//!
+//! A [`Server`] answers `tensorflow.MasterService` over one worker of this process: an unchanged client of TensorFlow opens
+//! sessions on it (`tf.compat.v1.Session("grpc://127.0.0.1:2222")`), extends their graphs and runs steps. Sessions share
+//! variables by container and name, as those of TensorFlow's servers do.
+//!
+//! A [`Session`] is one on such a server, or on TensorFlow's, from Rust.
+//!
+//! What is not here: how a step is compiled and run (`tenon-runtime`), and the form of messages (`tenon-proto`).
+//!
+//! # Invariants
+//! - Every refusal has TensorFlow's canonical code.
+//! - A call whose client is gone is cancelled; a session whose clients stay away is closed after a time ([`Limits`]).
+//! - Values of tensors are copied once between a message and a tensor, each way.
+//!
+//! ```no_run
+//! use std::time::Duration;
+//! use tenon_cluster::{Server, ServerOptions};
+//! use tenon_runtime::{Runtime, RuntimeOptions, Worker};
+//!
+//! let (runtime, report) = Runtime::new(RuntimeOptions::default())?;
+//! report.into_result()?;
+//! let server = Server::start(Worker::new(&runtime), &ServerOptions::default())?;
+//! println!("grpc://{}", server.address());
+//! server.stop(Duration::from_secs(10));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod client;
+mod codec;
+mod error;
+mod grpc;
+mod master;
+mod refusal;
+mod server;
+mod session;
+
+pub use error::ClusterError;
+pub use master::Limits;
+pub use server::{Server, ServerOptions};
+pub use session::Session;

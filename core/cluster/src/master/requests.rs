@@ -1,0 +1,70 @@
+//! Which requests came already: a client numbers them, so that one that is sent again by a transport is not run twice.
+
+use crate::refusal::Refusal;
+use std::collections::{HashSet, VecDeque};
+use tenon_framework::{
+    Code,
+    sync::{Mutex, rank},
+};
+
+/// Numbers that are remembered.
+const REMEMBERED: usize = 10_000;
+
+/// The numbers of the latest requests.
+pub(super) struct Requests(Mutex<Latest>);
+
+#[derive(Default)]
+struct Latest {
+    order: VecDeque<i64>,
+    numbers: HashSet<i64>,
+}
+
+impl Default for Requests {
+    fn default() -> Requests {
+        Requests(Mutex::ranked(rank::LEAF, Latest::default()))
+    }
+}
+
+impl Requests {
+    /// Notes a number; 0 is that of a request which may be repeated.
+    ///
+    /// # Errors
+    /// `ABORTED` where it came before.
+    pub fn note(&self, number: i64) -> Result<(), Refusal> {
+        if number == 0 {
+            return Ok(());
+        }
+        let mut latest = self.0.lock();
+        if !latest.numbers.insert(number) {
+            return Err(Refusal::new(
+                Code::ABORTED,
+                format!(
+                    "request {number} came before: a request that is sent again is not run twice"
+                ),
+            ));
+        }
+        latest.order.push_back(number);
+        if latest.order.len() > REMEMBERED
+            && let Some(oldest) = latest.order.pop_front()
+        {
+            latest.numbers.remove(&oldest);
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_number_is_taken_once_and_forgotten_after_many_others() {
+        let requests = Requests::default();
+        requests.note(7).unwrap();
+        assert_eq!(requests.note(7).unwrap_err().code, Code::ABORTED);
+        (8..8 + REMEMBERED as i64).for_each(|number| requests.note(number).unwrap());
+        requests.note(7).unwrap();
+        requests.note(0).unwrap();
+        requests.note(0).unwrap();
+    }
+}

@@ -1,0 +1,225 @@
+//! A session of the master: a graph with versions, prepared steps by number, and partial runs.
+
+use super::{
+    options::Options, partial::PartialRuns, requests::Requests, stats::StepStatsSink, step, values,
+};
+use crate::{client::Client, refusal::Refusal};
+use std::{
+    collections::HashMap,
+    hash::{BuildHasher, RandomState},
+    sync::{
+        Arc,
+        atomic::{AtomicI64, AtomicUsize, Ordering},
+    },
+    time::Instant,
+};
+use tenon_framework::{
+    Code,
+    sync::{Mutex, rank},
+};
+use tenon_proto::{
+    CallableOptions, CreateSessionRequest, GraphDef, MakeCallableRequest, PartialRunSetupRequest,
+    RunCallableRequest, RunCallableResponse, RunOptions, RunStepRequest, RunStepResponse,
+    convert::tensor_to_proto,
+};
+use tenon_runtime::{Callable, CancelToken, Session, Worker};
+
+/// A prepared step.
+struct Prepared {
+    callable: Callable,
+    options: RunOptions,
+    signature: tenon_runtime::CallableOptions,
+}
+
+/// Who uses a session.
+struct Clients {
+    /// Connections that its requests came by, as far as they are open.
+    connected: Vec<Client>,
+    /// When it was used last.
+    used: Instant,
+}
+
+/// A session of the master.
+pub(super) struct MasterSession {
+    handle: String,
+    pub(super) session: Session,
+    pub(super) options: Options,
+    /// Version of the graph.
+    version: Mutex<i64>,
+    callables: Mutex<HashMap<i64, Arc<Prepared>>>,
+    next_callable: AtomicI64,
+    pub(super) partial_runs: PartialRuns,
+    requests: Requests,
+    clients: Mutex<Clients>,
+    /// Steps that run.
+    running: AtomicUsize,
+}
+
+/// A handle that no session had: 64 random bits.
+pub(super) fn new_handle() -> String {
+    format!("{:016x}", RandomState::new().hash_one(std::process::id()))
+}
+
+impl MasterSession {
+    pub fn new(worker: &Worker, request: CreateSessionRequest) -> Result<MasterSession, Refusal> {
+        let options = Options::of(&request.config.unwrap_or_default())?;
+        let session = Session::on(worker, options.session.clone())?;
+        session.extend_owned(request.graph_def.unwrap_or_default())?;
+        let clients = Clients { connected: Vec::new(), used: Instant::now() };
+        Ok(MasterSession {
+            handle: new_handle(),
+            session,
+            options,
+            version: Mutex::ranked(rank::SERVER, 0),
+            callables: Mutex::ranked(rank::LEAF, HashMap::new()),
+            next_callable: AtomicI64::new(0),
+            partial_runs: PartialRuns::default(),
+            requests: Requests::default(),
+            clients: Mutex::ranked(rank::LEAF, clients),
+            running: AtomicUsize::new(0),
+        })
+    }
+
+    pub fn handle(&self) -> &str {
+        &self.handle
+    }
+
+    /// Notes that a request came, and by which connection.
+    pub fn used_by(&self, client: Option<&Client>) {
+        let mut clients = self.clients.lock();
+        clients.used = Instant::now();
+        if let Some(client) = client
+            && !clients.connected.iter().any(|it| it.is(client))
+        {
+            clients.connected.retain(Client::is_there);
+            clients.connected.push(client.clone());
+        }
+    }
+
+    /// Since when no client of the session is connected; `None` while one is, or while a step runs.
+    pub fn away_since(&self) -> Option<Instant> {
+        let clients = self.clients.lock();
+        let away = !clients.connected.iter().any(Client::is_there) && !self.is_busy();
+        away.then_some(clients.used)
+    }
+
+    pub fn is_busy(&self) -> bool {
+        self.running.load(Ordering::Acquire) > 0
+    }
+
+    /// Appends nodes to the graph, if it has the version that the client means; the new version.
+    pub fn extend(&self, graph: GraphDef, current: i64) -> Result<i64, Refusal> {
+        let mut version = self.version.lock();
+        if *version != current {
+            let found = *version;
+            return Err(Refusal::new(
+                Code::ABORTED,
+                format!(
+                    "the graph has version {found}, and the request extends version {current}: another client extended \
+                     it meanwhile"
+                ),
+            ));
+        }
+        self.session.extend_owned(graph)?;
+        *version += 1;
+        Ok(*version)
+    }
+
+    pub fn run_step(
+        &self,
+        request: RunStepRequest,
+        cancel: CancelToken,
+    ) -> Result<RunStepResponse, Refusal> {
+        self.requests.note(request.request_id)?;
+        let in_body = request.store_errors_in_response_body;
+        let _running = self.running();
+        let result = match request.partial_run_handle.is_empty() {
+            true => step::run(self, request, cancel),
+            false => self.partial_runs.run(self, request, cancel),
+        };
+        match result {
+            Err(refusal) if in_body => Ok(RunStepResponse {
+                status_code: refusal.code.0,
+                status_error_message: refusal.message,
+                ..RunStepResponse::default()
+            }),
+            result => result,
+        }
+    }
+
+    pub fn partial_run_setup(&self, request: PartialRunSetupRequest) -> Result<String, Refusal> {
+        self.requests.note(request.request_id)?;
+        self.partial_runs.set_up(self, request)
+    }
+
+    pub fn make_callable(&self, request: MakeCallableRequest) -> Result<i64, Refusal> {
+        self.requests.note(request.request_id)?;
+        let CallableOptions { feed, fetch, target, run_options, tensor_connection, .. } =
+            request.options.unwrap_or_default();
+        if !tensor_connection.is_empty() {
+            return Err(Refusal::new(
+                Code::UNIMPLEMENTED,
+                "tensor connections are not there: fetch the tensor and feed it",
+            ));
+        }
+        values::check_once(feed.iter().map(String::as_str), "fed")?;
+        let signature =
+            tenon_runtime::CallableOptions { feeds: feed, fetches: fetch, targets: target };
+        let callable = self.session.callable(signature.clone())?;
+        let handle = self.next_callable.fetch_add(1, Ordering::Relaxed);
+        let prepared = Prepared { callable, options: run_options.unwrap_or_default(), signature };
+        self.callables.lock().insert(handle, Arc::new(prepared));
+        Ok(handle)
+    }
+
+    pub fn run_callable(
+        &self,
+        request: RunCallableRequest,
+        cancel: CancelToken,
+    ) -> Result<RunCallableResponse, Refusal> {
+        self.requests.note(request.request_id)?;
+        let prepared = self.callables.lock().get(&request.handle).cloned();
+        let prepared = prepared.ok_or_else(|| no_callable(request.handle))?;
+        let feeds: Result<Vec<_>, _> = request.feed.iter().map(values::read_one).collect();
+        let _running = self.running();
+        let stats = StepStatsSink::wanted(&prepared.options);
+        let options = step::options(self, &prepared.options, cancel, stats.as_ref());
+        let mut fetched = Vec::new();
+        prepared.callable.run_with(&feeds?, &mut fetched, &options)?;
+        let fetch: Result<Vec<_>, _> = fetched.iter().map(tensor_to_proto).collect();
+        let nodes = prepared.callable.nodes()?;
+        let metadata = step::metadata(self, &prepared.options, &prepared.signature, stats, &nodes)?;
+        Ok(RunCallableResponse { fetch: fetch?, metadata })
+    }
+
+    pub fn release_callable(&self, handle: i64) -> Result<(), Refusal> {
+        let released = self.callables.lock().remove(&handle);
+        released.map(drop).ok_or_else(|| no_callable(handle))
+    }
+
+    /// Cancels the steps that run, and refuses new ones.
+    pub fn close(&self) {
+        self.partial_runs.cancel();
+        self.session.close();
+    }
+
+    /// Counts a step that runs, until what is returned is dropped.
+    fn running(&self) -> impl Drop + use<'_> {
+        self.running.fetch_add(1, Ordering::AcqRel);
+        Running(&self.running)
+    }
+}
+
+struct Running<'s>(&'s AtomicUsize);
+
+impl Drop for Running<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+fn no_callable(handle: i64) -> Refusal {
+    Refusal::invalid(format!(
+        "the session has no callable {handle}: it was released, or never made"
+    ))
+}

@@ -1,0 +1,166 @@
+//! A server: listens, answers, and stops.
+//!
+//! # States
+//! *Ready* from [`Server::start`] on; *draining* after [`Server::stop`]: no new connections and no new steps, while the steps
+//! in flight may end; *stopped* once they have ended, or were cancelled when the time for draining was over.
+
+use crate::{
+    client::Connection,
+    error::ClusterError,
+    grpc::Services,
+    master::{Limits, Master},
+};
+use std::{
+    net::SocketAddr,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+use tenon_runtime::Worker;
+use tokio::{
+    net::TcpListener,
+    runtime::{Builder, Runtime},
+    sync::watch,
+    time::{interval, sleep},
+};
+use tokio_stream::{StreamExt, wrappers::TcpListenerStream};
+use tonic::transport;
+
+/// Threads that read requests and write answers; steps run on others.
+const IO_THREADS: usize = 2;
+/// Requests that run at the same time; others wait for their turn.
+const RUNNING: usize = 1024;
+/// Bytes that a peer may send before it is answered: on a stream, and on its whole connection. The default of 64 KiB keeps
+/// a large feed waiting for an acknowledgement most of the time.
+const STREAM_WINDOW: u32 = 16 << 20;
+const CONNECTION_WINDOW: u32 = 32 << 20;
+/// Most bytes of one frame.
+const FRAME: u32 = 1 << 20;
+/// How often sessions are looked at whose clients are away.
+const COLLECT: Duration = Duration::from_secs(1);
+/// How often a server that drains looks whether steps run.
+const DRAIN: Duration = Duration::from_millis(20);
+
+/// How a server starts.
+#[derive(Debug, Clone)]
+pub struct ServerOptions {
+    /// Where it listens; port 0 is one that is free.
+    pub listen: SocketAddr,
+    /// How much clients may take.
+    pub limits: Limits,
+}
+
+impl Default for ServerOptions {
+    fn default() -> ServerOptions {
+        ServerOptions { listen: SocketAddr::from(([127, 0, 0, 1], 0)), limits: Limits::default() }
+    }
+}
+
+/// A server of TensorFlow's `MasterService`.
+pub struct Server {
+    address: SocketAddr,
+    master: Arc<Master>,
+    stop: watch::Sender<bool>,
+    /// Ends last: its threads serve.
+    threads: Option<Runtime>,
+    served: Option<tokio::task::JoinHandle<Result<(), transport::Error>>>,
+}
+
+impl Server {
+    /// Starts to listen. Sessions of clients are on this worker.
+    ///
+    /// # Errors
+    /// The address is taken, or not one of this machine; the threads cannot be started.
+    pub fn start(worker: Worker, options: &ServerOptions) -> Result<Server, ClusterError> {
+        let threads = Builder::new_multi_thread()
+            .worker_threads(IO_THREADS)
+            .max_blocking_threads(RUNNING)
+            .thread_name("tenon-serve")
+            .enable_all()
+            .build()
+            .map_err(ClusterError::Threads)?;
+        let listen = options.listen;
+        let not_there = |source| ClusterError::Listen { listen, source };
+        let listener = threads.block_on(TcpListener::bind(listen)).map_err(not_there)?;
+        let address = listener.local_addr().map_err(not_there)?;
+        let master = Arc::new(Master::new(worker, options.limits));
+        let (stop, stopped) = watch::channel(false);
+        let served = threads.spawn(serve(listener, Arc::clone(&master), stopped.clone()));
+        threads.spawn(collect(Arc::clone(&master), stopped));
+        Ok(Server { address, master, stop, threads: Some(threads), served: Some(served) })
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Stops: refuses new connections, waits until the steps in flight have ended, for at most this long, cancels the
+    /// rest, and closes all sessions.
+    pub fn stop(mut self, patience: Duration) {
+        self.drain(patience);
+    }
+
+    fn drain(&mut self, patience: Duration) {
+        let Some(threads) = self.threads.take() else { return };
+        let _ = self.stop.send(true);
+        let master = Arc::clone(&self.master);
+        threads.block_on(async move {
+            let end = Instant::now() + patience;
+            while master.is_busy() && Instant::now() < end {
+                sleep(DRAIN).await;
+            }
+        });
+        self.master.close_all();
+        // Connections that clients keep open are cut: their requests are answered.
+        if let Some(served) = self.served.take() {
+            let wait = async { tokio::time::timeout(DRAIN, served).await };
+            if let Ok(Ok(Err(error))) = threads.block_on(wait) {
+                tracing::warn!("the server ended with an error: {error}");
+            }
+        }
+        threads.shutdown_timeout(patience.max(DRAIN));
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.drain(Duration::ZERO);
+    }
+}
+
+async fn serve(
+    listener: TcpListener,
+    master: Arc<Master>,
+    stopped: watch::Receiver<bool>,
+) -> Result<(), transport::Error> {
+    let connections = TcpListenerStream::new(listener).map(|stream| {
+        stream.map(|stream| {
+            // A step's answer is small and awaited: it is not to wait for more to send.
+            let _ = stream.set_nodelay(true);
+            Connection::new(stream)
+        })
+    });
+    transport::Server::builder()
+        .initial_stream_window_size(STREAM_WINDOW)
+        .initial_connection_window_size(CONNECTION_WINDOW)
+        .max_frame_size(FRAME)
+        .serve_with_incoming_shutdown(Services { master }, connections, until(stopped))
+        .await
+}
+
+/// Closes sessions whose clients have been away for too long.
+async fn collect(master: Arc<Master>, mut stopped: watch::Receiver<bool>) {
+    let mut turns = interval(COLLECT);
+    loop {
+        tokio::select! {
+            _ = stopped.changed() => return,
+            _ = turns.tick() => {}
+        }
+        let master = Arc::clone(&master);
+        let _ = tokio::task::spawn_blocking(move || master.collect(Instant::now())).await;
+    }
+}
+
+async fn until(mut stopped: watch::Receiver<bool>) {
+    let _ = stopped.wait_for(|stopped| *stopped).await;
+}

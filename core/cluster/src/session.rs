@@ -1,0 +1,256 @@
+//! Sessions on a server, from Rust.
+
+use crate::{codec::ProtobufCodec, error::ClusterError};
+use http::uri::PathAndQuery;
+use prost::Message;
+use std::{
+    sync::atomic::{AtomicBool, Ordering},
+    time::Duration,
+};
+use tenon_framework::{
+    Code, Tensor,
+    sync::{Mutex, rank},
+};
+use tenon_graph::Graph;
+use tenon_proto::{
+    CloseSessionRequest, CloseSessionResponse, ConfigProto, CreateSessionRequest,
+    CreateSessionResponse, ExtendSessionRequest, ExtendSessionResponse, GraphDef,
+    MAX_MESSAGE_BYTES, NamedTensorProto, RunOptions, RunStepRequest, RunStepResponse,
+    convert::{tensor_from_proto, tensor_to_proto},
+};
+use tokio::runtime::{Builder, Runtime};
+use tonic::{Request, client::Grpc, transport::Channel};
+
+/// How long a server may take to answer when a session is opened.
+const CONNECT: Duration = Duration::from_secs(20);
+/// How long one may take to close a session.
+const CLOSE: Duration = Duration::from_secs(5);
+
+/// A session on a server, such as `tenon serve` or one of TensorFlow's. Its methods block, and may be called from several
+/// threads. The session is closed when it is dropped.
+///
+/// ```no_run
+/// use tenon_cluster::Session;
+/// use tenon_framework::Tensor;
+/// use tenon_proto::GraphDef;
+///
+/// let session = Session::connect("grpc://127.0.0.1:2222", GraphDef::default())?;
+/// let x = Tensor::from_slice(&[2], &[1f32, 2.0])?;
+/// let fetched = session.run(&[("x", x)], &["y"], &[], None)?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct Session {
+    channel: Channel,
+    handle: String,
+    /// Version of the graph.
+    version: Mutex<i64>,
+    threads: Runtime,
+    /// Whether the server need not be told of the end.
+    ended: AtomicBool,
+}
+
+fn status(status: &tonic::Status) -> ClusterError {
+    ClusterError::Refused { code: Code(status.code() as i32), message: status.message().to_owned() }
+}
+
+/// Calls a method of the master.
+async fn call<Q, R>(
+    channel: Channel,
+    method: &'static str,
+    request: Q,
+    deadline: Option<Duration>,
+) -> Result<R, ClusterError>
+where
+    Q: Message + 'static,
+    R: Message + Default + 'static,
+{
+    let mut grpc = Grpc::new(channel)
+        .max_decoding_message_size(MAX_MESSAGE_BYTES)
+        .max_encoding_message_size(MAX_MESSAGE_BYTES);
+    let answer = async {
+        grpc.ready().await.map_err(|error| ClusterError::Refused {
+            code: Code::UNAVAILABLE,
+            message: format!("the server cannot be reached: {error}"),
+        })?;
+        let path = PathAndQuery::from_static(method);
+        let codec = ProtobufCodec::<Q, R>::default();
+        grpc.unary(Request::new(request), path, codec).await.map_err(|error| status(&error))
+    };
+    let answer = match deadline {
+        None => answer.await,
+        Some(deadline) => tokio::time::timeout(deadline, answer).await.unwrap_or_else(|_| {
+            let message = format!("the server did not answer within {deadline:?}");
+            Err(ClusterError::Refused { code: Code::DEADLINE_EXCEEDED, message })
+        }),
+    };
+    Ok(answer?.into_inner())
+}
+
+impl Session {
+    /// Opens a session with this graph on the server at a target such as `grpc://127.0.0.1:2222`.
+    ///
+    /// # Errors
+    /// A target of another form; nobody listens there; the server refuses the graph.
+    pub fn connect(target: &str, graph: GraphDef) -> Result<Session, ClusterError> {
+        Session::connect_with(target, graph, ConfigProto::default())
+    }
+
+    /// As [`Session::connect`], with options of the session.
+    ///
+    /// # Errors
+    /// As [`Session::connect`].
+    pub fn connect_with(
+        target: &str,
+        graph: GraphDef,
+        config: ConfigProto,
+    ) -> Result<Session, ClusterError> {
+        let bad_target = || ClusterError::Target { target: target.to_owned() };
+        let address = target.strip_prefix("grpc://").ok_or_else(bad_target)?;
+        let endpoint =
+            Channel::from_shared(format!("http://{address}")).map_err(|_| bad_target())?;
+        let endpoint = endpoint.connect_timeout(CONNECT).tcp_nodelay(true);
+        let threads = Builder::new_multi_thread()
+            .worker_threads(1)
+            .thread_name("tenon-session")
+            .enable_all()
+            .build()
+            .map_err(ClusterError::Threads)?;
+        let connect = async { endpoint.connect().await };
+        let channel = threads.block_on(connect).map_err(|error| ClusterError::Refused {
+            code: Code::UNAVAILABLE,
+            message: format!("{target} cannot be reached: {error}; is the server up?"),
+        })?;
+        let request = CreateSessionRequest {
+            graph_def: Some(graph),
+            config: Some(config),
+            target: target.to_owned(),
+        };
+        let opened: CreateSessionResponse = threads.block_on(call(
+            channel.clone(),
+            "/tensorflow.MasterService/CreateSession",
+            request,
+            Some(CONNECT),
+        ))?;
+        let version = Mutex::ranked(rank::SERVER, opened.graph_version);
+        let ended = AtomicBool::new(false);
+        Ok(Session { channel, handle: opened.session_handle, version, threads, ended })
+    }
+
+    fn call<Q, R>(
+        &self,
+        method: &'static str,
+        request: Q,
+        deadline: Option<Duration>,
+    ) -> Result<R, ClusterError>
+    where
+        Q: Message + 'static,
+        R: Message + Default + 'static,
+    {
+        self.threads.block_on(call(self.channel.clone(), method, request, deadline))
+    }
+
+    /// Appends the nodes of a graph.
+    ///
+    /// # Errors
+    /// What the server refuses; `ABORTED` where another client extended the graph meanwhile.
+    pub fn extend(&self, graph: GraphDef) -> Result<(), ClusterError> {
+        let mut version = self.version.lock();
+        let request = ExtendSessionRequest {
+            session_handle: self.handle.clone(),
+            graph_def: Some(graph),
+            current_graph_version: *version,
+        };
+        let extended: ExtendSessionResponse =
+            self.call("/tensorflow.MasterService/ExtendSession", request, None)?;
+        *version = extended.new_graph_version;
+        Ok(())
+    }
+
+    /// As [`Session::extend`], with a graph that was built in code.
+    ///
+    /// # Errors
+    /// As [`Session::extend`]; a node has an attribute that has no message.
+    pub fn extend_graph(&self, graph: &Graph) -> Result<(), ClusterError> {
+        let graph = graph.to_graph_def().map_err(|error| ClusterError::Refused {
+            code: error.code(),
+            message: error.to_string(),
+        })?;
+        self.extend(graph)
+    }
+
+    /// Runs one step; the values are in the order of the fetches. `deadline` is the step's; `None` waits for any time.
+    ///
+    /// # Errors
+    /// What the step fails with; a server that is gone.
+    pub fn run(
+        &self,
+        feeds: &[(&str, Tensor)],
+        fetches: &[&str],
+        targets: &[&str],
+        deadline: Option<Duration>,
+    ) -> Result<Vec<Tensor>, ClusterError> {
+        let own = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+        let feed = feeds.iter().map(|(name, tensor)| {
+            let tensor = Some(tensor_to_proto(tensor).map_err(ClusterError::Value)?);
+            Ok(NamedTensorProto { name: (*name).to_owned(), tensor })
+        });
+        let milliseconds = deadline
+            .map_or(0, |deadline| i64::try_from(deadline.as_millis()).unwrap_or(i64::MAX).max(1));
+        let request = RunStepRequest {
+            session_handle: self.handle.clone(),
+            feed: feed.collect::<Result<_, ClusterError>>()?,
+            fetch: own(fetches),
+            target: own(targets),
+            options: Some(RunOptions { timeout_in_ms: milliseconds, ..RunOptions::default() }),
+            store_errors_in_response_body: true,
+            ..RunStepRequest::default()
+        };
+        let answer: RunStepResponse =
+            self.call("/tensorflow.MasterService/RunStep", request, None)?;
+        if answer.status_code != 0 {
+            let message = answer.status_error_message;
+            return Err(ClusterError::Refused { code: Code(answer.status_code), message });
+        }
+        fetches.iter().map(|name| fetched(&answer.tensor, name)).collect()
+    }
+
+    /// Closes the session; steps that run are cancelled.
+    ///
+    /// # Errors
+    /// A session that the server has not any more.
+    pub fn close(self) -> Result<(), ClusterError> {
+        self.ended.store(true, Ordering::Relaxed);
+        self.end()
+    }
+
+    /// Drops the session without a word to the server, as a client that dies does.
+    pub fn forget(self) {
+        self.ended.store(true, Ordering::Relaxed);
+    }
+
+    fn end(&self) -> Result<(), ClusterError> {
+        let request = CloseSessionRequest { session_handle: self.handle.clone() };
+        let closed: Result<CloseSessionResponse, _> =
+            self.call("/tensorflow.MasterService/CloseSession", request, Some(CLOSE));
+        closed.map(drop)
+    }
+}
+
+/// The value of a fetch.
+fn fetched(tensors: &[NamedTensorProto], name: &str) -> Result<Tensor, ClusterError> {
+    let found = tensors.iter().find(|tensor| tensor.name == name);
+    let proto = found.and_then(|found| found.tensor.as_ref()).ok_or_else(|| {
+        let message = format!("the server did not answer with fetch '{name}'");
+        ClusterError::Refused { code: Code::INTERNAL, message }
+    })?;
+    tensor_from_proto(proto).map_err(ClusterError::Value)
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        if !self.ended.load(Ordering::Relaxed) {
+            // A server that is gone has nothing left to close.
+            let _ = self.end();
+        }
+    }
+}

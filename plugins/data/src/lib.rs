@@ -1,0 +1,18 @@
+//! State on the CPU: kernels of values that outlive a step.
+//!
+//! Its kernels are for device type `CPU`, which plugins/cpu registers. `resource` has the kernels of
+//! resource variables, `reference` those of the reference variables of older graphs; both are two
+//! doors to the host's variables. `naming` says under which name a variable is found, `update` what
+//! an update does to a value that is locked.
+//!
+//! # Invariants
+//! - A kernel computes with the value of a variable only while it holds the variable's lock.
+//! - A reader of an older value keeps it: an update copies a value that somebody else holds.
+
+mod naming;
+mod reference;
+mod resource;
+mod update;
+
+tenon_sdk::export_plugin!();
+tenon_sdk::kernels_check_shapes!();

@@ -1,0 +1,146 @@
+//! Resource variables: handles lead to them.
+
+use crate::{
+    naming::Named,
+    update::{Sum, check_shape, count_up, elementwise},
+};
+use tenon_sdk::{author::VarGuard, prelude::*};
+
+struct VarHandle(Named);
+
+impl Kernel for VarHandle {
+    fn new(c: &CreateContext<'_>) -> Result<Self, KernelError> {
+        Named::new(c).map(VarHandle)
+    }
+
+    fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
+        let Named { container, name, dtype } = &self.0;
+        let variable = c.state().variable(container, name, *dtype)?;
+        c.output_handle(0, &variable)
+    }
+}
+
+register_kernel!("VarHandleOp" on "CPU": VarHandle);
+
+fn read(c: &ComputeContext<'_>) -> Result<(), KernelError> {
+    let state = c.state();
+    let variable = state.input_variable(0)?;
+    state.lock(&[&variable])?.output(0, 0)
+}
+
+register_kernel!("ReadVariableOp" on "CPU": fn read);
+
+struct Assign {
+    validate_shape: bool,
+}
+
+impl Kernel for Assign {
+    fn new(c: &CreateContext<'_>) -> Result<Self, KernelError> {
+        Ok(Assign { validate_shape: c.attr("validate_shape")? })
+    }
+
+    fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
+        let state = c.state();
+        let variable = state.input_variable(0)?;
+        let variables = [&variable];
+        let mut locked = state.lock(&variables)?;
+        if self.validate_shape {
+            check_shape(c, &locked, 1)?;
+        }
+        locked.assign(0, 1)
+    }
+}
+
+register_kernel!("AssignVariableOp" on "CPU": Assign);
+
+/// A resource variable is there once it has a value.
+///
+/// # Errors
+/// `NOT_FOUND` without one.
+fn check_there(locked: &VarGuard<'_>) -> Result<(), KernelError> {
+    match locked.dims(0) {
+        Some(_) => Ok(()),
+        None => Err(KernelError::new(
+            Code::NOT_FOUND,
+            "the variable does not exist: run its initialiser first",
+        )),
+    }
+}
+
+fn update<T: Element>(
+    c: &ComputeContext<'_>,
+    combine: impl Fn(T, T) -> T,
+) -> Result<(), KernelError> {
+    let state = c.state();
+    let variable = state.input_variable(0)?;
+    let variables = [&variable];
+    let mut locked = state.lock(&variables)?;
+    check_there(&locked)?;
+    elementwise(c, &mut locked, 1, combine)
+}
+
+fn assign_add<T: Sum>(c: &ComputeContext<'_>) -> Result<(), KernelError> {
+    update(c, T::plus)
+}
+
+fn assign_sub<T: Sum>(c: &ComputeContext<'_>) -> Result<(), KernelError> {
+    update(c, T::minus)
+}
+
+register_kernel!("AssignAddVariableOp" on "CPU": fn assign_add<T> for "dtype" in
+    [f16, bf16, f32, f64, i8, i16, i32, i64, u8, u16, u32, u64, Complex32, Complex64]);
+register_kernel!("AssignSubVariableOp" on "CPU": fn assign_sub<T> for "dtype" in
+    [f16, bf16, f32, f64, i8, i16, i32, i64, u8, u16, u32, u64, Complex32, Complex64]);
+
+fn is_initialized(c: &ComputeContext<'_>) -> Result<(), KernelError> {
+    let state = c.state();
+    let variable = state.input_variable(0)?;
+    let is_set = state.lock(&[&variable])?.dims(0).is_some();
+    c.output::<bool>(0, &[])?.data[0] = is_set;
+    Ok(())
+}
+
+register_kernel!("VarIsInitializedOp" on "CPU": fn is_initialized);
+
+fn shape<T: Number>(c: &ComputeContext<'_>) -> Result<(), KernelError> {
+    let state = c.state();
+    let variable = state.input_variable(0)?;
+    let variables = [&variable];
+    let locked = state.lock(&variables)?;
+    check_there(&locked)?;
+    let dims = locked.dims(0).unwrap_or_default();
+    let sizes = c.output::<T>(0, &[dims.len() as i64])?.data;
+    for (size, &dim) in sizes.iter_mut().zip(&dims) {
+        *size = T::from_f64(dim as f64);
+        if size.to_f64() as i64 != dim {
+            return Err(KernelError::invalid_argument(format!(
+                "out_type: a dimension of {dim} does not fit it, set it to int64"
+            )));
+        }
+    }
+    Ok(())
+}
+
+register_kernel!("VariableShape" on "CPU": fn shape<T> for "out_type" in [i32, i64]);
+
+struct CountUpTo<T> {
+    limit: i64,
+    of: std::marker::PhantomData<fn() -> T>,
+}
+
+impl<T: Number> Kernel for CountUpTo<T> {
+    fn new(c: &CreateContext<'_>) -> Result<Self, KernelError> {
+        Ok(CountUpTo { limit: c.attr("limit")?, of: std::marker::PhantomData })
+    }
+
+    fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
+        let state = c.state();
+        let variable = state.input_variable(0)?;
+        let variables = [&variable];
+        let before = count_up::<T>(&mut state.lock(&variables)?, self.limit)?;
+        c.output::<T>(0, &[])?.data[0] = before;
+        Ok(())
+    }
+}
+
+register_kernel!("ResourceCountUpTo" on "CPU": CountUpTo<T> for "T" in [i32, i64]);

@@ -12,6 +12,8 @@
 //! - Every refusal has TensorFlow's canonical code.
 //! - A call whose client is gone is cancelled; a session whose clients stay away is closed after a time ([`Limits`]).
 //! - Values of tensors are copied once between a message and a tensor, each way.
+//! - Methods of [`Server`] and [`Session`] block. On a thread of an asynchronous runtime they panic, as `tokio` does where a
+//!   runtime is started within another one: call them by `spawn_blocking` there.
 //!
 //! ```no_run
 //! use std::time::Duration;

@@ -6,14 +6,13 @@
 //! callgrind to count instructions. Any other word is the filter of `cargo bench`: it measures where its name has it.
 
 use std::hint::black_box;
+use tenon_author::{ComputeContext, register_kernel, register_op};
 use tenon_benches::{Failure, environment, filter, instance_of, is_wanted};
 use tenon_benchkit::{
     sampler::{Plan, Series, Subject, interleave},
     stats::{bootstrap::median_interval, describe::median},
 };
-use tenon_framework::{
-    KernelError, attr_view::AttrTable, author::ComputeContext, register_kernel, register_op,
-};
+use tenon_framework::{KernelError, attr_view::AttrTable};
 use tenon_runtime::{
     Runtime, RuntimeOptions,
     host::instance::{ComputeFn, KernelInstance, PreparedCall},

@@ -3,9 +3,9 @@
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use std::hint::black_box;
+use tenon_author::ComputeContext;
 use tenon_benches::{Failure, add_instance, environment, filled};
 use tenon_cpu::kernels::math_binary::add;
-use tenon_framework::author::ComputeContext;
 use tenon_runtime::{Runtime, RuntimeOptions, host::instance::PreparedCall};
 
 fn run(c: &mut Criterion) -> Result<(), Failure> {

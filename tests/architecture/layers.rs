@@ -1,7 +1,7 @@
 //! Imports point one way, in the manifests and in the code.
 
 use super::tree;
-use cargo_metadata::{Dependency, MetadataCommand, Package};
+use cargo_metadata::{Dependency, DependencyKind, MetadataCommand, Package};
 use std::collections::HashSet;
 
 /// A package, where it lies, and everything that it may import.
@@ -23,21 +23,22 @@ const fn layer(
 /// A layer reaches everything that what it imports may reach; the lists are written out so that a reader sees
 /// the whole of it.
 #[rustfmt::skip]
-const LAYERS: [Layer; 28] = [
+const LAYERS: [Layer; 29] = [
     layer("tenon-abi", "core/abi", &[]),
     layer("tenon-framework", "core/framework", &["tenon-abi"]),
-    layer("tenon-geometry", "core/geometry", &["tenon-abi", "tenon-framework"]),
-    layer("tenon-ops", "core/ops", &["tenon-abi", "tenon-framework", "tenon-geometry"]),
-    layer("tenon-host", "core/host", &["tenon-abi", "tenon-framework", "tenon-geometry", "tenon-ops"]),
-    layer("tenon-isolate", "core/isolate", &["tenon-abi", "tenon-framework", "tenon-geometry", "tenon-ops", "tenon-host"]),
+    layer("tenon-author", "core/author", &["tenon-abi", "tenon-framework"]),
+    layer("tenon-geometry", "core/geometry", &["tenon-abi", "tenon-framework", "tenon-author"]),
+    layer("tenon-ops", "core/ops", &["tenon-abi", "tenon-framework", "tenon-author", "tenon-geometry"]),
+    layer("tenon-host", "core/host", &["tenon-abi", "tenon-framework", "tenon-author", "tenon-geometry", "tenon-ops"]),
+    layer("tenon-isolate", "core/isolate", &["tenon-abi", "tenon-framework", "tenon-author", "tenon-geometry", "tenon-ops", "tenon-host"]),
     layer("tenon-proto", "core/proto", &["tenon-abi", "tenon-framework"]),
-    layer("tenon-graph", "core/graph", &["tenon-abi", "tenon-framework", "tenon-geometry", "tenon-ops", "tenon-proto"]),
-    layer("tenon-runtime", "core/runtime", &["tenon-abi", "tenon-framework", "tenon-geometry", "tenon-ops", "tenon-proto", "tenon-host", "tenon-isolate", "tenon-graph"]),
-    layer("tenon-monitor", "core/monitor", &["tenon-abi", "tenon-framework", "tenon-geometry", "tenon-ops", "tenon-proto", "tenon-host", "tenon-isolate", "tenon-graph", "tenon-runtime"]),
-    layer("tenon-cluster", "core/cluster", &["tenon-abi", "tenon-framework", "tenon-geometry", "tenon-ops", "tenon-proto", "tenon-host", "tenon-isolate", "tenon-graph", "tenon-runtime"]),
-    layer("tenon-quantize", "core/quantize", &["tenon-abi", "tenon-framework", "tenon-geometry", "tenon-ops", "tenon-proto", "tenon-host", "tenon-isolate", "tenon-graph", "tenon-runtime"]),
-    layer("tenon-sdk", "sdk/author", &["tenon-abi", "tenon-framework", "tenon-geometry"]),
-    layer("tenon-reference", "sdk/reference", &["tenon-abi", "tenon-framework", "tenon-geometry"]),
+    layer("tenon-graph", "core/graph", &["tenon-abi", "tenon-framework", "tenon-author", "tenon-geometry", "tenon-ops", "tenon-proto"]),
+    layer("tenon-runtime", "core/runtime", &["tenon-abi", "tenon-framework", "tenon-author", "tenon-geometry", "tenon-ops", "tenon-proto", "tenon-host", "tenon-isolate", "tenon-graph"]),
+    layer("tenon-monitor", "core/monitor", &["tenon-abi", "tenon-framework", "tenon-author", "tenon-geometry", "tenon-ops", "tenon-proto", "tenon-host", "tenon-isolate", "tenon-graph", "tenon-runtime"]),
+    layer("tenon-cluster", "core/cluster", &["tenon-abi", "tenon-framework", "tenon-author", "tenon-geometry", "tenon-ops", "tenon-proto", "tenon-host", "tenon-isolate", "tenon-graph", "tenon-runtime"]),
+    layer("tenon-quantize", "core/quantize", &["tenon-abi", "tenon-framework", "tenon-author", "tenon-geometry", "tenon-ops", "tenon-proto", "tenon-host", "tenon-isolate", "tenon-graph", "tenon-runtime"]),
+    layer("tenon-sdk", "sdk/author", &["tenon-abi", "tenon-framework", "tenon-author", "tenon-geometry"]),
+    layer("tenon-reference", "sdk/reference", &["tenon-abi", "tenon-framework", "tenon-author", "tenon-geometry"]),
     // A plugin sees the boundary through the SDK alone.
     layer("tenon-cpu", "plugins/cpu", &["tenon-sdk", "tenon-reference"]),
     layer("tenon-accel", "plugins/accel", &["tenon-sdk", "tenon-reference"]),
@@ -49,11 +50,15 @@ const LAYERS: [Layer; 28] = [
     layer("tenon-image", "plugins/image", &["tenon-sdk"]),
     layer("tenon-int8", "plugins/int8", &["tenon-sdk"]),
     layer("tenon-test", "sdk/test", &["tenon-abi", "tenon-framework", "tenon-proto"]),
-    layer("tenon-testkit", "sdk/testkit", &["tenon-abi", "tenon-framework", "tenon-geometry", "tenon-ops", "tenon-proto", "tenon-host", "tenon-isolate", "tenon-graph", "tenon-runtime", "tenon-reference", "tenon-test"]),
-    layer("tenon-benchkit", "sdk/benchkit", &["tenon-abi", "tenon-framework", "tenon-geometry", "tenon-ops", "tenon-proto", "tenon-host", "tenon-isolate", "tenon-graph", "tenon-runtime", "tenon-reference", "tenon-test", "tenon-testkit"]),
-    layer("tenon-ranges", "sdk/ranges", &["tenon-abi", "tenon-framework", "tenon-geometry", "tenon-ops", "tenon-host"]),
-    layer("tenon-cli", "sdk/cli", &["tenon-abi", "tenon-framework", "tenon-geometry", "tenon-ops", "tenon-proto", "tenon-host", "tenon-isolate", "tenon-graph", "tenon-runtime", "tenon-cluster", "tenon-monitor", "tenon-quantize", "tenon-reference", "tenon-test", "tenon-testkit", "tenon-benchkit", "tenon-ranges"]),
+    layer("tenon-testkit", "sdk/testkit", &["tenon-abi", "tenon-framework", "tenon-author", "tenon-geometry", "tenon-ops", "tenon-proto", "tenon-host", "tenon-isolate", "tenon-graph", "tenon-runtime", "tenon-reference", "tenon-test"]),
+    layer("tenon-benchkit", "sdk/benchkit", &["tenon-abi", "tenon-framework", "tenon-author", "tenon-geometry", "tenon-ops", "tenon-proto", "tenon-host", "tenon-isolate", "tenon-graph", "tenon-runtime", "tenon-reference", "tenon-test", "tenon-testkit"]),
+    layer("tenon-ranges", "sdk/ranges", &["tenon-abi", "tenon-framework", "tenon-author", "tenon-geometry", "tenon-ops", "tenon-host"]),
+    layer("tenon-cli", "sdk/cli", &["tenon-abi", "tenon-framework", "tenon-author", "tenon-geometry", "tenon-ops", "tenon-proto", "tenon-host", "tenon-isolate", "tenon-graph", "tenon-runtime", "tenon-cluster", "tenon-monitor", "tenon-quantize", "tenon-reference", "tenon-test", "tenon-testkit", "tenon-benchkit", "tenon-ranges"]),
 ];
+
+/// Crates that run graphs and steps. Their code needs definitions, tensors and the registry, and nothing of what authors
+/// write against; their tests may write ops and kernels.
+const NOT_AUTHORS: [&str; 4] = ["tenon-isolate", "tenon-proto", "tenon-graph", "tenon-runtime"];
 
 /// The zoo plugins are plugins like any other.
 const ZOO: &str = "tests/zoo/";
@@ -169,6 +174,21 @@ fn manifests_import_one_way() {
         }
     }
     tree::expect_none("imports point one way (design, \"Layers\")", &[], found);
+}
+
+#[test]
+fn what_runs_steps_is_not_written_against_the_crate_of_authors() {
+    let members = workspace();
+    let mut found = Vec::new();
+    for (folder, package) in &members {
+        let dependencies = package.dependencies.iter().filter(|dependency| {
+            dependency.name == "tenon-author" && dependency.kind == DependencyKind::Normal
+        });
+        if NOT_AUTHORS.contains(&package.name.as_str()) && dependencies.count() > 0 {
+            found.push((format!("{folder}/Cargo.toml"), "imports tenon-author".to_owned()));
+        }
+    }
+    tree::expect_none("graphs and steps need tenon-framework alone", &[], found);
 }
 
 #[test]

@@ -5,6 +5,10 @@ use std::{
     sync::atomic::{AtomicU32, Ordering},
     time::Duration,
 };
+use tenon_author::{
+    ComputeContext, CreateContext, Kernel, ShapeContext, ShapeResult, Supported, Supports,
+    reg::Numerics, register_kernel, register_op,
+};
 use tenon_benchkit::{
     calls::Wish,
     compare::Against,
@@ -14,15 +18,7 @@ use tenon_benchkit::{
     variants::{Filter, Host},
     wanted::{Shapes, Target},
 };
-use tenon_framework::{
-    DType, KernelError,
-    abi::Determinism,
-    author::{
-        ComputeContext, CreateContext, Kernel, ShapeContext, ShapeResult, Supported, Supports,
-    },
-    reg::Numerics,
-    register_kernel, register_op,
-};
+use tenon_framework::{DType, KernelError, abi::Determinism};
 use tenon_tests::session::{library, runtime};
 
 fn unchanged(c: &ShapeContext<'_>) -> ShapeResult {

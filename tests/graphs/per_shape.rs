@@ -8,11 +8,8 @@ use std::{
         atomic::{AtomicUsize, Ordering},
     },
 };
-use tenon_framework::{
-    KernelError,
-    author::{ComputeContext, ShapeContext, ShapeResult},
-    register_kernel, register_op,
-};
+use tenon_author::{ComputeContext, ShapeContext, ShapeResult, register_kernel, register_op};
+use tenon_framework::KernelError;
 use tenon_graph::{GraphBuilder, GraphError};
 use tenon_runtime::{
     Runtime, RuntimeOptions, Session, SessionOptions,

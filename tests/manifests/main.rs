@@ -5,11 +5,11 @@
 //! is linked in for its own.
 
 use std::fs;
+use tenon_author::reg::{Registration, registrations};
 use tenon_cpu as _;
 use tenon_cuda as _;
 use tenon_data as _;
 use tenon_fft as _;
-use tenon_framework::reg::{Registration, registrations};
 use tenon_image as _;
 use tenon_int8 as _;
 use tenon_linalg as _;

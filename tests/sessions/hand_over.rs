@@ -6,11 +6,10 @@ use std::{
     thread::{self, ThreadId},
     time::Duration,
 };
-use tenon_framework::{
-    KernelError,
-    author::{ComputeContext, CreateContext, Kernel, ShapeContext},
-    register_kernel, register_op,
+use tenon_author::{
+    ComputeContext, CreateContext, Kernel, ShapeContext, register_kernel, register_op,
 };
+use tenon_framework::KernelError;
 use tenon_runtime::{
     RunOptions, Session, framework::Tensor, host::call::TraceSink, trace::ChromeTrace,
 };

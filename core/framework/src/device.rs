@@ -1,10 +1,7 @@
-//! Devices: names, what their authors write ([`author`]), what the host knows of them ([`base`]),
-//! and how it has them run again what was recorded ([`replay`]).
+//! Devices: names, what the host knows of them ([`base`]), and how it has them run again what was recorded
+//! ([`replay`]). What the author of a device writes is in `tenon-author`.
 
-pub mod author;
 pub mod base;
-mod entries;
-mod links;
 pub mod name;
 pub mod replay;
 

@@ -1,6 +1,6 @@
 //! Fusions: patterns of ops, and the one op that does the same.
 //!
-//! A fusion is declared with [`register_fusion!`](crate::register_fusion), in texts that cross the boundary as
+//! A fusion is declared with `register_fusion!`, in texts that cross the boundary as
 //! they are. Here they are read; who looks for them in graphs is `tenon-graph`. The grammar:
 //!
 //! ```text

@@ -2,7 +2,7 @@
 //!
 //! The standard library's `vec![x; n]`, `collect`, `to_vec` and `push` end the process when there is no memory.
 //! That is right for lists that the rank of a tensor or a signature bounds. What grows with the elements of a
-//! tensor goes through here, or through [`ComputeContext::scratch_slice`], which is counted too.
+//! tensor goes through here, or through `ComputeContext::scratch_slice`, which is counted too.
 //!
 //! ```
 //! use tenon_framework::{Code, growth};
@@ -14,8 +14,6 @@
 //! assert_eq!(error.code, Code::RESOURCE_EXHAUSTED);
 //! # Ok::<(), tenon_framework::KernelError>(())
 //! ```
-//!
-//! [`ComputeContext::scratch_slice`]: crate::author::ComputeContext::scratch_slice
 
 use crate::{Code, KernelError};
 use std::{any::Any, collections::HashMap};
@@ -45,7 +43,7 @@ pub(crate) fn lack_of(payload: &(dyn Any + Send)) -> Option<&str> {
 }
 
 /// The error of what was caught where a kernel computed, which `what` names: a panic, or [`or_end`].
-pub(crate) fn error_of(what: &str, caught: &str) -> KernelError {
+pub fn error_of(what: &str, caught: &str) -> KernelError {
     match caught.starts_with(LACK) {
         true => KernelError::new(Code::RESOURCE_EXHAUSTED, caught),
         false => KernelError::internal(format!("{what} panicked: {caught}")),
@@ -197,7 +195,7 @@ mod tests {
 
     #[test]
     fn a_loop_that_returns_nothing_ends_the_call_with_the_error() {
-        let caught = crate::author::guard(|| or_end(filled(usize::MAX, 0u8)).len()).unwrap_err();
+        let caught = crate::plugin::guard(|| or_end(filled(usize::MAX, 0u8)).len()).unwrap_err();
         let error = error_of("the kernel", &caught);
         assert_eq!(error.code, Code::RESOURCE_EXHAUSTED);
         assert!(error.message.starts_with(LACK), "{error}");

@@ -54,7 +54,7 @@ use std::ptr;
 /// number of inputs than the attributes say.
 ///
 /// # Panics
-/// When no host's table is installed ([`crate::author::install_host`]).
+/// When no host's table is installed ([`crate::plugin::install_host`]).
 pub fn infer(
     op: &OpDef,
     attrs: &AttrTable,
@@ -115,6 +115,3 @@ fn run(op: &OpDef, context: &mut InferenceContext) -> Result<(), KernelError> {
     });
     Err(KernelError::new(code, message))
 }
-
-#[cfg(test)]
-mod tests;

@@ -2,21 +2,18 @@
 //!
 //! What it is: what an op, a kernel and a device are. This crate has element types ([`element`]),
 //! shapes, host tensors, attributes, the definitions of ops ([`op`]), the registry ([`registry`]),
-//! shape inference ([`infer`]), the traits that authors implement ([`author`], [`device`]), and the
-//! registration macros ([`reg`]).
+//! shape inference ([`infer`]), what the host knows of devices ([`device`]), and the list of what is
+//! linked in ([`linked`]).
 //!
-//! What it is not: the shapes and visiting orders of particular ops (`tenon-geometry`), the
-//! standard ops (`tenon-ops`), loading of libraries and allocators (`tenon-host`), graphs
-//! (`tenon-graph`), steps (`tenon-runtime`). Plugins import it through `tenon-sdk`.
+//! What it is not: the traits that authors implement and the registration macros (`tenon-author`),
+//! the shapes and visiting orders of particular ops (`tenon-geometry`), the standard ops
+//! (`tenon-ops`), loading of libraries and allocators (`tenon-host`), graphs (`tenon-graph`), steps
+//! (`tenon-runtime`). Plugins import it through `tenon-sdk`.
 //!
 //! # Invariants
-//! - A registration is one constant, from which both the list entry and the manifest's record are
-//!   made, so that the two cannot differ.
 //! - A [`registry::Registry`] is an immutable snapshot. All registrations of a plugin are
 //!   committed, or none is, and the order in which libraries register changes nothing.
 //! - Choosing a kernel is a pure function over a snapshot and a query ([`registry::candidates`]).
-//! - A panic of an author's code stays in the author's library: the wrapper around each entry turns
-//!   it into an error.
 //! - Locks and atomics come from [`sync`]. Every lock has a rank, and a thread takes locks in
 //!   rising order of rank.
 //!
@@ -37,7 +34,6 @@
 
 pub mod attr;
 pub mod attr_view;
-pub mod author;
 pub mod device;
 pub mod element;
 mod error;
@@ -45,11 +41,11 @@ pub mod fusion;
 pub mod growth;
 pub mod infer;
 pub mod knob;
+pub mod linked;
 pub mod op;
 pub mod pages;
 pub mod pass;
-mod plugin;
-pub mod reg;
+pub mod plugin;
 pub mod registry;
 pub mod resource;
 pub mod shape;

@@ -1,7 +1,6 @@
 //! Passes that libraries bring: their definition, and the graph as they edit it.
 //!
-//! A pass is declared with [`register_pass!`](crate::register_pass) and written against
-//! [`PassContext`](crate::author::PassContext). On the host's side it runs over anything that is a [`GraphEdit`].
+//! A pass is declared with `register_pass!` and written against `PassContext`, both of `tenon-author`. On the host's side it runs over anything that is a [`GraphEdit`].
 
 mod table;
 

@@ -1,9 +1,9 @@
 //! A host's table with as much as shape functions need, for the tests of this crate and of the crates that
 //! define ops.
 
-use crate::{attr_view::attr_entry, author, fusion::FusionDef, infer::SHAPE_TABLE, op::OpDef, reg};
-use std::{collections::BTreeMap, mem::size_of, ptr};
-use tenon_abi::{Code, ExtHeader, Host, Registrar, RegistrarTable, Sink, Str, ext_tags};
+use crate::{attr_view::attr_entry, infer::SHAPE_TABLE, plugin};
+use std::{mem::size_of, ptr};
+use tenon_abi::{Host, Sink, Str};
 
 unsafe extern "C" fn report(_sink: *mut Sink, _message: Str) {}
 
@@ -35,81 +35,5 @@ static HOST: Host = Host {
 /// Installs the table, unless the process has one.
 pub fn install_host() {
     // SAFETY: a static; its missing entries are none that a shape function reaches.
-    unsafe { author::install_host(&HOST, ptr::null()) }
-}
-
-unsafe extern "C" fn collect(to: *mut Registrar, op: *const tenon_abi::OpDef) -> Code {
-    // SAFETY: `registered_ops` gives its own map, and registrations give whole definitions.
-    unsafe {
-        let ops = &mut *to.cast::<BTreeMap<String, OpDef>>();
-        match OpDef::from_abi(op) {
-            Ok(op) => {
-                let earlier = ops.insert(op.name.clone(), op);
-                earlier.map_or(Code::OK, |_| Code::ALREADY_EXISTS)
-            }
-            Err(error) => panic!("{error}"),
-        }
-    }
-}
-
-/// The ops that are linked into this process, by name.
-///
-/// # Panics
-/// When one of them is malformed, or two have one name.
-pub fn registered_ops() -> BTreeMap<String, OpDef> {
-    let table = RegistrarTable {
-        struct_size: size_of::<RegistrarTable>() as u32,
-        reserved: 0,
-        op: Some(collect),
-        kernel: None,
-        device_type: None,
-        knob: None,
-        extension: None,
-    };
-    let mut ops = BTreeMap::new();
-    // SAFETY: the registrar is the map that `collect` takes it for.
-    let code = unsafe {
-        let to = ptr::from_mut(&mut ops).cast();
-        reg::submit_all(to, &table, |entry| matches!(entry, reg::Registration::Op(_)))
-    };
-    assert!(code.is_ok(), "two ops of one name");
-    ops
-}
-
-unsafe extern "C" fn collect_fusion(to: *mut Registrar, link: *const ExtHeader) -> Code {
-    // SAFETY: `registered_fusions` gives its own list, and registrations give whole links.
-    unsafe {
-        if (*link).tag != ext_tags::FUSION {
-            return Code::UNIMPLEMENTED;
-        }
-        match FusionDef::from_abi(link) {
-            Ok(fusion) => (*to.cast::<Vec<FusionDef>>()).push(fusion),
-            Err(error) => panic!("{error}"),
-        }
-    }
-    Code::OK
-}
-
-/// The fusions that are linked into this process, in the order of their sources.
-///
-/// # Panics
-/// When one of them is malformed.
-pub fn registered_fusions() -> Vec<FusionDef> {
-    let table = RegistrarTable {
-        struct_size: size_of::<RegistrarTable>() as u32,
-        reserved: 0,
-        op: None,
-        kernel: None,
-        device_type: None,
-        knob: None,
-        extension: Some(collect_fusion),
-    };
-    let mut fusions: Vec<FusionDef> = Vec::new();
-    // SAFETY: the registrar is the list that `collect_fusion` takes it for.
-    let code = unsafe {
-        let to = ptr::from_mut(&mut fusions).cast();
-        reg::submit_all(to, &table, |entry| matches!(entry, reg::Registration::Extension(_)))
-    };
-    assert!(code.is_ok(), "{code}");
-    fusions
+    unsafe { plugin::install_host(&HOST, ptr::null()) }
 }

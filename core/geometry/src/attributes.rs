@@ -8,10 +8,8 @@ use crate::{
     pool::Pool2dParams,
 };
 use std::fmt;
-use tenon_framework::{
-    KernelError,
-    author::{CreateContext, FromAttr},
-};
+use tenon_author::CreateContext;
+use tenon_framework::{KernelError, attr::FromAttr};
 
 /// Reads an attribute that some ops do not have.
 fn optional<'a, T: FromAttr<'a>>(

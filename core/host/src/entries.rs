@@ -20,8 +20,8 @@ use std::{
 use tenon_abi::{self as abi, ABI_MAJOR, ABI_MINOR, Code, Host, KnobValue, LogLevel, Plugin, Str};
 use tenon_framework::{
     attr_view::attr_entry,
-    author::{guard, install_host},
     infer::SHAPE_TABLE,
+    plugin::{guard, install_host},
 };
 
 /// The table that every plugin receives.

@@ -10,10 +10,11 @@ mod query;
 mod reshape;
 mod source;
 
-use tenon_framework::{KernelError, author::ComputeContext};
+use tenon_author::ComputeContext;
+use tenon_framework::KernelError;
 use tenon_geometry::GeometryError;
 
-tenon_framework::kernels_check_shapes!();
+tenon_author::kernels_check_shapes!();
 
 /// Cost of such a kernel, independent of size: fixed nanoseconds, and nanoseconds per element.
 const COST: (f64, f64) = (30.0, 0.0);

@@ -14,8 +14,8 @@ use tenon_abi::{
     RegistrarTable, Sink, Str, Strs, TypeConstraint, ext_tags, find_ext, kernel_def_flags,
 };
 use tenon_framework::{
-    author::guard,
     op::RawError,
+    plugin::guard,
     registry::{PluginInfo, RegistryError, Transaction},
 };
 

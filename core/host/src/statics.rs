@@ -4,7 +4,7 @@
 use crate::registrar::Collector;
 use std::collections::BTreeSet;
 use tenon_framework::{
-    reg::{registrations, submit_all},
+    linked::{entries, submit},
     registry::{PluginId, PluginInfo, Transaction},
 };
 
@@ -14,7 +14,7 @@ use tenon_ops as _;
 /// A transaction for every linked crate with registrations; ids and order count from `first`.
 pub fn transactions(first: PluginId) -> Vec<Transaction> {
     let crates: BTreeSet<&'static str> =
-        registrations().into_iter().map(|entry| entry.site().krate).collect();
+        entries().into_iter().map(|entry| entry.site().krate).collect();
     crates
         .into_iter()
         .zip(first.0..)
@@ -26,9 +26,10 @@ fn transaction(krate: &'static str, id: PluginId, order: u32) -> Transaction {
     let info = PluginInfo::linked(id, krate, version(krate), order);
     let mut collector = Collector::new(info);
     collector.call_linked(|registrar, table| {
+        let own = entries().into_iter().filter(|entry| entry.site().krate == krate);
         // SAFETY: a registrar and its table, which outlive the call. The results of entries are
         // ignored: the transaction contains the errors.
-        unsafe { submit_all(registrar, table, |entry| entry.site().krate == krate) };
+        unsafe { submit(own, registrar, table) };
     });
     collector.finish().0
 }

@@ -9,7 +9,7 @@ use super::{
 };
 use std::{slice, sync::atomic::Ordering};
 use tenon_abi::{Call, Code, KernelState, NO_DEADLINE, Range, Slot, slot_flags};
-use tenon_framework::{KernelError, author::guard};
+use tenon_framework::{KernelError, plugin::guard};
 use tenon_host::{call::monotonic_ns, fpu::FpState};
 
 /// `compute` of every isolated kernel.

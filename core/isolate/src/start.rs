@@ -23,7 +23,7 @@ use std::{
     time::{Duration, Instant},
 };
 use tenon_abi::NO_DEADLINE;
-use tenon_framework::{Code, KernelError, author::guard};
+use tenon_framework::{Code, KernelError, plugin::guard};
 use tenon_host::call::monotonic_ns;
 
 /// Starts of the processes of one plugin.

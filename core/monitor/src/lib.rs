@@ -40,26 +40,14 @@ mod server;
 pub use error::MonitorError;
 pub use server::Server;
 
-use tenon_framework::{
-    abi::KnobKind,
-    reg::{KnobReg, Site},
-};
+use tenon_framework::register_knob;
 use tenon_runtime::Runtime;
 
-/// The crate that owns the knob's name.
-const OWNER: &str = "tenon-runtime";
-
-// `register_knob!` would name the knob `monitor.monitor`. It is registered here and not in the
+// Under its own name the crate's knob would be `monitor.monitor`. It is registered here and not in the
 // runtime, so that a program without this crate refuses it as an unknown knob.
-tenon_framework::__submit!(
-    Knob,
-    KnobReg::new(
-        "monitor",
-        KnobKind::STRING,
-        "",
-        "Port on the loopback address at which the runtime serves its metrics over HTTP, 0 for any free one; empty is off.",
-        Site { krate: OWNER, file: file!(), line: line!() }
-    )
+register_knob!(
+    "monitor" of "tenon-runtime": STRING = "",
+    "Port on the loopback address at which the runtime serves its metrics over HTTP, 0 for any free one; empty is off.",
 );
 
 /// Serves the metrics of a runtime until the server is dropped. `at` is a port, 0 for any free one,

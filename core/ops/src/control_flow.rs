@@ -1,11 +1,8 @@
 //! Control flow: branches and loops, as the executor runs them.
 
 use crate::shape::{input_of_rank, nothing_known, pass_on, passed_on, unchanged};
-use tenon_framework::{
-    author::{Dim, ShapeContext, ShapeHandle, ShapeResult},
-    op::{OpRole, Refusal},
-    register_op,
-};
+use tenon_author::{Dim, ShapeContext, ShapeHandle, ShapeResult, register_op};
+use tenon_framework::op::{OpRole, Refusal};
 
 register_op!(
     "NoOp",

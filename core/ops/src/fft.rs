@@ -1,10 +1,7 @@
 //! Fourier transforms over the last one or two dimensions.
 
 use crate::shape::{dims_of, input_of_rank, input_of_rank_at_least};
-use tenon_framework::{
-    author::{ShapeContext, ShapeResult},
-    register_op,
-};
+use tenon_author::{ShapeContext, ShapeResult, register_op};
 use tenon_geometry::{FftDirection, GeometryError, real_fft_dims};
 
 const COMPLEX: &str = "Tcomplex: {complex64, complex128} = DT_COMPLEX64";

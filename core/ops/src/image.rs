@@ -4,11 +4,8 @@ use crate::shape::{
     dims_of, input_of_rank, input_of_rank_at_least, same_size, scalar_output, unchanged,
     with_identity,
 };
-use tenon_framework::{
-    KernelError,
-    author::{ShapeContext, ShapeResult},
-    register_op,
-};
+use tenon_author::{ShapeContext, ShapeResult, register_op};
+use tenon_framework::KernelError;
 use tenon_geometry::{GeometryError, PixelGrid, check_colour, resized_dims};
 
 const ANY_NUMBER: &str =

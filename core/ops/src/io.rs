@@ -1,11 +1,8 @@
 //! Files, and records of bytes or text.
 
 use crate::shape::{input_of_rank, scalar_or_vector, scalar_output, unchanged};
-use tenon_framework::{
-    KernelError,
-    author::{ShapeContext, ShapeResult},
-    register_op,
-};
+use tenon_author::{ShapeContext, ShapeResult, register_op};
+use tenon_framework::KernelError;
 use tenon_geometry::GeometryError;
 
 register_op!(

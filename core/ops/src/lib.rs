@@ -18,7 +18,7 @@
 //!
 //! ```
 //! tenon_ops::link();
-//! assert!(tenon_framework::reg::registrations().len() > 70);
+//! assert!(tenon_author::reg::registrations().len() > 70);
 //! ```
 
 mod array;

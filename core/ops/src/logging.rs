@@ -1,10 +1,7 @@
 //! Messages, assertions and the time.
 
 use crate::shape::{input_of_rank, nothing_known, passed_on, scalar_output};
-use tenon_framework::{
-    author::{ShapeContext, ShapeResult},
-    register_op,
-};
+use tenon_author::{ShapeContext, ShapeResult, register_op};
 
 register_op!(
     "Assert",

@@ -7,7 +7,7 @@ mod division;
 mod selection;
 
 use crate::shape::{broadcast_dims, dims_of};
-use tenon_framework::author::{ShapeContext, ShapeResult};
+use tenon_author::{ShapeContext, ShapeResult};
 
 /// The output has the shape that the two inputs broadcast to.
 pub(crate) fn broadcast(c: &ShapeContext<'_>) -> ShapeResult {

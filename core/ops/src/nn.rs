@@ -11,10 +11,8 @@ pub(crate) use norm::{biased, with_channels};
 pub(crate) use pool::{Pooling, pool_nhwc};
 
 use crate::shape::with_identity;
-use tenon_framework::{
-    KernelError,
-    author::{Dim, ShapeContext, ShapeHandle},
-};
+use tenon_author::{Dim, ShapeContext, ShapeHandle};
+use tenon_framework::KernelError;
 use tenon_geometry::{DataFormat, Padding};
 
 pub(crate) const FORMAT: &str = "data_format: {'NHWC', 'NCHW'} = 'NHWC'";

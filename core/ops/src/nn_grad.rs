@@ -6,10 +6,8 @@ mod norm;
 mod pool;
 
 use crate::shape::{dims_of, same_size};
-use tenon_framework::{
-    KernelError,
-    author::{Dim, ShapeContext, ShapeHandle, ShapeResult},
-};
+use tenon_author::{Dim, ShapeContext, ShapeHandle, ShapeResult};
+use tenon_framework::KernelError;
 use tenon_geometry::GeometryError;
 
 /// Checks two inputs of equal shape, which is also the output's.

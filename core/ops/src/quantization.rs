@@ -10,7 +10,7 @@ mod requantize;
 mod windows;
 
 use crate::shape::input_of_rank;
-use tenon_framework::author::{ShapeContext, ShapeResult};
+use tenon_author::{ShapeContext, ShapeResult};
 
 /// The position and the name of an input.
 type Named = (usize, &'static str);

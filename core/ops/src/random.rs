@@ -4,10 +4,7 @@
 use crate::shape::{
     constant_integer, dims_of, input_of_rank, same_size, scalar_or_vector, scalar_output, unchanged,
 };
-use tenon_framework::{
-    author::{ShapeContext, ShapeResult},
-    register_op,
-};
+use tenon_author::{ShapeContext, ShapeResult, register_op};
 use tenon_geometry::GeometryError;
 
 const SEED: &str = "seed: int = 0";

@@ -1,12 +1,8 @@
 //! Ops through which tensors enter and leave a part of a graph: arguments, results, transfers.
 
 use crate::shape::nothing_known;
-use tenon_framework::{
-    Code, PartialShape,
-    author::{ShapeContext, ShapeResult},
-    op::OpRole,
-    register_op,
-};
+use tenon_author::{ShapeContext, ShapeResult, register_op};
+use tenon_framework::{Code, PartialShape, op::OpRole};
 
 register_op!(
     "_Arg",

@@ -1,10 +1,8 @@
 //! Helpers of shape functions: checks that name the argument, and dimensions that keep their
 //! identity.
 
-use tenon_framework::{
-    KernelError,
-    author::{Dim, ShapeContext, ShapeHandle, ShapeResult},
-};
+use tenon_author::{Dim, ShapeContext, ShapeHandle, ShapeResult};
+use tenon_framework::KernelError;
 use tenon_geometry::{GeometryError, broadcast_shape};
 
 /// The output has the shape of the input.

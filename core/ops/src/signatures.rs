@@ -6,10 +6,10 @@
 
 use serde_json::{Map, Value, json};
 use std::collections::HashMap;
+use tenon_author::testing::registered_ops;
 use tenon_framework::{
     attr::{AttrList, AttrValue},
     op::{Allowed, ArgDef, ArgType, AttrDef, OpDef},
-    testing,
 };
 
 const SIGNATURES: &str = include_str!("../testdata/standard_ops.json");
@@ -111,7 +111,7 @@ fn every_definition_is_tensorflow_s() {
         expected.iter().map(|op| (op["op"].as_str().unwrap(), op)).collect();
     // Fused ops are not part of the standard set.
     let is_fused = |op: &OpDef| op.source.file.replace('\\', "/").contains("/fused/");
-    for (name, op) in testing::registered_ops().into_iter().filter(|(_, op)| !is_fused(op)) {
+    for (name, op) in registered_ops().into_iter().filter(|(_, op)| !is_fused(op)) {
         let expected =
             expected.get(&*name).unwrap_or_else(|| panic!("op {name} is no standard op"));
         assert_eq!(signature(&op), **expected, "{name}");
@@ -120,7 +120,7 @@ fn every_definition_is_tensorflow_s() {
 
 #[test]
 fn every_op_has_a_shape_function_and_a_summary() {
-    for op in testing::registered_ops().values() {
+    for op in registered_ops().values() {
         assert!(op.shape.run.is_some() && !op.summary.is_empty(), "{}", op.name);
         assert!(op.source.krate == "tenon-ops" && op.source.line > 0, "{}", op.source);
     }

@@ -4,11 +4,8 @@
 //! reference variable of older graphs is an output that is a reference.
 
 use crate::shape::scalar_output;
-use tenon_framework::{
-    DType, PartialShape,
-    author::{ShapeContext, ShapeHandle, ShapeResult},
-    register_op,
-};
+use tenon_author::{ShapeContext, ShapeHandle, ShapeResult, register_op};
+use tenon_framework::{DType, PartialShape};
 
 register_op!(
     "VarHandleOp",

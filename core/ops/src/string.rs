@@ -1,11 +1,8 @@
 //! Strings: joining, splitting, searching, formatting, encoding.
 
 use crate::shape::{broadcast_dims, dims_of, input_of_rank, scalar_output, unchanged};
-use tenon_framework::{
-    KernelError,
-    author::{ShapeContext, ShapeHandle, ShapeResult},
-    register_op,
-};
+use tenon_author::{ShapeContext, ShapeHandle, ShapeResult, register_op};
+use tenon_framework::KernelError;
 use tenon_geometry::{AxisSet, join_dims};
 
 register_op!(

@@ -5,6 +5,7 @@
 //! `= [1,2]`, `= [[0,1],[2,3]]` are int32 constants. An error is shown as its message after `! `.
 
 use std::collections::BTreeMap;
+use tenon_author::testing::registered_ops;
 use tenon_framework::{
     DType, KernelError, Tensor,
     abi::AttrKind,
@@ -12,7 +13,7 @@ use tenon_framework::{
     attr_view::AttrTable,
     infer::{self, Dimension, Symbol, SymbolicShape, Symbols, ValueInfo},
     op::{Allowed, ArgType, AttrDef, OpDef},
-    testing,
+    testing::install_host,
 };
 
 /// The ops, and the named dimensions.
@@ -24,12 +25,8 @@ pub(crate) struct Bench {
 
 impl Bench {
     pub(crate) fn new() -> Bench {
-        testing::install_host();
-        Bench {
-            ops: testing::registered_ops(),
-            symbols: Symbols::default(),
-            names: BTreeMap::new(),
-        }
+        install_host();
+        Bench { ops: registered_ops(), symbols: Symbols::default(), names: BTreeMap::new() }
     }
 
     /// The value that a text describes.

@@ -1,9 +1,9 @@
 //! The plugin's side of door 1.
 
+use tenon_author::reg::submit_all;
 use tenon_framework::{
     abi::{Code, Host, Plugin, Registrar, RegistrarTable, Sink, Str},
-    author::{guard, install_host, install_panic_hook},
-    reg::submit_all,
+    plugin::{guard, install_host, install_panic_hook},
 };
 
 /// Keeps the host's table and installs the panic hook of a loaded plugin.

@@ -57,12 +57,14 @@ mod array;
 mod door;
 
 pub use array::{array_view, array_view_mut};
+pub use tenon_author::{
+    extension_link, kernels_check_shapes, reg, register_device, register_extension,
+    register_fusion, register_kernel, register_knob, register_op, register_pass, register_variant,
+};
 pub use tenon_framework::element::{Complex, Complex32, Complex64, bf16, f16};
 pub use tenon_framework::{
-    Code, DType, KernelError, PartialShape, Shape, View, ViewMut, abi, attr, author, device,
-    element, extension_link, fusion, growth, kernels_check_shapes, pages, reg, register_device,
-    register_extension, register_fusion, register_kernel, register_knob, register_op,
-    register_pass, register_variant,
+    Code, DType, KernelError, PartialShape, Shape, View, ViewMut, abi, attr, element, fusion,
+    growth, pages,
 };
 pub use tenon_geometry::{self as geometry, fixed_point, fused};
 
@@ -80,33 +82,35 @@ pub use tenon_geometry::{self as geometry, fixed_point, fused};
 /// ```
 pub mod prelude {
     pub use crate::{array_view, array_view_mut};
-    pub use tenon_framework::{
-        Code, DType, KernelError, PartialShape, Shape, View, ViewMut,
-        abi::MemoryKind,
-        author::{
-            AsyncCall, ComputeContext, CreateContext, Dim, InOut, Kept, KeptKnobs, Kernel, Knob,
-            Knobs, Mode, Packed, PassContext, Prepack, ResourceHandle, ResourceValue, ShapeContext,
-            ShapeHandle, ShapeResult, Supported, Supports, Variant, VariantRef, VariantValue,
-            plugin_path,
-        },
-        device::author::{DeviceHandle, DeviceInfo, DeviceKind, NoStreams},
-        element::{Complex, Complex32, Complex64, Element, Float, Number, bf16, f16},
-        op::{GradientRule, OpRole, Refusal, Symmetry, ValueRule},
+    pub use tenon_author::{
+        AsyncCall, ComputeContext, CreateContext, Dim, InOut, Kept, KeptKnobs, Kernel, Knob, Knobs,
+        Mode, Packed, PassContext, Prepack, ResourceHandle, ResourceValue, ShapeContext,
+        ShapeHandle, ShapeResult, Supported, Supports, Variant, VariantRef, VariantValue,
+        device::{DeviceHandle, DeviceInfo, DeviceKind, NoStreams},
         reg::{ANY_TYPE, COPYABLE, Denormals, Numerics},
         register_device, register_fusion, register_kernel, register_knob, register_op,
         register_pass, register_variant,
     };
+    pub use tenon_framework::{
+        Code, DType, KernelError, PartialShape, Shape, View, ViewMut,
+        abi::MemoryKind,
+        element::{Complex, Complex32, Complex64, Element, Float, Number, bf16, f16},
+        op::{GradientRule, OpRole, Refusal, Symmetry, ValueRule},
+        plugin::plugin_path,
+    };
 }
+
+// Behind the prelude, by whose paths the compiler's messages then name what both have.
+pub mod author;
+pub mod device;
 
 /// For the expansion of macros only.
 #[doc(hidden)]
 pub mod __private {
     pub use crate::door::{open, register};
-    pub use tenon_framework::{
-        abi::{
-            ABI_MAJOR, ABI_MINOR, PluginV1, Str,
-            door::{LibHeader, PluginDef, lib_header},
-        },
-        reg::manifest::{PluginRecord, plugin_len, plugin_record},
+    pub use tenon_author::reg::manifest::{PluginRecord, plugin_len, plugin_record};
+    pub use tenon_framework::abi::{
+        ABI_MAJOR, ABI_MINOR, PluginV1, Str,
+        door::{LibHeader, PluginDef, lib_header},
     };
 }

@@ -10,12 +10,14 @@ use std::{
         atomic::{AtomicU32, Ordering},
     },
 };
+use tenon_author::{
+    Knobs,
+    device::{DeviceHandle, DeviceInfo, DeviceKind, Notification, Owner, Place},
+    register_device,
+};
 use tenon_framework::{
     Code, KernelError,
     abi::{MemoryInfo, MemoryKind},
-    author::Knobs,
-    device::author::{DeviceHandle, DeviceInfo, DeviceKind, Notification, Owner, Place},
-    register_device,
 };
 
 pub const RIGHT: u8 = 0;

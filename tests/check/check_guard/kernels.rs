@@ -8,13 +8,11 @@ use std::{
     },
     time::Duration,
 };
-use tenon_framework::{
-    KernelError,
-    abi::MemoryKind,
-    author::{ComputeContext, CreateContext, InOut, Kernel, ShapeContext, ShapeResult},
-    reg::Numerics,
+use tenon_author::{
+    ComputeContext, CreateContext, InOut, Kernel, ShapeContext, ShapeResult, reg::Numerics,
     register_kernel, register_op,
 };
+use tenon_framework::{KernelError, abi::MemoryKind};
 
 fn same_shape(c: &ShapeContext<'_>) -> ShapeResult {
     c.set_output(0, c.input(0))

@@ -2,7 +2,7 @@
 //!
 //! [`DeviceBase`] is what everyone may know: a device of another process is one and nothing more. A
 //! [`LocalDevice`] runs kernels in this process. The host implements both over a plugin's table
-//! ([`tenon_abi::DeviceTable`]); what an author implements is [`super::author::DeviceKind`].
+//! ([`tenon_abi::DeviceTable`]); what an author implements is `DeviceKind` of `tenon-author`.
 //!
 //! # Invariants
 //! - All methods may be called from any thread, also at the same time.

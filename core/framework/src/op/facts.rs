@@ -256,7 +256,7 @@ impl OpFacts {
     }
 
     /// As the boundary has them.
-    pub(crate) const fn to_abi(self) -> Facts {
+    pub const fn to_abi(self) -> Facts {
         let (input, output, pass) = match self.passed {
             None => (0, 0, 0),
             Some(Passed { input, output, reshaped: false }) => {

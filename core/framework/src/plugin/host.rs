@@ -54,7 +54,7 @@ pub fn log(level: LogLevel, message: &str) {
 /// The plugin's own file, beside which it may have data; `None` for a plugin that is linked into the host.
 ///
 /// ```
-/// use tenon_framework::{KernelError, author::plugin_path};
+/// use tenon_framework::{KernelError, plugin::plugin_path};
 ///
 /// /// A table that is shipped beside the library.
 /// fn table() -> Result<Vec<u8>, KernelError> {
@@ -85,7 +85,7 @@ fn path_of(bytes: &[u8]) -> PathBuf {
 ///
 /// # Safety
 /// `sink` is the one that the running call was lent.
-pub(crate) unsafe fn report(sink: *mut Sink, error: &KernelError) -> Code {
+pub unsafe fn report(sink: *mut Sink, error: &KernelError) -> Code {
     // SAFETY: `sink` is the one that the running call was lent, as the caller guarantees.
     unsafe { give_bytes(sink, error.message.as_bytes()) };
     error.code
@@ -95,7 +95,7 @@ pub(crate) unsafe fn report(sink: *mut Sink, error: &KernelError) -> Code {
 ///
 /// # Safety
 /// As [`report`].
-pub(crate) unsafe fn give_bytes(sink: *mut Sink, bytes: &[u8]) {
+pub unsafe fn give_bytes(sink: *mut Sink, bytes: &[u8]) {
     if let Some(entry) = HOST.get().and_then(|host| host.report) {
         // SAFETY: the entry is the host's, and the caller gives the sink that the running call was lent.
         unsafe { entry(sink, Str::from_bytes(bytes)) }

@@ -48,4 +48,9 @@ impl Numerics {
         self.0.accumulation = dtype;
         self
     }
+
+    /// As the boundary has it.
+    pub const fn to_abi(self) -> tenon_abi::Numerics {
+        self.0
+    }
 }

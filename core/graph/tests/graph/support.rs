@@ -1,14 +1,17 @@
 //! A registry with the standard ops and a few that hold references and resources, and small graphs.
 
 use std::sync::OnceLock;
+use tenon_author::{
+    ShapeContext, shape_entry,
+    testing::{registered_fusions, registered_ops},
+};
 use tenon_framework::{
     DType, PartialShape, Tensor,
     attr::AttrMap,
-    author::{ShapeContext, shape_entry},
     device::DeviceName,
     op::{OpDef, OpFacts, Passed, Refusal, Symmetry, ValueRule},
     registry::{PluginId, PluginInfo, Registry, Transaction, commit_all},
-    testing::{install_host, registered_fusions, registered_ops},
+    testing::install_host,
 };
 use tenon_graph::{
     ArgSide, DeviceEntry, DeviceView, Graph, GraphBuilder, GraphError, NodeId, NodeQuery, Output,

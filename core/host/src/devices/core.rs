@@ -13,11 +13,11 @@ use std::{
 use tenon_abi::{Code, Device, DeviceAttributes, DeviceState, DeviceTable, Host, MemoryKind, Str};
 use tenon_framework::{
     KernelError,
-    author::guard,
     device::{
         DeviceName,
         base::{DeviceInfo, StreamId},
     },
+    plugin::guard,
     registry::{DeviceTypeDef, RegistryEvent, RegistryHandle},
 };
 

@@ -7,7 +7,7 @@ use tenon_abi::MemoryKind;
 use tenon_framework::{
     Code, DType, Shape, Tensor,
     device::{
-        DeviceName, author,
+        DeviceName,
         base::{DeviceBase, LocalDevice},
     },
     registry::RegistryEvent,
@@ -20,7 +20,7 @@ fn fake(bench: &Bench, id: u32) -> Arc<PluginDevice> {
 
 fn inner(device: &PluginDevice) -> &Fake {
     // SAFETY: an open device of this type, linked into this library.
-    unsafe { author::device_of::<Fake>(device.state()) }
+    unsafe { tenon_author::device::device_of::<Fake>(device.state()) }
 }
 
 fn on(device: &PluginDevice, values: &[f32]) -> Tensor {

@@ -1,7 +1,8 @@
 //! `NoOp` and `ControlTrigger`, which only have control edges.
 
 use super::COST;
-use tenon_framework::{KernelError, author::ComputeContext, reg::Numerics, register_kernel};
+use tenon_author::{ComputeContext, reg::Numerics, register_kernel};
+use tenon_framework::KernelError;
 
 fn nothing(_: &ComputeContext<'_>) -> Result<(), KernelError> {
     Ok(())

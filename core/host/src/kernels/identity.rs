@@ -1,12 +1,8 @@
 //! Ops that return their inputs.
 
 use super::{COST, pass_on};
-use tenon_framework::{
-    KernelError, PartialShape,
-    author::{ComputeContext, CreateContext, Kernel},
-    reg::Numerics,
-    register_kernel,
-};
+use tenon_author::{ComputeContext, CreateContext, Kernel, reg::Numerics, register_kernel};
+use tenon_framework::{KernelError, PartialShape};
 
 fn identity(c: &ComputeContext<'_>) -> Result<(), KernelError> {
     pass_on(c, 0)

@@ -1,9 +1,8 @@
 //! Ops that return shapes. Their outputs are in host memory.
 
 use super::COST;
-use tenon_framework::{
-    KernelError, author::ComputeContext, element::Element, reg::Numerics, register_kernel,
-};
+use tenon_author::{ComputeContext, reg::Numerics, register_kernel};
+use tenon_framework::{KernelError, element::Element};
 
 /// The integer types of returned shapes.
 trait Integer: Element {

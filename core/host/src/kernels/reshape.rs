@@ -1,12 +1,8 @@
 //! Ops that return their input with another shape.
 
 use super::{COST, wrong};
-use tenon_framework::{
-    DType, KernelError,
-    author::{ComputeContext, CreateContext, Kernel},
-    reg::Numerics,
-    register_kernel,
-};
+use tenon_author::{ComputeContext, CreateContext, Kernel, reg::Numerics, register_kernel};
+use tenon_framework::{DType, KernelError};
 use tenon_geometry::{Dims, expand_dims, reshape_dims, squeeze_dims};
 
 /// The values of an int32 or int64 input that holds a shape or an axis: a scalar or a vector. They

@@ -7,13 +7,8 @@ use crate::{
 };
 use std::sync::OnceLock;
 use tenon_abi::{KeptTensor, Slot};
-use tenon_framework::{
-    DType, KernelError, PartialShape, Tensor,
-    author::{ComputeContext, CreateContext, Kernel},
-    device::base::LocalDevice,
-    reg::Numerics,
-    register_kernel,
-};
+use tenon_author::{ComputeContext, CreateContext, Kernel, reg::Numerics, register_kernel};
+use tenon_framework::{DType, KernelError, PartialShape, Tensor, device::base::LocalDevice};
 
 /// Returns one tensor, without a copy per call. On a device with its own memory the first call
 /// copies it there.

@@ -14,7 +14,7 @@ use std::{
 };
 use tenon_framework::{
     Code, KernelError,
-    author::panic_message,
+    plugin::panic_message,
     sync::{Condvar, Mutex, rank},
 };
 

@@ -414,7 +414,7 @@ pub(super) fn run_job(job: Job) {
     // is called once.
     let outcome = catch_unwind(AssertUnwindSafe(|| unsafe { (job.run)(job.data, job.index) }));
     if let Err(payload) = outcome {
-        let message = tenon_framework::author::panic_message(&*payload);
+        let message = tenon_framework::plugin::panic_message(&*payload);
         tracing::error!("a job of the thread pool panicked: {message}");
     }
 }

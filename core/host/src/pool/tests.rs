@@ -139,7 +139,7 @@ fn a_panic_in_a_block_comes_out_at_the_caller_and_the_pool_goes_on() {
     let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
         pool.parallel_for(100, 1e6, &|begin, _, _| assert!(begin < 50, "as asked for"));
     }));
-    let message = tenon_framework::author::panic_message(&*caught.unwrap_err());
+    let message = tenon_framework::plugin::panic_message(&*caught.unwrap_err());
     assert_eq!(message, "as asked for");
     pool.spawn(|| panic!("as asked for"));
     assert!(covered(&pool, 100, 1e6) > 1);

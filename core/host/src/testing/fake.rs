@@ -15,12 +15,12 @@ use std::{
     },
 };
 use tenon_abi::{Code, MemoryInfo, MemoryKind};
-use tenon_framework::{
-    KernelError,
-    author::Knobs,
-    device::author::{DeviceHandle, DeviceInfo, DeviceKind, NoStreams, Notification, Owner, Place},
+use tenon_author::{
+    Knobs,
+    device::{DeviceHandle, DeviceInfo, DeviceKind, NoStreams, Notification, Owner, Place},
     register_device,
 };
+use tenon_framework::KernelError;
 
 /// Name of the type with memory and streams.
 pub(crate) const FAKE: &str = "FAKE";

@@ -3,16 +3,14 @@
 use super::fake::Fake;
 use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 use tenon_abi::Slot;
-use tenon_framework::{
-    DType, KernelError, PartialShape,
-    author::{
-        AsyncCall, ComputeContext, CreateContext, InOut, Kernel, Mode, Packed, Prepack,
-        ResourceValue, Supported, Supports,
-    },
-    device::author::{device_of, stream_of},
+use tenon_author::{
+    AsyncCall, ComputeContext, CreateContext, InOut, Kernel, Mode, Packed, Prepack, ResourceValue,
+    Supported, Supports,
+    device::{device_of, stream_of},
     reg::Denormals,
     register_kernel, register_op,
 };
+use tenon_framework::{DType, KernelError, PartialShape};
 
 register_op!("HostTestDouble", inputs = &["x: float"], outputs = &["y: float"], attrs = &[]);
 register_op!(

@@ -10,8 +10,8 @@ use tenon_abi::{
     kernel_flags,
 };
 use tenon_framework::{
-    author::guard,
     knob::{self, KnobStore},
+    plugin::guard,
     registry::knob_scope,
 };
 use tenon_host::{

@@ -23,8 +23,8 @@ use tenon_abi::{
 use tenon_framework::{
     KernelError, PartialShape,
     attr_view::AttrTable,
-    author::guard,
     infer::{Dimension, SymbolicShape, Symbols, ValueInfo, infer},
+    plugin::guard,
     sync::{Mutex, Rank},
 };
 use tenon_host::{PluginContext, call::Cancellation, fpu::FpGuard, sink::MessageSink};

@@ -5,11 +5,8 @@
 //! writes nothing.
 
 use crate::shape::{constant_integer, input_of_rank, input_of_rank_at_least, with_identity};
-use tenon_framework::{
-    KernelError,
-    author::{Dim, ShapeContext, ShapeHandle, ShapeResult},
-    register_op,
-};
+use tenon_author::{Dim, ShapeContext, ShapeHandle, ShapeResult, register_op};
+use tenon_framework::KernelError;
 use tenon_geometry::{GeometryError, gather_dims, gather_nd_dims, normalize_axis};
 
 register_op!(

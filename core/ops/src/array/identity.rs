@@ -2,11 +2,8 @@
 
 use super::source::shape_attr;
 use crate::shape::{passed_on, unchanged};
-use tenon_framework::{
-    author::{ShapeContext, ShapeResult},
-    op::{GradientRule, Refusal},
-    register_op,
-};
+use tenon_author::{ShapeContext, ShapeResult, register_op};
+use tenon_framework::op::{GradientRule, Refusal};
 
 register_op!(
     "Identity",

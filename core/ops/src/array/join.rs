@@ -3,12 +3,8 @@
 use super::source::shape_attr;
 use crate::shape::{constant_integer, input_of_rank, with_identity};
 use std::ops::Range;
-use tenon_framework::{
-    KernelError, PartialShape,
-    author::{Dim, ShapeContext, ShapeHandle, ShapeResult},
-    op::ValueRule,
-    register_op,
-};
+use tenon_author::{Dim, ShapeContext, ShapeHandle, ShapeResult, register_op};
+use tenon_framework::{KernelError, PartialShape, op::ValueRule};
 use tenon_geometry::{concat_axis, concat_dims, pack_axis, pack_dims};
 
 register_op!(

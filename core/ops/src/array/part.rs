@@ -1,11 +1,10 @@
 //! Slices, paddings and transpositions.
 
 use crate::shape::{dims_of, input_of_rank, with_identity};
+use tenon_author::{Dim, ShapeContext, ShapeResult, register_op};
 use tenon_framework::{
     KernelError,
-    author::{Dim, ShapeContext, ShapeResult},
     op::{Refusal, ValueRule},
-    register_op,
 };
 use tenon_geometry::{
     GeometryError, SliceMasks, StridedSlice, StridedSliceSpec, pad_dims, transpose_dims,

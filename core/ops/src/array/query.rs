@@ -1,11 +1,8 @@
 //! Ops that return shapes.
 
 use crate::shape::scalar_output;
-use tenon_framework::{
-    author::{ShapeContext, ShapeResult},
-    op::{GradientRule, Refusal, ValueRule},
-    register_op,
-};
+use tenon_author::{ShapeContext, ShapeResult, register_op};
+use tenon_framework::op::{GradientRule, Refusal, ValueRule};
 
 const OUT: &str = "out_type: {int32, int64} = DT_INT32";
 

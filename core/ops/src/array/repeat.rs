@@ -1,12 +1,8 @@
 //! Ops that repeat and mirror tensors.
 
 use crate::shape::{dims_of, input_of_rank, with_identity};
-use tenon_framework::{
-    KernelError,
-    author::{ShapeContext, ShapeHandle, ShapeResult},
-    op::Refusal,
-    register_op,
-};
+use tenon_author::{ShapeContext, ShapeHandle, ShapeResult, register_op};
+use tenon_framework::{KernelError, op::Refusal};
 use tenon_geometry::{
     GeometryError, broadcast_gradient_axes, broadcast_shape, check_broadcast_to, mirror_offset,
     mirror_pad_dims, mirror_pad_grad_dims, tile_dims,

@@ -1,12 +1,8 @@
 //! Ops that keep the elements and change the shape.
 
 use crate::shape::{constant_integer, dims_of, scalar_or_vector, with_identity};
-use tenon_framework::{
-    KernelError,
-    author::{Dim, ShapeContext, ShapeHandle, ShapeResult},
-    op::Refusal,
-    register_op,
-};
+use tenon_author::{Dim, ShapeContext, ShapeHandle, ShapeResult, register_op};
+use tenon_framework::{KernelError, op::Refusal};
 use tenon_geometry::{expand_dims, normalize_axis, reshape_dims, squeeze_dims};
 
 register_op!(

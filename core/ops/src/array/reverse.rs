@@ -1,11 +1,8 @@
 //! Ops that reorder elements along a dimension.
 
 use crate::shape::{input_of_rank, input_of_rank_at_least, same_size, scalar_or_vector, unchanged};
-use tenon_framework::{
-    author::{ShapeContext, ShapeResult},
-    op::Refusal,
-    register_op,
-};
+use tenon_author::{ShapeContext, ShapeResult, register_op};
+use tenon_framework::op::Refusal;
 use tenon_geometry::{AxisSet, GeometryError, normalize_axis};
 
 register_op!(

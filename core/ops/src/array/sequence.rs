@@ -1,11 +1,10 @@
 //! Ops that create tensors: sequences, one-hot rows, zeros and ones.
 
 use crate::shape::{constant_integer, input_of_rank, unchanged, with_identity};
+use tenon_author::{ShapeContext, ShapeResult, register_op};
 use tenon_framework::{
     DType,
-    author::{ShapeContext, ShapeResult},
     op::{GradientRule, Refusal},
-    register_op,
 };
 use tenon_geometry::{GeometryError, float_range_len, one_hot_dims, range_len};
 

@@ -2,11 +2,8 @@
 
 use super::part::slice_masks;
 use crate::shape::{input_of_rank, pass_on, with_identity};
-use tenon_framework::{
-    author::{ShapeContext, ShapeResult},
-    op::Refusal,
-    register_op,
-};
+use tenon_author::{ShapeContext, ShapeResult, register_op};
+use tenon_framework::op::Refusal;
 use tenon_geometry::{StridedSlice, StridedSliceSpec, check_broadcast_to, slice_dims};
 
 register_op!(

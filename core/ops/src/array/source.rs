@@ -1,12 +1,11 @@
 //! Ops that are sources of tensors.
 
 use crate::shape::{input_of_rank, scalar_or_vector};
+use tenon_author::{ShapeContext, ShapeHandle, ShapeResult, register_op};
 use tenon_framework::{
     DType, KernelError, PartialShape,
     attr_view::TensorType,
-    author::{ShapeContext, ShapeHandle, ShapeResult},
     op::{GradientRule, Refusal, ValueRule},
-    register_op,
 };
 use tenon_geometry::GeometryError;
 

@@ -1,11 +1,8 @@
 //! Ops that move blocks of space into the batch or the depth, and back; and windows as rows.
 
 use crate::shape::{dims_of, input_of_rank, input_of_rank_at_least, with_identity};
-use tenon_framework::{
-    KernelError,
-    author::{ShapeContext, ShapeResult},
-    register_op,
-};
+use tenon_author::{ShapeContext, ShapeResult, register_op};
+use tenon_framework::KernelError;
 use tenon_geometry::{
     DepthFormat, Dims, GeometryError, Padding, PatchGeometry, batch_to_space_dims,
     space_to_batch_dims,

@@ -1,12 +1,8 @@
 //! Ops that cut tensors along a dimension.
 
 use crate::shape::{constant_integer, dims_of, input_of_rank, with_identity};
-use tenon_framework::{
-    KernelError,
-    author::{Dim, ShapeContext, ShapeHandle, ShapeResult},
-    op::Refusal,
-    register_op,
-};
+use tenon_author::{Dim, ShapeContext, ShapeHandle, ShapeResult, register_op};
+use tenon_framework::{KernelError, op::Refusal};
 use tenon_geometry::{normalize_axis, split_dims, split_sizes, unpack_dims};
 
 register_op!(

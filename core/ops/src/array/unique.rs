@@ -1,12 +1,8 @@
 //! Ops that search: nonzero elements, unique elements, and positions.
 
 use crate::shape::{constant_integer, input_of_rank, with_identity};
-use tenon_framework::{
-    KernelError,
-    author::{Dim, ShapeContext, ShapeHandle, ShapeResult},
-    op::GradientRule,
-    register_op,
-};
+use tenon_author::{Dim, ShapeContext, ShapeHandle, ShapeResult, register_op};
+use tenon_framework::{KernelError, op::GradientRule};
 use tenon_geometry::normalize_axis;
 
 register_op!(

@@ -1,11 +1,8 @@
 //! Attention, and the softmax in it.
 
 use crate::shape::{broadcast_dims, dims_of, input_of_rank, input_of_rank_at_least};
-use tenon_framework::{
-    KernelError,
-    author::{Dim, ShapeContext, ShapeHandle, ShapeResult},
-    register_op,
-};
+use tenon_author::{Dim, ShapeContext, ShapeHandle, ShapeResult, register_op};
+use tenon_framework::KernelError;
 use tenon_geometry::GeometryError;
 
 register_op!(

@@ -2,11 +2,8 @@
 
 use super::epilogue;
 use crate::shape::{input_of_rank, with_identity};
-use tenon_framework::{
-    KernelError,
-    author::{Dim, ShapeContext, ShapeHandle, ShapeResult},
-    register_op,
-};
+use tenon_author::{Dim, ShapeContext, ShapeHandle, ShapeResult, register_op};
+use tenon_framework::KernelError;
 use tenon_geometry::{
     Conv2dGeometry, Conv2dParams, DataFormat, GeometryError, Padding, check_windows,
 };

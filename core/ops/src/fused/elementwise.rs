@@ -1,11 +1,8 @@
 //! A chain or tree of elementwise ops in one pass over memory.
 
 use crate::shape::{broadcast_dims, dims_of};
-use tenon_framework::{
-    KernelError,
-    author::{Dim, ShapeContext, ShapeHandle, ShapeResult},
-    register_op,
-};
+use tenon_author::{Dim, ShapeContext, ShapeHandle, ShapeResult, register_op};
+use tenon_framework::KernelError;
 use tenon_geometry::{
     GeometryError,
     fused::{Operand, Program},

@@ -1,10 +1,8 @@
 //! The further inputs of products and convolutions.
 
 use crate::shape::{dims_of, input_of_rank};
-use tenon_framework::{
-    KernelError,
-    author::{Dim, ShapeContext, ShapeHandle},
-};
+use tenon_author::{Dim, ShapeContext, ShapeHandle};
+use tenon_framework::KernelError;
 use tenon_geometry::fused::{Epilogue, EpilogueStep};
 
 /// The shape of a product after its epilogue. Inputs from `first` on belong to the steps; `channel`

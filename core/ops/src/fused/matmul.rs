@@ -2,10 +2,7 @@
 
 use super::epilogue;
 use crate::linalg::matmul_shape;
-use tenon_framework::{
-    author::{ShapeContext, ShapeResult},
-    register_op,
-};
+use tenon_author::{ShapeContext, ShapeResult, register_op};
 
 register_op!(
     "_FusedMatMul",

@@ -1,11 +1,8 @@
 //! Normalisation and activations that graphs express by many ops.
 
 use crate::shape::{dims_of, input_of_rank, input_of_rank_at_least, unchanged};
-use tenon_framework::{
-    author::{ShapeContext, ShapeResult},
-    op::Refusal,
-    register_op,
-};
+use tenon_author::{ShapeContext, ShapeResult, register_op};
+use tenon_framework::op::Refusal;
 
 register_op!(
     "_FusedLayerNorm",

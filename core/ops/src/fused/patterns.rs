@@ -1,7 +1,7 @@
 //! The fusions of the standard ops, in the notation of `tenon_framework::fusion`. Fused ops are
 //! fused further, step by step: a product with its bias, then both with an activation.
 
-use tenon_framework::register_fusion;
+use tenon_author::register_fusion;
 
 /// The fusions of one product or convolution: `$op` with attributes `$attrs` becomes `$fused`.
 /// `$last` are the attributes with channels last, for which an added vector is a bias; `$format` is

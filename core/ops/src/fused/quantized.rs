@@ -5,11 +5,8 @@ use crate::{
     linalg::matmul_shape,
     shape::{dims_of, input_of_rank, scalar_or_vector},
 };
-use tenon_framework::{
-    KernelError,
-    author::{Dim, ShapeContext, ShapeHandle, ShapeResult},
-    register_op,
-};
+use tenon_author::{Dim, ShapeContext, ShapeHandle, ShapeResult, register_op};
+use tenon_framework::KernelError;
 use tenon_geometry::GeometryError;
 
 register_op!(

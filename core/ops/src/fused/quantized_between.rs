@@ -8,10 +8,7 @@ use crate::{
     reduction::reduce,
     shape::{input_of_rank, unchanged},
 };
-use tenon_framework::{
-    author::{ShapeContext, ShapeResult},
-    register_op,
-};
+use tenon_author::{ShapeContext, ShapeResult, register_op};
 use tenon_geometry::{GeometryError, Pool2dGeometry};
 
 const BYTES: &str = "T: {quint8, qint8}";

@@ -5,10 +5,7 @@ use super::{
     conv::{self, DILATIONS, EXPLICIT, PADDING},
     quantized::{Parameters, with_parameters},
 };
-use tenon_framework::{
-    author::{ShapeContext, ShapeResult},
-    register_op,
-};
+use tenon_author::{ShapeContext, ShapeResult, register_op};
 
 const PARAMETERS: Parameters =
     ["input_scale", "input_zero_point", "filter_scale", "filter_zero_point"];

@@ -1,11 +1,8 @@
 //! Decompositions, inverses, determinants and solvers, for each matrix in the last two dimensions.
 
 use crate::shape::{broadcast_dims, dims_of, input_of_rank_at_least, same_size};
-use tenon_framework::{
-    KernelError,
-    author::{Dim, ShapeContext, ShapeHandle, ShapeResult},
-    register_op,
-};
+use tenon_author::{Dim, ShapeContext, ShapeHandle, ShapeResult, register_op};
+use tenon_framework::KernelError;
 use tenon_geometry::square_size;
 
 const T: &str = "T: {double, float, half, complex64, complex128}";

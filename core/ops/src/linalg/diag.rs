@@ -3,11 +3,8 @@
 use crate::shape::{
     constant_integer, dims_of, input_of_rank, input_of_rank_at_least, scalar_or_vector,
 };
-use tenon_framework::{
-    Code, KernelError,
-    author::{Dim, ShapeContext, ShapeHandle, ShapeResult},
-    register_op,
-};
+use tenon_author::{Dim, ShapeContext, ShapeHandle, ShapeResult, register_op};
+use tenon_framework::{Code, KernelError};
 use tenon_geometry::{DiagBand, DiagGeometry, GeometryError};
 
 const T: &str = "T: type";

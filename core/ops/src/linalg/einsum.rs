@@ -1,11 +1,8 @@
 //! Sums of products by an equation.
 
 use crate::shape::{broadcast_dims, dims_of};
-use tenon_framework::{
-    author::{Dim, ShapeContext, ShapeResult},
-    op::Refusal,
-    register_op,
-};
+use tenon_author::{Dim, ShapeContext, ShapeResult, register_op};
+use tenon_framework::op::Refusal;
 use tenon_geometry::{EinsumAxis, EinsumEquation, GeometryError};
 
 register_op!(

@@ -1,12 +1,8 @@
 //! Products of matrices.
 
 use crate::shape::{broadcast_dims, dims_of, input_of_rank, input_of_rank_at_least};
-use tenon_framework::{
-    KernelError,
-    author::{Dim, ShapeContext, ShapeHandle, ShapeResult},
-    op::Refusal,
-    register_op,
-};
+use tenon_author::{Dim, ShapeContext, ShapeHandle, ShapeResult, register_op};
+use tenon_framework::{KernelError, op::Refusal};
 use tenon_geometry::{batch_matmul_dims, equal_batches, matmul_dims};
 
 register_op!(

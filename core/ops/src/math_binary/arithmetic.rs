@@ -2,11 +2,8 @@
 
 use super::broadcast;
 use crate::shape::unchanged;
-use tenon_framework::{
-    author::{ShapeContext, ShapeResult},
-    op::{Refusal, Symmetry, ValueRule},
-    register_op,
-};
+use tenon_author::{ShapeContext, ShapeResult, register_op};
+use tenon_framework::op::{Refusal, Symmetry, ValueRule};
 
 const ORDERED: &str =
     "T: {bfloat16, half, float, double, int8, uint8, int16, uint16, int32, uint32, int64, uint64}";

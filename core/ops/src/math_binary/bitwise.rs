@@ -1,10 +1,8 @@
 //! Bitwise and logical functions.
 
 use super::broadcast;
-use tenon_framework::{
-    op::{GradientRule, Refusal, Symmetry},
-    register_op,
-};
+use tenon_author::register_op;
+use tenon_framework::op::{GradientRule, Refusal, Symmetry};
 
 register_op!(
     "BitwiseAnd",

@@ -2,11 +2,8 @@
 
 use super::broadcast;
 use crate::shape::{broadcast_dims, dims_of};
-use tenon_framework::{
-    author::{ShapeContext, ShapeResult},
-    op::{GradientRule, Refusal},
-    register_op,
-};
+use tenon_author::{ShapeContext, ShapeResult, register_op};
+use tenon_framework::op::{GradientRule, Refusal};
 
 register_op!(
     "Equal",

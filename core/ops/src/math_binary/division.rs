@@ -1,10 +1,8 @@
 //! Division, powers, and special functions of two numbers.
 
 use super::broadcast;
-use tenon_framework::{
-    op::{Refusal, Symmetry},
-    register_op,
-};
+use tenon_author::register_op;
+use tenon_framework::op::{Refusal, Symmetry};
 
 register_op!(
     "Div",

@@ -1,12 +1,8 @@
 //! Sums of equal shapes, selection, clipping, and reinterpretation of bytes.
 
 use crate::shape::{broadcast_dims, dims_of, same_size, unchanged};
-use tenon_framework::{
-    DType, KernelError, PartialShape,
-    author::{ShapeContext, ShapeHandle, ShapeResult},
-    op::Refusal,
-    register_op,
-};
+use tenon_author::{ShapeContext, ShapeHandle, ShapeResult, register_op};
+use tenon_framework::{DType, KernelError, PartialShape, op::Refusal};
 use tenon_geometry::bitcast_dims;
 
 register_op!(

@@ -4,7 +4,8 @@ use crate::{
     math_binary::broadcast,
     shape::{passed_on, unchanged},
 };
-use tenon_framework::{op::Refusal, register_op};
+use tenon_author::register_op;
+use tenon_framework::op::Refusal;
 
 register_op!(
     "Real",

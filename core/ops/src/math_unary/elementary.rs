@@ -1,7 +1,8 @@
 //! Elementary functions that all kinds of models use.
 
 use crate::shape::unchanged;
-use tenon_framework::{op::Refusal, register_op};
+use tenon_author::register_op;
+use tenon_framework::op::Refusal;
 
 const FLOATS: &str = "T: {bfloat16, half, float, double, complex64, complex128}";
 

@@ -1,7 +1,8 @@
 //! Signs, reciprocals, and the rest of the elementary functions.
 
 use crate::shape::unchanged;
-use tenon_framework::{op::Refusal, register_op};
+use tenon_author::register_op;
+use tenon_framework::op::Refusal;
 
 register_op!(
     "Abs",

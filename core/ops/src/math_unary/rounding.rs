@@ -1,10 +1,8 @@
 //! Rounding, predicates, and bit functions.
 
 use crate::shape::unchanged;
-use tenon_framework::{
-    op::{GradientRule, Refusal},
-    register_op,
-};
+use tenon_author::register_op;
+use tenon_framework::op::{GradientRule, Refusal};
 
 register_op!(
     "Floor",

@@ -1,7 +1,8 @@
 //! Special functions.
 
 use crate::shape::unchanged;
-use tenon_framework::{op::Refusal, register_op};
+use tenon_author::register_op;
+use tenon_framework::op::Refusal;
 
 register_op!(
     "Erf",

@@ -1,11 +1,8 @@
 //! Elementwise functions between layers, and softmax.
 
 use crate::shape::{input_of_rank_at_least, unchanged};
-use tenon_framework::{
-    author::{ShapeContext, ShapeResult},
-    op::Refusal,
-    register_op,
-};
+use tenon_author::{ShapeContext, ShapeResult, register_op};
+use tenon_framework::op::Refusal;
 
 register_op!(
     "Relu",

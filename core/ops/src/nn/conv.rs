@@ -5,12 +5,8 @@ use super::{
     padding, sizes,
 };
 use crate::shape::input_of_rank;
-use tenon_framework::{
-    KernelError,
-    author::{Dim, ShapeContext, ShapeHandle, ShapeResult},
-    op::Refusal,
-    register_op,
-};
+use tenon_author::{Dim, ShapeContext, ShapeHandle, ShapeResult, register_op};
+use tenon_framework::{KernelError, op::Refusal};
 use tenon_geometry::{
     Conv2dGeometry, Conv2dParams, Conv3dGeometry, DataFormat, Dilation2dGeometry, Dilation2dParams,
     GeometryError, check_windows,

@@ -1,10 +1,7 @@
 //! Losses.
 
 use crate::shape::{broadcast_dims, dims_of, input_of_rank, same_size, scalar_output};
-use tenon_framework::{
-    author::{ShapeContext, ShapeResult},
-    register_op,
-};
+use tenon_author::{ShapeContext, ShapeResult, register_op};
 use tenon_geometry::GeometryError;
 
 register_op!(

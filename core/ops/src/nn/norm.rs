@@ -2,12 +2,8 @@
 
 use super::{FORMAT, format};
 use crate::shape::{dims_of, input_of_rank, input_of_rank_at_least};
-use tenon_framework::{
-    KernelError,
-    author::{ShapeContext, ShapeHandle, ShapeResult},
-    op::Refusal,
-    register_op,
-};
+use tenon_author::{ShapeContext, ShapeHandle, ShapeResult, register_op};
+use tenon_framework::{KernelError, op::Refusal};
 use tenon_geometry::{ChannelSplit, DataFormat};
 
 register_op!(

@@ -4,12 +4,8 @@ use super::{
     COMPUTED_PADDING, EXPLICIT, FORMAT, FORMAT_3D, PADDING, format, image, padding, sizes,
 };
 use crate::shape::input_of_rank;
-use tenon_framework::{
-    KernelError,
-    author::{ShapeContext, ShapeHandle, ShapeResult},
-    op::Refusal,
-    register_op,
-};
+use tenon_author::{ShapeContext, ShapeHandle, ShapeResult, register_op};
+use tenon_framework::{KernelError, op::Refusal};
 use tenon_geometry::{
     DataFormat, GeometryError, Pool2dGeometry, Pool2dParams, Pool3dGeometry, check_windows,
 };

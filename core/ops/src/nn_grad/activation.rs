@@ -2,7 +2,7 @@
 
 use super::both_alike;
 use crate::shape::unchanged;
-use tenon_framework::register_op;
+use tenon_author::register_op;
 
 /// Test cases of gradients that are computed from the op's input.
 const BY_INPUT: &[&str] = &[

@@ -4,11 +4,8 @@ use crate::{
     nn::{COMPUTED_PADDING, DILATIONS, DILATIONS_3D, EXPLICIT, FORMAT, FORMAT_3D, PADDING, format},
     shape::{dims_of, input_of_rank},
 };
-use tenon_framework::{
-    KernelError,
-    author::{Dim, ShapeContext, ShapeResult},
-    register_op,
-};
+use tenon_author::{Dim, ShapeContext, ShapeResult, register_op};
+use tenon_framework::KernelError;
 use tenon_geometry::GeometryError;
 
 /// Test cases of a convolution's gradients by its input and by its filter, from one table:

@@ -5,10 +5,7 @@ use crate::{
     nn::{FORMAT, format, with_channels},
     shape::{input_of_rank, input_of_rank_at_least},
 };
-use tenon_framework::{
-    author::{ShapeContext, ShapeResult},
-    register_op,
-};
+use tenon_author::{ShapeContext, ShapeResult, register_op};
 use tenon_geometry::DataFormat;
 
 register_op!(

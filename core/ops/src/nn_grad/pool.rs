@@ -5,10 +5,7 @@ use crate::{
     nn::{COMPUTED_PADDING, EXPLICIT, FORMAT, PADDING},
     shape::input_of_rank,
 };
-use tenon_framework::{
-    author::{ShapeContext, ShapeResult},
-    register_op,
-};
+use tenon_author::{ShapeContext, ShapeResult, register_op};
 
 register_op!(
     "MaxPoolGrad",

@@ -1,11 +1,8 @@
 //! Conversion of real numbers to codes, of codes to real numbers, and both in one.
 
 use crate::shape::{input_of_rank, input_of_rank_at_least, same_size};
-use tenon_framework::{
-    KernelError,
-    author::{ShapeContext, ShapeHandle, ShapeResult},
-    register_op,
-};
+use tenon_author::{ShapeContext, ShapeHandle, ShapeResult, register_op};
+use tenon_framework::KernelError;
 use tenon_geometry::GeometryError;
 
 const MODE: &str = "mode: {'MIN_COMBINED', 'MIN_FIRST', 'SCALED'} = 'MIN_COMBINED'";

@@ -7,10 +7,7 @@ use crate::{
     nn::biased,
     shape::{constant_integer, input_of_rank},
 };
-use tenon_framework::{
-    author::{ShapeContext, ShapeResult},
-    register_op,
-};
+use tenon_author::{ShapeContext, ShapeResult, register_op};
 use tenon_geometry::DataFormat;
 
 const LEFT: &str = "T1: quantizedtype";

@@ -3,10 +3,7 @@
 
 use super::check_scalars;
 use crate::shape::{input_of_rank, input_of_rank_at_least, same_size, unchanged};
-use tenon_framework::{
-    author::{ShapeContext, ShapeResult},
-    register_op,
-};
+use tenon_author::{ShapeContext, ShapeResult, register_op};
 
 const MIN: &str = "min: float = -6.0";
 const MAX: &str = "max: float = 6.0";

@@ -2,10 +2,7 @@
 
 use super::{check_scalars, scalar_outputs, unchanged_with_range};
 use crate::shape::{input_of_rank, same_size};
-use tenon_framework::{
-    author::{ShapeContext, ShapeResult},
-    register_op,
-};
+use tenon_author::{ShapeContext, ShapeResult, register_op};
 
 const INPUT: &str = "Tinput: quantizedtype";
 const OUTPUT: &str = "out_type: quantizedtype";

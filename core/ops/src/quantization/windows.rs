@@ -5,10 +5,7 @@ use crate::{
     linalg::matmul,
     nn::{conv_nhwc, depthwise_nhwc, pool_nhwc},
 };
-use tenon_framework::{
-    author::{ShapeContext, ShapeResult},
-    register_op,
-};
+use tenon_author::{ShapeContext, ShapeResult, register_op};
 use tenon_geometry::Pool2dGeometry;
 
 const PADDING: &str = "padding: {'SAME', 'VALID'}";

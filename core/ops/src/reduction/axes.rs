@@ -1,11 +1,8 @@
 //! Reductions over some dimensions, and searches along one.
 
 use crate::shape::{constant_integer, dims_of, input_of_rank, scalar_or_vector, with_identity};
-use tenon_framework::{
-    author::{Dim, ShapeContext, ShapeResult},
-    op::{GradientRule, Refusal},
-    register_op,
-};
+use tenon_author::{Dim, ShapeContext, ShapeResult, register_op};
+use tenon_framework::op::{GradientRule, Refusal};
 use tenon_geometry::{AxisSet, normalize_axis, reduce_dims};
 
 const KEEP: &str = "keep_dims: bool = false";

@@ -1,10 +1,7 @@
 //! Histograms.
 
 use crate::shape::{constant_integer, input_of_rank, same_size};
-use tenon_framework::{
-    author::{ShapeContext, ShapeResult},
-    register_op,
-};
+use tenon_author::{ShapeContext, ShapeResult, register_op};
 use tenon_geometry::GeometryError;
 
 register_op!(

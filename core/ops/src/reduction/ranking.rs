@@ -1,10 +1,7 @@
 //! The greatest elements of rows, and whether an element is among them.
 
 use crate::shape::{constant_integer, dims_of, input_of_rank, input_of_rank_at_least, same_size};
-use tenon_framework::{
-    author::{Dim, ShapeContext, ShapeResult},
-    register_op,
-};
+use tenon_author::{Dim, ShapeContext, ShapeResult, register_op};
 use tenon_geometry::GeometryError;
 
 register_op!(

@@ -1,10 +1,7 @@
 //! Cumulative sums and products along one dimension.
 
 use crate::shape::{constant_integer, input_of_rank, unchanged};
-use tenon_framework::{
-    author::{ShapeContext, ShapeResult},
-    register_op,
-};
+use tenon_author::{ShapeContext, ShapeResult, register_op};
 use tenon_geometry::normalize_axis;
 
 const EXCLUSIVE: &str = "exclusive: bool = false";

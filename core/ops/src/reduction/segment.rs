@@ -2,11 +2,8 @@
 //! picked by index.
 
 use crate::shape::{constant_integer, dims_of, input_of_rank, input_of_rank_at_least, same_size};
-use tenon_framework::{
-    KernelError,
-    author::{Dim, ShapeContext, ShapeHandle, ShapeResult},
-    register_op,
-};
+use tenon_author::{Dim, ShapeContext, ShapeHandle, ShapeResult, register_op};
+use tenon_framework::KernelError;
 use tenon_geometry::GeometryError;
 
 const SORTED: &[&str] = &[

@@ -4,7 +4,7 @@ use std::{
     sync::Arc,
     time::{Duration, Instant},
 };
-use tenon_framework::{DType, KernelError, Shape, Tensor, author::guard, registry::Timed};
+use tenon_framework::{DType, KernelError, Shape, Tensor, plugin::guard, registry::Timed};
 use tenon_host::{
     call::StepEnv,
     instance::{KernelInstance, PreparedCall},

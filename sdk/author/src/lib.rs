@@ -6,8 +6,8 @@
 //!
 //! What it is not: a runtime. A plugin never imports the host; its tests call kernels through
 //! `tenon-test`, and `tenon check` and `tenon bench` examine the built library. Most items are
-//! those of `tenon-framework` and `tenon-geometry`, re-exported; this crate adds the doors and the
-//! views of `ndarray`.
+//! those of `tenon-framework`, `tenon-author` and `tenon-geometry`, re-exported; this crate adds the
+//! doors and the views of `ndarray`.
 //!
 //! # Invariants
 //! - A plugin has one root module: [`export_plugin!`] is said once for a library.

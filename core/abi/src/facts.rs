@@ -15,7 +15,7 @@ impl OpRole {
     pub const ORDER: OpRole = OpRole(1);
     /// Nothing; the node runs even if all that it waits for is dead.
     pub const TRIGGER: OpRole = OpRole(2);
-    /// Gives its first input to the output that the second one names; the other output is dead.
+    /// Gives its first input to the output that the second one names; all other outputs are dead.
     pub const SWITCH: OpRole = OpRole(3);
     /// Passes on the first input that is not dead, and its number.
     pub const MERGE: OpRole = OpRole(4);
@@ -35,6 +35,8 @@ impl OpRole {
     pub const SEND: OpRole = OpRole(11);
     /// Takes a tensor from the rendezvous.
     pub const RECV: OpRole = OpRole(12);
+    /// Calls functions of the graph's library, which attributes of the node name.
+    pub const CALL: OpRole = OpRole(13);
 }
 
 /// How values follow from values. They are constants and, of int16, int32 and int64, short vectors and scalars that

@@ -85,6 +85,14 @@ impl AttrType {
     pub const fn list(kind: AttrKind) -> AttrType {
         AttrType { kind, is_list: true }
     }
+
+    /// The type of this name, such as `int` or `list(shape)`.
+    pub fn parse(text: &str) -> Option<AttrType> {
+        let item = text.strip_prefix("list(").and_then(|rest| rest.strip_suffix(')'));
+        let kinds = (AttrKind::INT.0..=AttrKind::FUNC.0).map(AttrKind);
+        let kind = kinds.into_iter().find(|&kind| kind_name(kind) == item.unwrap_or(text))?;
+        Some(AttrType { kind, is_list: item.is_some() })
+    }
 }
 
 /// Name of a kind, as op definitions write it.

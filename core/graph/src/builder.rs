@@ -154,6 +154,31 @@ impl<'r> GraphBuilder<'r> {
         Ok(())
     }
 
+    /// This name, or one that begins with it and that no node has.
+    pub(crate) fn unused_name(&mut self, name: &str) -> String {
+        match self.graph.names.contains_key(name) {
+            true => self.free_name(name),
+            false => name.to_owned(),
+        }
+    }
+
+    /// Appends a node that was checked in another graph. Its inputs may be nodes that are appended
+    /// later.
+    pub(crate) fn append(&mut self, node: Node) -> NodeId {
+        let id = NodeId(self.graph.len() as u32);
+        self.graph.names.insert(node.name.clone(), id);
+        self.graph.nodes.push(Arc::new(node));
+        id
+    }
+
+    /// Gives a node other inputs of the same types.
+    pub(crate) fn rewire(&mut self, id: NodeId, inputs: Vec<Output>, control: Vec<NodeId>) {
+        let node = Arc::make_mut(&mut self.graph.nodes[id.index()]);
+        (node.inputs, node.control_inputs) = (inputs, each_once(control));
+        // The imported message no longer describes the node.
+        node.origin = None;
+    }
+
     fn free_name(&mut self, op: &str) -> String {
         let number = self.numbers.entry(op.to_owned()).or_insert(0);
         loop {

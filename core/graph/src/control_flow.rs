@@ -31,7 +31,7 @@ impl ControlFlow {
             OpRole::Exit => ControlFlow::Exit,
             OpRole::NextIteration => ControlFlow::NextIteration,
             OpRole::LoopCond => ControlFlow::LoopCond,
-            OpRole::Kernel | OpRole::Order | OpRole::Trigger => ControlFlow::No,
+            OpRole::Kernel | OpRole::Order | OpRole::Trigger | OpRole::Call => ControlFlow::No,
             OpRole::Arg | OpRole::Retval | OpRole::Sender | OpRole::Receiver => ControlFlow::No,
         }
     }

@@ -1,7 +1,9 @@
 //! Errors of graphs, and of requests to them.
 
+mod function;
 mod missing;
 
+pub use function::FunctionError;
 pub use missing::{MissingOp, MissingOps};
 
 use crate::names::NODE_NAME_RULE;
@@ -401,6 +403,9 @@ pub enum GraphError {
         /// The difference between their requests.
         source: Box<DeviceNameError>,
     },
+    /// A function, or a node that calls one.
+    #[error(transparent)]
+    Function(Box<FunctionError>),
     /// The step was cancelled, or its deadline passed, while passes worked on its graph.
     #[error("the step was cancelled, or its deadline passed, while passes worked on its graph")]
     Cancelled,
@@ -425,11 +430,17 @@ pub enum GraphError {
     },
 }
 
+impl From<FunctionError> for GraphError {
+    fn from(error: FunctionError) -> GraphError {
+        GraphError::Function(Box::new(error))
+    }
+}
+
 impl GraphError {
     /// The canonical code.
     pub fn code(&self) -> Code {
         match self {
-            GraphError::MissingOps { ops } if ops.are_functions() => Code::UNIMPLEMENTED,
+            GraphError::Function(error) => error.code(),
             GraphError::UnknownOp { .. }
             | GraphError::MissingOps { .. }
             | GraphError::UnreadOutput { .. }

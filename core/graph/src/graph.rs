@@ -86,7 +86,7 @@ impl Node {
 pub struct Graph {
     pub(crate) nodes: Vec<Arc<Node>>,
     pub(crate) names: HashMap<String, NodeId>,
-    pub(crate) library: Option<FunctionDefLibrary>,
+    pub(crate) library: Option<Arc<FunctionDefLibrary>>,
     pub(crate) version: i32,
     pub(crate) versions: Option<VersionDef>,
     pub(crate) debug_info: Option<Vec<u8>>,
@@ -119,6 +119,11 @@ impl Graph {
     /// # Panics
     /// Panics if `id` is not of this graph.
     pub fn node(&self, id: NodeId) -> &Node {
+        &self.nodes[id.index()]
+    }
+
+    /// A node of this graph, to keep.
+    pub(crate) fn shared(&self, id: NodeId) -> &Arc<Node> {
         &self.nodes[id.index()]
     }
 
@@ -190,13 +195,7 @@ impl Graph {
 
     /// The library of functions that nodes may call.
     pub fn library(&self) -> Option<&FunctionDefLibrary> {
-        self.library.as_ref()
-    }
-
-    /// The names of the functions that nodes may call.
-    pub(crate) fn function_names(&self) -> impl Iterator<Item = &str> {
-        let functions = self.library.iter().flat_map(|library| &library.function);
-        functions.filter_map(|f| f.signature.as_ref()).map(|signature| signature.name.as_str())
+        self.library.as_deref()
     }
 
     /// Finds the function with this name.
@@ -219,7 +218,7 @@ impl Graph {
             self.nodes.iter().map(|node| self.to_node_def(node)).collect::<Result<_, _>>()?;
         Ok(GraphDef {
             node,
-            library: self.library.clone(),
+            library: self.library.as_deref().cloned(),
             version: self.version,
             versions: self.versions.clone(),
             debug_info: self.debug_info.clone(),

@@ -13,12 +13,12 @@ mod edges;
 mod nodes;
 mod readings;
 
+pub(crate) use cycles::check as check_cycles;
 pub(crate) use edges::{Wiring, check_types};
-pub(crate) use nodes::unknown_op;
+pub(crate) use nodes::{Resolver, unknown_op};
 pub(crate) use readings::Readings;
 
 use crate::{Graph, GraphError, Node, NodeId, names::is_valid_node_name};
-use nodes::Resolver;
 use std::{
     collections::{HashMap, HashSet},
     ops::Range,
@@ -119,7 +119,7 @@ impl Graph {
     ) -> Result<Range<u32>, GraphError> {
         let older = self.wire(def, &names, &mut nodes)?;
         let first = self.nodes.len() as u32;
-        cycles::check(&nodes, first)?;
+        check_cycles(&nodes, first)?;
         older.into_iter().for_each(|(id, node)| self.nodes[id.index()] = node);
         self.names.extend(names);
         self.nodes.extend(nodes.into_iter().map(Arc::new));
@@ -203,7 +203,7 @@ impl Graph {
 
 /// Everything in a graph besides its nodes, merged from the graph and a message.
 struct Merged {
-    library: Option<FunctionDefLibrary>,
+    library: Option<Arc<FunctionDefLibrary>>,
     versions: Option<VersionDef>,
 }
 
@@ -230,7 +230,8 @@ fn resolver<'a>(
     }
     // As in TensorFlow, a graph without versions counts as version 0.
     let producer = merged.versions.as_ref().map_or(0, |versions| versions.producer);
-    Resolver::new(registry, decoder, producer)
+    let functions = merged.library.iter().flat_map(|library| &library.function);
+    Resolver::new(registry, decoder, producer).with_functions(functions)
 }
 
 /// Checks the total number of outputs: a node of a few bytes may declare many, and each takes
@@ -245,11 +246,11 @@ fn check_outputs(node: &Node, found: usize) -> Result<(), GraphError> {
 
 /// Merges two libraries. A function in both must be the same.
 fn merged_library(
-    have: Option<&FunctionDefLibrary>,
+    have: Option<&Arc<FunctionDefLibrary>>,
     add: Option<&FunctionDefLibrary>,
-) -> Result<Option<FunctionDefLibrary>, GraphError> {
+) -> Result<Option<Arc<FunctionDefLibrary>>, GraphError> {
     let Some(add) = add else { return Ok(have.cloned()) };
-    let mut merged = have.cloned().unwrap_or_default();
+    let mut merged = have.map(|have| FunctionDefLibrary::clone(have)).unwrap_or_default();
     let name = |f: &tenon_proto::FunctionDef| {
         f.signature.as_ref().map(|signature| signature.name.clone()).unwrap_or_default()
     };
@@ -272,7 +273,7 @@ fn merged_library(
     let mut known: HashSet<Vec<u8>> = merged.registered_gradients.iter().cloned().collect();
     let new = add.registered_gradients.iter().filter(|encoded| known.insert(encoded.to_vec()));
     merged.registered_gradients.extend(new.cloned());
-    Ok(Some(merged))
+    Ok(Some(Arc::new(merged)))
 }
 
 /// Merges versions. As in TensorFlow, all parts of a graph come from one producer version.

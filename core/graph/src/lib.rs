@@ -48,6 +48,7 @@ mod builder;
 mod control_flow;
 mod error;
 mod frames;
+mod function;
 mod graph;
 mod ignored;
 mod import;
@@ -66,8 +67,9 @@ mod traits;
 
 pub use builder::{GraphBuilder, NodeBuilder};
 pub use control_flow::ControlFlow;
-pub use error::{GraphError, MissingOp, MissingOps};
+pub use error::{FunctionError, GraphError, MissingOp, MissingOps};
 pub use frames::{FrameId, FrameInfo, Frames};
+pub use function::{Callee, Expanded, FunctionKey, callee, called, expand};
 pub use graph::{Graph, Node, NodeId, Output};
 pub use import::ImportOptions;
 pub use memory::{BufferRules, DeviceMemory, plan_memory};

@@ -1,20 +1,19 @@
 //! Nodes of unregistered ops. They may be in a graph, but no step may need them.
 
 use crate::{Graph, GraphError, MissingOp, MissingOps, Node, NodeId, Subgraph, names::near_names};
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use tenon_framework::registry::Registry;
 
 /// The maximum number of ops that an error lists.
 const MAX_LISTED_OPS: usize = 8;
 
 /// Lists and counts the ops of these nodes.
-fn count<'g>(nodes: impl Iterator<Item = &'g Node>, graph: &Graph) -> MissingOps {
-    let functions: HashSet<&str> = graph.function_names().collect();
+fn count<'g>(nodes: impl Iterator<Item = &'g Node>) -> MissingOps {
     let mut missing = MissingOps { ops: Vec::new(), more: 0 };
     let mut places: HashMap<&str, Option<usize>> = HashMap::new();
     for node in nodes {
         let op = node.op.name.as_str();
-        let place = *places.entry(op).or_insert_with(|| place(&mut missing, op, &functions));
+        let place = *places.entry(op).or_insert_with(|| place(&mut missing, op));
         if let Some(known) = place.map(|at| &mut missing.ops[at]) {
             known.add(&node.name);
         }
@@ -24,14 +23,13 @@ fn count<'g>(nodes: impl Iterator<Item = &'g Node>, graph: &Graph) -> MissingOps
 
 /// Adds an entry for a further op and returns its position, or only counts the op if the list is
 /// full.
-fn place(missing: &mut MissingOps, op: &str, functions: &HashSet<&str>) -> Option<usize> {
+fn place(missing: &mut MissingOps, op: &str) -> Option<usize> {
     if missing.ops.len() == MAX_LISTED_OPS {
         missing.more += 1;
         return None;
     }
     missing.ops.push(MissingOp {
         op: op.to_owned(),
-        is_function: functions.contains(op),
         nodes: Vec::new(),
         count: 0,
         near: String::new(),
@@ -85,11 +83,11 @@ impl Graph {
         registry: Option<&Registry>,
     ) -> Result<(), GraphError> {
         let nodes = nodes.iter().map(|&id| self.node(id)).filter(|node| node.op.is_missing());
-        let mut missing = count(nodes, self);
+        let mut missing = count(nodes);
         if missing.ops.is_empty() {
             return Ok(());
         }
-        for op in missing.ops.iter_mut().filter(|op| !op.is_function) {
+        for op in &mut missing.ops {
             let known = registry.into_iter().flat_map(Registry::ops);
             op.near = near_names(&op.op, known.map(|op| op.name.as_str()));
         }

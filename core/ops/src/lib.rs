@@ -24,6 +24,7 @@
 mod array;
 mod control_flow;
 mod fft;
+mod functional;
 mod fused;
 mod image;
 mod io;

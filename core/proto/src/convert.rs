@@ -16,11 +16,11 @@ mod tensor;
 #[cfg(test)]
 mod tests;
 
-pub use attr::attr_to_proto;
+pub use attr::{attr_to_proto, call_of_function};
 pub use decoder::{Decoder, MAX_EXPANSION_BYTES, tensor_from_proto};
 pub use device::{DeviceSummary, device_from_proto, device_to_proto};
 pub use error::ConvertError;
-pub use op_def::{attr_def_to_proto, op_def_to_proto};
+pub use op_def::{attr_def_to_proto, function_op_from_proto, op_def_to_proto};
 pub use shape::{
     dtype_from_proto, dtype_to_proto, full_shape_from_proto, shape_from_proto, shape_to_proto,
 };

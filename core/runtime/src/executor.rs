@@ -10,10 +10,13 @@
 //! of loops and propagates dead values. A [`partition::PartitionState`] is pooled with its step: in
 //! steady state, a step allocates nothing except fetched outputs that the client still holds.
 
+mod call;
+mod callee;
 mod check;
 mod dispatch;
 mod frame;
 mod frames;
+mod function;
 mod part;
 mod partition;
 mod propagate;
@@ -25,6 +28,8 @@ mod step;
 mod streams;
 mod transfer;
 
+pub(crate) use callee::Callees;
+pub(crate) use function::{Function, Functions};
 pub(crate) use shared::StepShared;
 pub(crate) use step::{
     Failed, StepState, StepWiring, cancelled_error, deadline_error, deadline_ns,

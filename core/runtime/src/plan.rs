@@ -129,6 +129,8 @@ pub(crate) enum Action {
         /// The position among the plan's tables, at which a step's state keeps the last entry used.
         at: u32,
     },
+    /// Calls the function of this number.
+    Call(u32),
     /// Does nothing: the node only orders others.
     Nothing,
 }

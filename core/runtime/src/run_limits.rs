@@ -83,7 +83,7 @@ impl RunLimits {
     /// Connects the token, if there is one, to `cancellation` until the result is dropped.
     pub fn watch(&self, cancellation: &Arc<Cancellation>) -> Option<Watched> {
         let token = self.token.clone()?;
-        let shared = Arc::new(StepShared::new(Arc::clone(cancellation)));
+        let shared = Arc::new(StepShared::new(Arc::clone(cancellation), None));
         token.attach(&shared);
         Some(Watched { token, shared })
     }

@@ -6,12 +6,14 @@
 //! | `placed.rs` | pruning, shape inference and placement; choice of kernels and partitioning |
 //! | `placement.rs` | placement according to the session's options |
 //! | `optimize.rs`, `evaluate.rs` | which passes run, and the kernels that fold constants |
+//! | `callees.rs` | the step graphs of the functions that nodes call |
 //! | `choice.rs` | the choice of a kernel for a node |
 //! | `explain.rs` | explanations |
 //!
 //! The front end knows devices and registered kernels, but creates no kernels for the step; a
 //! worker does that.
 
+mod callees;
 mod choice;
 mod evaluate;
 mod explain;
@@ -21,6 +23,7 @@ mod optimize;
 mod placed;
 mod placement;
 
+pub(crate) use callees::Callees;
 pub use explain::NodeExplanation;
 pub(crate) use explain::{explain, explain_made};
 pub(crate) use feeds::{FeedSpec, FeedSpecs};
@@ -111,6 +114,8 @@ pub(crate) struct StepGraph {
     pub fetches: usize,
     /// The properties that its nodes share.
     pub scope: Arc<Scope>,
+    /// The functions that its nodes call.
+    pub callees: Callees,
 }
 
 /// Creates the graph of the step for a signature.
@@ -123,9 +128,10 @@ pub(crate) fn build(
     let placed = PlacedStep::new(context, &feeds, &fetches, &targets, run_limits)?;
     let (placed, _) = optimize::optimized(placed)?;
     run_limits.check()?;
+    let callees = Callees::of(&placed, run_limits)?;
     let partitioned = placed.partition()?;
     let feeds = FeedSpecs(feed_specs(&placed, signature, &feeds));
-    Ok(StepGraph { partitioned, feeds, fetches: fetches.len(), scope: placed.scope })
+    Ok(StepGraph { partitioned, feeds, fetches: fetches.len(), scope: placed.scope, callees })
 }
 
 /// Creates a step from a graph that was cut elsewhere; kernels are chosen here.
@@ -136,13 +142,14 @@ pub(crate) fn take(
     let graph = &context.version.graph;
     let all: Vec<NodeId> = graph.nodes().map(|(id, _)| id).collect();
     let placed = PlacedStep::new(context, &[], &[], &all, run_limits)?;
+    let callees = Callees::of(&placed, run_limits)?;
     let partitioned = placed.assemble()?;
     let nodes = || partitioned.partitions.iter().flat_map(|partition| &partition.nodes);
     let mut feeds: Vec<(usize, FeedSpec)> = nodes().filter_map(fed).collect();
     feeds.sort_unstable_by_key(|(index, _)| *index);
     let feeds = FeedSpecs(feeds.into_iter().map(|(_, spec)| spec).collect());
     let fetches = nodes().filter(|node| matches!(node.kind, PartKind::Fetch { .. })).count();
-    Ok(StepGraph { partitioned, feeds, fetches, scope: placed.scope })
+    Ok(StepGraph { partitioned, feeds, fetches, scope: placed.scope, callees })
 }
 
 fn fed(node: &PartNode) -> Option<(usize, FeedSpec)> {

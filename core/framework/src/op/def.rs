@@ -4,7 +4,7 @@ use super::{
     bench::Bench,
     cases::{Case, parse_cases},
     error::OpError,
-    facts::OpFacts,
+    facts::{OpFacts, OpRole},
     raw,
     remote::RemoteShape,
     spec::{parse_arg, parse_attr},
@@ -210,6 +210,19 @@ impl OpDef {
             facts: OpFacts::NONE,
             missing: true,
         }
+    }
+
+    /// An op that a function of a graph's library defines: its nodes call the function.
+    pub fn of_function(
+        name: &str,
+        inputs: Vec<ArgDef>,
+        outputs: Vec<ArgDef>,
+        attrs: Vec<AttrDef>,
+        stateful: bool,
+    ) -> OpDef {
+        let facts = OpFacts { role: OpRole::Call, ..OpFacts::NONE };
+        let missing = false;
+        OpDef { inputs, outputs, attrs, stateful, facts, missing, ..OpDef::missing(name) }
     }
 
     /// Whether nobody registered the op, so that nodes of it cannot run.

@@ -66,7 +66,7 @@ numbered! {
         Order = ORDER,
         /// Nothing; the node runs even if all that it waits for is dead.
         Trigger = TRIGGER,
-        /// Gives its first input to the output that the second one names; the other output is dead.
+        /// Gives its first input to the output that the second one names; all other outputs are dead.
         Switch = SWITCH,
         /// Passes on the first input that is not dead, and its number.
         Merge = MERGE,
@@ -86,6 +86,8 @@ numbered! {
         Sender = SEND,
         /// Takes a tensor from the rendezvous.
         Receiver = RECV,
+        /// Calls functions of the graph's library, which attributes of the node name.
+        Call = CALL,
     }
 }
 

@@ -11,8 +11,6 @@ const MAX_LISTED_NODES: usize = 3;
 pub struct MissingOp {
     /// The name of the op.
     pub op: String,
-    /// Whether it is a function of the graph's library.
-    pub is_function: bool,
     /// Some of the nodes of this op that the step needs.
     pub nodes: Vec<String>,
     /// The number of all such nodes.
@@ -40,13 +38,6 @@ impl MissingOp {
     }
 }
 
-impl MissingOps {
-    /// Whether all are functions of the graph's library.
-    pub fn are_functions(&self) -> bool {
-        self.more == 0 && self.ops.iter().all(|op| op.is_function)
-    }
-}
-
 impl fmt::Display for MissingOp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let some = text::some_of(self.nodes.iter().map(String::as_str), MAX_LISTED_NODES);
@@ -61,30 +52,16 @@ impl fmt::Display for MissingOp {
 
 impl fmt::Display for MissingOps {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let list = |functions: bool| {
-            let ops = self.ops.iter().filter(|op| op.is_function == functions);
-            ops.map(MissingOp::to_string).collect::<Vec<_>>().join(", ")
-        };
-        let (ops, functions) = (list(false), list(true));
+        let ops: Vec<String> = self.ops.iter().map(MissingOp::to_string).collect();
         let more = match self.more {
             0 => String::new(),
             more => format!(" and {more} more"),
         };
-        if !ops.is_empty() || self.more > 0 {
-            write!(
-                f,
-                "needed ops are not registered: {ops}{more}; load the plugins that define them \
-                 (--plugin FILE, or their folder in TENON_PLUGIN_PATH), and refresh a session that is open"
-            )?;
-        }
-        if functions.is_empty() {
-            return Ok(());
-        }
-        let and = if ops.is_empty() { "" } else { "; " };
         write!(
             f,
-            "{and}the step calls functions of the graph's library: {functions}; calling functions comes later: \
-             write a graph whose functions are inlined"
+            "needed ops are not registered: {}{more}; load the plugins that define them \
+             (--plugin FILE, or their folder in TENON_PLUGIN_PATH), and refresh a session that is open",
+            ops.join(", ")
         )
     }
 }

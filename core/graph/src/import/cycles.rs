@@ -3,7 +3,7 @@
 use crate::{ControlFlow, GraphError, Node, NodeId, order::topological};
 
 /// Checks the new nodes, whose numbers begin at `first`. Older nodes do not depend on them.
-pub(super) fn check(nodes: &[Node], first: u32) -> Result<(), GraphError> {
+pub(crate) fn check(nodes: &[Node], first: u32) -> Result<(), GraphError> {
     let order = topological(nodes.len(), |at| sources(nodes, first, at));
     if order.len() == nodes.len() {
         return Ok(());

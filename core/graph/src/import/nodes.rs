@@ -2,7 +2,7 @@
 
 use crate::{GraphError, Node};
 use crate::{graph::tensor_placeholder, names::near_names};
-use std::sync::Arc;
+use std::{collections::HashMap, sync::Arc};
 use tenon_framework::{
     PartialShape,
     attr::{AttrMap, AttrValue},
@@ -12,31 +12,63 @@ use tenon_framework::{
     registry::Registry,
 };
 use tenon_proto::{
-    AttrValue as AttrProto, AttrValueKind, NodeDef,
-    convert::{Decoder, is_plain},
+    AttrValue as AttrProto, AttrValueKind, FunctionDef, NodeDef,
+    convert::{Decoder, function_op_from_proto, is_plain},
     versions::LAST_PRODUCER_OF_SCALARS_FOR_ANY_SHAPE,
 };
 
 /// The state that nodes are resolved against.
-pub(super) struct Resolver<'a> {
+pub(crate) struct Resolver<'a> {
     registry: &'a Registry,
+    /// The definitions of functions, by name; a node may be named after one.
+    functions: HashMap<&'a str, &'a FunctionDef>,
+    /// The ops of such nodes.
+    function_ops: HashMap<String, Arc<OpDef>>,
     decoder: Decoder<'a>,
     /// The producer version of the message.
     producer: i32,
 }
 
 impl<'a> Resolver<'a> {
-    pub(super) fn new(registry: &'a Registry, decoder: Decoder<'a>, producer: i32) -> Resolver<'a> {
-        Resolver { registry, decoder, producer }
+    pub fn new(registry: &'a Registry, decoder: Decoder<'a>, producer: i32) -> Resolver<'a> {
+        let (functions, function_ops) = (HashMap::new(), HashMap::new());
+        Resolver { registry, functions, function_ops, decoder, producer }
+    }
+
+    /// Adds the functions that nodes may be named after.
+    pub fn with_functions(
+        mut self,
+        functions: impl IntoIterator<Item = &'a FunctionDef>,
+    ) -> Resolver<'a> {
+        let named = functions.into_iter().filter_map(|f| Some((&*f.signature.as_ref()?.name, f)));
+        self.functions.extend(named);
+        self
+    }
+
+    /// The op of this name: a registered one, or that of a function.
+    fn op(&mut self, node: &str, name: &str) -> Result<Option<Arc<OpDef>>, GraphError> {
+        if let Some(op) = self.registry.op(name).or(self.function_ops.get(name)) {
+            return Ok(Some(Arc::clone(op)));
+        }
+        let signature = self.functions.get(name).and_then(|function| function.signature.as_ref());
+        let Some(signature) = signature else { return Ok(None) };
+        let op = function_op_from_proto(signature).map_err(|source| GraphError::Attr {
+            node: node.to_owned(),
+            attr: name.to_owned(),
+            source: Box::new(source),
+        })?;
+        let op = Arc::new(op);
+        self.function_ops.insert(name.to_owned(), Arc::clone(&op));
+        Ok(Some(op))
     }
 
     /// Resolves a node; its inputs are still empty.
-    pub(super) fn resolve(&mut self, def: &NodeDef) -> Result<Node, GraphError> {
+    pub fn resolve(&mut self, def: &NodeDef) -> Result<Node, GraphError> {
         let device = DeviceName::parse(&def.device).map_err(|error| GraphError::Device {
             node: def.name.clone(),
             source: Box::new(error),
         })?;
-        let Some(op) = self.registry.op(&def.op).cloned() else {
+        let Some(op) = self.op(&def.name, &def.op)? else {
             return Ok(missing(def, device));
         };
         let of_node = |error| GraphError::Op { node: def.name.clone(), source: Box::new(error) };

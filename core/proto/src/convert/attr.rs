@@ -1,8 +1,9 @@
 //! Attribute values.
 
+use prost::Message;
 use tenon_framework::DType;
 use tenon_framework::abi::AttrKind;
-use tenon_framework::attr::{AttrList, AttrType, AttrValue, FuncValue};
+use tenon_framework::attr::{AttrList, AttrMap, AttrType, AttrValue, FuncValue};
 
 use super::shape::{dtype_from_proto, dtype_to_proto, shape_from_proto, shape_to_proto};
 use super::tensor::tensor_to_proto;
@@ -161,6 +162,18 @@ fn list_to_proto(list: &AttrList) -> Result<ListValue, ConvertError> {
         AttrList::Func(items) => proto.func = collect(items, call_to_proto)?,
     }
     Ok(proto)
+}
+
+/// The value of an attribute that names a function, for a call with these attributes. Without the
+/// function's definition.
+///
+/// # Errors
+/// As [`attr_to_proto`].
+pub fn call_of_function(name: &str, attrs: &AttrMap) -> Result<FuncValue, ConvertError> {
+    let attr = |(name, value): (&String, &AttrValue)| Ok((name.clone(), attr_to_proto(value)?));
+    let attr = attrs.iter().map(attr).collect::<Result<_, ConvertError>>()?;
+    let call = NameAttrList { name: name.to_owned(), attr };
+    Ok(FuncValue { name: name.to_owned(), call: call.encode_to_vec(), definition: Vec::new() })
 }
 
 fn call_to_proto(value: &FuncValue) -> Result<NameAttrList, ConvertError> {

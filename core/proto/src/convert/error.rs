@@ -18,6 +18,14 @@ pub enum ConvertError {
         /// The number.
         found: i32,
     },
+    /// The text is not a type of attributes.
+    #[error("attribute '{attr}': expected a type such as int or list(shape), found '{found}'", attr = cut(.attr), found = cut(.found))]
+    AttrTypeName {
+        /// The attribute.
+        attr: String,
+        /// The text.
+        found: String,
+    },
     /// The element type of a tensor's value is a reference.
     #[error("the value of a tensor has a plain element type, found {found}")]
     Reference {

@@ -1,11 +1,11 @@
 //! Op definitions.
 
-use tenon_framework::attr::{AttrList, AttrValue};
+use tenon_framework::attr::{AttrList, AttrType, AttrValue};
 use tenon_framework::op::{Allowed, ArgDef, ArgType, AttrDef, OpDef};
 
-use super::ConvertError;
 use super::attr::attr_to_proto;
-use super::shape::dtype_to_proto;
+use super::shape::{dtype_from_proto, dtype_to_proto};
+use super::{ConvertError, Decoder};
 use crate::{ArgDef as ArgProto, AttrDef as AttrDefProto, OpDef as OpProto};
 
 /// The message of an op definition, without shape function and source.
@@ -62,5 +62,42 @@ pub fn attr_def_to_proto(attr: &AttrDef) -> Result<AttrDefProto, ConvertError> {
         minimum: attr.minimum.unwrap_or(0),
         allowed_values: allowed.map(|list| attr_to_proto(&AttrValue::List(list))).transpose()?,
         ..AttrDefProto::default()
+    })
+}
+
+/// The op that the signature of a function defines. Allowed values are not read: the nodes of the
+/// function's body check them.
+///
+/// # Errors
+/// An argument of an unknown type, an attribute of an unknown type or with a default of another.
+pub fn function_op_from_proto(proto: &OpProto) -> Result<OpDef, ConvertError> {
+    let args = |args: &[ArgProto]| args.iter().map(arg_from_proto).collect::<Result<Vec<_>, _>>();
+    let attrs = proto.attr.iter().map(attr_def_from_proto).collect::<Result<Vec<_>, _>>()?;
+    let (inputs, outputs) = (args(&proto.input_arg)?, args(&proto.output_arg)?);
+    Ok(OpDef::of_function(&proto.name, inputs, outputs, attrs, proto.is_stateful))
+}
+
+fn arg_from_proto(proto: &ArgProto) -> Result<ArgDef, ConvertError> {
+    let ty = match (proto.type_attr.as_str(), proto.type_list_attr.as_str()) {
+        ("", "") => ArgType::Fixed(dtype_from_proto(proto.r#type)?),
+        ("", list) => ArgType::ListAttr(list.to_owned()),
+        (name, _) => ArgType::Attr(name.to_owned()),
+    };
+    let number_attr = Some(proto.number_attr.clone()).filter(|name| !name.is_empty());
+    Ok(ArgDef { name: proto.name.clone(), ty, number_attr, is_ref: proto.is_ref })
+}
+
+fn attr_def_from_proto(proto: &AttrDefProto) -> Result<AttrDef, ConvertError> {
+    let ty = AttrType::parse(&proto.r#type).ok_or_else(|| ConvertError::AttrTypeName {
+        attr: proto.name.clone(),
+        found: proto.r#type.clone(),
+    })?;
+    let default = proto.default_value.as_ref();
+    Ok(AttrDef {
+        name: proto.name.clone(),
+        ty,
+        default: default.map(|value| Decoder::new().attr(value, ty)).transpose()?.flatten(),
+        minimum: proto.has_minimum.then_some(proto.minimum),
+        allowed: None,
     })
 }

@@ -159,6 +159,7 @@ impl<P: Propagate> PartitionState<P> {
                 Action::Send(transfer) => self.send(index, transfer, ready),
                 Action::Recv(transfer) => self.recv(index, transfer),
                 Action::PerShape { table, at } => self.run_per_shape(index, table, *at, ready),
+                Action::Call(function) => self.call_function(index, *function, ready),
                 Action::Kernel | Action::Nothing => self.propagate(index, ready),
             }
         } else if flags & node_flags::ASYNC != 0 {

@@ -5,25 +5,35 @@
 //! and the driver only waits for outstanding work. Ownership: `inbox` and `outstanding` are changed
 //! under the lock by completing threads; `first` is set once.
 //!
+//! The state of a call within a step has no driver that waits: while only outstanding work is left,
+//! the call is parked in the inbox, and the change that lets it go on resumes it.
+//!
 //! `outstanding` counts the work that will still add to the inbox: pending asynchronous calls,
 //! waiting receivers and jobs on the pool. It is raised before the work is handed over, and lowered
 //! in the same critical section that adds the result to the inbox, so the driver always sees one or
 //! the other.
 
+use super::callee::Callees;
 use crate::error::StepError;
 use std::{
-    sync::{Arc, OnceLock},
+    sync::{Arc, OnceLock, Weak},
     time::{Duration, Instant},
 };
 use tenon_framework::sync::{
     Condvar, Mutex,
-    atomic::{AtomicBool, AtomicU64, Ordering},
+    atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering},
     rank,
 };
 use tenon_host::call::Cancellation;
 
 #[cfg(all(test, loom))]
 mod model;
+
+/// A call that waits without a thread.
+pub(crate) trait Parked: Send {
+    /// Drives the call on another thread.
+    fn resume(self: Box<Self>);
+}
 
 /// A node that became ready on another thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,6 +48,8 @@ struct Inbox {
     outstanding: usize,
     /// Whether the driver was notified that the step is stopped.
     told: bool,
+    /// The call whose state this is, while it waits.
+    parked: Option<Box<dyn Parked>>,
     /// Set when work is handed over, and cleared when the driver finds everything done: while it is
     /// set, the step can still fail.
     open: bool,
@@ -56,6 +68,10 @@ pub(crate) struct StepShared {
     step: AtomicU64,
     first: OnceLock<StepError>,
     pub cancellation: Arc<Cancellation>,
+    /// The functions that the step's nodes call, if they call any.
+    callees: Option<Weak<dyn Callees>>,
+    /// The number of calls that the step is within.
+    depth: AtomicU32,
 }
 
 /// The result of waiting.
@@ -72,7 +88,10 @@ pub(crate) enum Wait {
 }
 
 impl StepShared {
-    pub fn new(cancellation: Arc<Cancellation>) -> StepShared {
+    pub fn new(
+        cancellation: Arc<Cancellation>,
+        callees: Option<Weak<dyn Callees>>,
+    ) -> StepShared {
         StepShared {
             inbox: Mutex::ranked(rank::STEP, Inbox::default()),
             changed: Condvar::new(),
@@ -81,7 +100,24 @@ impl StepShared {
             step: AtomicU64::new(0),
             first: OnceLock::new(),
             cancellation,
+            callees,
+            depth: AtomicU32::new(0),
         }
+    }
+
+    /// The functions that the step's nodes call, unless their session is gone.
+    pub fn callees(&self) -> Option<Arc<dyn Callees>> {
+        self.callees.as_ref()?.upgrade()
+    }
+
+    /// The number of calls that the step is within.
+    pub fn depth(&self) -> u32 {
+        self.depth.load(Ordering::Relaxed)
+    }
+
+    /// Sets the number of calls that the step is within.
+    pub fn set_depth(&self, depth: u32) {
+        self.depth.store(depth, Ordering::Relaxed);
     }
 
     /// Whether the step is stopped, so that ready nodes are dropped.
@@ -121,8 +157,21 @@ impl StepShared {
 
     /// Wakes the driver, so that it checks the state again.
     pub fn wake(&self) {
-        drop(self.inbox.lock());
+        let parked = self.inbox.lock().parked.take();
         self.changed.notify_all();
+        if let Some(parked) = parked {
+            parked.resume();
+        }
+    }
+
+    /// Parks the call that `call` makes, which is asked for it only if nothing lets the call go on
+    /// at once.
+    pub fn park(&self, call: impl FnOnce() -> Option<Box<dyn Parked>>) {
+        let mut inbox = self.inbox.lock();
+        let is_told = inbox.told || !self.is_stopped();
+        if inbox.ready.is_empty() && inbox.outstanding > 0 && is_told {
+            inbox.parked = call();
+        }
     }
 
     /// Counts outstanding work before it is handed over.
@@ -141,8 +190,13 @@ impl StepShared {
         let mut inbox = this.inbox.lock();
         inbox.outstanding -= 1;
         inbox.ready.extend(ready);
+        let goes_on = !inbox.ready.is_empty() || inbox.outstanding == 0;
+        let parked = if goes_on { inbox.parked.take() } else { None };
         drop(inbox);
         this.changed.notify_all();
+        if let Some(parked) = parked {
+            parked.resume();
+        }
     }
 
     /// Whether the driver can skip [`StepShared::wait`].

@@ -1,6 +1,7 @@
 //! One step: its state, and the driver that runs it on the caller's thread.
 
 use super::{
+    callee::{Callees, Progress},
     part::Part,
     shared::{Ready, StepShared, Wait},
     streams::StepStreams,
@@ -11,7 +12,7 @@ use crate::{
     rendezvous::{Rendezvous, StepRendezvous},
 };
 use std::{
-    sync::Arc,
+    sync::{Arc, Weak},
     time::{Duration, Instant},
 };
 use tenon_abi::NO_DEADLINE;
@@ -40,6 +41,8 @@ pub(crate) struct StepState {
     rendezvous: Arc<StepRendezvous>,
     /// Whether the running step uses a rendezvous from outside.
     has_external_rendezvous: bool,
+    /// Whether the running step is a call within another one.
+    is_call: bool,
     shared: Arc<StepShared>,
     env: Box<StepEnv>,
     ready: Vec<Vec<u32>>,
@@ -86,13 +89,15 @@ impl StepState {
         plans: &[Arc<Plan>],
         pool: Arc<ThreadPool>,
         resources: Arc<Resources>,
+        callees: Option<Weak<dyn Callees>>,
     ) -> Result<Box<StepState>, KernelError> {
         let env = Box::new(StepEnv::new(pool, resources));
-        let shared = Arc::new(StepShared::new(Arc::clone(&env.cancellation)));
+        let shared = Arc::new(StepShared::new(Arc::clone(&env.cancellation), callees));
         let mut state = Box::new(StepState {
             partitions: Vec::with_capacity(plans.len()),
             rendezvous: Arc::default(),
             has_external_rendezvous: false,
+            is_call: false,
             shared,
             env,
             ready: plans.iter().map(|plan| Vec::with_capacity(plan.nodes.len())).collect(),
@@ -128,9 +133,26 @@ impl StepState {
         deadline: Option<Duration>,
         trace: Option<Arc<dyn TraceSink>>,
     ) {
+        self.set(step, deadline_ns(deadline), trace);
+    }
+
+    /// Prepares a call within a step.
+    pub fn arm_call(&mut self, step: &StepEnv, depth: u32) {
+        self.set(step.step.step_id, step.step.deadline_ns, step.trace.clone());
+        self.shared.set_depth(depth);
+        self.is_call = true;
+    }
+
+    /// Whether no part of the step runs elsewhere, so that what it made for itself goes with it.
+    fn is_whole(&self) -> bool {
+        !self.has_external_rendezvous && !self.is_call
+    }
+
+    #[inline(always)]
+    fn set(&mut self, step: u64, deadline_ns: u64, trace: Option<Arc<dyn TraceSink>>) {
         self.env.step.step_id = step;
         self.shared.begin(step);
-        self.env.step.deadline_ns = deadline_ns(deadline);
+        self.env.step.deadline_ns = deadline_ns;
         let tracing = u32::from(trace.is_some());
         if tracing != 0 || self.env.trace.is_some() {
             for partition in &mut self.partitions {
@@ -179,12 +201,42 @@ impl StepState {
         Ok(())
     }
 
-    /// Runs the step to its end. After success, the state can be used again.
-    pub fn drive(&mut self) -> Result<(), Failed> {
+    /// Makes the nodes without predecessors ready.
+    #[inline(always)]
+    pub fn begin(&mut self) {
         self.streams.iter().for_each(|(_, streams)| streams.begin());
         for (partition, ready) in self.partitions.iter().zip(&mut self.ready) {
             partition.begin(ready);
         }
+    }
+
+    /// Runs what is ready, until nothing is left or only outstanding work is.
+    pub fn advance(&mut self) -> Progress {
+        loop {
+            for (partition, ready) in self.partitions.iter().zip(&mut self.ready) {
+                partition.drain(ready);
+            }
+            if self.is_due() {
+                continue;
+            }
+            if self.shared.is_untouched() {
+                return Progress::Done;
+            }
+            if self.shared.is_stopped() {
+                self.abort();
+            }
+            match self.shared.wait(&mut self.inbox, Some(Instant::now())) {
+                Wait::Idle if self.is_due() => {}
+                Wait::Idle => return Progress::Done,
+                Wait::Ready => self.sort_inbox(),
+                Wait::TimedOut => return Progress::Pending,
+            }
+        }
+    }
+
+    /// Runs the step to its end. After success, the state can be used again.
+    pub fn drive(&mut self) -> Result<(), Failed> {
+        self.begin();
         let until = self.deadline();
         let mut overtime: Option<Instant> = None;
         loop {
@@ -252,7 +304,8 @@ impl StepState {
         self.rendezvous.abort(self.first_error());
     }
 
-    fn conclude(&mut self) -> Result<(), Failed> {
+    /// Whether a step of which nothing is left has succeeded.
+    pub fn conclude(&mut self) -> Result<(), Failed> {
         if self.shared.is_stopped() {
             return Err(self.first_error().into());
         }
@@ -280,7 +333,7 @@ impl StepState {
         if !self.streams.is_empty() {
             self.env.release_kept(None);
         }
-        self.env.end_step(!self.has_external_rendezvous);
+        self.env.end_step(self.is_whole());
         if !self.shared.is_untouched() || self.partitions.len() > 1 || self.has_external_rendezvous
         {
             self.rendezvous.reset();
@@ -318,6 +371,6 @@ impl Drop for StepState {
             let _ = streams.synchronise();
         }
         self.partitions.clear();
-        self.env.end_step(!self.has_external_rendezvous);
+        self.env.end_step(self.is_whole());
     }
 }

@@ -296,7 +296,7 @@ impl<P: Propagate> PartitionState<P> {
     }
 
     /// Checks that a received value fits the plan, since the kernels rely on its type and shape.
-    fn check_received(&self, output: u32, tensor: &Tensor) -> Result<(), KernelError> {
+    pub(super) fn check_received(&self, output: u32, tensor: &Tensor) -> Result<(), KernelError> {
         let expected = &self.plan.outputs[output as usize];
         if tensor.dtype() == expected.dtype && expected.shape.accepts(tensor.shape()) {
             return Ok(());

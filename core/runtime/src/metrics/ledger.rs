@@ -24,6 +24,8 @@ const PER_SHAPE: &str = "(per shape)";
 #[derive(Default)]
 pub(crate) struct Account {
     plans: Vec<Arc<Plan>>,
+    /// The plans of the functions that the step calls, with their calls.
+    functions: Vec<(Arc<Plan>, Arc<AtomicU64>)>,
     /// The number of successful steps.
     pub steps: AtomicU64,
 }
@@ -32,13 +34,18 @@ impl Account {
     /// Every node with a kernel, with its device type and its calls so far.
     fn nodes(&self) -> impl Iterator<Item = (&PlanNode, &str, u64)> {
         let steps = self.steps.load(Ordering::Relaxed);
-        let plans = self.plans.iter().flat_map(|plan| std::iter::once(plan).chain(plan.inner()));
-        plans.flat_map(move |plan| {
+        let called = self.functions.iter();
+        let called = called.map(|(plan, calls)| (plan, calls.load(Ordering::Relaxed)));
+        let plans = self.plans.iter().map(move |plan| (plan, steps)).chain(called);
+        let frames = plans.flat_map(|(plan, runs)| {
+            std::iter::once(plan).chain(plan.inner()).map(move |plan| (plan, runs))
+        });
+        frames.flat_map(|(plan, runs)| {
             let device = plan.device.device_type();
             let nodes = plan.nodes.iter().filter(|node| !node.plugin.is_empty());
             nodes.map(move |node| {
                 let counted = plan.has_control_flow().then(|| node.calls.load(Ordering::Relaxed));
-                (node, device, counted.unwrap_or(steps))
+                (node, device, counted.unwrap_or(runs))
             })
         })
     }
@@ -140,9 +147,14 @@ struct State {
 pub(crate) struct Ledger(Mutex<State>);
 
 impl Ledger {
-    /// Opens an account for these plans.
-    pub fn open(&self, plans: &[Arc<Plan>]) -> Arc<Account> {
-        let account = Arc::new(Account { plans: plans.to_vec(), steps: AtomicU64::new(0) });
+    /// Opens an account for these plans, and for those of functions with their calls.
+    pub fn open(
+        &self,
+        plans: &[Arc<Plan>],
+        functions: Vec<(Arc<Plan>, Arc<AtomicU64>)>,
+    ) -> Arc<Account> {
+        let (plans, steps) = (plans.to_vec(), AtomicU64::new(0));
+        let account = Arc::new(Account { plans, functions, steps });
         self.0.lock().open.push(Entry(Arc::clone(&account), Vec::new()));
         account
     }

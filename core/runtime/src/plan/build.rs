@@ -15,7 +15,9 @@ use std::{
     },
 };
 use tenon_abi::{Call, Code, KernelState};
-use tenon_framework::{Tensor, device::base::LocalDevice, tensor::Memory as TensorMemory};
+use tenon_framework::{
+    Tensor, device::base::LocalDevice, op::OpRole, tensor::Memory as TensorMemory,
+};
 use tenon_graph::{ControlFlow, Frames, Memory, PartKind, PartNode, PartOp, Partition};
 use tenon_host::{
     call::{KEEP_BYTES, NodeInfo, OutputSpec},
@@ -251,7 +253,7 @@ impl<'p> Builder<'p> {
             Some(kernel) => (kernel.plugin, kernel.runs, Some(kernel.choice)),
             None => (String::new(), None, None),
         };
-        let (action, instance) = self.action(&node.kind, choice)?;
+        let (action, instance) = self.action(node, choice)?;
         Ok(PlanNode {
             info,
             plugin,
@@ -311,15 +313,18 @@ impl<'p> Builder<'p> {
 
     fn action(
         &mut self,
-        kind: &PartKind,
+        node: &PartNode,
         choice: Option<Choice>,
     ) -> Result<(Action, Option<Arc<KernelInstance>>), RuntimeError> {
-        Ok(match (kind, choice) {
+        Ok(match (&node.kind, choice) {
             (PartKind::Send(transfer), _) => {
                 (Action::Send(self.source.transfer(transfer, &transfer.receiver)), None)
             }
             (PartKind::Recv(transfer), _) => {
                 (Action::Recv(self.source.transfer(transfer, &transfer.sender)), None)
+            }
+            (PartKind::Op(op), None) if op.def.facts().role == OpRole::Call => {
+                (Action::Call(self.source.function(node, op)?), None)
             }
             (_, None) => (Action::Nothing, None),
             (_, Some(Choice::Made(instance))) => (Action::Kernel, Some(instance)),

@@ -32,6 +32,8 @@ pub(crate) trait PlanSource {
     ) -> Result<Option<NodeKernel>, RuntimeError>;
     /// The transfer from or to the device with this name.
     fn transfer(&self, transfer: &tenon_graph::Transfer, peer: &DeviceName) -> Transfer;
+    /// The number of the function that a node calls.
+    fn function(&self, node: &PartNode, op: &PartOp) -> Result<u32, RuntimeError>;
     /// The host memory.
     fn host_memory(&self) -> &Arc<dyn Memory>;
     /// The maximum number of streams of a step, on a device with streams.

@@ -27,7 +27,7 @@ pub struct NodeExplanation {
     pub blocked: Option<String>,
 }
 
-/// Explains one node, or all.
+/// Explains one node, or all. A node that calls functions is explained by the nodes that replace it.
 pub(crate) fn explain(
     context: Context<'_>,
     only: Option<&str>,
@@ -47,8 +47,13 @@ pub(crate) fn explain(
         .map(|(id, _)| Output::new(id, 0))
         .collect();
     let placed = PlacedStep::new(context, &feeds, &[], &running, &UNLIMITED)?;
-    let mut told: Vec<(NodeId, NodeExplanation)> =
-        running.into_iter().filter_map(|id| Some((id, explained(&placed, id)?))).collect();
+    let prefix = only.map_or_else(String::new, |only| format!("{only}/"));
+    let called = placed.sub.order.iter().copied().filter(|&id| {
+        id.index() >= graph.len() && placed.graph.node(id).name.starts_with(&prefix)
+    });
+    let mut told: Vec<(NodeId, NodeExplanation)> = (running.into_iter().chain(called))
+        .filter_map(|id| Some((id, explained(&placed, id)?)))
+        .collect();
     told.extend(stuck.into_iter().map(|id| (id, stays(graph, id, blocked[&id]))));
     told.sort_unstable_by_key(|(id, _)| *id);
     Ok(told.into_iter().map(|(_, node)| node).collect())

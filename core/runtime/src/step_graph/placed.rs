@@ -1,17 +1,17 @@
 //! A placed step's graph.
 
-use super::{Context, choice, placement};
+use super::{Context, GraphVersion, choice, placement};
 use crate::{
     error::RuntimeError,
     kernels::{Scope, Site},
     run_limits::RunLimits,
 };
 use std::sync::Arc;
-use tenon_framework::registry::KernelChoice;
+use tenon_framework::{op::OpRole, registry::KernelChoice};
 use tenon_graph::{
     ArgSide, ControlFlow, DeviceView, Graph, MadeFrom, Node, NodeId, Output, PartOp,
-    PartitionOptions, Partitioned, Placement, Shapes, Subgraph, assemble, infer_shapes, partition,
-    prune,
+    PartitionOptions, Partitioned, Placement, Shapes, Subgraph, assemble, expand, infer_shapes,
+    partition, prune,
 };
 use tenon_host::devices::PluginDevice;
 
@@ -33,7 +33,7 @@ pub(crate) struct PlacedStep<'s> {
 }
 
 impl<'s> PlacedStep<'s> {
-    /// Prunes the graph, infers shapes and places the nodes.
+    /// Prunes the session's graph, replaces calls of functions, infers shapes and places the nodes.
     pub fn new(
         context: Context<'s>,
         feeds: &[Output],
@@ -41,20 +41,38 @@ impl<'s> PlacedStep<'s> {
         targets: &[NodeId],
         run_limits: &RunLimits,
     ) -> Result<PlacedStep<'s>, RuntimeError> {
-        let version = context.version;
-        let sub = prune(&version.graph, feeds, fetches, targets)?;
-        version.graph.check_ops(&sub, &version.registry)?;
+        let GraphVersion { graph, registry, .. } = context.version;
+        let sub = prune(graph, feeds, fetches, targets)?;
+        graph.check_ops(&sub, registry)?;
         run_limits.check()?;
-        let shapes = infer_shapes(&version.graph, &sub, &[])?;
+        let Some(expanded) = expand(graph, registry, &sub)? else {
+            return PlacedStep::of(context, Arc::clone(graph), 0, sub, run_limits);
+        };
+        run_limits.check()?;
+        let graph = Arc::new(expanded.graph);
+        let sub = prune(&graph, feeds, &expanded.fetches, &expanded.targets)?;
+        graph.check_ops(&sub, registry)?;
+        PlacedStep::of(context, graph, context.next_graph(), sub, run_limits)
+    }
+
+    /// Infers shapes and places the nodes of a graph whose calls stay.
+    pub fn of(
+        context: Context<'s>,
+        graph: Arc<Graph>,
+        own_graph: u64,
+        sub: Subgraph,
+        run_limits: &RunLimits,
+    ) -> Result<PlacedStep<'s>, RuntimeError> {
+        run_limits.check()?;
+        let shapes = infer_shapes(&graph, &sub, &[])?;
         run_limits.check()?;
         let view = choice::Devices::new(context);
-        let placement = placement::placed(context, &sub, &view)?;
-        let (graph, scope) = (Arc::clone(&version.graph), context.scope());
-        let run_limits = run_limits.clone();
+        let placement = placement::placed(context, &graph, &sub, &view)?;
+        let (scope, run_limits) = (context.scope(), run_limits.clone());
         Ok(PlacedStep {
             context,
             graph,
-            own_graph: 0,
+            own_graph,
             sub,
             shapes,
             placement,
@@ -152,7 +170,8 @@ fn is_in_host_memory(node: &Node, op: &PartOp, side: ArgSide) -> bool {
         return true;
     }
     let Some(chosen) = &op.kernel else {
-        return steers_from_host_memory(node.control_flow(), side);
+        let is_call = node.op.facts().role == OpRole::Call;
+        return is_call || steers_from_host_memory(node.control_flow(), side);
     };
     let name = match side {
         ArgSide::Input(at) => signature.input_arg_of(&node.op, at),

@@ -3,7 +3,7 @@
 use super::{Context, choice::Devices};
 use crate::error::RuntimeError;
 use tenon_framework::device::DeviceName;
-use tenon_graph::{DeviceView, GraphError, Placement, PlacerOptions, Subgraph, place};
+use tenon_graph::{DeviceView, Graph, GraphError, Placement, PlacerOptions, Subgraph, place};
 
 /// Places the nodes of a step.
 ///
@@ -12,6 +12,7 @@ use tenon_graph::{DeviceView, GraphError, Placement, PlacerOptions, Subgraph, pl
 /// error of [`place`].
 pub(super) fn placed(
     context: Context<'_>,
+    graph: &Graph,
     sub: &Subgraph,
     view: &Devices<'_>,
 ) -> Result<Placement, RuntimeError> {
@@ -21,7 +22,7 @@ pub(super) fn placed(
         allow_soft_placement: soft,
         default_device: default_device(context, view, soft)?,
     };
-    let placed = place(&context.version.graph, sub, view, &options);
+    let placed = place(graph, sub, view, &options);
     placed.map_err(|error| explained(context, error))
 }
 

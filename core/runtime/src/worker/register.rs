@@ -3,19 +3,21 @@
 use super::{Registered, Worker};
 use crate::{
     error::RuntimeError,
-    executor::StepWiring,
+    executor::{Function, Functions, StepWiring},
     kernels::{Scope, Site},
     options::NodeReport,
     plan::{self, NodeKernel, Plan, PlanSource, Transfer},
     rendezvous::{EdgeName, Key},
     run_limits::RunLimits,
-    step_graph::StepGraph,
+    step_graph::{Callees, StepGraph},
 };
 use std::{
     cell::RefCell,
     sync::{Arc, atomic::AtomicU64},
 };
 use tenon_framework::{
+    KernelError,
+    attr::AttrValue,
     device::{
         DeviceName,
         base::{DeviceBase, LocalDevice},
@@ -36,22 +38,41 @@ pub(crate) fn register(
     count_calls: bool,
     run_limits: &RunLimits,
 ) -> Result<Registered, RuntimeError> {
-    let devices = worker.runtime.devices().devices();
     let planner = Planner {
         worker,
         scope: &graph.scope,
         count_calls,
         run_limits,
-        devices,
+        devices: worker.runtime.devices().devices(),
+        callees: &graph.callees,
         report: RefCell::default(),
     };
+    let functions = graph.callees.graphs.iter().map(|(name, graph)| {
+        let (plans, wiring) = compiled(&planner, graph)?;
+        Ok(Function::new(name.clone(), plans, wiring))
+    });
+    let functions = functions.collect::<Result<Vec<_>, RuntimeError>>()?;
+    let (plans, wiring) = compiled(&planner, graph)?;
+    let Report { nodes, counters } = planner.report.into_inner();
+    let functions = (!functions.is_empty()).then(|| {
+        let (pool, resources) = (worker.runtime.pool(), worker.resources());
+        Functions::new(functions, Arc::clone(pool), Arc::clone(resources))
+    });
+    Ok(Registered::new(plans, wiring, functions, nodes, counters, worker.runtime.ledger()))
+}
+
+/// The plans of a step graph, and the places of its feeds and fetches.
+fn compiled(
+    planner: &Planner<'_>,
+    graph: &StepGraph,
+) -> Result<(Vec<Arc<Plan>>, StepWiring), RuntimeError> {
     let (feeds, fetches) = (graph.feeds.0.len(), graph.fetches);
     let graph = &graph.partitioned;
     let mut plans = Vec::with_capacity(graph.partitions.len());
     let mut wiring = StepWiring { feeds: vec![Vec::new(); feeds], fetches: vec![(0, 0); fetches] };
     for (at, part) in graph.partitions.iter().enumerate() {
         let device: Arc<dyn LocalDevice> = planner.device(&part.device)?.clone();
-        let (plan, endpoints) = plan::build(part, &graph.frames, &device, &planner)?;
+        let (plan, endpoints) = plan::build(part, &graph.frames, &device, planner)?;
         for (feed, output) in endpoints.feeds {
             wiring.feeds[feed].push((at as u32, output));
         }
@@ -61,9 +82,7 @@ pub(crate) fn register(
         plans.push(plan);
     }
     drop_circular_recordings(graph, &mut plans);
-    let plans = plans.into_iter().map(Arc::new).collect();
-    let Report { nodes, counters } = planner.report.into_inner();
-    Ok(Registered::new(plans, wiring, nodes, counters, worker.runtime.ledger()))
+    Ok((plans.into_iter().map(Arc::new).collect(), wiring))
 }
 
 /// Drops recording for a partition if one of its inputs depends on one of its own outputs: it would
@@ -89,6 +108,8 @@ struct Planner<'p> {
     /// The limits of the caller that waits for the plans.
     run_limits: &'p RunLimits,
     devices: Vec<Arc<PluginDevice>>,
+    /// The functions that nodes call.
+    callees: &'p Callees,
     report: RefCell<Report>,
 }
 
@@ -164,6 +185,19 @@ impl PlanSource for Planner<'_> {
         let key = Key::of(self.worker.runtime.edges().intern(EdgeName::of(transfer)));
         let to_device_memory = transfer.destination_memory == tenon_graph::Memory::Device;
         Transfer { key, peer, to_device_memory }
+    }
+
+    fn function(&self, node: &PartNode, op: &PartOp) -> Result<u32, RuntimeError> {
+        let found = match op.attrs.get("f") {
+            Some(AttrValue::Func(function)) => self.callees.find(function),
+            _ => None,
+        };
+        found.ok_or_else(|| RuntimeError::Kernel {
+            node: node.name.clone(),
+            op: node.op.clone(),
+            device: String::new(),
+            error: KernelError::internal("the function that it calls has no plan"),
+        })
     }
 
     fn host_memory(&self) -> &Arc<dyn Memory> {

@@ -3,7 +3,7 @@
 use super::Worker;
 use crate::{
     error::{RuntimeError, StepError},
-    executor::{Failed, StepShared, StepState, StepWiring, deadline_error},
+    executor::{Callees, Failed, Functions, StepShared, StepState, StepWiring, deadline_error},
     metrics::{Account, Ledger},
     options::{NodeReport, RunOptions},
     plan::Plan,
@@ -24,6 +24,8 @@ use tenon_framework::{
 pub(crate) struct Registered {
     plans: Vec<Arc<Plan>>,
     wiring: StepWiring,
+    /// The functions that its nodes call, if they call any.
+    functions: Option<Arc<Functions>>,
     pub report: Arc<Vec<NodeReport>>,
     /// The call counter of each node in the report, if calls are counted.
     counters: Vec<(String, Arc<AtomicU64>)>,
@@ -68,14 +70,17 @@ impl Registered {
     pub fn new(
         plans: Vec<Arc<Plan>>,
         wiring: StepWiring,
+        functions: Option<Arc<Functions>>,
         report: Vec<NodeReport>,
         counters: Vec<(String, Arc<AtomicU64>)>,
         ledger: &Arc<Ledger>,
     ) -> Registered {
+        let counted = functions.as_ref().map_or_else(Vec::new, |functions| functions.counted());
         Registered {
-            account: (Arc::clone(ledger), ledger.open(&plans)),
+            account: (Arc::clone(ledger), ledger.open(&plans, counted)),
             plans,
             wiring,
+            functions,
             report: Arc::new(report),
             counters,
             spare: AtomicCell::new(None),
@@ -142,7 +147,11 @@ impl Registered {
         self.collect_orphans();
         let (pool, resources) =
             (Arc::clone(worker.runtime().pool()), Arc::clone(worker.resources()));
-        let state = StepState::new(&self.plans, pool, resources)
+        let callees = self.functions.as_ref().map(|functions| {
+            let callees: Weak<dyn Callees> = Arc::downgrade(functions) as Weak<Functions>;
+            callees
+        });
+        let state = StepState::new(&self.plans, pool, resources, callees)
             .map_err(|error| StepError::step(error.code, error.message.as_str()))?;
         let mut steps = self.steps.lock();
         steps.retain(|step| step.strong_count() > 0);

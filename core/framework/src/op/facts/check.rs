@@ -3,7 +3,7 @@
 use super::{OpFacts, OpRole, Passed, Refusal, Symmetry, ValueRule};
 use crate::{
     attr::AttrType,
-    op::{ArgDef, ArgType, OpDef, OpError},
+    op::{ArgDef, ArgType, AttrDef, OpDef, OpError},
 };
 use tenon_abi::{AttrKind, DType};
 
@@ -92,6 +92,15 @@ impl Checker<'_> {
         })
     }
 
+    /// Input `input` is a number, which selects one of the outputs of a list.
+    fn selects(&self, input: usize) -> Result<(), OpError> {
+        self.arguments(2, 1)?;
+        let fits = self.op.inputs[input].ty == ArgType::Fixed(DType::INT32);
+        self.that(fits, &format!("input {input} of type int32"), || "another type".to_owned())?;
+        let fits = self.op.outputs[0].number_attr.is_some();
+        self.that(fits, "a list as output", || "one tensor".to_owned())
+    }
+
     fn is_bool(&self, input: usize) -> Result<(), OpError> {
         let fits = self.op.inputs[input].ty == ArgType::Fixed(DType::BOOL);
         self.that(fits, &format!("input {input} of type bool"), || "another type".to_owned())
@@ -125,6 +134,7 @@ fn check_role(checker: &Checker<'_>, role: OpRole) -> Result<(), OpError> {
     match role {
         OpRole::Kernel => Ok(()),
         OpRole::Order | OpRole::Trigger => checker.arguments(0, 0),
+        OpRole::Switch if checker.op.outputs.len() == 1 => checker.selects(1),
         OpRole::Switch => {
             checker.tensors(2, 2)?;
             checker.is_bool(1)
@@ -160,6 +170,11 @@ fn check_role(checker: &Checker<'_>, role: OpRole) -> Result<(), OpError> {
         OpRole::Receiver => {
             checker.tensors(0, 1)?;
             checker.attr("tensor_name", AttrKind::STRING)
+        }
+        OpRole::Call => {
+            let calls = |attr: &AttrDef| attr.ty.kind == AttrKind::FUNC;
+            let fits = checker.op.attrs.iter().any(calls);
+            checker.that(fits, "an attribute of type func", || "none".to_owned())
         }
     }
 }

@@ -10,7 +10,7 @@ use tenon_framework::Code;
 use tenon_host::call::Cancellation;
 
 fn shared() -> Arc<StepShared> {
-    Arc::new(StepShared::new(Arc::new(Cancellation::new())))
+    Arc::new(StepShared::new(Arc::new(Cancellation::new()), None))
 }
 
 fn with(

@@ -1,0 +1,249 @@
+//! Functions: steps within a step.
+//!
+//! A call takes a state of its function from a pool, and drives it on the thread that made the call
+//! ready. When everything that is left of it is outstanding (asynchronous kernels, transfers), it is
+//! *parked*: no thread waits, and the completion that lets it go on puts it on the pool.
+//!
+//! A call has the number, deadline, trace and resources of its step; cancelling the step cancels it.
+//!
+//! # States
+//! *Driven*, by one thread → *parked*, in the shared part of its own state → driven again, or
+//! *finished*: its results are handed over, and its state is back in the pool. A failed state is
+//! dropped; nothing of it is outstanding then.
+
+use super::{
+    callee::{Callees, Caller, Done, OpenCall, Progress},
+    shared::{Parked, StepShared},
+    step::{StepState, StepWiring},
+};
+use crate::{error::StepError, plan::Plan};
+use std::{
+    cell::Cell,
+    ffi::c_void,
+    sync::{
+        Arc, Weak,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+use tenon_abi::{CancelCallback, Code};
+use tenon_framework::{
+    KernelError, Tensor,
+    sync::{Mutex, rank},
+};
+use tenon_host::{call::Cancellation, pool::ThreadPool, resources::Resources};
+
+/// The number of calls that may be open within each other. A function that calls itself without end
+/// fails there.
+const MAX_DEPTH: u32 = 4096;
+/// The number of calls that are driven within each other on one thread. A deeper one goes to the
+/// pool, so that the stack of a thread bounds no recursion.
+const MAX_NESTED: u32 = 16;
+/// The maximum number of states of a function that are kept for later calls.
+const MAX_KEPT_STATES: usize = 64;
+
+/// A function that nodes of a step's graph call.
+pub(crate) struct Function {
+    name: String,
+    plans: Vec<Arc<Plan>>,
+    wiring: StepWiring,
+    /// The number of calls.
+    calls: Arc<AtomicU64>,
+    spare: Mutex<Vec<Box<StepState>>>,
+}
+
+impl Function {
+    pub fn new(name: String, plans: Vec<Arc<Plan>>, wiring: StepWiring) -> Function {
+        let spare = Mutex::ranked(rank::STEP, Vec::new());
+        Function { name, plans, wiring, calls: Arc::default(), spare }
+    }
+}
+
+/// The functions that nodes of a step's graph call, by number.
+pub(crate) struct Functions {
+    table: Vec<Function>,
+    pool: Arc<ThreadPool>,
+    resources: Arc<Resources>,
+    own: Weak<Functions>,
+}
+
+impl Functions {
+    pub fn new(
+        table: Vec<Function>,
+        pool: Arc<ThreadPool>,
+        resources: Arc<Resources>,
+    ) -> Arc<Functions> {
+        Arc::new_cyclic(|own| Functions { table, pool, resources, own: own.clone() })
+    }
+
+    /// The plans of all functions, each with the number of calls so far.
+    pub fn counted(&self) -> Vec<(Arc<Plan>, Arc<AtomicU64>)> {
+        let plans = |function: &Function| -> Vec<_> {
+            let plans = function.plans.iter();
+            plans.map(|plan| (Arc::clone(plan), Arc::clone(&function.calls))).collect()
+        };
+        self.table.iter().flat_map(plans).collect()
+    }
+
+    /// A state for a call.
+    fn state(&self, function: u32) -> Result<Box<StepState>, KernelError> {
+        let found = &self.table[function as usize];
+        if let Some(state) = found.spare.lock().pop() {
+            return Ok(state);
+        }
+        let (pool, resources) = (Arc::clone(&self.pool), Arc::clone(&self.resources));
+        let own: Weak<dyn Callees> = self.own.clone();
+        StepState::new(&found.plans, pool, resources, Some(own))
+    }
+
+    /// Keeps a state for a later call.
+    fn keep(&self, function: u32, state: Box<StepState>) {
+        let mut spare = self.table[function as usize].spare.lock();
+        if spare.len() < MAX_KEPT_STATES {
+            spare.push(state);
+        }
+    }
+}
+
+impl Callees for Functions {
+    fn begin(
+        &self,
+        function: u32,
+        args: &[Tensor],
+        caller: Caller<'_>,
+    ) -> Result<Box<dyn OpenCall>, KernelError> {
+        let called = &self.table[function as usize];
+        if caller.depth >= MAX_DEPTH {
+            return Err(KernelError::new(
+                Code::RESOURCE_EXHAUSTED,
+                format!(
+                    "function '{}': expected at most {MAX_DEPTH} calls within each other: give its recursion an end",
+                    called.name
+                ),
+            ));
+        }
+        let closed = || KernelError::internal("a function is called after its session was closed");
+        let functions = self.own.upgrade().ok_or_else(closed)?;
+        let mut state = self.state(function)?;
+        called.calls.fetch_add(1, Ordering::Relaxed);
+        state.arm_call(caller.env, caller.depth + 1);
+        let link = CancelLink::new(&caller.env.cancellation, state.shared());
+        state.feed(&called.wiring, args);
+        state.begin();
+        Ok(Box::new(Run { state, functions, function, link, done: None }))
+    }
+}
+
+/// The link from a step's cancellation to a call within the step.
+struct CancelLink {
+    step: Arc<Cancellation>,
+    /// The shared part of the call's state, which the callback uses.
+    shared: Arc<StepShared>,
+    token: u64,
+}
+
+unsafe extern "C" fn cancel_call(shared: *mut c_void) {
+    // SAFETY: `CancelLink` keeps the shared part until the callback is withdrawn.
+    unsafe { &*shared.cast::<StepShared>() }.cancel_running();
+}
+
+impl CancelLink {
+    fn new(step: &Arc<Cancellation>, shared: &Arc<StepShared>) -> CancelLink {
+        let (step, shared) = (Arc::clone(step), Arc::clone(shared));
+        let data = Arc::as_ptr(&shared).cast_mut().cast();
+        let token = step.register(CancelCallback { run: Some(cancel_call) }, data);
+        CancelLink { step, shared, token }
+    }
+}
+
+impl Drop for CancelLink {
+    /// The callback neither waits nor runs after this, so that the shared part may go.
+    fn drop(&mut self) {
+        self.step.withdraw(self.token);
+        debug_assert!(Arc::strong_count(&self.shared) > 0);
+    }
+}
+
+thread_local! {
+    /// The number of calls that this thread drives within each other.
+    static NESTED: Cell<u32> = const { Cell::new(0) };
+}
+
+/// A call that is driven or parked.
+struct Run {
+    state: Box<StepState>,
+    functions: Arc<Functions>,
+    function: u32,
+    link: CancelLink,
+    done: Option<Done>,
+}
+
+impl Run {
+    /// Drives the call until it is finished or parked.
+    fn go(mut self: Box<Self>) {
+        loop {
+            if self.advance() == Progress::Done {
+                let done = self.done.take();
+                let result = self.finish();
+                if let Some(done) = done {
+                    done(result);
+                }
+                return;
+            }
+            let shared = Arc::clone(self.state.shared());
+            let mut own = Some(self);
+            shared.park(|| own.take().map(|run| run as Box<dyn Parked>));
+            match own {
+                // Something was completed meanwhile.
+                Some(run) => self = run,
+                None => return,
+            }
+        }
+    }
+}
+
+impl OpenCall for Run {
+    fn advance(&mut self) -> Progress {
+        let nested = NESTED.get();
+        if nested >= MAX_NESTED {
+            return Progress::Pending;
+        }
+        NESTED.set(nested + 1);
+        let progress = self.state.advance();
+        NESTED.set(nested);
+        progress
+    }
+
+    fn finish(self: Box<Self>) -> Result<Vec<Tensor>, StepError> {
+        let Run { mut state, functions, function, link, .. } = *self;
+        drop(link);
+        let wiring = &functions.table[function as usize].wiring;
+        let mut results = Vec::with_capacity(wiring.fetches.len());
+        state.conclude().map_err(|failed| failed.error)?;
+        state.fetch(wiring, &mut results)?;
+        state.disarm();
+        functions.keep(function, state);
+        Ok(results)
+    }
+
+    fn wait(mut self: Box<Self>, done: Done) {
+        self.done = Some(done);
+        if NESTED.get() >= MAX_NESTED { self.resume() } else { self.go() }
+    }
+}
+
+impl Parked for Run {
+    fn resume(self: Box<Self>) {
+        let pool = Arc::clone(&self.functions.pool);
+        if pool.threads() > 1 {
+            return pool.spawn(move || self.go());
+        }
+        // A pool without workers would run it here, on the thread that completed something.
+        let slot = Arc::new(Mutex::ranked(rank::STEP, Some(self)));
+        let take = |slot: &Mutex<Option<Box<Run>>>| slot.lock().take();
+        let job = Arc::clone(&slot);
+        let handed_over = pool.spawn_blocking(move || take(&job).into_iter().for_each(|run| run.go()));
+        if handed_over.is_err() {
+            take(&slot).into_iter().for_each(|run| run.go());
+        }
+    }
+}

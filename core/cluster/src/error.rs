@@ -22,6 +22,33 @@ pub enum ClusterError {
         /// What the system says.
         source: io::Error,
     },
+    /// A text that is not the specification of a cluster.
+    #[error(
+        "expected a JSON object with a list of addresses (host:port) for each job, such as \
+         {{\"worker\": [\"localhost:2222\"]}}, found {}", cut(.found)
+    )]
+    Spec {
+        /// What was found.
+        found: String,
+    },
+    /// A task that a cluster does not have.
+    #[error("the cluster has no task {job}/{task}: it has {}", cut_message(.there), job = cut(.job))]
+    NoTask {
+        /// The job.
+        job: String,
+        /// The number of the task.
+        task: u32,
+        /// The tasks that there are.
+        there: String,
+    },
+    /// The address of a task whose host is not known.
+    #[error("address '{address}': {why}; expected the name or address of a host", address = cut(.address))]
+    Host {
+        /// The address.
+        address: String,
+        /// What the system says.
+        why: String,
+    },
     /// The threads of the server, or of a session, cannot be started.
     #[error("cannot start the threads: {0}")]
     Threads(io::Error),
@@ -54,7 +81,9 @@ impl ClusterError {
                 _ => Code::INVALID_ARGUMENT,
             },
             ClusterError::Threads(_) => Code::RESOURCE_EXHAUSTED,
-            ClusterError::Target { .. } => Code::INVALID_ARGUMENT,
+            ClusterError::Target { .. } | ClusterError::Spec { .. } => Code::INVALID_ARGUMENT,
+            ClusterError::NoTask { .. } => Code::NOT_FOUND,
+            ClusterError::Host { .. } => Code::UNAVAILABLE,
             ClusterError::Value(error) => error.code(),
             ClusterError::Refused { code, .. } => *code,
         }

@@ -36,8 +36,10 @@ mod master;
 mod refusal;
 mod server;
 mod session;
+mod spec;
 
 pub use error::ClusterError;
 pub use master::Limits;
 pub use server::{Server, ServerOptions};
 pub use session::Session;
+pub use spec::ClusterSpec;

@@ -22,7 +22,7 @@ use std::{
 use tenon_abi::MemoryKind;
 use tenon_framework::{
     Tensor,
-    device::base::LocalDevice,
+    device::{DeviceName, base::LocalDevice},
     register_knob,
     registry::{FeatureSet, PluginInfo, Registry, Warning},
     sync::Mutex,
@@ -70,6 +70,8 @@ pub struct RuntimeOptions {
     pub search: bool,
     /// The settings of knobs.
     pub settings: Settings,
+    /// The task whose devices this process has, in a cluster (see [`DeviceName::of_task`]).
+    pub task: DeviceName,
 }
 
 impl Default for RuntimeOptions {
@@ -80,6 +82,7 @@ impl Default for RuntimeOptions {
             isolate: Vec::new(),
             search: true,
             settings: Settings::of_process(),
+            task: DeviceName::of_task("localhost", 0),
         }
     }
 }
@@ -174,8 +177,8 @@ impl Runtime {
             Some(threads) => ThreadPool::new(threads),
             None => ThreadPool::with_all_cores(),
         };
-        let devices =
-            DeviceManager::new(&HOST, Arc::clone(plugins.handle()), |id| plugins.context(id));
+        let registry = Arc::clone(plugins.handle());
+        let devices = DeviceManager::new(&HOST, options.task, registry, |id| plugins.context(id));
         let memory: Arc<dyn Memory> = HostMemory::shared().clone();
         let features = FeatureSet::of_this_cpu();
         let (pool, tuner) = (Arc::new(pool), Arc::default());

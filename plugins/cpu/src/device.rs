@@ -4,18 +4,32 @@ use tenon_sdk::{
     KernelError,
     author::Knobs,
     device::author::{DeviceHandle, DeviceInfo, DeviceKind, NoStreams},
-    register_device,
+    register_device, register_knob,
 };
 
-/// The processor of this machine; there is one.
+register_knob!(
+    "devices": INT = "1",
+    "Number of CPU devices. All compute with the same threads; several serve graphs that were written for more than one."
+);
+
+/// The most CPU devices.
+const MAX_DEVICES: i64 = 1024;
+
+/// The processor of this machine.
 pub struct Cpu;
 
 impl DeviceKind for Cpu {
     type Stream = NoStreams;
     type Event = NoStreams;
 
-    fn probe(_knobs: Knobs<'_>) -> Result<u32, KernelError> {
-        Ok(1)
+    fn probe(knobs: Knobs<'_>) -> Result<u32, KernelError> {
+        let devices = knobs.int("devices")?;
+        let fits = u32::try_from(devices).ok().filter(|_| (1..=MAX_DEVICES).contains(&devices));
+        fits.ok_or_else(|| {
+            KernelError::invalid_argument(format!(
+                "knob devices: expected 1 to {MAX_DEVICES}, found {devices}"
+            ))
+        })
     }
 
     fn open(_ordinal: u32, _handle: DeviceHandle, _knobs: Knobs<'_>) -> Result<Cpu, KernelError> {

@@ -229,6 +229,9 @@ pub struct RunArgs {
     /// Run a node without fetching anything of it
     #[arg(long = "target", value_name = "NAME", num_args = 1..)]
     pub targets: Vec<String>,
+    /// Run a node once, before the steps; several run in this order, each in a step of its own
+    #[arg(long = "init", value_name = "NAME", num_args = 1..)]
+    pub init: Vec<String>,
     /// Write each fetched tensor to a .npy file in this folder
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,

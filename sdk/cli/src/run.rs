@@ -48,6 +48,9 @@ pub fn run(global: &Global, args: &RunArgs) -> Result<(), CliError> {
     session.extend_owned(read_graph(&args.graph)?)?;
     warn_of_ignored(&session);
     let feeds = read_feeds(&session, &args.feeds)?;
+    for target in &args.init {
+        session.run(&[], &[], &[target], &RunOptions::default())?;
+    }
     let outcome = steps(&session, args, &feeds)?;
     if let Some(folder) = &args.out {
         fs::create_dir_all(folder).map_err(not_written(folder))?;

@@ -4,7 +4,7 @@ use crate::{
     args::Global,
     error::CliError,
     output::{complain, print, print_json},
-    start::start_whole,
+    start::start_whole_with,
 };
 use clap::Args;
 use serde_json::json;
@@ -12,9 +12,12 @@ use signal_hook::{
     consts::{SIGINT, SIGTERM},
     iterator::Signals,
 };
-use std::{net::SocketAddr, num::NonZeroUsize, time::Duration};
-use tenon_cluster::{Limits, Server, ServerOptions};
-use tenon_runtime::Worker;
+use std::{fs, net::SocketAddr, num::NonZeroUsize, path::PathBuf, time::Duration};
+use tenon_cluster::{ClusterSpec, Limits, Server, ServerOptions};
+use tenon_runtime::{RuntimeOptions, Worker, framework::device::DeviceName};
+
+/// The knob of the number of CPU devices.
+const CPU_DEVICES: &str = "tenon-cpu.devices";
 
 pub const ABOUT: &str = "\
 Serve sessions to clients of TensorFlow's protocol
@@ -29,9 +32,21 @@ Example:
 
 #[derive(Debug, Args)]
 pub struct ServeArgs {
-    /// Where to listen; port 0 takes a free one
-    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:2222")]
-    pub listen: SocketAddr,
+    /// Where to listen; port 0 takes a free one. Without this, the address of the task in the cluster, or 127.0.0.1:2222
+    #[arg(long, value_name = "ADDRESS")]
+    pub listen: Option<SocketAddr>,
+    /// The tasks of the cluster that this server belongs to: JSON such as {"worker": ["host:2222"]}, or a file of it
+    #[arg(long, value_name = "FILE|JSON", requires = "job")]
+    pub cluster: Option<String>,
+    /// The job of this server, which its devices have in their names
+    #[arg(long, value_name = "JOB", default_value = "localhost")]
+    pub job: String,
+    /// The number of this server among the tasks of its job
+    #[arg(long, value_name = "N", default_value = "0")]
+    pub task: u32,
+    /// CPU devices: all compute with the same threads
+    #[arg(long, value_name = "N")]
+    pub cpus: Option<NonZeroUsize>,
     /// Threads that compute; one per core without this option
     #[arg(long, value_name = "N", value_parser = crate::args::threads)]
     pub threads: Option<NonZeroUsize>,
@@ -53,10 +68,11 @@ pub struct ServeArgs {
 pub fn serve(global: &Global, args: &ServeArgs) -> Result<(), CliError> {
     // Before the first thread starts: a signal that comes while the server starts ends it as well.
     let mut signals = Signals::new([SIGTERM, SIGINT]).map_err(CliError::Signals)?;
-    let (runtime, _) = start_whole(global, args.threads.map(Into::into))?;
+    let listen = listen(args)?;
+    let (runtime, _) = start_whole_with(global, runtime_options(args))?;
     let limits =
         Limits { sessions: args.sessions.into(), away: Duration::from_secs(args.session_timeout) };
-    let options = ServerOptions { listen: args.listen, limits };
+    let options = ServerOptions { listen, limits };
     let server = Server::start(Worker::new(&runtime), &options)?;
     let address = format!("grpc://{}", server.address());
     match global.json {
@@ -69,4 +85,34 @@ pub fn serve(global: &Global, args: &ServeArgs) -> Result<(), CliError> {
     complain(&format!("{name}: steps in flight have {grace:?} to end"));
     server.stop(grace);
     Ok(())
+}
+
+fn runtime_options(args: &ServeArgs) -> RuntimeOptions {
+    let task = DeviceName::of_task(&args.job, args.task);
+    let threads = args.threads.map(Into::into);
+    let mut options = RuntimeOptions { threads, task, ..RuntimeOptions::default() };
+    if let Some(cpus) = args.cpus {
+        options.settings.options.push((CPU_DEVICES.to_owned(), cpus.to_string()));
+    }
+    options
+}
+
+/// Where the server listens.
+fn listen(args: &ServeArgs) -> Result<SocketAddr, CliError> {
+    let own = match &args.cluster {
+        Some(cluster) => Some(read_cluster(cluster)?.socket_address(&args.job, args.task)?),
+        None => None,
+    };
+    Ok(args.listen.or(own).unwrap_or_else(|| SocketAddr::from(([127, 0, 0, 1], 2222))))
+}
+
+/// A cluster, from JSON or a file.
+fn read_cluster(text: &str) -> Result<ClusterSpec, CliError> {
+    if text.trim_start().starts_with('{') {
+        return Ok(ClusterSpec::parse(text)?);
+    }
+    let file = PathBuf::from(text);
+    let read = fs::read_to_string(&file);
+    let text = read.map_err(|source| CliError::File { file, done: "read", source })?;
+    Ok(ClusterSpec::parse(&text)?)
 }

@@ -4,7 +4,7 @@ use crate::{args::Global, error::CliError, output::complain};
 use std::{fs::File, io::BufReader, path::Path};
 use tenon_runtime::{
     Runtime, RuntimeOptions, Session,
-    host::{LoadError, LoadReport, Rejected, Settings, Step, search::Origin},
+    host::{LoadError, LoadReport, Rejected, Step, search::Origin},
     proto::{GraphDef, read_graph_def},
 };
 
@@ -13,10 +13,18 @@ use tenon_runtime::{
 /// # Errors
 /// Settings that are wrong.
 pub fn start(global: &Global, threads: Option<usize>) -> Result<(Runtime, LoadReport), CliError> {
-    let mut settings = Settings::of_process();
-    settings.set.extend(global.settings()?);
+    start_with(global, RuntimeOptions { threads, ..RuntimeOptions::default() })
+}
+
+/// As [`start`], with options that the command line does not have for all commands.
+fn start_with(
+    global: &Global,
+    mut options: RuntimeOptions,
+) -> Result<(Runtime, LoadReport), CliError> {
+    // What the command line says comes after what an option of one command says.
+    options.settings.set.extend(global.settings()?);
     let (plugins, isolate) = (global.plugins.clone(), global.isolate.clone());
-    let options = RuntimeOptions { threads, plugins, isolate, search: true, settings };
+    let options = RuntimeOptions { plugins, isolate, search: true, ..options };
     let (runtime, report) = Runtime::new(options)?;
     let server = tenon_monitor::serve_as_set(&runtime)?;
     tell_refused(&report);
@@ -74,7 +82,18 @@ pub fn start_whole(
     global: &Global,
     threads: Option<usize>,
 ) -> Result<(Runtime, LoadReport), CliError> {
-    let (runtime, report) = start(global, threads)?;
+    start_whole_with(global, RuntimeOptions { threads, ..RuntimeOptions::default() })
+}
+
+/// As [`start_whole`], with options that the command line does not have for all commands.
+///
+/// # Errors
+/// As [`start_whole`].
+pub fn start_whole_with(
+    global: &Global,
+    options: RuntimeOptions,
+) -> Result<(Runtime, LoadReport), CliError> {
+    let (runtime, report) = start_with(global, options)?;
     check_named(&report)?;
     Ok((runtime, report))
 }

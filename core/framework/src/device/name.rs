@@ -65,13 +65,19 @@ pub struct DeviceName {
 impl DeviceName {
     /// The full name of a device of this process: job `localhost`, replica 0, task 0.
     pub fn local(device_type: &str, id: u32) -> DeviceName {
-        DeviceName {
-            job: Some("localhost".to_owned()),
-            replica: Some(0),
-            task: Some(0),
-            device_type: Some(device_type.to_owned()),
-            id: Some(id),
-        }
+        DeviceName::of_task("localhost", 0).with_device(device_type, id)
+    }
+
+    /// The name of a task of a job, in replica 0, without a device.
+    pub fn of_task(job: &str, task: u32) -> DeviceName {
+        let (job, replica, task) = (Some(job.to_owned()), Some(0), Some(task));
+        DeviceName { job, replica, task, ..DeviceName::default() }
+    }
+
+    /// The name of a device of the task that this names.
+    #[must_use]
+    pub fn with_device(&self, device_type: &str, id: u32) -> DeviceName {
+        DeviceName { device_type: Some(device_type.to_owned()), id: Some(id), ..self.clone() }
     }
 
     /// Reads a name such as `/job:a/task:0/device:GPU:*`, `/cpu:0`, `CPU:0` or the empty one. Parts may stand

@@ -122,19 +122,20 @@ unsafe impl Send for DeviceCore {}
 unsafe impl Sync for DeviceCore {}
 
 impl DeviceCore {
-    /// Opens device `ordinal` of a type.
+    /// Opens device `ordinal` of a type, as a device of this task.
     ///
     /// # Errors
     /// The plugin's error; `INTERNAL` for attributes that violate the contract.
     pub(super) fn open(
         host: &'static Host,
+        task: &DeviceName,
         def: &DeviceTypeDef,
         ordinal: u32,
         plugin: &Arc<PluginContext>,
         events: &Arc<RegistryHandle>,
     ) -> Result<DeviceCore, KernelError> {
         static NUMBER: AtomicU64 = AtomicU64::new(1);
-        let name = DeviceName::local(&def.name, ordinal);
+        let name = task.with_device(&def.name, ordinal);
         let record = Box::new(DeviceRecord {
             full_name: name.to_string(),
             name,

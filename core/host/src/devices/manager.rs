@@ -30,22 +30,26 @@ struct Open {
 pub struct DeviceManager {
     /// The table that device plugins receive.
     host: &'static Host,
+    /// The task whose devices they are.
+    task: DeviceName,
     registry: Arc<RegistryHandle>,
     open: Mutex<Open>,
 }
 
 impl DeviceManager {
     /// Opens every device of every type in the current snapshot. `host` is the table that their
-    /// plugins receive, [`HOST`](crate::HOST) outside of tests; `plugin` returns a plugin's context
+    /// plugins receive, [`HOST`](crate::HOST) outside of tests; `task` is the part of their names
+    /// that names this process ([`DeviceName::of_task`]); `plugin` returns a plugin's context
     /// with the values of its knobs. A type without devices, or a device that cannot be opened,
     /// does not affect others: see [`DeviceManager::absent`].
     pub fn new(
         host: &'static Host,
+        task: DeviceName,
         registry: Arc<RegistryHandle>,
         plugin: impl Fn(PluginId) -> Arc<PluginContext>,
     ) -> DeviceManager {
         let open = Mutex::ranked(rank::REGISTRY, Open::default());
-        let manager = DeviceManager { host, registry, open };
+        let manager = DeviceManager { host, task, registry, open };
         manager.refresh(plugin);
         manager
     }
@@ -112,7 +116,7 @@ impl DeviceManager {
         }
         let mut devices = Vec::new();
         for ordinal in 0..count {
-            match DeviceCore::open(self.host, def, ordinal, plugin, &self.registry) {
+            match DeviceCore::open(self.host, &self.task, def, ordinal, plugin, &self.registry) {
                 Ok(core) => devices.push(PluginDevice::new(core)),
                 Err(error) => miss(error.message),
             }

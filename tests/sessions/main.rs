@@ -8,6 +8,7 @@ mod compiling;
 mod control_flow;
 mod embed;
 mod faults;
+mod functions;
 mod hand_over;
 mod knobs;
 mod long_kernels;

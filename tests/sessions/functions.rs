@@ -3,14 +3,14 @@
 //! tests/client.
 
 use std::time::{Duration, Instant};
-use tenon_graph::{Graph, GraphBuilder, GraphError};
-use tenon_proto::{
-    ArgDef, AttrValue, AttrValueKind, FunctionDef, FunctionDefLibrary, GraphDef, NameAttrList,
-    NodeDef, OpDef, convert::dtype_to_proto,
-};
+use tenon_graph::{Graph, GraphBuilder, GraphError, NodeId, Output};
+use tenon_proto::{ArgDef, AttrValue as AttrProto, AttrValueKind, GraphDef};
 use tenon_runtime::{
     CancelToken, RunOptions, Runtime, RuntimeError, Session, SessionOptions,
-    framework::{Code, DType, PartialShape, Tensor},
+    framework::{
+        Code, DType, PartialShape, Tensor,
+        attr::{AttrList, AttrValue, FuncValue},
+    },
 };
 use tenon_tests::session::{self, graph, turn};
 
@@ -20,123 +20,71 @@ fn int(value: i32) -> Tensor {
     Tensor::scalar(value).expect("a scalar")
 }
 
-fn function_attr(name: &str) -> AttrValue {
-    let call = NameAttrList { name: name.to_owned(), ..NameAttrList::default() };
-    AttrValue { value: Some(AttrValueKind::Func(call)) }
+/// The value of an attribute that names a function.
+fn named(name: &str) -> AttrValue {
+    AttrValue::Func(FuncValue { name: name.to_owned(), ..FuncValue::default() })
 }
 
-/// A function whose body is a graph: its arguments are placeholders of these names, its results nodes.
-fn function(name: &str, args: &[&str], results: &[&str], body: &Graph) -> FunctionDef {
-    let def = body.to_graph_def().expect("a built graph can be written");
-    let named = |node: &str, result: bool| {
-        let id = body.find(node).expect("a node of the body");
-        let dtype = dtype_to_proto(body.node(id).outputs()[0]);
-        let name = if result { format!("result_of_{node}") } else { node.to_owned() };
-        ArgDef { name, r#type: dtype, ..ArgDef::default() }
+/// The value of an attribute that lists one type.
+fn types(dtype: DType) -> AttrValue {
+    AttrValue::List(AttrList::Type(vec![dtype]))
+}
+
+/// Adds a function of one argument and one result, nodes `x` and `y` of its body.
+fn define(
+    b: &mut GraphBuilder<'_>,
+    name: &str,
+    dtype: DType,
+    runtime: &Runtime,
+    make: impl FnOnce(&mut GraphBuilder<'_>, Output) -> Built,
+) -> Built {
+    let body: Graph = graph(runtime, |b| {
+        let x = b.placeholder("x", dtype, PartialShape::UNKNOWN)?;
+        make(b, x)
+    });
+    b.define(name, &body, &[body.tensor("x")?], &[body.tensor("y")?])
+}
+
+/// Adds a call of a function of one argument and one result.
+fn call(
+    b: &mut GraphBuilder<'_>,
+    name: &str,
+    function: &str,
+    input: Output,
+    dtype: DType,
+) -> Result<NodeId, GraphError> {
+    let node = b.op("PartitionedCall").name(name).input(input).attr("f", named(function));
+    node.attr("Tout", types(dtype)).build()
+}
+
+/// `count(x) = x > 0 ? 1 + count(x - step) : 0`: `x` calls within each other for a step of 1, and calls without end
+/// for a step of 0.
+fn counting(runtime: &Runtime, step: i32) -> GraphDef {
+    let make = |b: &mut GraphBuilder<'_>| {
+        define(b, "more", DType::INT32, runtime, |b, x| {
+            let (step, one) = (b.constant("step", int(step))?, b.constant("one", int(1))?);
+            let left = b.op("Sub").name("left").input(x).input(step).build()?;
+            let count = call(b, "call", "count", left.into(), DType::INT32)?;
+            b.op("AddV2").name("y").input(count).input(one).build().map(|_| ())
+        })?;
+        define(b, "none", DType::INT32, runtime, |b, _| b.constant("y", int(0)).map(|_| ()))?;
+        define(b, "count", DType::INT32, runtime, |b, x| {
+            let zero = b.constant("zero", int(0))?;
+            let goes_on = b.op("Greater").name("goes_on").input(x).input(zero).build()?;
+            let node = b.op("StatelessIf").name("y").input(goes_on).input(x);
+            let node = node.attr("then_branch", named("more")).attr("else_branch", named("none"));
+            node.attr("Tout", types(DType::INT32)).build().map(|_| ())
+        })?;
+        let x = b.placeholder("x", DType::INT32, PartialShape::UNKNOWN)?;
+        call(b, "y", "count", x, DType::INT32).map(|_| ())
     };
-    let signature = OpDef {
-        name: name.to_owned(),
-        input_arg: args.iter().map(|arg| named(arg, false)).collect(),
-        output_arg: results.iter().map(|result| named(result, true)).collect(),
-        ..OpDef::default()
-    };
-    let is_body = |node: &NodeDef| !args.contains(&node.name.as_str());
-    let ret = results.iter().map(|node| (format!("result_of_{node}"), (*node).to_owned()));
-    FunctionDef {
-        signature: Some(signature),
-        node_def: def.node.into_iter().filter(is_body).collect(),
-        ret: ret.collect(),
-        ..FunctionDef::default()
-    }
-}
-
-/// A function that is never inlined.
-fn kept(mut function: FunctionDef) -> FunctionDef {
-    let yes = AttrValue { value: Some(AttrValueKind::B(true)) };
-    function.attr.insert("_noinline".to_owned(), yes);
-    function
-}
-
-/// A call of `f` with the values of these nodes, one result of the same type each.
-fn call(name: &str, f: &str, inputs: &[&str], dtype: DType) -> NodeDef {
-    let types = || {
-        let list = tenon_proto::ListValue {
-            r#type: vec![dtype_to_proto(dtype); inputs.len()],
-            ..tenon_proto::ListValue::default()
-        };
-        AttrValue { value: Some(AttrValueKind::List(Box::new(list))) }
-    };
-    let attr = [
-        ("f".to_owned(), function_attr(f)),
-        ("Tin".to_owned(), types()),
-        ("Tout".to_owned(), types()),
-    ];
-    NodeDef {
-        name: name.to_owned(),
-        op: "PartitionedCall".to_owned(),
-        input: inputs.iter().map(|input| (*input).to_owned()).collect(),
-        attr: attr.into(),
-        ..NodeDef::default()
-    }
-}
-
-fn with(def: &mut GraphDef, functions: Vec<FunctionDef>) {
-    let library = def.library.get_or_insert_default();
-    library.function.extend(functions);
+    graph(runtime, make).to_graph_def().expect("it can be written")
 }
 
 fn over(runtime: &Runtime, def: &GraphDef) -> Session {
     let session = Session::new(runtime, SessionOptions::default()).expect("options by default");
     session.extend(def).expect("the graph is right");
     session
-}
-
-fn placeholder(runtime: &Runtime, dtype: DType) -> GraphDef {
-    let make = |b: &mut GraphBuilder<'_>| b.placeholder("x", dtype, PartialShape::UNKNOWN).map(|_| ());
-    graph(runtime, make).to_graph_def().expect("it can be written")
-}
-
-/// `count(x) = x <= 0 ? 0 : 1 + count(x - step)`: `x` calls within each other for a step of 1, and calls without
-/// end for a step of 0.
-fn counting(runtime: &Runtime, step: i32) -> GraphDef {
-    let constant = |b: &mut GraphBuilder<'_>, name: &str, value: i32| b.constant(name, int(value));
-    let argument = |b: &mut GraphBuilder<'_>| b.placeholder("x", DType::INT32, PartialShape::UNKNOWN);
-    let more = graph(runtime, |b| {
-        let (x, step) = (argument(b)?, constant(b, "step", step)?);
-        let left = b.op("Sub").name("left").input(x).input(step).build()?;
-        let one = constant(b, "one", 1)?;
-        // Stands for the call, which no registry has.
-        b.op("AddV2").name("y").input(left).input(one).build().map(|_| ())
-    });
-    let mut more = function("more", &["x"], &["y"], &more);
-    more.node_def.iter_mut().filter(|node| node.name == "y").for_each(|node| node.input[0] = "call".to_owned());
-    more.node_def.push(call("call", "count", &["left"], DType::INT32));
-    let none = graph(runtime, |b| {
-        argument(b)?;
-        constant(b, "zero", 0).map(|_| ())
-    });
-    let none = function("none", &["x"], &["zero"], &none);
-    let count = graph(runtime, |b| {
-        let (x, zero) = (argument(b)?, constant(b, "zero", 0)?);
-        b.op("Greater").name("goes_on").input(x).input(zero).build()?;
-        b.op("Identity").name("y").input(x).build().map(|_| ())
-    });
-    let mut count = function("count", &["x"], &["y"], &count);
-    for node in count.node_def.iter_mut().filter(|node| node.name == "y") {
-        let bool_type = AttrValue { value: Some(AttrValueKind::Type(dtype_to_proto(DType::BOOL))) };
-        let conditional = call("y", "", &["x"], DType::INT32);
-        node.op = "StatelessIf".to_owned();
-        node.input.insert(0, "goes_on".to_owned());
-        node.attr = conditional.attr;
-        node.attr.remove("f");
-        node.attr.insert("then_branch".to_owned(), function_attr("more"));
-        node.attr.insert("else_branch".to_owned(), function_attr("none"));
-        node.attr.insert("Tcond".to_owned(), bool_type);
-    }
-    let mut def = placeholder(runtime, DType::INT32);
-    with(&mut def, vec![count, more, none]);
-    def.node.push(call("y", "count", &["x"], DType::INT32));
-    def
 }
 
 fn counted(session: &Session, depth: i32) -> Result<i32, RuntimeError> {
@@ -168,16 +116,21 @@ fn a_recursion_without_end_is_refused() {
     }
 }
 
-/// A step that calls a function which calls `op`, with a float vector, and is not inlined.
-fn around(runtime: &Runtime, make: impl FnOnce(&mut GraphBuilder<'_>) -> Built) -> GraphDef {
-    let body = graph(runtime, |b| {
-        b.placeholder("x", DType::FLOAT, PartialShape::UNKNOWN)?;
-        make(b)
-    });
-    let mut def = placeholder(runtime, DType::FLOAT);
-    with(&mut def, vec![kept(function("f", &["x"], &["y"], &body))]);
-    def.node.push(call("first", "f", &["x"], DType::FLOAT));
-    def.node.push(call("second", "f", &["first"], DType::FLOAT));
+/// A step that calls a function of float vectors twice, which is not inlined.
+fn around(
+    runtime: &Runtime,
+    make: impl FnOnce(&mut GraphBuilder<'_>, Output) -> Built,
+) -> GraphDef {
+    let make = |b: &mut GraphBuilder<'_>| {
+        define(b, "f", DType::FLOAT, runtime, make)?;
+        let x = b.placeholder("x", DType::FLOAT, PartialShape::UNKNOWN)?;
+        let first = call(b, "first", "f", x, DType::FLOAT)?;
+        call(b, "second", "f", first.into(), DType::FLOAT).map(|_| ())
+    };
+    let mut def = graph(runtime, make).to_graph_def().expect("it can be written");
+    let yes = AttrProto { value: Some(AttrValueKind::B(true)) };
+    let library = def.library.as_mut().expect("it has a library");
+    library.function[0].attr.insert("_noinline".to_owned(), yes);
     def
 }
 
@@ -186,8 +139,7 @@ fn a_call_waits_for_what_completes_later() {
     let _turn = turn();
     for threads in [1, 2] {
         let runtime = session::runtime_of(threads, &["tenon_cpu", "zoo_rust"], &[]);
-        let make = |b: &mut GraphBuilder<'_>| {
-            let x = b.graph().tensor("x")?;
+        let make = |b: &mut GraphBuilder<'_>, x: Output| {
             let late = b.op("ZooAsync").name("late").input(x).build()?;
             let later = b.op("ZooAsync").name("later").input(late).build()?;
             b.op("Neg").name("y").input(later).build().map(|_| ())
@@ -207,8 +159,7 @@ fn an_error_in_a_call_names_its_node() {
     let _turn = turn();
     let runtime = session::runtime(&["tenon_cpu", "zoo_rust"], &[]);
     for mode in ["error", "drop"] {
-        let make = |b: &mut GraphBuilder<'_>| {
-            let x = b.graph().tensor("x")?;
+        let make = |b: &mut GraphBuilder<'_>, x: Output| {
             b.op("ZooAsync").name("y").input(x).attr("mode", mode).build().map(|_| ())
         };
         let session = over(&runtime, &around(&runtime, make));
@@ -224,8 +175,7 @@ fn an_error_in_a_call_names_its_node() {
 fn a_call_that_waits_ends_with_its_step() {
     let _turn = turn();
     let runtime = session::runtime(&["tenon_cpu", "zoo_rust"], &[]);
-    let make = |b: &mut GraphBuilder<'_>| {
-        let x = b.graph().tensor("x")?;
+    let make = |b: &mut GraphBuilder<'_>, x: Output| {
         let waits = b.op("ZooBlocking").name("waits").build()?;
         b.op("Mul").name("y").input(x).input(waits).build().map(|_| ())
     };
@@ -253,8 +203,7 @@ fn a_call_that_waits_ends_with_its_step() {
 fn calls_that_do_not_fit_are_refused() {
     let _turn = turn();
     let runtime = session::runtime(&["tenon_cpu"], &[]);
-    let make = |b: &mut GraphBuilder<'_>| {
-        let x = b.graph().tensor("x")?;
+    let make = |b: &mut GraphBuilder<'_>, x: Output| {
         b.op("Neg").name("y").input(x).build().map(|_| ())
     };
     let def = around(&runtime, make);
@@ -268,19 +217,15 @@ fn calls_that_do_not_fit_are_refused() {
     let functions = |def: &mut GraphDef| def.library.as_mut().expect("it has a library");
     let error = said(&|def| functions(def).function.clear());
     assert!(error.contains("calls function 'f', which the graph's library does not have"), "{error}");
-    let first = |library: &mut FunctionDefLibrary| library.function[0].clone();
     let error = said(&|def| {
-        let library = functions(def);
-        let mut function = first(library);
-        let argument = function.signature.as_mut().expect("a signature").input_arg[0].clone();
-        let more = ArgDef { name: "more".to_owned(), ..argument };
-        function.signature.as_mut().expect("a signature").input_arg.push(more);
+        let function = &mut functions(def).function[0];
         function.attr.clear();
-        library.function[0] = function;
+        let args = &mut function.signature.as_mut().expect("a signature").input_arg;
+        args.push(ArgDef { name: "more".to_owned(), ..args[0].clone() });
     });
     assert!(error.contains("function 'f' has arguments [float, float], expected [float]"), "{error}");
     let error = said(&|def| functions(def).function[0].ret.clear());
-    assert!(error.contains("nothing gives its result 'result_of_y'"), "{error}");
+    assert!(error.contains("nothing gives its result 'result_0'"), "{error}");
     let error = said(&|def| functions(def).function[0].node_def[0].input[0] = "z:0".to_owned());
     assert!(error.contains("found 'z:0'"), "{error}");
     let error = said(&|def| functions(def).function[0].node_def[0].op = "Nothing".to_owned());

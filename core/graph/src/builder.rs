@@ -3,7 +3,7 @@
 use crate::{
     ControlFlow, Graph, GraphError, Node, NodeId, Output,
     graph::each_once,
-    import::{Readings, Wiring, check_types, unknown_op},
+    import::{Readings, Wiring, check_types, merged_library, unknown_op},
     required_ops,
 };
 use std::{collections::HashMap, sync::Arc};
@@ -15,7 +15,7 @@ use tenon_framework::{
     op::{OpDef, Signature, apply_defaults, check_attrs, infer_attrs},
     registry::Registry,
 };
-use tenon_proto::versions::own_versions;
+use tenon_proto::{FunctionDefLibrary, versions::own_versions};
 
 impl From<NodeId> for Output {
     /// Output 0 of the node.
@@ -151,6 +151,12 @@ impl<'r> GraphBuilder<'r> {
         // The imported message no longer describes the node.
         node.origin = None;
         self.graph.nodes[merge.index()] = Arc::new(node.clone());
+        Ok(())
+    }
+
+    /// Adds functions to the graph's library.
+    pub(crate) fn add_library(&mut self, library: FunctionDefLibrary) -> Result<(), GraphError> {
+        self.graph.library = merged_library(self.graph.library.as_ref(), Some(&library))?;
         Ok(())
     }
 

@@ -13,6 +13,7 @@
 //! |---|---|
 //! | `ops.rs` | which functions a node calls, and how |
 //! | `body.rs` | a definition with the attributes of a call: a graph with arguments and results |
+//! | `define.rs` | functions that are built in code |
 //! | `expand.rs` | which calls are replaced, in which order |
 //! | `assembly.rs` | copying bodies, and the nodes around them |
 //! | `branches.rs`, `loops.rs` | conditionals, loops |
@@ -29,6 +30,7 @@
 mod assembly;
 mod body;
 mod branches;
+mod define;
 mod expand;
 mod loops;
 mod ops;

@@ -245,7 +245,7 @@ fn check_outputs(node: &Node, found: usize) -> Result<(), GraphError> {
 }
 
 /// Merges two libraries. A function in both must be the same.
-fn merged_library(
+pub(crate) fn merged_library(
     have: Option<&Arc<FunctionDefLibrary>>,
     add: Option<&FunctionDefLibrary>,
 ) -> Result<Option<Arc<FunctionDefLibrary>>, GraphError> {

@@ -2,18 +2,19 @@
 
 mod function;
 mod missing;
+mod text;
 
 pub use function::FunctionError;
 pub use missing::{MissingOp, MissingOps};
 
 use crate::names::NODE_NAME_RULE;
-use std::fmt::Write as _;
 use tenon_framework::{
     Code, DType, KernelError,
     device::{DeviceName, DeviceNameError},
     op::OpError,
     text::{cut, cut_message, cut_text},
 };
+use text::{asked, chain, elsewhere, listed, reference_note};
 use tenon_proto::{convert::ConvertError, versions::VersionError};
 use thiserror::Error;
 
@@ -327,10 +328,15 @@ pub enum GraphError {
         /// Its op.
         op: String,
     },
-    /// A loop that is split over several devices.
+    /// A loop over several devices that has no condition.
+    #[error("loop '{frame}' is over several devices: expected a LoopCond in it, found none", frame = cut(.frame))]
+    NoCondition {
+        /// The name of the frame.
+        frame: String,
+    },
+    /// A loop over several devices that lacks a control loop.
     #[error(
-        "loop '{frame}' is split over devices: '{tensor}' would go from {from} to {to}; distributed loops are not \
-         supported: put the nodes of the loop on one device",
+        "loop '{frame}' is over several devices: '{tensor}' goes from {from} to {to}, where it has no control loop",
         frame = cut(.frame), tensor = cut(.tensor), from = cut_text(.from), to = cut(.to)
     )]
     SplitFrame {
@@ -460,50 +466,5 @@ impl GraphError {
             GraphError::ColocationConflict { source, .. } => source.code(),
             _ => Code::INVALID_ARGUMENT,
         }
-    }
-}
-
-fn reference_note(expected: DType, found: DType) -> &'static str {
-    let wants_reference = expected.is_ref() && !found.is_ref();
-    let note = ": the op expects a reference, which only variables and ops that forward them give";
-    if wants_reference { note } else { "" }
-}
-
-/// The cycle as `'a' -> 'b' -> 'a'`, shortened.
-fn chain(nodes: &[String]) -> String {
-    const MAX_SHOWN: usize = 8;
-    let mut text = String::new();
-    for name in nodes.iter().take(MAX_SHOWN) {
-        let _ = write!(text, "'{}' -> ", cut(name));
-    }
-    if nodes.len() > MAX_SHOWN {
-        let _ = write!(text, "({} more) -> ", nodes.len() - MAX_SHOWN);
-    }
-    let first = nodes.first().map(String::as_str).unwrap_or_default();
-    let _ = write!(text, "'{}'", cut(first));
-    text
-}
-
-fn asked(requested: &DeviceName, is_there: bool) -> String {
-    let text = requested.to_string();
-    match text.is_empty() {
-        true => text,
-        false if is_there => format!(" ({text} was asked for)"),
-        false => format!(" ({text} was asked for, and there is no such device)"),
-    }
-}
-
-fn elsewhere(soft: &Option<String>) -> String {
-    let Some(device) = soft else { return String::new() };
-    format!(
-        "\nwith soft placement it would run on {device}: enable it by the knob runtime.soft_placement \
-         (--soft-placement on the command line), or name a device that can run it"
-    )
-}
-
-fn listed(candidates: &[String]) -> String {
-    match candidates {
-        [] => ": there are no devices".to_owned(),
-        lines => format!(":\n  {}", cut_message(&lines.join("\n  "))),
     }
 }

@@ -76,7 +76,7 @@ pub use memory::{BufferRules, DeviceMemory, plan_memory};
 pub use names::is_valid_node_name;
 pub use partition::{
     ArgSide, AssembleError, Edge, MadeFrom, Memory, PartKind, PartNode, PartOp, Partition,
-    PartitionOptions, Partitioned, Transfer, assemble, partition,
+    PartitionOptions, Partitioned, Transfer, WithControlLoops, assemble, control_loops, partition,
 };
 pub use placer::{NodePlacement, Placement, PlacementReason, PlacerOptions, place};
 pub use prune::{Subgraph, prune};

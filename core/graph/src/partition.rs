@@ -5,10 +5,11 @@
 //! memory), shared by all readers there. A constant is not sent: its node is copied to where it is
 //! needed. A control edge between devices becomes a pair that carries an empty tensor. On one
 //! device, the `Recv` also waits for its `Send` by a control edge, so that it runs in the frame and
-//! iteration of the `Send`. Between devices, the `Recv` has no input and runs in the root frame,
-//! which is why a loop over several devices is refused.
+//! iteration of the `Send`. Between devices, the `Recv` waits for the control loop that its device
+//! has in the frame of the `Send` ([`control_loops`]).
 
 mod assemble;
+mod control_loops;
 mod cutter;
 mod message;
 mod op;
@@ -16,6 +17,7 @@ mod reach;
 mod types;
 
 pub use assemble::{AssembleError, assemble};
+pub use control_loops::{WithControlLoops, control_loops};
 pub use op::{MadeFrom, PartOp};
 pub use types::{
     ArgSide, Edge, Memory, PartKind, PartNode, Partition, PartitionOptions, Partitioned, Transfer,
@@ -67,7 +69,7 @@ fn finish(
 /// Cuts a step's graph. Equal inputs give equal partitions.
 ///
 /// # Errors
-/// Loops over several devices, references that would leave their device, fetches inside loops, and
+/// Loops over several devices without control loops, references that would leave their device, fetches inside loops, and
 /// locations outside the list of devices.
 pub fn partition(
     graph: &Graph,

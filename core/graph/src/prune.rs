@@ -32,6 +32,18 @@ impl Subgraph {
         self.place.get(node.index()).copied().flatten().map(|at| at as usize)
     }
 
+    /// The same step with further nodes of a graph of this many nodes, which run before the others
+    /// and after them.
+    pub(crate) fn between(&self, first: &[NodeId], last: &[NodeId], nodes: usize) -> Subgraph {
+        let order = first.iter().chain(&self.order).chain(last);
+        let order: Vec<NodeId> = order.copied().collect();
+        let mut place = vec![None; nodes];
+        for (&id, at) in order.iter().zip(0..) {
+            place[id.index()] = Some(at);
+        }
+        Subgraph { order, place, ..self.clone() }
+    }
+
     /// The index of the feed that supplies this tensor.
     pub fn feed_of(&self, output: Output) -> Option<usize> {
         self.fed.get(&output).copied()

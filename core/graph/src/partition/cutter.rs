@@ -38,6 +38,8 @@ pub(super) struct Cutter<'a> {
     /// The place of the `Recv`, or of the constant's copy, of each value already brought to a
     /// location and memory.
     brought: HashMap<(Carried, usize, Memory), u32>,
+    /// The position in the order of each control loop's `Merge`, by frame and location.
+    control_loops: HashMap<(FrameId, usize), usize>,
     transfers: u32,
 }
 
@@ -52,12 +54,16 @@ impl<'a> Cutter<'a> {
         if found >= devices {
             return Err(GraphError::Location { what: "the client".to_owned(), found, devices });
         }
+        let locations = locations(graph, sub, options)?;
+        let merges = options.control_loops.iter().filter_map(|&merge| sub.position(merge));
+        let control_loops = merges.map(|at| ((frames.runs_in[at], locations[at]), at)).collect();
         Ok(Cutter {
             graph,
             sub,
             options,
             frames,
-            locations: locations(graph, sub, options)?,
+            locations,
+            control_loops,
             places: Vec::with_capacity(sub.order.len()),
             feeds: vec![None; sub.feeds.len()],
             parts: BTreeMap::new(),
@@ -349,14 +355,18 @@ impl<'a> Cutter<'a> {
         (inputs, control_inputs): (Vec<Edge>, Vec<u32>),
         frame: FrameId,
     ) -> Result<u32, GraphError> {
-        if !transfer.is_local() && frame != FrameId::ROOT {
-            return Err(GraphError::SplitFrame {
-                frame: self.frames.path(frame),
-                tensor: transfer.tensor,
-                from: transfer.sender.to_string(),
-                to: transfer.receiver.to_string(),
-            });
-        }
+        let merge = match self.control_loops.get(&(frame, to)) {
+            _ if transfer.is_local() || frame == FrameId::ROOT => None,
+            Some(&at) => Some(self.places[at]),
+            None => {
+                return Err(GraphError::SplitFrame {
+                    frame: self.frames.path(frame),
+                    tensor: transfer.tensor,
+                    from: transfer.sender.to_string(),
+                    to: transfer.receiver.to_string(),
+                });
+            }
+        };
         self.transfers += 1;
         let sender = PartNode {
             name: format!("{}/_send_{}", transfer.tensor, transfer.id),
@@ -376,7 +386,7 @@ impl<'a> Cutter<'a> {
             name: format!("{}/_recv_{}", transfer.tensor, transfer.id),
             op: required_ops::RECV.to_owned(),
             inputs: Vec::new(),
-            control_inputs: if transfer.is_local() { vec![sent] } else { Vec::new() },
+            control_inputs: if transfer.is_local() { vec![sent] } else { Vec::from_iter(merge) },
             signature: signature(&[], &[transfer.dtype]),
             input_memory: Vec::new(),
             output_memory: vec![transfer.destination_memory],

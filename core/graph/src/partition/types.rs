@@ -171,6 +171,8 @@ pub struct PartitionOptions<'a> {
     pub op: &'a dyn Fn(NodeId) -> PartOp,
     /// The known shapes.
     pub shapes: &'a Shapes,
+    /// The `Merge` of each control loop.
+    pub control_loops: &'a [NodeId],
 }
 
 impl fmt::Display for Partition {

@@ -10,8 +10,8 @@ use std::sync::Arc;
 use tenon_framework::{op::OpRole, registry::KernelChoice};
 use tenon_graph::{
     ArgSide, ControlFlow, DeviceView, Graph, MadeFrom, Node, NodeId, Output, PartOp,
-    PartitionOptions, Partitioned, Placement, Shapes, Subgraph, assemble, expand, infer_shapes,
-    partition, prune,
+    PartitionOptions, Partitioned, Placement, Shapes, Subgraph, WithControlLoops, assemble,
+    control_loops, expand, infer_shapes, partition, prune,
 };
 use tenon_host::devices::PluginDevice;
 
@@ -127,18 +127,42 @@ impl<'s> PlacedStep<'s> {
         Ok(PartOp { kernel, ..op })
     }
 
-    /// Chooses the kernels, and cuts the graph.
+    /// Chooses the kernels, and cuts the graph. Loops over several devices get control loops.
     pub fn partition(&self) -> Result<Partitioned, RuntimeError> {
-        self.with_kernels(|options| Ok(partition(&self.graph, &self.sub, options)?))
+        let PlacedStep { graph, sub, shapes, placement, .. } = self;
+        let (location, registry) = (|id| self.location(id), &self.context.version.registry);
+        let looped = control_loops(graph, sub, shapes, placement, &location, registry)?;
+        let Some(WithControlLoops { graph, sub, shapes, placement, merges }) = looped else {
+            return self.cut(&[]);
+        };
+        let looped = PlacedStep {
+            context: self.context,
+            graph: Arc::new(graph),
+            own_graph: self.own_graph,
+            sub,
+            shapes,
+            placement,
+            view: choice::Devices::new(self.context),
+            scope: Arc::clone(&self.scope),
+            run_limits: self.run_limits.clone(),
+        };
+        looped.cut(&merges)
+    }
+
+    fn cut(&self, control_loops: &[NodeId]) -> Result<Partitioned, RuntimeError> {
+        self.with_kernels(control_loops, |options| {
+            Ok(partition(&self.graph, &self.sub, options)?)
+        })
     }
 
     /// Chooses the kernels of a graph that was cut elsewhere.
     pub fn assemble(&self) -> Result<Partitioned, RuntimeError> {
-        self.with_kernels(|options| Ok(assemble(&self.graph, &self.sub, options)?))
+        self.with_kernels(&[], |options| Ok(assemble(&self.graph, &self.sub, options)?))
     }
 
     fn with_kernels(
         &self,
+        control_loops: &[NodeId],
         cut: impl FnOnce(&PartitionOptions<'_>) -> Result<Partitioned, RuntimeError>,
     ) -> Result<Partitioned, RuntimeError> {
         let mut ops = Vec::with_capacity(self.sub.order.len());
@@ -154,6 +178,7 @@ impl<'s> PlacedStep<'s> {
             host_memory: &|id, side| is_in_host_memory(self.graph.node(id), op(id), side),
             op: &|id| op(id).clone(),
             shapes: &self.shapes,
+            control_loops,
         };
         cut(&options)
     }

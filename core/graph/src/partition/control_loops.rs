@@ -1,0 +1,181 @@
+//! Loops over several devices.
+//!
+//! A value that is received in a loop is received once in each iteration. So each device that
+//! receives values in a frame runs a *control loop* in it: a `Merge` that runs in every iteration,
+//! and a `Switch` by the loop's condition, which the device receives. Every `Recv` in the frame
+//! waits for that `Merge`. The control loop of an inner frame starts from that of the frame around
+//! it. TensorFlow's partitioner adds the same nodes.
+
+use crate::{
+    ControlFlow, FrameId, Frames, Graph, GraphBuilder, GraphError, NodeId, Output, Placement,
+    Shapes, Subgraph, required_ops,
+};
+use std::collections::{BTreeSet, HashMap};
+use tenon_framework::{Tensor, infer::ValueInfo, registry::Registry};
+
+/// A step's graph with control loops.
+#[derive(Debug)]
+pub struct WithControlLoops {
+    /// The graph; its former nodes have the same numbers.
+    pub graph: Graph,
+    /// The nodes that run.
+    pub sub: Subgraph,
+    /// The known shapes.
+    pub shapes: Shapes,
+    /// The placement, also of the control loops.
+    pub placement: Placement,
+    /// The `Merge` of each control loop.
+    pub merges: Vec<NodeId>,
+}
+
+/// Adds the control loops that a placed graph needs; `None` if it needs none.
+///
+/// # Errors
+/// As [`Frames::find`]; a loop over several devices has no condition.
+pub fn control_loops(
+    graph: &Graph,
+    sub: &Subgraph,
+    shapes: &Shapes,
+    placement: &Placement,
+    location: &dyn Fn(NodeId) -> usize,
+    registry: &Registry,
+) -> Result<Option<WithControlLoops>, GraphError> {
+    let enters = |&id: &NodeId| graph.node(id).control_flow() == ControlFlow::Enter;
+    let first = sub.order.first().map(|&id| location(id));
+    let is_elsewhere = |&id: &NodeId| Some(location(id)) != first;
+    if !sub.order.iter().any(enters) || !sub.order.iter().any(is_elsewhere) {
+        return Ok(None);
+    }
+    let frames = Frames::find(graph, sub)?;
+    let needed = Needed { graph, sub, location, frames: &frames }.find();
+    if needed.is_empty() {
+        return Ok(None);
+    }
+    let mut adder = Adder {
+        builder: GraphBuilder::extending(graph.clone(), registry),
+        frames: &frames,
+        conditions: conditions(graph, sub, &frames),
+        merges: HashMap::new(),
+        first: Vec::new(),
+        last: Vec::new(),
+        devices: vec![None; graph.len()],
+    };
+    for &(frame, location) in &needed {
+        adder.add(frame, location)?;
+    }
+    let Adder { builder, merges, first, last, devices, .. } = adder;
+    let graph = builder.finish();
+    let mut shapes = shapes.clone();
+    for (_, node) in graph.nodes().skip(devices.len() - first.len() - last.len()) {
+        shapes.push(vec![ValueInfo::default(); node.outputs().len()]);
+    }
+    Ok(Some(WithControlLoops {
+        sub: sub.between(&first, &last, graph.len()),
+        placement: placement.clone().extended(&devices),
+        merges: merges.into_values().collect(),
+        graph,
+        shapes,
+    }))
+}
+
+/// The condition of each frame.
+fn conditions(graph: &Graph, sub: &Subgraph, frames: &Frames) -> HashMap<FrameId, NodeId> {
+    let placed = sub.order.iter().zip(&frames.runs_in);
+    let conditions =
+        placed.filter(|(id, _)| graph.node(**id).control_flow() == ControlFlow::LoopCond);
+    conditions.map(|(&id, &frame)| (frame, id)).collect()
+}
+
+/// Looks for the frames and devices that need control loops.
+struct Needed<'n> {
+    graph: &'n Graph,
+    sub: &'n Subgraph,
+    location: &'n dyn Fn(NodeId) -> usize,
+    frames: &'n Frames,
+}
+
+impl Needed<'_> {
+    /// Frames with devices; a frame comes after the frame around it.
+    fn find(&self) -> BTreeSet<(FrameId, usize)> {
+        let mut needed = BTreeSet::new();
+        for &id in &self.sub.order {
+            let location = (self.location)(id);
+            let node = self.graph.node(id);
+            let data = node.inputs.iter().filter(|input| self.sub.feed_of(**input).is_none());
+            let control = self.sub.control_inputs(self.graph, id);
+            for source in data.map(|input| input.node).chain(control) {
+                let Some(at) = self.sub.position(source) else { continue };
+                if (self.location)(source) != location {
+                    self.add(self.frames.gives_to[at], location, &mut needed);
+                }
+            }
+        }
+        needed
+    }
+
+    fn add(&self, frame: FrameId, location: usize, needed: &mut BTreeSet<(FrameId, usize)>) {
+        let mut frame = frame;
+        while frame != FrameId::ROOT && needed.insert((frame, location)) {
+            frame = self.frames.info(frame).parent;
+        }
+    }
+}
+
+/// Adds control loops.
+struct Adder<'a> {
+    builder: GraphBuilder<'a>,
+    frames: &'a Frames,
+    conditions: HashMap<FrameId, NodeId>,
+    merges: HashMap<(FrameId, usize), NodeId>,
+    /// The new nodes that run before the others, and those that run after them.
+    first: Vec<NodeId>,
+    last: Vec<NodeId>,
+    /// The device of each new node.
+    devices: Vec<Option<usize>>,
+}
+
+impl Adder<'_> {
+    fn add(&mut self, frame: FrameId, location: usize) -> Result<(), GraphError> {
+        let info = self.frames.info(frame).clone();
+        let Some(&condition) = self.conditions.get(&frame) else {
+            return Err(GraphError::NoCondition { frame: self.frames.path(frame) });
+        };
+        let name = format!("{}/control_loop", self.builder.graph().node(condition).name);
+        let start = match self.merges.get(&(info.parent, location)) {
+            Some(&merge) => Output::from(merge),
+            None => self.constant(&name)?,
+        };
+        let enter = self.builder.unused_name(&format!("{name}/enter"));
+        let enter = self.builder.op("Enter").name(&enter).input(start);
+        let enter = enter.attr("frame_name", info.name.as_str());
+        let enter = enter.attr("parallel_iterations", info.parallel_iterations).build()?;
+        let merge = self.builder.unused_name(&format!("{name}/merge"));
+        let merge = self.builder.op("Merge").name(&merge).input(enter).input(enter).build()?;
+        let switch = self.builder.unused_name(&format!("{name}/switch"));
+        let switch = self.builder.op("Switch").name(&switch).input(merge).input(condition);
+        let switch = switch.build()?;
+        let next = self.builder.unused_name(&format!("{name}/next"));
+        let next = self.builder.op("NextIteration").name(&next).input(Output::new(switch, 1));
+        let next = next.build()?;
+        self.builder.back_edge(merge, 1, next)?;
+        self.first.extend([enter, merge]);
+        self.last.extend([switch, next]);
+        self.devices.resize(self.builder.graph().len(), Some(location));
+        self.merges.insert((frame, location), merge);
+        Ok(())
+    }
+
+    /// A value that starts a control loop outside of all frames.
+    fn constant(&mut self, name: &str) -> Result<Output, GraphError> {
+        let name = self.builder.unused_name(&format!("{name}/start"));
+        let value = Tensor::scalar(true).map_err(|error| GraphError::Location {
+            what: format!("{name}: {error}"),
+            found: 0,
+            devices: 0,
+        })?;
+        let constant = self.builder.op(required_ops::CONST).name(&name);
+        let constant = constant.attr("dtype", value.dtype()).attr("value", value).build()?;
+        self.first.push(constant);
+        Ok(constant.into())
+    }
+}

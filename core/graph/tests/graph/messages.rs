@@ -28,6 +28,7 @@ fn read(def: &GraphDef, host: HostMemory) -> Result<Partitioned, AssembleError> 
         host_memory: &|id, side| host(&graph.node(id).op.name, side),
         op: &|id| PartOp::new(&graph, &sub, &shapes, id, None),
         shapes: &shapes,
+        control_loops: &[],
     };
     assemble(&graph, &sub, &options)
 }

@@ -298,7 +298,7 @@ fn a_loop_stays_on_one_device() {
     assert!(
         error
             .to_string()
-            .starts_with("loop 'loop' is split over devices: 'loop/switch:1' would go"),
+            .starts_with("loop 'loop' is over several devices: 'loop/switch:1' goes"),
         "{error}"
     );
 }

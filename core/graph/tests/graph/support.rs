@@ -225,6 +225,7 @@ pub fn cut(
         host_memory,
         op: &|id| PartOp::new(graph, sub, &shapes, id, None),
         shapes: &shapes,
+        control_loops: &[],
     };
     partition(graph, sub, &options)
 }

@@ -155,7 +155,9 @@ THEIRS = """
 import os, sys
 os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
 import tensorflow as tf
-server = tf.distribute.Server({"localhost": ["localhost:%d" % int(sys.argv[1])]}, "localhost", 0)
+config = tf.compat.v1.ConfigProto(device_count={"CPU": 2})
+cluster = {"localhost": ["localhost:%d" % int(sys.argv[1])]}
+server = tf.distribute.Server(cluster, "localhost", 0, config=config)
 print(server.target, flush=True)
 server.join()
 """
@@ -177,7 +179,7 @@ class Servers:
     def __enter__(self):
         environment = {**os.environ, "CUDA_VISIBLE_DEVICES": ""}
         theirs = [sys.executable, "-c", THEIRS, str(free_port())]
-        ours = [self.tenon, "serve", "--listen", "127.0.0.1:0", *self.options]
+        ours = [self.tenon, "serve", "--listen", "127.0.0.1:0", "--cpus", "2", *self.options]
         self.errors = tempfile.TemporaryFile()
         for command in (theirs, ours):
             self.processes.append(subprocess.Popen(

@@ -116,7 +116,7 @@ def a_loop_over_two_devices_on_a_branch(address, log):
             with tf.device(SECOND):
                 return i + 2
         with tf.device(FIRST):
-            return tf.while_loop(lambda i: i < n, body, [0])
+            return tf1.while_loop(lambda i: i < n, body, [0])
 
     with tf.device(FIRST):
         y = tf.cond(p, loop, lambda: -n)
@@ -142,9 +142,9 @@ def a_reference_is_read_on_another_device(address, log):
         v = tf1.get_variable("v", initializer=np.float32([1, 2]), use_resource=False)
         add = tf1.assign_add(v, [10, 10])
     with tf.device(FIRST):
-        y = v * 2
+        y = tf.raw_ops.Identity(input=v._ref())
         with tf1.control_dependencies([add]):
-            after = tf.identity(v) + 0
+            after = tf.raw_ops.Identity(input=v._ref())
     with tf1.Session(address) as session:
         session.run(v.initializer)
         log.value("read", session.run(y))

@@ -12,7 +12,7 @@ use tenon_framework::{
     Code, DType, KernelError,
     device::{DeviceName, DeviceNameError},
     op::OpError,
-    text::{cut, cut_message, cut_text},
+    text::{cut, cut_text},
 };
 use text::{asked, chain, elsewhere, listed, reference_note};
 use tenon_proto::{convert::ConvertError, versions::VersionError};

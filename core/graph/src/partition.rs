@@ -3,7 +3,8 @@
 //! Where a value is needed on another device, or on the same device in the other kind of memory, a
 //! `Send` gives it to the rendezvous and a `Recv` takes it: one pair per (tensor, destination,
 //! memory), shared by all readers there. A constant is not sent: its node is copied to where it is
-//! needed. A control edge between devices becomes a pair that carries an empty tensor. On one
+//! needed. The value of a reference is sent to each reader apart, once everything else that the
+//! reader waits for is done, so that it sees the updates before it. A control edge between devices becomes a pair that carries an empty tensor. On one
 //! device, the `Recv` also waits for its `Send` by a control edge, so that it runs in the frame and
 //! iteration of the `Send`. Between devices, the `Recv` waits for the control loop that its device
 //! has in the frame of the `Send` ([`control_loops`]).

@@ -17,7 +17,7 @@ use tenon_cluster::{ClusterSpec, Limits, Server, ServerOptions};
 use tenon_runtime::{RuntimeOptions, Worker, framework::device::DeviceName};
 
 /// The knob of the number of CPU devices.
-const CPU_DEVICES: &str = "tenon-cpu.devices";
+const CPU_DEVICES: &str = "cpu.devices";
 
 pub const ABOUT: &str = "\
 Serve sessions to clients of TensorFlow's protocol

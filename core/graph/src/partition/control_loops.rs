@@ -1,16 +1,16 @@
 //! Loops over several devices.
 //!
-//! A value that is received in a loop is received once in each iteration. So each device that
-//! receives values in a frame runs a *control loop* in it: a `Merge` that runs in every iteration,
-//! and a `Switch` by the loop's condition, which the device receives. Every `Recv` in the frame
-//! waits for that `Merge`. The control loop of an inner frame starts from that of the frame around
-//! it. TensorFlow's partitioner adds the same nodes.
+//! Where a value of a loop goes to another device, it is sent and received once in each iteration.
+//! So each device with nodes of such a frame runs a *control loop* in it: a `Merge` that runs in
+//! every iteration, and a `Switch` by the loop's condition, which the device receives. Every `Recv`
+//! in the frame waits for that `Merge`. The control loop of an inner frame starts from that of the
+//! frame around it. TensorFlow's partitioner adds the same nodes.
 
 use crate::{
     ControlFlow, FrameId, Frames, Graph, GraphBuilder, GraphError, NodeId, Output, Placement,
     Shapes, Subgraph, required_ops,
 };
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use tenon_framework::{Tensor, infer::ValueInfo, registry::Registry};
 
 /// A step's graph with control loops.
@@ -97,20 +97,29 @@ struct Needed<'n> {
 impl Needed<'_> {
     /// Frames with devices; a frame comes after the frame around it.
     fn find(&self) -> BTreeSet<(FrameId, usize)> {
+        let split: HashSet<FrameId> =
+            self.sub.order.iter().flat_map(|&id| self.received(id)).collect();
         let mut needed = BTreeSet::new();
-        for &id in &self.sub.order {
-            let location = (self.location)(id);
-            let node = self.graph.node(id);
-            let data = node.inputs.iter().filter(|input| self.sub.feed_of(**input).is_none());
-            let control = self.sub.control_inputs(self.graph, id);
-            for source in data.map(|input| input.node).chain(control) {
-                let Some(at) = self.sub.position(source) else { continue };
-                if (self.location)(source) != location {
-                    self.add(self.frames.gives_to[at], location, &mut needed);
+        for (at, &id) in self.sub.order.iter().enumerate() {
+            for frame in [self.frames.runs_in[at], self.frames.gives_to[at]] {
+                if split.contains(&frame) {
+                    self.add(frame, (self.location)(id), &mut needed);
                 }
             }
         }
         needed
+    }
+
+    /// The frames in which a node takes values of other devices.
+    fn received(&self, id: NodeId) -> impl Iterator<Item = FrameId> {
+        let location = (self.location)(id);
+        let node = self.graph.node(id);
+        let data = node.inputs.iter().filter(|input| self.sub.feed_of(**input).is_none());
+        let control = self.sub.control_inputs(self.graph, id);
+        let sources = data.map(|input| input.node).chain(control);
+        let elsewhere = sources.filter(move |&source| (self.location)(source) != location);
+        let frames = elsewhere.filter_map(|source| self.sub.position(source));
+        frames.map(|at| self.frames.gives_to[at]).filter(|&frame| frame != FrameId::ROOT)
     }
 
     fn add(&self, frame: FrameId, location: usize, needed: &mut BTreeSet<(FrameId, usize)>) {

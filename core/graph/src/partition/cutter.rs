@@ -12,7 +12,19 @@ use tenon_framework::{DType, PartialShape, device::DeviceName, op::Signature};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Carried {
     Value(Output),
+    /// The value of a reference, for one reader: it is read when all that the reader waits for is
+    /// done.
+    Reference(Output, NodeId),
     Control(NodeId),
+}
+
+/// What reads a value.
+#[derive(Default)]
+struct Reader {
+    /// Whether it takes a reference.
+    wants_reference: bool,
+    /// The node, if the order of its inputs matters.
+    id: Option<NodeId>,
 }
 
 /// The place where a value is computed or fed.
@@ -127,7 +139,7 @@ impl<'a> Cutter<'a> {
             } else {
                 let wants_reference = node.signature.inputs[index].is_ref();
                 let memory = input_memory[index];
-                inputs.push(self.bring(input, location, memory, wants_reference)?);
+                inputs.push(self.bring(input, location, memory, Reader { wants_reference, id: Some(id) })?);
             }
         }
         let control: Vec<NodeId> = self.sub.control_inputs(self.graph, id).collect();
@@ -169,7 +181,7 @@ impl<'a> Cutter<'a> {
         let place = self.places[at] as usize;
         let memory = self.parts[&location][place].input_memory[index];
         let wants_reference = node.signature.inputs[index].is_ref();
-        let edge = self.bring(node.inputs[index], location, memory, wants_reference)?;
+        let edge = self.bring(node.inputs[index], location, memory, Reader { wants_reference, id: None })?;
         if let Some(nodes) = self.parts.get_mut(&location) {
             nodes[place].inputs[index] = edge;
         }
@@ -224,7 +236,7 @@ impl<'a> Cutter<'a> {
                 frame: self.frames.path(frame),
             });
         }
-        let edge = self.bring(value, self.options.client, Memory::Host, false)?;
+        let edge = self.bring(value, self.options.client, Memory::Host, Reader::default())?;
         let node = PartNode {
             name: format!("{}/_retval_{index}", self.graph.output_name(value)),
             op: required_ops::RETVAL.to_owned(),
@@ -248,8 +260,9 @@ impl<'a> Cutter<'a> {
         value: Output,
         location: usize,
         memory: Memory,
-        wants_reference: bool,
+        reader: Reader,
     ) -> Result<Edge, GraphError> {
+        let wants_reference = reader.wants_reference;
         if wants_reference && self.sub.feed_of(value).is_some() {
             return Err(GraphError::FedReference { tensor: self.graph.output_name(value) });
         }
@@ -257,11 +270,14 @@ impl<'a> Cutter<'a> {
         if source.location == location && source.memory == memory {
             return Ok(source.edge);
         }
-        let key = (Carried::Value(value), location, memory);
+        let is_ref = self.sub.feed_of(value).is_none() && self.graph.dtype(value).is_ref();
+        let reader = reader.id.filter(|_| is_ref);
+        let carried = reader.map_or(Carried::Value(value), |id| Carried::Reference(value, id));
+        let key = (carried, location, memory);
         if let Some(&node) = self.brought.get(&key) {
             return Ok(Edge { node, output: 0 });
         }
-        let tensor = self.graph.output_name(value);
+        let mut tensor = self.graph.output_name(value);
         if wants_reference {
             return Err(GraphError::SplitReference {
                 tensor,
@@ -272,6 +288,11 @@ impl<'a> Cutter<'a> {
         if let Some(node) = self.copy_constant(&source, location, memory) {
             self.brought.insert(key, node);
             return Ok(Edge { node, output: 0 });
+        }
+        let mut before = Vec::new();
+        if let Some(id) = reader {
+            before = self.before_reading(id, value, source.location)?;
+            tensor = format!("{tensor}/for/{}", self.graph.node(id).name);
         }
         let shape = self.options.shapes.seen(self.sub, value);
         let transfer = Transfer {
@@ -286,9 +307,29 @@ impl<'a> Cutter<'a> {
             shape,
         };
         let ends = (source.location, location);
-        let node = self.transfer(transfer, ends, (vec![source.edge], Vec::new()), source.frame)?;
+        let node = self.transfer(transfer, ends, (vec![source.edge], before), source.frame)?;
         self.brought.insert(key, node);
         Ok(Edge { node, output: 0 })
+    }
+
+    /// The nodes at the location of a reference that its value is read after: all that the reader of
+    /// the value waits for.
+    fn before_reading(
+        &mut self,
+        reader: NodeId,
+        reference: Output,
+        location: usize,
+    ) -> Result<Vec<u32>, GraphError> {
+        let node = self.graph.node(reader);
+        let at = self.sub.position(reader).unwrap_or_default();
+        let data = node.inputs.iter().filter(|&&input| {
+            input.node != reference.node
+                && self.sub.feed_of(input).is_none()
+                && !self.is_back_edge(at, input)
+        });
+        let mut before: Vec<NodeId> = data.map(|input| input.node).collect();
+        before.extend(self.sub.control_inputs(self.graph, reader));
+        before.into_iter().map(|id| self.bring_control(id, location)).collect()
     }
 
     /// Copies a constant to where it is read, so that no step has to send it. Returns `None` if the

@@ -96,7 +96,11 @@ fn collect(
 ) -> Result<Vec<Group>, GraphError> {
     let mut position: HashMap<u32, usize> = HashMap::new();
     let mut all: Vec<(Group, Vec<NodeId>)> = Vec::new();
-    for id in (0..graph.len() as u32).map(NodeId).filter(|id| seen[id.index()]) {
+    // As in TensorFlow, the device of a resource decides, whatever its users request.
+    let takes_resource = |id: &NodeId| graph.node(*id).signature.inputs.contains(&DType::RESOURCE);
+    let ids = (0..graph.len() as u32).map(NodeId).filter(|id| seen[id.index()]);
+    let (users, others): (Vec<NodeId>, Vec<NodeId>) = ids.partition(takes_resource);
+    for id in others.into_iter().chain(users) {
         let at = *position.entry(sets.root(id.0)).or_insert_with(|| {
             all.push((Group { members: Vec::new(), request: DeviceName::default() }, Vec::new()));
             all.len() - 1
@@ -105,6 +109,7 @@ fn collect(
         let request = &graph.node(id).device;
         match group.request.merge(request, soft) {
             Ok(merged) => group.request = merged,
+            Err(_) if takes_resource(&id) && !askers.is_empty() => {}
             Err(_) => return Err(conflict(graph, askers, id, sets)),
         }
         askers.push(id);
@@ -112,7 +117,11 @@ fn collect(
             group.members.push(id);
         }
     }
-    Ok(all.into_iter().map(|(group, _)| group).filter(|group| !group.members.is_empty()).collect())
+    let mut groups: Vec<Group> = all.into_iter().map(|(group, _)| group).collect();
+    groups.retain(|group| !group.members.is_empty());
+    groups.iter_mut().for_each(|group| group.members.sort_unstable());
+    groups.sort_by_key(|group| group.members[0]);
+    Ok(groups)
 }
 
 /// The error for a conflict. It names the first earlier node whose own request differs.

@@ -79,8 +79,8 @@ impl<P: Propagate> PartitionState<P> {
         let Some(&input) = self.node(index).inputs.first() else {
             return self.post(transfer, Parcel { tensor: None, is_dead: false });
         };
-        // SAFETY: the node that wrote the input is done, so no thread writes the slot.
-        let tensor = Value::tensor(unsafe { self.slot_mut(input) })
+        // SAFETY: the node that wrote the input is done, and `input` is an output of the plan.
+        let tensor = unsafe { self.fetch(input) }?
             .ok_or_else(|| KernelError::internal("a value that is sent has no buffer"))?;
         // Pinned memory of another device, such as a feed, is not written by this device's streams.
         let is_foreign = tensor.buffer().memory().device() != self.plan.device.number();

@@ -23,6 +23,7 @@ use std::{
         atomic::{AtomicU64, Ordering},
     },
 };
+use tenon_abi::DType;
 use tenon_framework::{KernelError, tensor::Buffer};
 
 /// The form with control flow: the additional state of an iteration.
@@ -218,7 +219,7 @@ impl PartitionState<Framed> {
                 self.tell(index, |_| false, false, wave);
             }
             Role::Switch => {
-                let taken = u32::from(self.predicate(self.input(index, 1))?);
+                let taken = self.selected(self.input(index, 1), index)?;
                 self.pass(self.input(index, 0), node.output + taken)?;
                 self.tell(index, |output| output != taken, false, wave);
             }
@@ -323,7 +324,9 @@ impl PartitionState<Framed> {
         Ok(())
     }
 
-    fn predicate(&self, at: u32) -> Result<bool, KernelError> {
+    /// The output that the selector of a `Switch` names: a bool, or the number of an output. A
+    /// number that no output has names the last one.
+    fn selected(&self, at: u32, index: u32) -> Result<u32, KernelError> {
         // SAFETY: the node that wrote the predicate is done, so no thread writes the slot.
         let slot = unsafe { self.slot_mut(at) };
         if slot.data.is_null() || slot.elements != 1 || slot.rank != 0 {
@@ -332,7 +335,13 @@ impl PartitionState<Framed> {
                 slot.rank, slot.elements
             )));
         }
-        // SAFETY: the slot holds one bool in host memory.
-        Ok(unsafe { *slot.data.cast::<u8>() } != 0)
+        if slot.dtype != DType::INT32 {
+            // SAFETY: the slot holds one bool in host memory.
+            return Ok(u32::from(unsafe { *slot.data.cast::<u8>() } != 0));
+        }
+        // SAFETY: the slot holds one int32 in host memory, aligned as tensors are.
+        let number = unsafe { *slot.data.cast::<i32>() };
+        let last = (self.node(index).info.outputs.len() as u32).saturating_sub(1);
+        Ok(u32::try_from(number).map_or(last, |number| number.min(last)))
     }
 }

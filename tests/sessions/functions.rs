@@ -203,9 +203,8 @@ fn a_call_that_waits_ends_with_its_step() {
 fn calls_that_do_not_fit_are_refused() {
     let _turn = turn();
     let runtime = session::runtime(&["tenon_cpu"], &[]);
-    let make = |b: &mut GraphBuilder<'_>, x: Output| {
-        b.op("Neg").name("y").input(x).build().map(|_| ())
-    };
+    let make =
+        |b: &mut GraphBuilder<'_>, x: Output| b.op("Neg").name("y").input(x).build().map(|_| ());
     let def = around(&runtime, make);
     let said = |change: &dyn Fn(&mut GraphDef)| {
         let mut def = def.clone();
@@ -216,14 +215,20 @@ fn calls_that_do_not_fit_are_refused() {
     };
     let functions = |def: &mut GraphDef| def.library.as_mut().expect("it has a library");
     let error = said(&|def| functions(def).function.clear());
-    assert!(error.contains("calls function 'f', which the graph's library does not have"), "{error}");
+    assert!(
+        error.contains("calls function 'f', which the graph's library does not have"),
+        "{error}"
+    );
     let error = said(&|def| {
         let function = &mut functions(def).function[0];
         function.attr.clear();
         let args = &mut function.signature.as_mut().expect("a signature").input_arg;
         args.push(ArgDef { name: "more".to_owned(), ..args[0].clone() });
     });
-    assert!(error.contains("function 'f' has arguments [float, float], expected [float]"), "{error}");
+    assert!(
+        error.contains("function 'f' has arguments [float, float], expected [float]"),
+        "{error}"
+    );
     let error = said(&|def| functions(def).function[0].ret.clear());
     assert!(error.contains("nothing gives its result 'result_0'"), "{error}");
     let error = said(&|def| functions(def).function[0].node_def[0].input[0] = "z:0".to_owned());

@@ -134,7 +134,8 @@ mod tests {
     fn specifications_are_read() {
         let lists = ClusterSpec::parse(r#"{"ps":["a:1"],"worker":["b:2","c:3"]}"#).unwrap();
         assert_eq!(lists.address("worker", 1).unwrap(), "c:3");
-        let config = r#"{"cluster":{"worker":{"0":"b:2","7":"c:3"}},"task":{"type":"worker","index":7}}"#;
+        let config =
+            r#"{"cluster":{"worker":{"0":"b:2","7":"c:3"}},"task":{"type":"worker","index":7}}"#;
         let numbered = ClusterSpec::parse(config).unwrap();
         assert_eq!(numbered.address("worker", 7).unwrap(), "c:3");
         assert_eq!(numbered.to_string(), "worker/0 at b:2, worker/7 at c:3");

@@ -14,8 +14,8 @@ use tenon_framework::{
     op::OpError,
     text::{cut, cut_text},
 };
-use text::{asked, chain, elsewhere, listed, reference_note};
 use tenon_proto::{convert::ConvertError, versions::VersionError};
+use text::{asked, chain, elsewhere, listed, reference_note};
 use thiserror::Error;
 
 /// An error of a graph. The message names the node.

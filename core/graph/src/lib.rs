@@ -69,7 +69,7 @@ pub use builder::{GraphBuilder, NodeBuilder};
 pub use control_flow::ControlFlow;
 pub use error::{FunctionError, GraphError, MissingOp, MissingOps};
 pub use frames::{FrameId, FrameInfo, Frames};
-pub use function::{Callee, Expanded, FunctionKey, callee, called, expand};
+pub use function::{Callee, Expanded, FunctionKey, called, callee, expand};
 pub use graph::{Graph, Node, NodeId, Output};
 pub use import::ImportOptions;
 pub use memory::{BufferRules, DeviceMemory, plan_memory};

@@ -86,7 +86,10 @@ impl TestHost {
         loaded.unwrap_or_else(|e| panic!("{e}"));
         assert_eq!(plugins.settings_errors(), [], "the settings are of known knobs");
         let handle = Arc::clone(plugins.handle());
-        let devices = DeviceManager::new(&HOST, DeviceName::of_task("localhost", 0), handle, |id| plugins.context(id));
+        let devices =
+            DeviceManager::new(&HOST, DeviceName::of_task("localhost", 0), handle, |id| {
+                plugins.context(id)
+            });
         let pool = Arc::new(ThreadPool::new(2));
         let env = StepEnv::new(pool, Arc::new(Resources::new()));
         TestHost { plugins, devices, device: None, env }

@@ -98,7 +98,8 @@ impl<'r> Assembly<'r> {
         if control.is_empty() && !self.graph().dtype(tensor).is_ref() {
             return Ok(tensor);
         }
-        let gate = self.add(required_ops::IDENTITY, name, |node| after(node.input(tensor), control));
+        let gate =
+            self.add(required_ops::IDENTITY, name, |node| after(node.input(tensor), control));
         Ok(gate?.into())
     }
 
@@ -145,7 +146,8 @@ impl<'r> Assembly<'r> {
             for &id in live.iter().filter(|&&id| is_plain_constant(body.graph.node(id))) {
                 let value = self.copy_node(body, id, &map, &Place { pivot: None, ..*place });
                 let name = format!("{}/enter", self.graph().node(value).name);
-                map.tensors[id.index()] = Some(self.enter(value.into(), frame, true, &[], &name)?.into());
+                map.tensors[id.index()] =
+                    Some(self.enter(value.into(), frame, true, &[], &name)?.into());
             }
         }
         let base = self.graph().len() as u32;

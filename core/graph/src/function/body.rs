@@ -2,8 +2,8 @@
 
 use crate::{
     FunctionError, Graph, GraphError, Node, NodeId, Output,
-    import::{Readings, Resolver, Wiring, check_cycles, check_types, unknown_op},
     graph::each_once,
+    import::{Readings, Resolver, Wiring, check_cycles, check_types, unknown_op},
     names::near_names,
     required_ops,
 };
@@ -180,7 +180,8 @@ impl Filler<'_> {
         self.wire(&names, args.len(), &mut nodes)?;
         let returns = self.returns(&names, &nodes)?;
         let effects = self.effects(&names, &nodes)?;
-        let by_name = nodes.iter().enumerate().map(|(at, node)| (node.name.clone(), NodeId(at as u32)));
+        let by_name =
+            nodes.iter().enumerate().map(|(at, node)| (node.name.clone(), NodeId(at as u32)));
         let graph = Graph {
             names: by_name.collect(),
             nodes: nodes.into_iter().map(Arc::new).collect(),
@@ -196,7 +197,9 @@ impl Filler<'_> {
     fn attrs(&self, call: &[u8]) -> Result<Attrs, GraphError> {
         let call: NameAttrList = match decode(call) {
             Ok(call) => call,
-            Err(error) => return Err(self.wrong(format!("its call is not a NameAttrList: {error}"))),
+            Err(error) => {
+                return Err(self.wrong(format!("its call is not a NameAttrList: {error}")));
+            }
         };
         let mut attrs = call.attr;
         for attr in self.def.signature.iter().flat_map(|signature| &signature.attr) {
@@ -209,9 +212,8 @@ impl Filler<'_> {
 
     /// A node's message with the values of the function's attributes.
     fn filled(&self, def: &NodeDef, attrs: &Attrs) -> Result<NodeDef, GraphError> {
-        let fill = |(name, value): (&String, &AttrProto)| {
-            Ok((name.clone(), self.value(value, attrs)?))
-        };
+        let fill =
+            |(name, value): (&String, &AttrProto)| Ok((name.clone(), self.value(value, attrs)?));
         let attr = def.attr.iter().map(fill).collect::<Result<_, GraphError>>()?;
         let (name, op, device) = (def.name.clone(), def.op.clone(), def.device.clone());
         Ok(NodeDef { name, op, device, attr, ..NodeDef::default() })
@@ -275,7 +277,9 @@ impl Filler<'_> {
         let make = |number: i32| AttrProto { value: Some(AttrValueKind::Type(number)) };
         if !arg.type_list_attr.is_empty() {
             return match of(&arg.type_list_attr) {
-                Some(AttrValueKind::List(list)) => Ok(list.r#type.iter().copied().map(make).collect()),
+                Some(AttrValueKind::List(list)) => {
+                    Ok(list.r#type.iter().copied().map(make).collect())
+                }
                 _ => Err(self.no_attr(&arg.type_list_attr)),
             };
         }
@@ -286,10 +290,10 @@ impl Filler<'_> {
         };
         let count = match (arg.number_attr.as_str(), of(&arg.number_attr)) {
             ("", _) => 1,
-            (_, Some(&AttrValueKind::I(count))) => {
-                usize::try_from(count).ok().filter(|&count| count <= MAX_VALUES)
-                    .ok_or_else(|| self.wrong(format!("argument '{}' has {count} values", arg.name)))?
-            }
+            (_, Some(&AttrValueKind::I(count))) => usize::try_from(count)
+                .ok()
+                .filter(|&count| count <= MAX_VALUES)
+                .ok_or_else(|| self.wrong(format!("argument '{}' has {count} values", arg.name)))?,
             (name, _) => return Err(self.no_attr(name)),
         };
         Ok(vec![dtype; count])
@@ -297,7 +301,12 @@ impl Filler<'_> {
 
     /// The tensors that a name stands for: `argument`, `argument:index`, `node:result` or
     /// `node:result:index`.
-    fn tensors(&self, names: &Names, nodes: &[Node], text: &str) -> Result<Vec<Output>, GraphError> {
+    fn tensors(
+        &self,
+        names: &Names,
+        nodes: &[Node],
+        text: &str,
+    ) -> Result<Vec<Output>, GraphError> {
         let wrong = || {
             self.wrong(format!(
                 "expected an argument, or node:result:index of its nodes, found '{}'",
@@ -315,8 +324,11 @@ impl Filler<'_> {
         }
         let id = *names.nodes.get(name).ok_or_else(wrong)?;
         let node = &nodes[id.index()];
-        let all: Vec<Output> = (0..node.outputs().len() as u32).map(|at| Output::new(id, at)).collect();
-        let Some(result) = second else { return all.get(..1).map(<[Output]>::to_vec).ok_or_else(wrong) };
+        let all: Vec<Output> =
+            (0..node.outputs().len() as u32).map(|at| Output::new(id, at)).collect();
+        let Some(result) = second else {
+            return all.get(..1).map(<[Output]>::to_vec).ok_or_else(wrong);
+        };
         let Some(at) = node.op.output_index(result) else {
             return Ok(vec![*all.get(index(result)?).ok_or_else(wrong)?]);
         };
@@ -363,9 +375,10 @@ impl Filler<'_> {
     fn returns(&self, names: &Names, nodes: &[Node]) -> Result<Vec<Output>, GraphError> {
         let mut returns = Vec::new();
         for result in self.def.signature.iter().flat_map(|signature| &signature.output_arg) {
-            let text = self.def.ret.get(&result.name).ok_or_else(|| {
-                self.wrong(format!("nothing gives its result '{}'", result.name))
-            })?;
+            let text =
+                self.def.ret.get(&result.name).ok_or_else(|| {
+                    self.wrong(format!("nothing gives its result '{}'", result.name))
+                })?;
             returns.extend(self.tensors(names, nodes, text)?);
         }
         Ok(returns)

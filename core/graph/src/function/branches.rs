@@ -97,17 +97,12 @@ impl Expander<'_> {
         let prefix = format!("{}/{}", site.node.name, function.key.name());
         let identity = required_ops::IDENTITY;
         let taken = assembly.add(identity, &format!("{prefix}/pivot"), |node| node.input(pivot))?;
-        let place = Place {
-            prefix: &prefix,
-            device: &site.node.device,
-            pivot: Some(taken),
-            frame: None,
-        };
+        let place =
+            Place { prefix: &prefix, device: &site.node.device, pivot: Some(taken), frame: None };
         let Copied { returns, effects } = self.place(assembly, site, function, args, &place)?;
         let gated = returns.iter().enumerate();
-        let gated = gated.map(|(at, &result)| {
-            assembly.gate(result, &effects, &format!("{prefix}/result_{at}"))
-        });
+        let gated = gated
+            .map(|(at, &result)| assembly.gate(result, &effects, &format!("{prefix}/result_{at}")));
         let returns = gated.collect::<Result<Vec<_>, _>>()?;
         // The branch is done when its results are there.
         let mut ends: Vec<NodeId> = effects;

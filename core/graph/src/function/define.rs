@@ -1,7 +1,9 @@
 //! Functions that are built in code.
 
 use crate::{FunctionError, Graph, GraphBuilder, GraphError, Output};
-use tenon_proto::{ArgDef, FunctionDef, FunctionDefLibrary, NodeDef, OpDef, convert::dtype_to_proto};
+use tenon_proto::{
+    ArgDef, FunctionDef, FunctionDefLibrary, NodeDef, OpDef, convert::dtype_to_proto,
+};
 
 impl GraphBuilder<'_> {
     /// Adds a function to the graph's library. Its body is a graph of which a call replaces the
@@ -86,11 +88,12 @@ impl Definition<'_> {
         }
         let node = self.body.node(tensor.node);
         let ranges = node.signature.output_args.iter().zip(&node.op.outputs);
-        let mut found = ranges.filter(|(range, _)| {
-            (range.start..range.start + range.len).contains(&tensor.output)
-        });
+        let mut found = ranges
+            .filter(|(range, _)| (range.start..range.start + range.len).contains(&tensor.output));
         match found.next() {
-            Some((range, arg)) => format!("{}:{}:{}", node.name, arg.name, tensor.output - range.start),
+            Some((range, arg)) => {
+                format!("{}:{}:{}", node.name, arg.name, tensor.output - range.start)
+            }
             None => self.body.output_name(tensor),
         }
     }

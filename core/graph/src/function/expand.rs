@@ -5,7 +5,9 @@ use super::{
     body::{Body, FunctionKey, Library},
     ops::{CALL, Calls, STATEFUL_CALL, TO_BOOL},
 };
-use crate::{FunctionError, Graph, GraphError, Node, NodeId, Output, Subgraph, prune, required_ops};
+use crate::{
+    FunctionError, Graph, GraphError, Node, NodeId, Output, Subgraph, prune, required_ops,
+};
 use std::{
     collections::{HashMap, HashSet},
     rc::Rc,
@@ -87,9 +89,8 @@ pub fn callee(
     let mut args = Vec::with_capacity(body.args.len());
     for (at, dtype) in body.arg_types().into_iter().enumerate() {
         let name = format!("{}/argument_{at}", key.name());
-        let arg = assembly.add(required_ops::ARG, &name, |node| {
-            node.attr("T", dtype).attr("index", at as i64)
-        })?;
+        let arg = assembly
+            .add(required_ops::ARG, &name, |node| node.attr("T", dtype).attr("index", at as i64))?;
         args.push(Output::from(arg));
     }
     // Kernels of nodes with state are kept by name: those of two functions must differ.
@@ -346,12 +347,13 @@ impl<'g> Expander<'g> {
 
     /// The function that a node's op is named after; the node's attributes are those of the call.
     fn named(&mut self, node: &Node) -> Result<Function, GraphError> {
-        let value = call_of_function(&node.op.name, node.attrs.attrs())
-            .map_err(|error| GraphError::Attr {
+        let value = call_of_function(&node.op.name, node.attrs.attrs()).map_err(|error| {
+            GraphError::Attr {
                 node: node.name.clone(),
                 attr: node.op.name.clone(),
                 source: Box::new(error),
-            })?;
+            }
+        })?;
         self.function(node, &value, &node.signature.inputs, node.outputs())
     }
 
@@ -375,7 +377,8 @@ impl<'g> Expander<'g> {
 
     /// A function's body without calls that can be replaced.
     fn flat(&mut self, node: &Node, key: &FunctionKey) -> Result<Body, GraphError> {
-        let body = self.library.body(key).ok_or_else(|| self.library.unknown(node, key.name()))??;
+        let body =
+            self.library.body(key).ok_or_else(|| self.library.unknown(node, key.name()))??;
         let all: Vec<NodeId> = body.graph.nodes().map(|(id, _)| id).collect();
         let order = prune(&body.graph, &[], &[], &all)?.order;
         self.open.push(key.clone());
@@ -394,10 +397,8 @@ impl<'g> Expander<'g> {
 
 /// The device that the first input of a remote call names.
 fn target(assembly: &Assembly<'_>, site: &Site) -> Result<DeviceName, GraphError> {
-    let unknown = || FunctionError::Target {
-        node: site.node.name.clone(),
-        op: site.node.op.name.clone(),
-    };
+    let unknown =
+        || FunctionError::Target { node: site.node.name.clone(), op: site.node.op.name.clone() };
     let source = assembly.graph().node(site.inputs[0].node);
     let value = match source.attrs.attrs().get("value") {
         Some(AttrValue::Tensor(value)) if source.op.is_constant() => value,

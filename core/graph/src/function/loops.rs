@@ -138,11 +138,7 @@ fn start(assembly: &mut Assembly<'_>, enter: NodeId, name: &str) -> Result<NodeI
 }
 
 /// Adds a value that drives the frame of a loop without values.
-fn driver(
-    assembly: &mut Assembly<'_>,
-    site: &Site,
-    frame: &Frame,
-) -> Result<NodeId, GraphError> {
+fn driver(assembly: &mut Assembly<'_>, site: &Site, frame: &Frame) -> Result<NodeId, GraphError> {
     let name = format!("{}/driver", site.node.name);
     let value = Tensor::scalar(true).map_err(|error| FunctionError::Definition {
         function: name.clone(),

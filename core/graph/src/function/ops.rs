@@ -24,17 +24,11 @@ pub(super) enum Calls<'n> {
     /// Calls a function on the device that the first input names, with the other inputs.
     Remote(&'n FuncValue),
     /// Calls one of two functions, which the first input selects, with the other inputs.
-    If {
-        then_branch: &'n FuncValue,
-        else_branch: &'n FuncValue,
-    },
+    If { then_branch: &'n FuncValue, else_branch: &'n FuncValue },
     /// Calls the function that the first input numbers, with the other inputs.
     Case(&'n [FuncValue]),
     /// Calls `body` with its own results as long as `cond` holds.
-    While {
-        cond: &'n FuncValue,
-        body: &'n FuncValue,
-    },
+    While { cond: &'n FuncValue, body: &'n FuncValue },
 }
 
 impl<'n> Calls<'n> {

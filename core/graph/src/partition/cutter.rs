@@ -139,7 +139,12 @@ impl<'a> Cutter<'a> {
             } else {
                 let wants_reference = node.signature.inputs[index].is_ref();
                 let memory = input_memory[index];
-                inputs.push(self.bring(input, location, memory, Reader { wants_reference, id: Some(id) })?);
+                inputs.push(self.bring(
+                    input,
+                    location,
+                    memory,
+                    Reader { wants_reference, id: Some(id) },
+                )?);
             }
         }
         let control: Vec<NodeId> = self.sub.control_inputs(self.graph, id).collect();
@@ -181,7 +186,8 @@ impl<'a> Cutter<'a> {
         let place = self.places[at] as usize;
         let memory = self.parts[&location][place].input_memory[index];
         let wants_reference = node.signature.inputs[index].is_ref();
-        let edge = self.bring(node.inputs[index], location, memory, Reader { wants_reference, id: None })?;
+        let edge =
+            self.bring(node.inputs[index], location, memory, Reader { wants_reference, id: None })?;
         if let Some(nodes) = self.parts.get_mut(&location) {
             nodes[place].inputs[index] = edge;
         }

@@ -296,9 +296,7 @@ fn a_loop_stays_on_one_device() {
     let error = cut(&graph, &sub, &by_name(&graph, &places), &|_, _| false).unwrap_err();
     assert_eq!(error.code(), Code::UNIMPLEMENTED);
     assert!(
-        error
-            .to_string()
-            .starts_with("loop 'loop' is over several devices: 'loop/switch:1' goes"),
+        error.to_string().starts_with("loop 'loop' is over several devices: 'loop/switch:1' goes"),
         "{error}"
     );
 }

@@ -36,7 +36,10 @@ impl Bench {
     pub fn host() -> Bench {
         let plugins = Plugins::new().unwrap();
         let handle = Arc::clone(plugins.handle());
-        let devices = DeviceManager::new(&HOST, DeviceName::of_task("localhost", 0), handle, |id| plugins.context(id));
+        let devices =
+            DeviceManager::new(&HOST, DeviceName::of_task("localhost", 0), handle, |id| {
+                plugins.context(id)
+            });
         let pool = Arc::new(ThreadPool::new(2));
         let env = StepEnv::new(pool, Arc::new(Resources::new()));
         Bench { plugins, devices, device: None, env }

@@ -241,7 +241,8 @@ impl Parked for Run {
         let slot = Arc::new(Mutex::ranked(rank::STEP, Some(self)));
         let take = |slot: &Mutex<Option<Box<Run>>>| slot.lock().take();
         let job = Arc::clone(&slot);
-        let handed_over = pool.spawn_blocking(move || take(&job).into_iter().for_each(|run| run.go()));
+        let handed_over =
+            pool.spawn_blocking(move || take(&job).into_iter().for_each(|run| run.go()));
         if handed_over.is_err() {
             take(&slot).into_iter().for_each(|run| run.go());
         }

@@ -88,10 +88,7 @@ pub(crate) enum Wait {
 }
 
 impl StepShared {
-    pub fn new(
-        cancellation: Arc<Cancellation>,
-        callees: Option<Weak<dyn Callees>>,
-    ) -> StepShared {
+    pub fn new(cancellation: Arc<Cancellation>, callees: Option<Weak<dyn Callees>>) -> StepShared {
         StepShared {
             inbox: Mutex::ranked(rank::STEP, Inbox::default()),
             changed: Condvar::new(),

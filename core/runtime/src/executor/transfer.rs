@@ -22,7 +22,7 @@ use tenon_framework::{
 };
 use tenon_host::{
     bools,
-    call::{CopySpan, Value, monotonic_ns},
+    call::{CopySpan, monotonic_ns},
 };
 
 /// The location of a tensor: memory of one of these devices, or host memory.

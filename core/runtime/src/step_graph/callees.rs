@@ -7,7 +7,7 @@ use std::{
     sync::Arc,
 };
 use tenon_framework::attr::FuncValue;
-use tenon_graph::{FunctionKey, Graph, Node, callee, called, prune};
+use tenon_graph::{FunctionKey, Graph, Node, called, callee, prune};
 
 /// The functions that a step's nodes call, with their numbers.
 #[derive(Default)]

@@ -48,9 +48,10 @@ pub(crate) fn explain(
         .collect();
     let placed = PlacedStep::new(context, &feeds, &[], &running, &UNLIMITED)?;
     let prefix = only.map_or_else(String::new, |only| format!("{only}/"));
-    let called = placed.sub.order.iter().copied().filter(|&id| {
-        id.index() >= graph.len() && placed.graph.node(id).name.starts_with(&prefix)
-    });
+    let called =
+        placed.sub.order.iter().copied().filter(|&id| {
+            id.index() >= graph.len() && placed.graph.node(id).name.starts_with(&prefix)
+        });
     let mut told: Vec<(NodeId, NodeExplanation)> = (running.into_iter().chain(called))
         .filter_map(|id| Some((id, explained(&placed, id)?)))
         .collect();

@@ -150,9 +150,7 @@ impl<'s> PlacedStep<'s> {
     }
 
     fn cut(&self, control_loops: &[NodeId]) -> Result<Partitioned, RuntimeError> {
-        self.with_kernels(control_loops, |options| {
-            Ok(partition(&self.graph, &self.sub, options)?)
-        })
+        self.with_kernels(control_loops, |options| Ok(partition(&self.graph, &self.sub, options)?))
     }
 
     /// Chooses the kernels of a graph that was cut elsewhere.

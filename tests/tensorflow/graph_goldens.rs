@@ -22,31 +22,6 @@ enum Placing {
 
 const PLACINGS: [Placing; 3] = [Placing::Cpu, Placing::Accel, Placing::Split];
 
-/// A graph or way of placing that does not work, and why. What is listed here must fail.
-struct NotYet {
-    graph: &'static str,
-    placings: &'static [Placing],
-    reason: &'static str,
-}
-
-const NOT_YET: &[NotYet] = &[
-    NotYet {
-        graph: "while_v1",
-        placings: &[Placing::Accel, Placing::Split],
-        reason: "a loop runs on one device",
-    },
-    NotYet {
-        graph: "while_nested_v1",
-        placings: &[Placing::Accel, Placing::Split],
-        reason: "a loop runs on one device",
-    },
-    NotYet {
-        graph: "while_less_v1",
-        placings: &[Placing::Accel, Placing::Split],
-        reason: "a loop runs on one device",
-    },
-];
-
 /// Graphs of which ACCEL computes nothing: their nodes name other devices, or are with nodes that do, or it has no
 /// kernels for their ops (`BatchMatMulV2`, `LeakyRelu`).
 const NOTHING_ON_ACCEL: &[(&str, Placing)] = &[
@@ -103,7 +78,7 @@ fn session(
 }
 
 /// Runs one run; the types of devices that computed, or what is wrong.
-fn check(
+pub fn check(
     session: &Session,
     golden: &GraphGolden,
     run: &GraphRun,
@@ -170,18 +145,8 @@ fn graph(name: &str) {
     let runtime = runtime(&["tenon_cpu", "tenon_accel"], &[]);
     let mut wrong = Vec::new();
     for placing in PLACINGS {
-        let excuse = NOT_YET
-            .iter()
-            .find(|not_yet| not_yet.graph == name && not_yet.placings.contains(&placing));
-        match (run(&runtime, golden, placing), excuse) {
-            (Ok(()), None) => {}
-            (Ok(()), Some(excuse)) => {
-                wrong.push(format!("{placing:?} works, though it is listed: {}", excuse.reason));
-            }
-            (Err(error), Some(excuse)) => {
-                println!("{name} {placing:?}: not yet: {} ({error})", excuse.reason);
-            }
-            (Err(error), None) => wrong.push(format!("{placing:?}: {error}")),
+        if let Err(error) = run(&runtime, golden, placing) {
+            wrong.push(format!("{placing:?}: {error}"));
         }
     }
     assert!(wrong.is_empty(), "{name} ({}):\n{}", golden.about, wrong.join("\n"));

@@ -6,4 +6,5 @@ mod goldens_accel;
 mod goldens_cpu;
 mod goldens_reference;
 mod graph_goldens;
+mod sequences;
 mod winograd;

@@ -45,7 +45,7 @@ use tenon_framework::{
     registry::Registry,
     sync::{Mutex, rank},
 };
-use tenon_graph::{Graph, GraphError, optimize::Report};
+use tenon_graph::{Graph, GraphError, Partition, optimize::Report};
 use tenon_host::{fpu::FpGuard, resources::Resources};
 use tenon_proto::GraphDef;
 
@@ -241,8 +241,13 @@ impl Session {
         self.inner.check_open()?;
         let current = self.inner.current.lock().clone();
         let graph = step_graph::build(self.inner.context(&current), step, &RunLimits::default())?;
+        let has_calls = !graph.callees.graphs.is_empty();
+        let library = current.graph.library().filter(|_| has_calls);
         let partitions = graph.partitioned.partitions.iter();
-        partitions.map(|partition| Ok(partition.to_graph_def()?)).collect()
+        let write = |partition: &Partition| {
+            Ok(GraphDef { library: library.cloned(), ..partition.to_graph_def()? })
+        };
+        partitions.map(write).collect()
     }
 
     /// Like [`Session::explain`], for the nodes that passes create for a step, such as fused nodes

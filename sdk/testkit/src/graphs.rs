@@ -9,8 +9,11 @@ use crate::{
 };
 use serde::Deserialize;
 use serde_json::Value;
-use std::{fs, path::Path};
-use tenon_framework::{Code, Tensor};
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+};
+use tenon_framework::{Code, DType, Tensor};
 use tenon_runtime::proto::{self, GraphDef};
 
 /// What a run gives.
@@ -66,8 +69,12 @@ struct IndexFile {
 struct IndexGraph {
     name: String,
     about: String,
-    file: String,
+    /// The graph; without it, it is the array `graph`.
+    file: Option<String>,
     arrays: String,
+    /// What the names of its arrays begin with in the archive.
+    #[serde(default)]
+    prefix: String,
     ops: Vec<String>,
     tolerance: Value,
     runs: Vec<IndexRun>,
@@ -102,6 +109,30 @@ pub fn read_graphs(folder: &Path) -> Result<Vec<GraphGolden>, TestkitError> {
     file.graphs.iter().map(|graph| Reader { folder, path: &path, graph }.graph()).collect()
 }
 
+/// Reads all graphs of a folder whose indexes have many, each with an archive.
+///
+/// # Errors
+/// As [`read_graphs`]; the folder cannot be read.
+pub fn read_sequences(folder: &Path) -> Result<Vec<GraphGolden>, TestkitError> {
+    let failed = |error: io::Error| TestkitError::File {
+        path: folder.to_owned(),
+        detail: error.to_string(),
+    };
+    let entries = fs::read_dir(folder).map_err(failed)?;
+    let paths = entries.map(|entry| Ok(entry.map_err(failed)?.path()));
+    let mut paths = paths.collect::<Result<Vec<PathBuf>, TestkitError>>()?;
+    paths.retain(|path| path.extension().is_some_and(|extension| extension == "json"));
+    paths.sort();
+    let mut graphs = Vec::new();
+    for path in &paths {
+        let file: IndexFile = read_json(path)?;
+        for graph in &file.graphs {
+            graphs.push(Reader { folder, path, graph }.graph()?);
+        }
+    }
+    Ok(graphs)
+}
+
 struct Reader<'a> {
     folder: &'a Path,
     path: &'a Path,
@@ -111,13 +142,20 @@ struct Reader<'a> {
 impl Reader<'_> {
     fn graph(&self) -> Result<GraphGolden, TestkitError> {
         let graph = self.graph;
-        let file = self.folder.join(&graph.file);
+        let mut archive = Archive::open(&self.folder.join(&graph.arrays))?;
+        let file = self.folder.join(graph.file.as_ref().unwrap_or(&graph.arrays));
         let failed = |detail: String| TestkitError::File { path: file.clone(), detail };
-        let bytes = fs::read(&file).map_err(|error| failed(error.to_string()))?;
+        let bytes = match &graph.file {
+            Some(_) => fs::read(&file).map_err(|error| failed(error.to_string()))?,
+            None => {
+                let array = archive
+                    .tensor_of_any_shape(&format!("{}graph", graph.prefix), Some(DType::UINT8))?;
+                array.as_bytes().map_err(|error| failed(error.to_string()))?.to_vec()
+            }
+        };
         let def = proto::decode_graph_def(&bytes).map_err(|error| failed(error.to_string()))?;
         let rule = plain_rule(&graph.tolerance)
             .ok_or_else(|| self.wrong("tolerance", "a tolerance", &graph.tolerance))?;
-        let mut archive = Archive::open(&self.folder.join(&graph.arrays))?;
         let runs = graph.runs.iter().enumerate();
         let runs = runs.map(|(number, run)| self.run(number, run, &mut archive));
         Ok(GraphGolden {
@@ -166,7 +204,8 @@ impl Reader<'_> {
         let dims = attrs::dims(&value.shape).map_err(found)?;
         let array = value.array.as_deref();
         let array = array.ok_or_else(|| self.wrong(&value.tensor, "an array", &Value::Null))?;
-        Ok((value.tensor.clone(), archive.tensor(array, dtype, &dims)?))
+        let array = format!("{}{array}", self.graph.prefix);
+        Ok((value.tensor.clone(), archive.tensor(&array, dtype, &dims)?))
     }
 
     fn wrong(&self, place: &str, expected: &str, found: &Value) -> TestkitError {

@@ -2,7 +2,6 @@
 
 use crate::support::*;
 use std::path::{Path, PathBuf};
-use tenon_framework::Code;
 use tenon_graph::{Graph, NodeId, PlacerOptions, infer_shapes, place, prune};
 use tenon_proto::{GraphDef, read_graph_def};
 
@@ -20,22 +19,16 @@ fn read(path: &Path) -> GraphDef {
     read_graph_def(&std::fs::read(path).unwrap()[..]).unwrap().unwrap()
 }
 
-/// All graphs except those that call functions, which are not supported yet.
+/// All graphs.
 fn graphs() -> Vec<(String, GraphDef, Graph)> {
-    let mut graphs = Vec::new();
-    for path in files() {
+    let read = |path: PathBuf| {
         let name = path.file_stem().unwrap().to_string_lossy().into_owned();
         let def = read(&path);
-        match Graph::import(&def, registry()) {
-            Ok(graph) => graphs.push((name, def, graph)),
-            Err(error) => {
-                assert_eq!(error.code(), Code::UNIMPLEMENTED, "{name}: {error}");
-                assert!(error.to_string().contains("calling functions comes later"));
-            }
-        }
-    }
-    assert!(graphs.len() >= 13, "only {} graphs are read", graphs.len());
-    graphs
+        let graph =
+            Graph::import(&def, registry()).unwrap_or_else(|error| panic!("{name}: {error}"));
+        (name, def, graph)
+    };
+    files().into_iter().map(read).collect()
 }
 
 /// All nodes run.

@@ -57,25 +57,6 @@ fn all_missing_ops_are_named_at_once_and_not_without_end() {
 }
 
 #[test]
-fn calling_a_function_comes_later() {
-    let function = FunctionDef {
-        signature: Some(tenon_proto::OpDef { name: "f".to_owned(), ..Default::default() }),
-        ..FunctionDef::default()
-    };
-    let mut def = graph_def(&[node("y", "f", &[]), placeholder("x"), relu("z", &["y"])]);
-    def.library = Some(FunctionDefLibrary { function: vec![function], ..Default::default() });
-    let graph = Graph::import(&def, registry()).unwrap();
-    step(&graph, "x").unwrap();
-    let error = step(&graph, "z").unwrap_err();
-    assert_eq!(error.code(), Code::UNIMPLEMENTED);
-    assert_eq!(
-        error.to_string(),
-        "the step calls functions of the graph's library: 'f' (node 'y'); calling functions comes later: write a \
-         graph whose functions are inlined"
-    );
-}
-
-#[test]
 fn names_edges_and_cycles_of_such_nodes_are_checked_all_the_same() {
     let odd = |name: &str, input: &[&str]| node(name, "Unheard", input);
     assert!(refused(&[odd("a b", &[])]).contains("names of nodes follow"));

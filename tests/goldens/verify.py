@@ -125,6 +125,8 @@ def check_op(path):
 
 
 GRAPHS = ("frozen", "graphs")
+# Folders of another form; the indexes of the first have many graphs each, which is checked here.
+OTHERS = ("sequences", "quantize")
 
 
 def check_graphs(path):
@@ -144,9 +146,24 @@ def check_graphs(path):
     return len(index["graphs"]), errors
 
 
+def check_sequences(path):
+    """An index of sequences against their archive."""
+    index = json.loads(path.read_text())
+    with np.load(path.with_suffix(".npz"), allow_pickle=False) as archive:
+        check = Check(f"{path.parent.name}/{path.stem}", archive)
+        for graph in index["graphs"]:
+            check.unused.discard(graph["prefix"] + "graph")
+            check.require(graph["prefix"] + "graph" in archive.files, f"{graph['name']} has no graph")
+            for run in graph["runs"]:
+                for tensor in run["feeds"] + ([] if "error" in run else run["fetches"]):
+                    check.tensor(graph["prefix"] + tensor["array"], tensor)
+        check.require(not check.unused, f"has arrays that no step names: {sorted(check.unused)[:5]}")
+    return len(index["graphs"]), check.errors
+
+
 def main():
     total, errors = 0, []
-    paths = sorted(p for p in FOLDER.glob("*/*.json") if p.parent.name not in GRAPHS)
+    paths = sorted(p for p in FOLDER.glob("*/*.json") if p.parent.name not in GRAPHS + OTHERS)
     for path in paths:
         count, found = check_op(path)
         total += count
@@ -154,6 +171,10 @@ def main():
     graphs = 0
     for name in GRAPHS:
         count, found = check_graphs(FOLDER / name / "index.json")
+        graphs += count
+        errors += found
+    for path in sorted((FOLDER / "sequences").glob("*.json")):
+        count, found = check_sequences(path)
         graphs += count
         errors += found
     size = sum(p.stat().st_size for p in FOLDER.glob("*/*.npz"))

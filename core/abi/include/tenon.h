@@ -963,7 +963,8 @@ struct TenonHost {
     /**
      * Keeps the tensor of a set slot beyond the call, without a copy; null for a slot that has
      * none. The slot is one of a call, of a kept tensor, or of a locked variable, whose value stays
-     * as it is. It goes back through `release`, and comes out of a kernel by
+     * as it is; or the caller fills it, without a buffer, with the address of elements of its own,
+     * which are copied. The tensor goes back through `release`, and comes out of a kernel by
      * `TenonCallServices.output_kept`.
      */
     TenonKeptTensor *(*keep)(const TenonSlot *slot);

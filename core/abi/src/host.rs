@@ -126,7 +126,8 @@ pub struct Host {
     /// Nanoseconds of a monotonic clock.
     pub now_ns: Option<unsafe extern "C" fn() -> u64>,
     /// Keeps the tensor of a set slot beyond the call, without a copy; null for a slot that has none. The
-    /// slot is one of a call, of a kept tensor, or of a locked variable, whose value stays as it is. It goes
+    /// slot is one of a call, of a kept tensor, or of a locked variable, whose value stays as it is; or the caller
+    /// fills it, without a buffer, with the address of elements of its own, which are copied. The tensor goes
     /// back through `release`, and comes out of a kernel by `CallServices::output_kept`.
     pub keep: Option<unsafe extern "C" fn(slot: *const Slot) -> *mut KeptTensor>,
     /// Shows a kept tensor, valid while it is kept.

@@ -297,8 +297,7 @@ impl<'a> ComputeContext<'a> {
         let unread = input < 64 && self.read.get() & (1 << input) == 0;
         let planned = self.output_slot(output)?.flags & slot_flags::PLANNED != 0;
         if !planned && unread && self.forward(input, output, dims)? {
-            self.read.set(self.read.get() | (1 << input));
-            self.lost.set(self.lost.get() | (1 << input));
+            self.lose(input);
             let slot = *self.output_slot(output)?;
             if slot.dtype != T::DTYPE || !slot.memory.is_host_address() {
                 return Err(mismatch("output", output, T::DTYPE, &slot));
@@ -314,7 +313,20 @@ impl<'a> ComputeContext<'a> {
         Ok(InOut::Separate(source.data, target.data))
     }
 
-    fn forward(&self, input: usize, output: usize, dims: &[i64]) -> Result<bool, KernelError> {
+    /// Notes that an output took the buffer of an input over.
+    pub(super) fn lose(&self, input: usize) {
+        if input < 64 {
+            self.read.set(self.read.get() | (1 << input));
+            self.lost.set(self.lost.get() | (1 << input));
+        }
+    }
+
+    pub(super) fn forward(
+        &self,
+        input: usize,
+        output: usize,
+        dims: &[i64],
+    ) -> Result<bool, KernelError> {
         self.slot(input)?;
         let entry = self.services().forward.expect("the host fills every entry");
         // SAFETY: an entry of the host's table with the record of this call; positions are in range.

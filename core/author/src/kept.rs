@@ -5,9 +5,9 @@ use crate::{
     misuse::mismatch,
     slots::{strings, view},
 };
-use std::ptr::NonNull;
-use tenon_abi::{DType, KeptTensor, Slot};
-use tenon_framework::{KernelError, View, element::Element, plugin::host};
+use std::{ffi::c_void, ptr::NonNull, slice};
+use tenon_abi::{Code, DType, KeptTensor, Slot};
+use tenon_framework::{KernelError, View, element::Element, growth, plugin::host};
 
 /// A tensor that this plugin keeps: an element of its queue, a value that it remembers. It is read for as
 /// long as it is kept, and returned as an output without a copy; it is never written.
@@ -48,10 +48,98 @@ unsafe impl Send for Kept {}
 unsafe impl Sync for Kept {}
 
 impl Kept {
+    /// A tensor with a copy of elements of the plugin's own.
+    ///
+    /// # Errors
+    /// `INVALID_ARGUMENT` when their number is not that of the dimensions; `RESOURCE_EXHAUSTED` without memory.
+    pub fn new<T: Element>(dims: &[i64], elements: &[T]) -> Result<Kept, KernelError> {
+        // SAFETY: as many elements of this type.
+        unsafe { Kept::copy(T::DTYPE, dims, elements.as_ptr().cast(), elements.len() as u64) }
+    }
+
+    /// A tensor whose elements are all zero, empty strings, or handles of nothing.
+    ///
+    /// # Errors
+    /// `INVALID_ARGUMENT` for a type without elements of whole bytes; `RESOURCE_EXHAUSTED` without memory.
+    pub fn zeros(dtype: DType, dims: &[i64]) -> Result<Kept, KernelError> {
+        let bytes = dtype.size().and_then(|size| count(dims)?.checked_mul(size as u64));
+        let bytes = bytes.ok_or_else(|| {
+            KernelError::invalid_argument(format!("{dtype} {dims:?} is no tensor with elements"))
+        })?;
+        let zeros = growth::filled(bytes.div_ceil(8) as usize, 0u64)?;
+        let elements = count(dims).unwrap_or(0);
+        // SAFETY: all zero is a value of every element type, and there are as many bytes as the elements have.
+        unsafe { Kept::copy(dtype, dims, zeros.as_ptr().cast(), elements) }
+    }
+
+    /// A copy of consecutive elements from number `first` on, under a shape of their own.
+    ///
+    /// # Errors
+    /// `INVALID_ARGUMENT` when there are fewer; `INTERNAL` in memory of a device; `RESOURCE_EXHAUSTED` without memory.
+    pub fn part(&self, first: u64, dims: &[i64]) -> Result<Kept, KernelError> {
+        // SAFETY: the slot shows a tensor that is kept.
+        unsafe { Kept::part_of(&self.slot, first, dims) }
+    }
+
+    /// # Safety
+    /// The slot is filled, of a running call or a kept tensor.
+    unsafe fn part_of(slot: &Slot, first: u64, dims: &[i64]) -> Result<Kept, KernelError> {
+        if !slot.memory.is_host_address() {
+            return Err(mismatch("a part of tensor", 0, slot.dtype, slot));
+        }
+        let elements = count(dims);
+        let end = elements.and_then(|elements| first.checked_add(elements));
+        let (Some(elements), Some(size), true) =
+            (elements, slot.dtype.size(), end.is_some_and(|end| end <= slot.elements))
+        else {
+            return Err(KernelError::invalid_argument(format!(
+                "a part {dims:?} from element {first} on: expected at most {} elements",
+                slot.elements
+            )));
+        };
+        // SAFETY: the slot has `elements` elements from `first` on, each of `size` bytes.
+        unsafe {
+            let from = slot.data.cast_const().cast::<u8>().add(first as usize * size);
+            Kept::copy(slot.dtype, dims, from.cast(), elements)
+        }
+    }
+
+    /// Has the host copy elements.
+    ///
+    /// # Safety
+    /// `from` shows `elements` elements of this type, unless their number is not that of the dimensions.
+    pub(super) unsafe fn copy(
+        dtype: DType,
+        dims: &[i64],
+        from: *const c_void,
+        elements: u64,
+    ) -> Result<Kept, KernelError> {
+        if count(dims) != Some(elements) {
+            return Err(KernelError::invalid_argument(format!(
+                "a tensor {dims:?}: expected as many elements, found {elements}"
+            )));
+        }
+        let bytes = elements * dtype.size().unwrap_or(0) as u64;
+        let slot = Slot {
+            data: from.cast_mut(),
+            dims: dims.as_ptr(),
+            elements,
+            bytes,
+            dtype,
+            rank: dims.len() as u32,
+            ..Slot::EMPTY
+        };
+        // SAFETY: a slot without a buffer that shows as many elements as the caller gives.
+        unsafe { Kept::of(&slot) }.ok_or_else(|| {
+            let message = format!("no memory for a tensor of {dtype} {dims:?}, {bytes} bytes");
+            KernelError::new(Code::RESOURCE_EXHAUSTED, message)
+        })
+    }
+
     /// Keeps the tensor of a slot; `None` when it shows none that can be kept.
     ///
     /// # Safety
-    /// The slot is filled, of a running call, a kept tensor or a locked variable.
+    /// The slot is filled, of a running call, a kept tensor, a locked variable, or without a buffer.
     pub(super) unsafe fn of(slot: &Slot) -> Option<Kept> {
         let (mut shown, host) = (Slot::EMPTY, host());
         // SAFETY: the caller gives a filled slot, and the host's table has both entries; `shown` is a place for a slot.
@@ -91,6 +179,18 @@ impl Kept {
         Ok(unsafe { view(&self.slot) })
     }
 
+    /// The bytes of its elements, which are of fixed size.
+    ///
+    /// # Errors
+    /// `INTERNAL` for elements that own memory, or in memory of a device.
+    pub fn bytes(&self) -> Result<&[u8], KernelError> {
+        if self.slot.dtype.needs_drop() || !self.slot.memory.is_host_address() {
+            return Err(mismatch("kept tensor", 0, DType::UINT8, &self.slot));
+        }
+        // SAFETY: host memory of `bytes` bytes, not written while the tensor is kept.
+        Ok(unsafe { slice::from_raw_parts(self.slot.data.cast(), self.slot.bytes as usize) })
+    }
+
     /// Its strings.
     ///
     /// # Errors
@@ -118,7 +218,22 @@ impl std::fmt::Debug for Kept {
     }
 }
 
+/// Number of elements; `None` for dimensions of no tensor.
+fn count(dims: &[i64]) -> Option<u64> {
+    dims.iter().try_fold(1u64, |all, &dim| all.checked_mul(u64::try_from(dim).ok()?))
+}
+
 impl ComputeContext<'_> {
+    /// Keeps a copy of consecutive elements of an input, from number `first` on, under a shape of their own.
+    ///
+    /// # Errors
+    /// As [`Kept::part`].
+    pub fn keep_part(&self, input: usize, first: u64, dims: &[i64]) -> Result<Kept, KernelError> {
+        self.mark_read(input)?;
+        // SAFETY: a filled slot of the running call.
+        unsafe { Kept::part_of(self.slot(input)?, first, dims) }
+    }
+
     /// Keeps an input beyond this call, without a copy. Nobody writes it meanwhile: what would be computed
     /// in its buffer gets another one. Ask before an output shares the buffer.
     ///

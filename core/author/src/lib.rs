@@ -69,6 +69,7 @@ mod strings;
 #[doc(hidden)]
 pub mod testing;
 mod variant;
+mod variants;
 mod watch;
 
 pub use attrs::AttrReader;

@@ -1,15 +1,13 @@
 //! Variants: tensors whose elements are values of types that plugins define.
 
 use crate::{
-    compute::ComputeContext,
     encoded::{EncodedValue, TensorSink},
     interned::Interned,
-    misuse::mismatch,
 };
 use std::{ffi::c_void, fmt, marker::PhantomData, ptr};
 use tenon_abi::{
-    Code, DType, Device, MemoryKind, Sink, Slot, Str, Stream, TensorGive, VariantElement,
-    VariantParts, VariantTable,
+    Code, Device, MemoryKind, Sink, Slot, Str, Stream, TensorGive, VariantElement, VariantParts,
+    VariantTable,
 };
 use tenon_framework::KernelError;
 use tenon_framework::plugin::{give_bytes, guard, report};
@@ -266,6 +264,17 @@ impl<'a> VariantRef<'a> {
         VariantRef { element, lent: PhantomData }
     }
 
+    /// The elements of a slot.
+    ///
+    /// # Safety
+    /// A slot of variants in host memory, whose values live for `'a`.
+    pub(super) unsafe fn all(slot: &Slot) -> Vec<VariantRef<'a>> {
+        let first = slot.data.cast_const().cast::<VariantElement>();
+        // SAFETY: the caller gives a slot with `elements` initialised elements, whose values live for `'a`.
+        let element = |at| unsafe { VariantRef::new(*first.add(at)) };
+        (0..slot.elements as usize).map(element).collect()
+    }
+
     fn table(&self) -> Option<&'a VariantTable> {
         if self.element.value.is_null() {
             return None;
@@ -391,8 +400,13 @@ impl Variant {
         self.get_ref().get()
     }
 
+    /// The element that holds the value, which stays this object's.
+    pub(super) fn element(&self) -> VariantElement {
+        self.element
+    }
+
     /// Gives the value away.
-    fn into_element(self) -> VariantElement {
+    pub(super) fn into_element(self) -> VariantElement {
         let element = self.element;
         std::mem::forget(self);
         element
@@ -414,7 +428,7 @@ impl fmt::Debug for Variant {
 
 /// # Safety
 /// The element is empty, or has a live value of its table that nobody uses any more.
-unsafe fn destroy_element(element: VariantElement) {
+pub(super) unsafe fn destroy_element(element: VariantElement) {
     if element.value.is_null() {
         return;
     }
@@ -423,74 +437,6 @@ unsafe fn destroy_element(element: VariantElement) {
         if let Some(entry) = element.table.as_ref().and_then(|table| table.destroy) {
             entry(element.value);
         }
-    }
-}
-
-impl<'a> ComputeContext<'a> {
-    /// The elements of a variant input, of whatever types.
-    ///
-    /// # Errors
-    /// As [`ComputeContext::input`].
-    pub fn variants(&self, input: usize) -> Result<Vec<VariantRef<'a>>, KernelError> {
-        let slot = self.slot(input)?;
-        if slot.dtype != DType::VARIANT || !slot.memory.is_host_address() {
-            return Err(mismatch("input", input, DType::VARIANT, slot));
-        }
-        self.mark_read(input)?;
-        let first = slot.data.cast_const().cast::<VariantElement>();
-        // SAFETY: `elements` initialised elements, whose values live during the call.
-        let element = |at| unsafe { VariantRef::new(*first.add(at)) };
-        Ok((0..slot.elements as usize).map(element).collect())
-    }
-
-    /// The value of the first element of a variant input.
-    ///
-    /// # Errors
-    /// `INVALID_ARGUMENT` when there is none, or one of another type; as [`ComputeContext::variants`].
-    pub fn variant<T: VariantValue>(&self, input: usize) -> Result<&'a T, KernelError> {
-        let first = self.variants(input)?.first().copied();
-        first.and_then(|first| first.get()).ok_or_else(|| {
-            let found = match first {
-                None => "an empty tensor".to_owned(),
-                Some(first) => format!("{first:?}"),
-            };
-            KernelError::invalid_argument(format!(
-                "input {input}: expected a variant of type {} that this plugin made, found {found}",
-                T::NAME
-            ))
-        })
-    }
-
-    /// Writes a variant output; `values` holds as many as the shape has elements.
-    ///
-    /// # Errors
-    /// As [`ComputeContext::prepare`]; `INTERNAL` when the numbers differ.
-    pub fn set_variants(
-        &self,
-        output: usize,
-        dims: &[i64],
-        values: impl ExactSizeIterator<Item = Variant>,
-    ) -> Result<(), KernelError> {
-        let slot = *self.prepare(output, dims)?;
-        let fits = slot.dtype == DType::VARIANT && values.len() as u64 == slot.elements;
-        if !fits || !slot.memory.is_host_address() {
-            return Err(mismatch("output", output, DType::VARIANT, &slot));
-        }
-        self.take(output)?;
-        let first = slot.data.cast::<VariantElement>();
-        for (at, value) in values.enumerate().take(slot.elements as usize) {
-            // SAFETY: element `at` of the output, which owns its value; the one before goes.
-            unsafe { destroy_element(first.add(at).replace(value.into_element())) };
-        }
-        Ok(())
-    }
-
-    /// Writes a variant output that is a scalar.
-    ///
-    /// # Errors
-    /// As [`ComputeContext::set_variants`].
-    pub fn set_variant(&self, output: usize, value: Variant) -> Result<(), KernelError> {
-        self.set_variants(output, &[], std::iter::once(value))
     }
 }
 

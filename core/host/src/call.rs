@@ -17,4 +17,4 @@ pub use frame::{CallFrame, Completion, NodeInfo, OutputSpec};
 pub use services::{CALL_SERVICES, LoopBody};
 pub(crate) use services::{OVER, input, output};
 pub use ticket::Watch;
-pub use value::{KEEP_BYTES, Value, fill_slot};
+pub use value::{KEEP_BYTES, Value, fill_slot, is_handle};

@@ -12,7 +12,7 @@ mod limit;
 mod pool;
 mod stats;
 
-pub use copy::copy_on_host;
+pub use copy::{copy_of_slot, copy_on_host};
 pub use host::{BlockSource, HOST_CACHE_BYTES, HostMemory, allocate_entry, deallocate_entry};
 pub(crate) use limit::apply as apply_limit;
 pub use pool::{Block, FreeLists, block_size};

@@ -2,6 +2,7 @@
 
 mod bench;
 mod fake;
+mod letters;
 mod ops;
 
 pub(crate) use bench::{Bench, attr};

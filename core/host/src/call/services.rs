@@ -2,7 +2,7 @@
 
 use super::{
     frame::CallFrame,
-    value::{KEEP_BYTES, Value, fill_slot},
+    value::{KEEP_BYTES, Value, fill_slot, is_handle},
 };
 use crate::{clock::monotonic_ns, devices::device_of};
 use std::{ffi::c_void, ptr::NonNull, slice, sync::Arc};
@@ -163,13 +163,16 @@ fn allocate_output(
         KernelError::invalid_argument(format!("{shape} of {dtype} exceeds 2^63 bytes"))
     })?;
     value.dims[..shape.rank()].copy_from_slice(shape.dims());
+    // What a handle leads to would live as long as a buffer that stays; and the last reader may
+    // take over a buffer with an owner.
+    let stays = bytes <= KEEP_BYTES && !is_handle(dtype);
     // The ABI guarantees that owning elements are empty in a new buffer; those of a kept one
     // would be overwritten, and leak.
     let reusable = !dtype.needs_drop()
         && value.kept.as_ref().is_some_and(|kept| {
             kept.capacity() >= bytes && kept.kind() == memory.kind() && kept.is_unique()
         });
-    if bytes <= KEEP_BYTES {
+    if stays {
         if !reusable {
             let fresh = Buffer::allocate(memory, dtype, shape.elements(), bytes)?;
             // In a loop, work that the previous call enqueued may still use the buffer that is now
@@ -179,7 +182,7 @@ fn allocate_output(
     } else {
         value.owner = Some(Buffer::allocate(memory, dtype, shape.elements(), bytes)?);
     }
-    let held = if bytes <= KEEP_BYTES { value.kept.as_ref() } else { value.owner.as_ref() };
+    let held = if stays { value.kept.as_ref() } else { value.owner.as_ref() };
     if let Some(buffer) = held {
         let rank = shape.rank();
         let dims: &[i64] = &value.dims[..rank];

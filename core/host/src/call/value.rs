@@ -8,6 +8,11 @@ use tenon_framework::{Shape, Tensor, tensor::Buffer};
 /// larger ones are freed when their last reader is done.
 pub const KEEP_BYTES: usize = 16 * 1024;
 
+/// Whether elements of this type lead to values of their own, which live as long as the elements do.
+pub fn is_handle(dtype: DType) -> bool {
+    matches!(dtype.base(), DType::RESOURCE | DType::VARIANT)
+}
+
 /// The host's side of one slot.
 ///
 /// `Slot::data` of a set slot has exactly one owner: `owner` (a reference of this value), or `kept`

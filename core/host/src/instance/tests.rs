@@ -1,7 +1,10 @@
 //! Instances and single calls.
 
 use super::*;
-use crate::testing::{Bench, FORMS, attr};
+use crate::{
+    testing::{Bench, FORMS, attr},
+    variants::encode,
+};
 use std::sync::atomic::Ordering;
 use tenon_framework::{Code, PartialShape, Shape, registry::SupportAnswer};
 
@@ -117,6 +120,33 @@ fn a_donated_input_is_taken_over_and_a_held_one_is_not() {
     let (outputs, taken) = call_donating(&instance, vec![held.clone()], &bench.env).unwrap();
     assert_eq!((values(&outputs[0]), &taken[..]), (vec![2.0, 4.0, 6.0], &[None][..]));
     assert_eq!(values(&held), [1.0, 2.0, 3.0]);
+}
+
+#[test]
+fn variants_are_changed_in_place_where_nobody_else_holds_them() {
+    let bench = Bench::host();
+    let make = || bench.call("HostTestLetters", &[], &[]).unwrap().remove(0);
+    let texts = |tensor: &Tensor| -> Vec<Vec<u8>> {
+        encode(tensor).unwrap().into_iter().map(|value| value.metadata).collect()
+    };
+    let create = |spec: &KernelSpec<'_>| KernelInstance::create(spec).unwrap();
+    for (label, expected) in [("", Some(0)), ("looks", None)] {
+        let instance = bench.with_spec("HostTestLetter", label, &[], &[], create);
+        let (outputs, taken) = call_donating(&instance, vec![make()], &bench.env).unwrap();
+        assert_eq!(
+            (texts(&outputs[0]), &taken[..]),
+            (vec![b"a0".into(), b"b1".into()], &[expected][..])
+        );
+        let held = make();
+        let (outputs, taken) = call_donating(&instance, vec![held.clone()], &bench.env).unwrap();
+        assert_eq!(
+            (texts(&outputs[0]), &taken[..]),
+            (vec![b"a0".into(), b"b1".into()], &[None][..])
+        );
+        assert_eq!(texts(&held), [b"a", b"b"]);
+    }
+    let numbers = bench.call("HostTestLetter", &[], &[x()]).unwrap_err();
+    assert_eq!(numbers.code, Code::INVALID_ARGUMENT, "{numbers}");
 }
 
 #[test]

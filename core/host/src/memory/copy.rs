@@ -1,10 +1,10 @@
 //! Copies tensors in host memory, for every element type.
 
 use crate::sink::MessageSink;
-use std::sync::Arc;
-use tenon_abi::{DType, ResourceElement, Str, StringElement, VariantElement};
+use std::{ffi::c_void, sync::Arc};
+use tenon_abi::{DType, ResourceElement, Slot, Str, StringElement, VariantElement, slot_flags};
 use tenon_framework::{
-    KernelError, Tensor,
+    KernelError, Shape, Tensor,
     resource::ResourceRef,
     tensor::{Memory, set_string},
 };
@@ -18,17 +18,47 @@ pub fn copy_on_host(tensor: &Tensor, memory: &Arc<dyn Memory>) -> Result<Tensor,
     if !tensor.is_on_host() || !memory.kind().is_host_address() {
         return Err(KernelError::internal("a copy on the host was asked for memory of a device"));
     }
-    let copy = Tensor::allocate(memory, tensor.dtype(), *tensor.shape())?;
-    let (from, to) = (tensor.buffer().data(), copy.buffer().data());
-    let count = tensor.elements();
+    // SAFETY: the tensor is on the host and holds its elements.
+    unsafe { copy_elements(tensor.buffer().data(), tensor.dtype(), *tensor.shape(), memory) }
+}
+
+/// A tensor with copies of the elements that a slot without a buffer shows.
+///
+/// # Errors
+/// `INVALID_ARGUMENT` for a slot that shows no elements in host memory; as [`copy_on_host`].
+///
+/// # Safety
+/// - The slot is empty, or shows initialised elements and their dimensions.
+pub unsafe fn copy_of_slot(slot: &Slot, memory: &Arc<dyn Memory>) -> Result<Tensor, KernelError> {
+    let refers = slot.flags & slot_flags::REF != 0;
+    if slot.data.is_null() || refers || !slot.memory.is_host_address() {
+        return Err(KernelError::invalid_argument("the slot shows no elements in host memory"));
+    }
+    // SAFETY: a slot that is not empty shows its dimensions.
+    let shape = Shape::new(unsafe { slot.shape() })
+        .map_err(|error| KernelError::new(error.code(), error.to_string()))?;
+    // SAFETY: it shows as many initialised elements.
+    unsafe { copy_elements(slot.data, slot.dtype, shape, memory) }
+}
+
+/// # Safety
+/// - `from` shows as many initialised elements of this type as the shape has.
+unsafe fn copy_elements(
+    from: *const c_void,
+    dtype: DType,
+    shape: Shape,
+    memory: &Arc<dyn Memory>,
+) -> Result<Tensor, KernelError> {
+    let copy = Tensor::allocate(memory, dtype, shape)?;
+    let (to, count) = (copy.buffer().data(), copy.elements());
     // SAFETY: both hold `count` elements of this type; those of the copy are empty or undefined,
     // and nothing else uses them.
     unsafe {
-        match tensor.dtype().base() {
+        match dtype.base() {
             DType::STRING => copy_strings(from.cast(), to.cast(), count)?,
             DType::RESOURCE => copy_resources(from.cast(), to.cast(), count),
             DType::VARIANT => copy_variants(from.cast(), to.cast(), count)?,
-            _ => std::ptr::copy_nonoverlapping::<u8>(from.cast(), to.cast(), tensor.byte_len()),
+            _ => std::ptr::copy_nonoverlapping::<u8>(from.cast(), to.cast(), copy.byte_len()),
         }
     }
     Ok(copy)

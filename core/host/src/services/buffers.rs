@@ -3,17 +3,27 @@
 //! A [`KeptTensor`] is a boxed [`Tensor`]: one counted reference to the buffer, and the shape.
 //! [`keep_entry`] creates it, [`view_entry`] shows it, and [`release_entry`] drops it.
 
-use crate::call::Value;
+use crate::{
+    call::Value,
+    memory::{HostMemory, copy_of_slot},
+};
+use std::sync::Arc;
 use tenon_abi::{KeptTensor, Slot};
-use tenon_framework::Tensor;
+use tenon_framework::{Tensor, tensor::Memory};
 
-/// `Host::keep`: null for a slot that shows nothing or owns no buffer.
+/// `Host::keep`: null for a slot that shows nothing, or without memory for a copy.
 ///
 /// # Safety
-/// - `slot` is null or a filled slot of a running call, of a kept tensor, or of a locked variable.
+/// - `slot` is null or a filled slot: of a running call, of a kept tensor, of a locked variable, or
+///   of elements of the caller's own.
 pub unsafe extern "C" fn keep_entry(slot: *const Slot) -> *mut KeptTensor {
     // SAFETY: the kernel passes null or a filled slot, which is valid during the call.
-    let tensor = unsafe { slot.as_ref() }.and_then(Value::tensor);
+    let Some(slot) = (unsafe { slot.as_ref() }) else { return std::ptr::null_mut() };
+    let tensor = Value::tensor(slot).or_else(|| {
+        let memory: Arc<dyn Memory> = HostMemory::shared().clone();
+        // SAFETY: a slot without a buffer shows elements of the caller's own.
+        slot.buffer.is_null().then(|| unsafe { copy_of_slot(slot, &memory) }.ok()).flatten()
+    });
     match tensor {
         Some(tensor) => Box::into_raw(Box::new(tensor)).cast(),
         None => std::ptr::null_mut(),
@@ -67,6 +77,24 @@ mod tests {
             view_entry(kept, &mut view);
             assert_eq!(view.shape(), &[2]);
             assert_eq!(*view.data.cast::<[f32; 2]>(), [1.5, 2.5]);
+            release_entry(kept);
+        }
+    }
+
+    #[test]
+    fn elements_of_a_plugin_s_own_are_copied() {
+        let tensor = Tensor::from_strings(&[2], &["a", "bc"]).unwrap();
+        // SAFETY: one initialised string, with dimensions that live; the kept tensor is released once.
+        unsafe {
+            let dims = [1i64, 1];
+            let mut slot = Slot { buffer: std::ptr::null_mut(), ..tensor.slot() };
+            slot.data = slot.data.cast::<tenon_abi::StringElement>().add(1).cast();
+            (slot.dims, slot.rank, slot.elements) = (dims.as_ptr(), 2, 1);
+            let kept = keep_entry(&slot);
+            drop(tensor);
+            let copy = &*kept.cast::<Tensor>();
+            assert_eq!(copy.as_strings().unwrap(), [b"bc"]);
+            assert_eq!(copy.shape().dims(), [1, 1]);
             release_entry(kept);
         }
     }

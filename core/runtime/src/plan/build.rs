@@ -20,7 +20,7 @@ use tenon_framework::{
 };
 use tenon_graph::{ControlFlow, Frames, Memory, PartKind, PartNode, PartOp, Partition};
 use tenon_host::{
-    call::{KEEP_BYTES, NodeInfo, OutputSpec},
+    call::{KEEP_BYTES, NodeInfo, OutputSpec, is_handle},
     devices::copy_tensor,
     instance::KernelInstance,
 };
@@ -170,7 +170,10 @@ impl<'p> Builder<'p> {
         let shape = node.output_shapes[at].clone();
         let full = shape.full().map(Box::new);
         let bytes = full.as_ref().and_then(|full| full.elements().checked_mul(dtype.size()?));
-        let planned = may_plan && !dtype.is_ref() && bytes.is_some_and(|bytes| bytes <= KEEP_BYTES);
+        let planned = may_plan
+            && !dtype.is_ref()
+            && !is_handle(dtype)
+            && bytes.is_some_and(|bytes| bytes <= KEEP_BYTES);
         PlanOutput {
             dtype,
             shape,

@@ -111,7 +111,7 @@ const CRATES: &[(&str, &[Row])] = &[
     ]),
     ("core/ops", &[
         row("shape"),
-        row("array control_flow fft image io linalg logging math_binary nn random reduction sendrecv state string"),
+        row("array control_flow data_flow fft image io linalg logging math_binary nn random reduction sendrecv state string"),
         row("fused math_unary nn_grad quantization"),
     ]),
     ("core/isolate", &[

@@ -23,6 +23,7 @@
 
 mod array;
 mod control_flow;
+mod data_flow;
 mod fft;
 mod functional;
 mod fused;

@@ -3,7 +3,9 @@
 //! Its kernels are for device type `CPU`, which plugins/cpu registers. `resource` has the kernels of
 //! resource variables, `reference` those of the reference variables of older graphs; both are two
 //! doors to the host's variables. `naming` says under which name a variable is found, `update` what
-//! an update does to a value that is locked.
+//! an update does to a value that is locked. `tensor_list` and `tensor_map` have values of variants,
+//! `tensor_array` and `stack` resources of a step; all four hold tensors, which `tensors` joins and
+//! adds, and whose shapes `shapes` compares.
 //!
 //! # Invariants
 //! - A kernel computes with the value of a variable only while it holds the variable's lock.
@@ -12,7 +14,14 @@
 mod naming;
 mod reference;
 mod resource;
+mod shapes;
+mod stack;
+mod tensor_array;
+mod tensor_list;
+mod tensor_map;
+mod tensors;
 mod update;
+mod variants;
 
 tenon_sdk::export_plugin!();
 tenon_sdk::kernels_check_shapes!();

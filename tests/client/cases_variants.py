@@ -1,0 +1,168 @@
+"""Values of variants: lists of lists, sums and zeros, loops and gradients over lists, and maps of tensors."""
+
+import numpy as np
+import tensorflow as tf
+
+from harness import case
+from lists import empty, get, length, pop, push, put, reserve, rows, stack
+
+tf1 = tf.compat.v1
+tf1.disable_control_flow_v2()
+raw = tf.raw_ops
+
+
+@case
+def lists_of_lists(address, log):
+    inner = [rows(tf.constant([1., 2]), []), rows(tf.constant([3.]), [])]
+    outer = push(empty(tf.variant, []), *inner)
+    handle, last = pop(outer, tf.variant, [])
+    with tf1.Session(address) as session:
+        log.value("popped", session.run([stack(last), length(handle), length(outer)]))
+        both = tf.unstack(stack(outer, tf.variant), num=2)
+        log.value("stacked", session.run([stack(one) for one in both]))
+
+
+@case
+def zeros_of_lists(address, log):
+    handle = put(reserve(3, shape=[2]), 1, tf.constant([1., 2]))
+    zeros = raw.ZerosLike(x=handle)
+    nested = raw.ZerosLike(x=push(empty(tf.variant, []), rows(tf.constant([1., 2]), [])))
+    with tf1.Session(address) as session:
+        log.value("zeros", session.run([stack(zeros), length(zeros)]))
+        log.value("nested", session.run(stack(pop(nested, tf.variant, [])[1])))
+        with log.refused("of strings"):
+            session.run(length(raw.ZerosLike(x=rows(tf.constant(["a"])))))
+        with log.refused("no scalar"):
+            session.run(raw.ZerosLike(x=tf.stack([handle, handle])).op)
+
+
+@case
+def sums_of_lists(address, log):
+    a = put(reserve(3, shape=[-1]), 0, tf.constant([1., 2]))
+    b = put(put(reserve(3, shape=[2]), 0, tf.constant([10., 20])), 1, tf.constant([5., 6]))
+    one, two, three = (raw.AddN(inputs=some) for some in ([a], [a, b], [a, b, b]))
+    with tf1.Session(address) as session:
+        log.value("sums", session.run([stack(handle) for handle in (one, two, three)]))
+        for name, other in (("lengths", reserve(2, shape=[2])), ("types", reserve(3, tf.int32)),
+                            ("shapes", reserve(3, shape=[1, 1])),
+                            ("elements", put(reserve(3), 0, tf.constant([1., 2, 3])))):
+            with log.refused("other " + name):
+                session.run(length(raw.AddN(inputs=[a, other])))
+        nested = push(empty(tf.variant, []), rows(tf.constant([1., 2]), []))
+        both = raw.AddN(inputs=[nested, nested])
+        log.value("nested", session.run(stack(pop(both, tf.variant, [])[1])))
+
+
+@case
+def a_loop_pushes(address, log):
+    n = tf1.placeholder(tf.int32, [])
+    _, handle = tf1.while_loop(
+        lambda i, handle: i < n,
+        lambda i, handle: (i + 1, push(handle, tf.cast(i, tf.float32) * 2)), [0, empty(shape=[])])
+    with tf1.Session(address) as session:
+        for count in (0, 1, 50):
+            log.value(str(count), session.run(stack(handle), {n: count}))
+
+
+@case
+def a_loop_pops(address, log):
+    handle = rows(tf.range(40.), [])
+
+    def body(handle, total):
+        handle, last = pop(handle, shape=[])
+        return handle, total * 0.5 + tf.reshape(last, [])
+
+    left, total = tf1.while_loop(lambda handle, total: length(handle) > 0, body, [handle, 0.])
+    with tf1.Session(address) as session:
+        log.value("total", session.run([total, length(left), stack(handle)]))
+
+
+@case
+def a_loop_sets(address, log):
+    _, handle = tf1.while_loop(
+        lambda i, handle: i < 30,
+        lambda i, handle: (i + 1, put(handle, 29 - i, tf.cast(i, tf.float32))),
+        [0, reserve(30, shape=[])])
+    with tf1.Session(address) as session:
+        log.value("set", session.run(stack(handle)))
+
+
+@case
+def the_gradients_of_lists(address, log):
+    x = tf1.placeholder(tf.float32, [3, 2])
+    handle = push(rows(x, [2]), x[0] * 2)
+    y = stack(handle, shape=[2])
+    whole, _ = raw.TensorListConcat(input_handle=handle, element_dtype=tf.float32, element_shape=[2])
+    one = get(put(handle, 1, x[2] * 5), 1, shape=[2])
+    with tf1.Session(address) as session:
+        feed = {x: np.arange(6, dtype=np.float32).reshape([3, 2])}
+        for name, result in (("stack", y * y), ("get", one * one), ("concat", whole * whole)):
+            log.value(name, session.run(tf1.gradients(result, x), feed))
+
+
+@case
+def maps(address, log):
+    def insert(handle, key, value):
+        return raw.TensorMapInsert(input_handle=handle, key=key, value=value)
+
+    def lookup(handle, key, dtype=tf.float32):
+        return raw.TensorMapLookup(input_handle=handle, key=key, value_dtype=dtype)
+
+    def has(handle, key):
+        return raw.TensorMapHasKey(input_handle=handle, key=key)
+
+    one = insert(raw.EmptyTensorMap(), 1, [1., 2])
+    two = insert(one, tf.constant(2), [3., 4, 5])
+    other = insert(two, 1, [9.])
+    less = raw.TensorMapErase(input_handle=two, key=1, value_dtype=tf.float32)
+    with tf1.Session(address) as session:
+        for name, handle in (("one", one), ("two", two), ("other", other), ("less", less)):
+            log.value(name, session.run([raw.TensorMapSize(input_handle=handle), has(handle, 1),
+                                         has(handle, 2), has(handle, tf.constant(2, tf.int64))]))
+        log.value("values", session.run([lookup(two, 1), lookup(two, 2), lookup(other, 1)]))
+        keys = raw.TensorMapStackKeys(input_handle=two, key_dtype=tf.int32)
+        log.value("keys", np.sort(session.run(keys)))
+        for name, op in (("no key", lambda: lookup(one, 2)), ("erased", lambda: lookup(less, 1)),
+                         ("erase no key", lambda: raw.TensorMapSize(input_handle=raw.TensorMapErase(
+                             input_handle=one, key=7, value_dtype=tf.float32))),
+                         ("no keys", lambda: raw.TensorMapStackKeys(
+                             input_handle=raw.EmptyTensorMap(), key_dtype=tf.int32)),
+                         ("keys of another type", lambda: raw.TensorMapStackKeys(
+                             input_handle=one, key_dtype=tf.float32)),
+                         ("a list", lambda: raw.TensorMapSize(input_handle=empty()))):
+            with log.refused(name):
+                session.run(op())
+
+
+@case
+def maps_of_text_and_of_vectors(address, log):
+    handle = raw.EmptyTensorMap()
+    for key, value in (("a", 1.), ("bc", 2.), ("", 3.)):
+        handle = raw.TensorMapInsert(input_handle=handle, key=key, value=value)
+    handle = raw.TensorMapInsert(input_handle=handle, key=[1., 2], value="text")
+    handle = raw.TensorMapInsert(input_handle=handle, key=[1., 3], value="another")
+    with tf1.Session(address) as session:
+        for key in ("a", "bc", ""):
+            log.value(f"'{key}'", session.run(raw.TensorMapLookup(
+                input_handle=handle, key=key, value_dtype=tf.float32)))
+        log.value("of a vector", session.run(raw.TensorMapLookup(
+            input_handle=handle, key=[1., 3], value_dtype=tf.string)))
+        log.value("size", session.run(raw.TensorMapSize(input_handle=handle)))
+
+
+@case
+def sums_and_zeros_of_maps(address, log):
+    def insert(handle, key, value):
+        return raw.TensorMapInsert(input_handle=handle, key=key, value=value)
+
+    def lookup(handle, key):
+        return raw.TensorMapLookup(input_handle=handle, key=key, value_dtype=tf.float32)
+
+    a = insert(insert(raw.EmptyTensorMap(), 1, [1., 2]), 2, [5.])
+    b = insert(insert(raw.EmptyTensorMap(), 1, [10., 20]), 3, [7.])
+    both = raw.AddN(inputs=[a, b])
+    with tf1.Session(address) as session:
+        log.value("sum", session.run([lookup(both, key) for key in (1, 2, 3)]))
+        log.value("zeros", session.run(raw.TensorMapSize(input_handle=raw.ZerosLike(x=a))))
+        with log.refused("a list and a map"):
+            session.run(raw.AddN(inputs=[a, empty()]).op)

@@ -118,9 +118,8 @@ impl Propagate for Framed {
     fn propagate(state: &Iteration, index: u32, node: &HotNode, ready: &mut Vec<u32>) {
         state.node(index).calls.fetch_add(1, Ordering::Relaxed);
         let mut wave = Wave::new(ready);
-        match state.live(index, &mut wave) {
-            Ok(()) => state.release_inputs(node),
-            Err(error) => state.fail_node(index, &error),
+        if let Err(error) = state.live(index, node, &mut wave) {
+            state.fail_node(index, &error);
         }
         wave.run(state);
     }
@@ -209,8 +208,9 @@ impl PartitionState<Framed> {
         self.end();
     }
 
-    /// Handles a node that has run: forwards its value and notifies its successors.
-    fn live(&self, index: u32, wave: &mut Wave<'_>) -> Result<(), KernelError> {
+    /// Handles a node that has run: forwards its value, notifies its successors, and releases its
+    /// inputs.
+    fn live(&self, index: u32, hot: &HotNode, wave: &mut Wave<'_>) -> Result<(), KernelError> {
         let node = *self.form.node(index);
         match node.role {
             Role::Plain | Role::Trigger => self.tell(index, |_| false, false, wave),
@@ -230,10 +230,15 @@ impl PartitionState<Framed> {
             }
             Role::Enter { .. } | Role::Exit | Role::NextIteration => {
                 let value = self.passed(self.input(index, 0))?;
+                // Another thread may run the next iteration at once, and a kernel there takes the
+                // buffer over only if nothing here holds it any more.
+                self.release_inputs(hot);
                 let owner = self.form.owner();
                 owner.structure.lock().cross(owner, self.form.id, index, Some(value));
+                return Ok(());
             }
         }
+        self.release_inputs(hot);
         Ok(())
     }
 

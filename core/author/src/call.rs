@@ -1,7 +1,11 @@
 //! Calls that finish later, and callbacks for cancellation.
 
 use crate::compute::ComputeContext;
-use std::ffi::c_void;
+use std::{
+    ffi::c_void,
+    sync::{Arc, Mutex, PoisonError},
+    thread::{self, ThreadId},
+};
 use tenon_abi::{Call, CancelCallback, Code, NO_CALLBACK, Str};
 use tenon_framework::{KernelError, plugin::guard};
 
@@ -9,6 +13,7 @@ use tenon_framework::{KernelError, plugin::guard};
 /// call fails with `INTERNAL`, so that a step never hangs on a forgotten one.
 pub struct AsyncCall {
     call: *const Call,
+    heard: Option<Heard>,
 }
 
 // SAFETY: the host keeps the call alive until it completes, and its services take any thread.
@@ -20,7 +25,7 @@ impl AsyncCall {
     /// # Safety
     /// `call` lives until it completes, nothing else completes it, and `compute` returns `PENDING`.
     pub unsafe fn new(call: *const Call) -> AsyncCall {
-        AsyncCall { call }
+        AsyncCall { call, heard: None }
     }
 
     /// Inputs, outputs and services. One context at a time hands out outputs.
@@ -29,13 +34,88 @@ impl AsyncCall {
         unsafe { ComputeContext::new(&*self.call) }
     }
 
+    /// Calls `callback` once when the step is cancelled, from any thread, or now when it already is. The last one that
+    /// is set is called. It is withdrawn before the call completes; `callback` itself may complete the call, where it
+    /// has a way to it.
+    ///
+    /// [`AsyncCall::finish`] waits for a callback that runs on another thread: hold no lock that the callback takes.
+    ///
+    /// ```
+    /// use std::sync::{Arc, Mutex};
+    /// use tenon_author::{AsyncCall, ComputeContext, CreateContext, Kernel, Mode};
+    /// use tenon_framework::{Code, KernelError};
+    ///
+    /// /// Waits until the step is cancelled.
+    /// struct Forever;
+    ///
+    /// impl Kernel for Forever {
+    ///     const MODE: Mode = Mode::Async;
+    ///
+    ///     fn new(_: &CreateContext<'_>) -> Result<Self, KernelError> {
+    ///         Ok(Forever)
+    ///     }
+    ///
+    ///     fn compute(&self, _: &ComputeContext<'_>) -> Result<(), KernelError> {
+    ///         Ok(())
+    ///     }
+    ///
+    ///     fn start(&self, mut call: AsyncCall) {
+    ///         let place = Arc::new(Mutex::new(None::<AsyncCall>));
+    ///         let waiting = Arc::clone(&place);
+    ///         call.on_cancel(move || {
+    ///             let call = waiting.lock().unwrap_or_else(|poison| poison.into_inner()).take();
+    ///             if let Some(call) = call {
+    ///                 call.finish(Err(KernelError::new(Code::CANCELLED, "the step was cancelled")));
+    ///             }
+    ///         });
+    ///         let mut place = place.lock().unwrap_or_else(|poison| poison.into_inner());
+    ///         if !call.context().is_cancelled() {
+    ///             *place = Some(call);
+    ///             return;
+    ///         }
+    ///         drop(place);
+    ///         call.finish(Err(KernelError::new(Code::CANCELLED, "the step was cancelled")));
+    ///     }
+    /// }
+    /// ```
+    pub fn on_cancel(&mut self, callback: impl Fn() + Send + Sync + 'static) {
+        self.withdraw();
+        let heard = Arc::new(Hearing { callback: Box::new(callback), runs_on: Mutex::new(None) });
+        let data = Arc::as_ptr(&heard).cast_mut().cast();
+        // SAFETY: the call lives until `finish`; the host fills services and entries. The callback is alive until it is
+        // withdrawn.
+        let token = unsafe {
+            let services = &*(*self.call).services;
+            let entry = services.on_cancel.expect("the host fills every entry");
+            entry((*self.call).record, CancelCallback { run: Some(run_hearing) }, data)
+        };
+        self.heard = Some(Heard { token, hearing: heard });
+    }
+
+    /// Withdraws the callback, unless it is what completes the call.
+    fn withdraw(&mut self) {
+        let Some(Heard { token, hearing }) = self.heard.take() else { return };
+        let here = Some(thread::current().id());
+        let runs_here = *hearing.runs_on.lock().unwrap_or_else(PoisonError::into_inner) == here;
+        if token != NO_CALLBACK && !runs_here {
+            // SAFETY: the call lives until it is completed; the host fills services and entries.
+            unsafe {
+                let services = &*(*self.call).services;
+                let entry = services.off_cancel.expect("the host fills every entry");
+                entry((*self.call).record, token);
+            }
+        }
+    }
+
     /// Completes the call.
-    pub fn finish(self, result: Result<(), KernelError>) {
+    pub fn finish(mut self, result: Result<(), KernelError>) {
         self.complete(result);
         std::mem::forget(self);
     }
 
-    fn complete(&self, result: Result<(), KernelError>) {
+    /// Leaves nothing to be dropped.
+    fn complete(&mut self, result: Result<(), KernelError>) {
+        self.withdraw();
         // SAFETY: the call lives; the host fills services and entries. After `complete` it is not touched.
         unsafe {
             let record = (*self.call).record;
@@ -59,6 +139,35 @@ impl Drop for AsyncCall {
             "the kernel dropped its call without finishing it",
         )));
     }
+}
+
+/// A callback that the host has.
+struct Heard {
+    token: u64,
+    hearing: Arc<Hearing>,
+}
+
+/// A callback, and the thread that runs it.
+struct Hearing {
+    callback: Box<dyn Fn() + Send + Sync>,
+    runs_on: Mutex<Option<ThreadId>>,
+}
+
+unsafe extern "C" fn run_hearing(data: *mut c_void) {
+    let data = data.cast_const().cast::<Hearing>();
+    // SAFETY: `data` is the `Hearing` of an `AsyncCall` that has not withdrawn it. The reference of this function's own
+    // keeps it while the callback completes the call.
+    let hearing = unsafe {
+        Arc::increment_strong_count(data);
+        Arc::from_raw(data)
+    };
+    let runs_on = |thread| {
+        *hearing.runs_on.lock().unwrap_or_else(PoisonError::into_inner) = thread;
+    };
+    runs_on(Some(thread::current().id()));
+    // A panic has nowhere to go: the callback's own effect is lost, the host goes on.
+    let _ = guard(&hearing.callback);
+    runs_on(None);
 }
 
 /// Withdraws a cancellation callback when it is dropped.

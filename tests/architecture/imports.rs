@@ -59,7 +59,7 @@ const CRATES: &[(&str, &[Row])] = &[
         ),
         row("call create device encoded integers memory native parallel pass plain shape watch"),
         row("kernel strings variant"),
-        row("reg variants"),
+        row("pieces reg variants"),
         row("testing"),
     ]),
     ("core/proto", &[

@@ -59,6 +59,7 @@ mod misuse;
 mod native;
 mod parallel;
 mod pass;
+mod pieces;
 mod plain;
 pub mod reg;
 mod resource;
@@ -86,6 +87,7 @@ pub use kernel::{
 pub use knobs::{KeptKnobs, Knob, Knobs};
 pub use native::Native;
 pub use pass::{NewNode, NodeNumber, PassContext, enter_pass};
+pub use pieces::Piece;
 pub use resource::{Handle, ResourceHandle, ResourceValue};
 pub use shape::{Dim, ShapeContext, ShapeFunction, ShapeHandle, ShapeResult, shape_entry};
 pub use state::{SharedVars, StateContext, Var, VarGuard};

@@ -260,7 +260,7 @@ pub struct VariantRef<'a> {
 impl<'a> VariantRef<'a> {
     /// # Safety
     /// The element's value and table, where it has them, live for `'a`.
-    unsafe fn new(element: VariantElement) -> VariantRef<'a> {
+    pub(super) unsafe fn new(element: VariantElement) -> VariantRef<'a> {
         VariantRef { element, lent: PhantomData }
     }
 

@@ -84,7 +84,7 @@ pub mod prelude {
     pub use crate::{array_view, array_view_mut};
     pub use tenon_author::{
         AsyncCall, ComputeContext, CreateContext, Dim, InOut, Kept, KeptKnobs, Kernel, Knob, Knobs,
-        Mode, Packed, PassContext, Prepack, ResourceHandle, ResourceValue, ShapeContext,
+        Mode, Packed, PassContext, Piece, Prepack, ResourceHandle, ResourceValue, ShapeContext,
         ShapeHandle, ShapeResult, Supported, Supports, Variant, VariantRef, VariantValue,
         device::{DeviceHandle, DeviceInfo, DeviceKind, NoStreams},
         reg::{ANY_TYPE, COPYABLE, Denormals, Numerics},

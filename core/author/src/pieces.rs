@@ -1,0 +1,163 @@
+//! Outputs that are put together from elements of kept tensors, whatever their type.
+
+use crate::{
+    ComputeContext, Kept,
+    misuse::mismatch,
+    resource::state_table,
+    variant::{VariantRef, destroy_element},
+};
+use std::{ptr, slice};
+use tenon_abi::{
+    Code, DType, ResourceElement, Slot, Str, StringElement, StringTable, VariantElement,
+};
+use tenon_framework::{KernelError, plugin::host};
+
+/// A look at whether the step still wants the results comes before so many pieces.
+const LOOK: usize = 1024;
+
+/// Elements of a kept tensor that lie one after the other, and their place in an output.
+#[derive(Debug, Clone, Copy)]
+pub struct Piece<'k> {
+    /// The tensor.
+    pub from: &'k Kept,
+    /// Its first element that is taken.
+    pub start: usize,
+    /// How many are taken.
+    pub len: usize,
+    /// The element of the output that becomes the first.
+    pub to: usize,
+}
+
+impl Piece<'_> {
+    fn fits(&self, slot: &Slot) -> bool {
+        let from = self.from.slot();
+        let within = |start: usize, elements: u64| {
+            start.checked_add(self.len).is_some_and(|end| end as u64 <= elements)
+        };
+        from.dtype == slot.dtype
+            && from.memory.is_host_address()
+            && within(self.start, from.elements)
+            && within(self.to, slot.elements)
+    }
+}
+
+impl ComputeContext<'_> {
+    /// Writes an output from pieces, which are copied; what no piece writes is zero, an empty string, or no value. No two
+    /// pieces write one element.
+    ///
+    /// ```
+    /// use tenon_author::{ComputeContext, Piece};
+    /// use tenon_framework::KernelError;
+    ///
+    /// /// The second half of x, then zeros.
+    /// fn second_half(c: &ComputeContext<'_>) -> Result<(), KernelError> {
+    ///     let x = c.keep(0)?;
+    ///     let elements = x.dims().iter().product::<i64>() as usize;
+    ///     let start = elements / 2;
+    ///     let piece = Piece { from: &x, start, len: elements - start, to: 0 };
+    ///     c.output_pieces(0, c.dims(0), [piece])
+    /// }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`ComputeContext::prepare`]; `INTERNAL` for a piece of another type or one that reaches beyond a tensor; the
+    /// error of copying a variant; `CANCELLED` or `DEADLINE_EXCEEDED` when nobody waits for the output any more.
+    pub fn output_pieces<'k>(
+        &self,
+        output: usize,
+        dims: &[i64],
+        pieces: impl IntoIterator<Item = Piece<'k>>,
+    ) -> Result<(), KernelError> {
+        let slot = *self.prepare(output, dims)?;
+        if !slot.memory.is_host_address() {
+            return Err(mismatch("output", output, slot.dtype, &slot));
+        }
+        self.take(output)?;
+        clear(&slot);
+        let watch = self.watch();
+        for (at, piece) in pieces.into_iter().enumerate() {
+            if at.is_multiple_of(LOOK) {
+                watch.check()?;
+            }
+            if !piece.fits(&slot) {
+                return Err(mismatch("output", output, piece.from.dtype(), &slot));
+            }
+            // SAFETY: the piece fits both tensors, which are of one type and lie in host memory; the output belongs to
+            // this call and shares nothing with a kept tensor.
+            unsafe { copy(&piece, &slot) }?;
+        }
+        Ok(())
+    }
+}
+
+/// Zeros elements of fixed size. Others are empty in a fresh buffer.
+fn clear(slot: &Slot) {
+    if !slot.dtype.needs_drop() && slot.bytes > 0 {
+        // SAFETY: the output's own memory of so many bytes.
+        unsafe { slice::from_raw_parts_mut(slot.data.cast::<u8>(), slot.bytes as usize) }.fill(0);
+    }
+}
+
+/// # Safety
+/// The piece fits its tensor and the slot, which are of one type and lie in host memory; the slot is an output that
+/// belongs to the caller and shares no memory with the tensor.
+unsafe fn copy(piece: &Piece<'_>, slot: &Slot) -> Result<(), KernelError> {
+    let from = piece.from.slot();
+    let each = |write: &mut dyn FnMut(usize, usize) -> Result<(), KernelError>| {
+        (0..piece.len).try_for_each(|at| write(piece.start + at, piece.to + at))
+    };
+    match slot.dtype {
+        DType::STRING => {
+            // SAFETY: the host fills the table, which lives as long as the process.
+            let table: &StringTable = unsafe { &*host().strings };
+            let set = table.set.expect("the host fills every entry");
+            each(&mut |source, target| {
+                // SAFETY: elements of string tensors, of which the second belongs to the caller.
+                let code = unsafe {
+                    let value = *from.data.cast::<StringElement>().add(source);
+                    let value = Str { ptr: value.data, len: value.len as usize };
+                    set(slot.data.cast::<StringElement>().add(target), value)
+                };
+                written(code)
+            })
+        }
+        DType::RESOURCE => each(&mut |source, target| {
+            let (state, to) = (state_table(), slot.data.cast::<ResourceElement>());
+            // SAFETY: elements of resource tensors; the output owns a reference of its own, and gives back what it had.
+            unsafe {
+                let element = *from.data.cast::<ResourceElement>().add(source);
+                state.retain_resource.expect("the host fills every entry")(element.resource);
+                let before = to.add(target).replace(element);
+                state.release_resource.expect("the host fills every entry")(before.resource);
+            }
+            Ok(())
+        }),
+        DType::VARIANT => each(&mut |source, target| {
+            // SAFETY: an element of a variant tensor that is kept.
+            let value = unsafe { VariantRef::new(*from.data.cast::<VariantElement>().add(source)) };
+            if !value.is_none() {
+                let copy = value.to_owned()?.into_element();
+                let to = slot.data.cast::<VariantElement>();
+                // SAFETY: an element of a variant output that belongs to the caller; the value before goes.
+                unsafe { destroy_element(to.add(target).replace(copy)) };
+            }
+            Ok(())
+        }),
+        dtype => {
+            let size = dtype.size().ok_or_else(|| {
+                KernelError::unimplemented(format!("elements of {dtype} cannot be copied"))
+            })?;
+            // SAFETY: both ranges lie within their tensors, which are different ones.
+            unsafe {
+                let source = from.data.cast::<u8>().cast_const().add(piece.start * size);
+                let target = slot.data.cast::<u8>().add(piece.to * size);
+                ptr::copy_nonoverlapping(source, target, piece.len * size);
+            }
+            Ok(())
+        }
+    }
+}
+
+fn written(code: Code) -> Result<(), KernelError> {
+    if code.is_ok() { Ok(()) } else { Err(KernelError::new(code, "no memory for a string")) }
+}

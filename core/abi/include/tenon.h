@@ -1516,6 +1516,7 @@ struct TenonStateTable {
                                  TenonSlot *value);
     /**
      * Makes output `output` a reference to the cell of `variable`, which the step keeps to its end.
+     * A tensor that the output has before becomes the value of a variable that has none.
      */
     TenonCode (*output_ref)(TenonCallRecord *record,
                             TenonVariable *variable,

@@ -284,7 +284,8 @@ pub struct StateTable {
             value: *mut Slot,
         ) -> Code,
     >,
-    /// Makes output `output` a reference to the cell of `variable`, which the step keeps to its end.
+    /// Makes output `output` a reference to the cell of `variable`, which the step keeps to its end. A tensor that the
+    /// output has before becomes the value of a variable that has none.
     pub output_ref: Option<
         unsafe extern "C" fn(record: *mut CallRecord, variable: *mut Variable, output: u32) -> Code,
     >,

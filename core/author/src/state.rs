@@ -1,6 +1,6 @@
 //! Variables and reference slots, as a kernel sees them. Resources of a plugin's own: `resource.rs`.
 
-use crate::{kept::Kept, resource::state_table, slots::view};
+use crate::{compute::ComputeContext, kept::Kept, resource::state_table, slots::view};
 use std::{marker::PhantomData, slice};
 use tenon_abi::{Call, Code, DType, Resource, Slot, StateTable, Str, Variable};
 use tenon_framework::{KernelError, View, ViewMut, element::Element, resource::step_container};
@@ -93,6 +93,22 @@ impl<'a> StateContext<'a> {
         check(code, "cannot return a reference")
     }
 
+    /// The strings behind a reference input, such as the container and name of something.
+    ///
+    /// # Errors
+    /// `INVALID_ARGUMENT` when the input is no reference to strings; as [`StateContext::lock`].
+    pub fn input_ref_strings(&self, input: usize) -> Result<Vec<String>, KernelError> {
+        let kept = self.snapshot(&self.input_ref(input)?)?;
+        if kept.dtype() != DType::STRING {
+            return Err(KernelError::invalid_argument(format!(
+                "input {input}: expected a reference to strings, found {}",
+                kept.dtype()
+            )));
+        }
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        Ok(kept.strings()?.into_iter().map(text).collect())
+    }
+
     /// The value of a variable as it is now, without a copy: what is assigned or updated later does not change
     /// it, and it keeps nobody waiting. The variable is locked only while the reference is taken.
     ///
@@ -168,6 +184,23 @@ impl<'a> StateContext<'a> {
     pub fn step_container(&self) -> String {
         // SAFETY: the host gives a step that lives through the call.
         step_container(unsafe { (*self.call.step).step_id })
+    }
+}
+
+impl ComputeContext<'_> {
+    /// Makes an output a reference to strings of its own, such as the container and name of something that
+    /// [`StateContext::input_ref_strings`] then finds.
+    ///
+    /// # Errors
+    /// As [`ComputeContext::set_strings`] and [`StateContext::output_ref`].
+    pub fn output_ref_to_strings(
+        &self,
+        output: usize,
+        strings: &[&str],
+    ) -> Result<(), KernelError> {
+        self.set_strings(output, &[strings.len() as i64], strings.iter())?;
+        let state = self.state();
+        state.output_ref(&state.variable("", "", DType::STRING)?, output)
     }
 }
 

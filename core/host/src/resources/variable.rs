@@ -195,15 +195,30 @@ impl Variable {
     /// # Errors
     /// As [`Variable::set`].
     pub fn replace(&self, value: Option<Tensor>) -> Result<Option<Tensor>, KernelError> {
-        if let Some(tensor) = value.as_ref().filter(|tensor| tensor.dtype().base() != self.dtype) {
-            return Err(KernelError::invalid_argument(format!(
-                "variable '{}' holds {}, assigned {}",
-                self.name,
-                self.dtype,
-                tensor.dtype()
-            )));
-        }
+        value.iter().try_for_each(|value| self.check_type(value))?;
         Ok(std::mem::replace(&mut self.core.lock().value, value))
+    }
+
+    /// Gives a variable its first value, without the lock; a value that is there stays.
+    ///
+    /// # Errors
+    /// As [`Variable::set`].
+    pub fn initialize(&self, value: Tensor) -> Result<(), KernelError> {
+        self.check_type(&value)?;
+        self.core.lock().value.get_or_insert(value);
+        Ok(())
+    }
+
+    fn check_type(&self, value: &Tensor) -> Result<(), KernelError> {
+        if value.dtype().base() == self.dtype {
+            return Ok(());
+        }
+        Err(KernelError::invalid_argument(format!(
+            "variable '{}' holds {}, assigned {}",
+            self.name,
+            self.dtype,
+            value.dtype()
+        )))
     }
 
     /// The slot that shows the value: valid while the lock is held and nothing is assigned.

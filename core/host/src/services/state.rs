@@ -406,7 +406,8 @@ unsafe extern "C" fn update_variable(
     }
 }
 
-/// Sets an output to a reference to a variable.
+/// Sets an output to a reference to a variable. A tensor of the output becomes the value of a variable
+/// that has none.
 ///
 /// # Safety
 /// - The caller upholds what [`serve`] requires.
@@ -426,6 +427,9 @@ unsafe extern "C" fn output_ref(
                     "output {index} is {expected}, not a reference to {}",
                     variable.dtype()
                 )));
+            }
+            if let Some(tensor) = Value::tensor(slot) {
+                variable.initialize(tensor)?;
             }
             frame.env().keep_shown(resource);
             value.release();

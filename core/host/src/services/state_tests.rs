@@ -89,6 +89,18 @@ fn a_reference_shows_the_variable_also_when_its_container_is_cleared() {
     assert_eq!(error.message, "expected a variable, found none");
 }
 
+#[test]
+fn a_variable_without_a_value_takes_that_of_the_output_that_becomes_its_reference() {
+    let bench = Bench::host();
+    let instance = bench.instance("HostTestRef", &[]).unwrap();
+    let mut call = PreparedCall::new(&instance, &[], &bench.env).unwrap();
+    call.run().unwrap();
+    assert_eq!(read(&bench), [9.0]);
+    bench.call("HostTestVariable", &[], &[floats(&[4.0])]).unwrap();
+    call.run().unwrap();
+    assert_eq!(read(&bench), [4.0], "a value that is there stays");
+}
+
 /// A variable is read or replaced by work on a stream; `act` receives the call and the variable.
 fn stays_until_the_stream_is_done(act: unsafe fn(*mut CallRecord, *mut RawVariable) -> Code) {
     let bench = Bench::host();

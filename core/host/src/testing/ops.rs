@@ -269,8 +269,10 @@ fn add(c: &ComputeContext<'_>) -> Result<(), KernelError> {
     Ok(())
 }
 
+/// Returns a reference to the variable, which has 9 at first.
 fn reference(c: &ComputeContext<'_>) -> Result<(), KernelError> {
     let state = c.state();
+    c.output::<f32>(0, &[1])?.data[0] = 9.0;
     let v = state.variable("", "v", DType::FLOAT)?;
     state.output_ref(&v, 0)
 }

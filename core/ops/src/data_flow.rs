@@ -1,6 +1,11 @@
-//! Values that lie between the nodes of a graph: lists, maps, arrays and stacks of tensors.
+//! Values between the nodes of a graph and between steps: lists, arrays and stacks of tensors, queues and
+//! what is like them.
 
+mod accumulator;
+mod barrier;
+mod queue;
 mod stack;
+mod staging;
 mod tensor_array;
 mod tensor_list;
 mod tensor_map;

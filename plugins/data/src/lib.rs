@@ -7,7 +7,7 @@
 //! `tensor_array` and `stack` resources of a step; all four hold tensors, which `tensors` joins and
 //! adds, and whose shapes `shapes` compares.
 //!
-//! `queue` has what elements wait in between steps. Calls wait
+//! `queue` and `barrier` have what elements wait in between steps. Calls wait
 //! without a thread (`attempts`), and find each other by `place`.
 //!
 //! # Invariants
@@ -15,6 +15,7 @@
 //! - A reader of an older value keeps it: an update copies a value that somebody else holds.
 
 mod attempts;
+mod barrier;
 mod naming;
 mod philox;
 mod place;

@@ -7,13 +7,14 @@
 //! `tensor_array` and `stack` resources of a step; all four hold tensors, which `tensors` joins and
 //! adds, and whose shapes `shapes` compares.
 //!
-//! `queue` and `barrier` have what elements wait in between steps. Calls wait
+//! `queue`, `barrier` and `accumulator` have what elements wait in between steps. Calls wait
 //! without a thread (`attempts`), and find each other by `place`.
 //!
 //! # Invariants
 //! - A kernel computes with the value of a variable only while it holds the variable's lock.
 //! - A reader of an older value keeps it: an update copies a value that somebody else holds.
 
+mod accumulator;
 mod attempts;
 mod barrier;
 mod naming;

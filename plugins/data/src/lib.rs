@@ -7,8 +7,8 @@
 //! `tensor_array` and `stack` resources of a step; all four hold tensors, which `tensors` joins and
 //! adds, and whose shapes `shapes` compares.
 //!
-//! `queue`, `barrier` and `accumulator` have what elements wait in between steps. Calls wait
-//! without a thread (`attempts`), and find each other by `place`.
+//! `queue`, `barrier`, `accumulator` and `staging` have what elements wait in between steps. Their calls
+//! wait without a thread (`attempts`), and find each other by `place`.
 //!
 //! # Invariants
 //! - A kernel computes with the value of a variable only while it holds the variable's lock.
@@ -29,6 +29,7 @@ mod tensor_array;
 mod tensor_list;
 mod tensor_map;
 mod tensors;
+mod staging;
 mod update;
 mod variants;
 

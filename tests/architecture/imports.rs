@@ -52,7 +52,7 @@ const CRATES: &[(&str, &[Row])] = &[
         row("registry testing"),
     ]),
     ("core/author", &[
-        row("attrs interned knobs misuse slots"),
+        row("attrs cells interned knobs misuse slots"),
         knot(
             "compute kept resource state",
             "a call gives resources, variables and kept tensors, and each of them is taken from a call",

@@ -45,6 +45,7 @@
 
 mod attrs;
 mod call;
+mod cells;
 mod compute;
 mod create;
 pub mod device;
@@ -75,6 +76,7 @@ mod watch;
 
 pub use attrs::AttrReader;
 pub use call::{AsyncCall, CancelGuard};
+pub use cells::Cells;
 pub use compute::{ComputeContext, InOut};
 pub use create::{CreateContext, Supported};
 pub use encoded::{EncodedValue, TensorSink};

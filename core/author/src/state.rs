@@ -1,9 +1,16 @@
 //! Variables and reference slots, as a kernel sees them. Resources of a plugin's own: `resource.rs`.
 
-use crate::{compute::ComputeContext, kept::Kept, resource::state_table, slots::view};
+use crate::{
+    cells::Cells, compute::ComputeContext, kept::Kept, resource::state_table, slots, slots::view,
+};
 use std::{marker::PhantomData, slice};
-use tenon_abi::{Call, Code, DType, Resource, Slot, StateTable, Str, Variable};
-use tenon_framework::{KernelError, View, ViewMut, element::Element, resource::step_container};
+use tenon_abi::{Call, Code, DType, Resource, Slot, StateTable, Str, StringElement, Variable};
+use tenon_framework::{
+    KernelError, View, ViewMut, element::Element, plugin::host, resource::step_container,
+};
+
+/// Name of the type of variables among the host's resources.
+const VARIABLE_TYPE: &str = "tenon.Variable";
 
 /// The state services of one call.
 pub struct StateContext<'a> {
@@ -38,6 +45,21 @@ impl<'a> StateContext<'a> {
         };
         check(code, "cannot find or make the variable")?;
         Ok(Var { raw, owned: true, lent: PhantomData })
+    }
+
+    /// Removes the variable of this name from the call's device; whether there was one. Who has a handle or a
+    /// reference keeps it.
+    ///
+    /// # Errors
+    /// A name that the host refuses.
+    pub fn remove_variable(&self, container: &str, name: &str) -> Result<bool, KernelError> {
+        let entry = self.table.remove_resource.expect("the host fills every entry");
+        let (container, name) = (Str::new(container), Str::new(name));
+        // SAFETY: names live through the call.
+        match unsafe { entry(self.call.record, container, name, Str::new(VARIABLE_TYPE)) } {
+            Code::NOT_FOUND => Ok(false),
+            code => check(code, "cannot remove the variable").map(|()| true),
+        }
     }
 
     /// The variable behind element 0 of a resource input.
@@ -226,6 +248,28 @@ impl SharedVars<'_> {
     pub fn update(&self, at: usize) -> Result<Slot, KernelError> {
         self.0.written(at)
     }
+
+    /// The value's elements, to be read while other calls may write them.
+    ///
+    /// # Errors
+    /// As [`VarGuard::view`].
+    pub fn cells<T: Element>(&self, at: usize) -> Result<Cells<'_, T>, KernelError> {
+        let slot = self.read(at)?;
+        expect::<T>(&slot)?;
+        // SAFETY: elements of this type in host memory, which whoever shares the lock accesses by atomic operations.
+        Ok(unsafe { Cells::of(&slot, false) })
+    }
+
+    /// The value's elements, to be read and written while other calls do so too.
+    ///
+    /// # Errors
+    /// As [`SharedVars::update`] and [`VarGuard::view`].
+    pub fn cells_mut<T: Element>(&self, at: usize) -> Result<Cells<'_, T>, KernelError> {
+        let slot = self.update(at)?;
+        expect::<T>(&slot)?;
+        // SAFETY: as in `cells`; the variable is locked for an update.
+        Ok(unsafe { Cells::of(&slot, true) })
+    }
 }
 
 /// A variable.
@@ -294,6 +338,45 @@ impl VarGuard<'_> {
             let data = slice::from_raw_parts_mut(slot.data.cast(), slot.elements as usize);
             ViewMut { dims: slot.shape(), data }
         })
+    }
+
+    /// The strings of the value.
+    ///
+    /// # Errors
+    /// As [`VarGuard::view`].
+    pub fn strings(&self, at: usize) -> Result<Vec<&[u8]>, KernelError> {
+        let slot = self.read(at)?;
+        expect_type(&slot, DType::STRING)?;
+        // SAFETY: strings in host memory, which only who holds the lock writes.
+        unsafe { slots::strings(&slot) }
+    }
+
+    /// Writes one string of the value in place; readers of the old value keep it.
+    ///
+    /// # Errors
+    /// As [`VarGuard::view`]; `RESOURCE_EXHAUSTED` when there is no memory for it; `INTERNAL` when there is no such
+    /// element.
+    pub fn set_string(
+        &mut self,
+        at: usize,
+        element: usize,
+        value: &[u8],
+    ) -> Result<(), KernelError> {
+        let slot = self.update(at)?;
+        expect_type(&slot, DType::STRING)?;
+        if element as u64 >= slot.elements {
+            return Err(KernelError::internal(format!(
+                "element {element} of a variable with {}",
+                slot.elements
+            )));
+        }
+        // SAFETY: the host fills the table, which lives as long as the process; the element is one of the value's, which
+        // nobody else uses while this guard is borrowed.
+        let code = unsafe {
+            let set = (*host().strings).set.expect("the host fills every entry");
+            set(slot.data.cast::<StringElement>().add(element), Str::from_bytes(value))
+        };
+        check(code, "cannot write a string of the variable")
     }
 
     /// The value's slot, valid while it is locked and not assigned.
@@ -365,14 +448,16 @@ impl Drop for VarGuard<'_> {
 }
 
 fn expect<T: Element>(slot: &Slot) -> Result<(), KernelError> {
-    if slot.dtype == T::DTYPE && slot.memory.is_host_address() {
+    expect_type(slot, T::DTYPE)
+}
+
+fn expect_type(slot: &Slot, dtype: DType) -> Result<(), KernelError> {
+    if slot.dtype == dtype && slot.memory.is_host_address() {
         return Ok(());
     }
     Err(KernelError::invalid_argument(format!(
-        "the variable: expected {} in host memory, found {} in memory kind {}",
-        T::DTYPE,
-        slot.dtype,
-        slot.memory.0
+        "the variable: expected {dtype} in host memory, found {} in memory kind {}",
+        slot.dtype, slot.memory.0
     )))
 }
 

@@ -2,7 +2,7 @@
 //! what a library has from the host that opened it.
 
 pub use tenon_author::{
-    AsyncCall, AttrReader, CancelGuard, ComputeContext, CopyTarget, CreateContext, Dim,
+    AsyncCall, AttrReader, CancelGuard, Cells, ComputeContext, CopyTarget, CreateContext, Dim,
     EncodedValue, FnTable, Handle, InOut, Kept, KeptKnobs, Kernel, KernelFn, Knob, Knobs, Mode,
     Native, NewNode, NodeNumber, Packed, PassContext, Piece, Prepack, ResourceHandle,
     ResourceValue, ShapeContext, ShapeFunction, ShapeHandle, ShapeResult, SharedVars, StateContext,

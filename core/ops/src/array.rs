@@ -15,6 +15,7 @@ mod space;
 mod split;
 mod unique;
 
+pub(crate) use gather::check_updates;
 pub(crate) use join::joined;
 pub(crate) use reshape::reshape;
 

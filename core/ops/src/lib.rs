@@ -35,13 +35,16 @@ mod math_binary;
 mod math_unary;
 mod nn;
 mod nn_grad;
+mod parsing;
 mod quantization;
 mod random;
+mod reader;
 mod reduction;
 mod sendrecv;
 mod shape;
 mod state;
 mod string;
+mod table;
 #[cfg(test)]
 mod testing;
 

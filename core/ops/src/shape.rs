@@ -29,6 +29,21 @@ pub(crate) fn scalar_output(c: &ShapeContext<'_>) -> ShapeResult {
     c.set_output(0, c.scalar())
 }
 
+/// The one output is a reference to two strings, a container and a name.
+pub(crate) fn two_texts(c: &ShapeContext<'_>) -> ShapeResult {
+    c.set_output(0, c.shape_of(&[2]))
+}
+
+/// Checks an input that is a handle, a scalar, or a reference to two strings, a container and a name.
+pub(crate) fn handle_input(c: &ShapeContext<'_>, input: usize, what: &'static str) -> ShapeResult {
+    match c.dims(c.input(input)).as_deref() {
+        None | Some([] | [2 | -1]) => Ok(()),
+        Some(dims) => Err(KernelError::invalid_argument(format!(
+            "{what}: expected a scalar, or two strings, found shape {dims:?}"
+        ))),
+    }
+}
+
 /// The op has no outputs, or nothing is known about them.
 pub(crate) fn nothing_known(_: &ShapeContext<'_>) -> ShapeResult {
     Ok(())

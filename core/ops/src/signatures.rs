@@ -53,7 +53,7 @@ fn default(value: &AttrValue) -> Value {
         AttrValue::Bool(value) => json!(value),
         AttrValue::String(_) => json!(value.as_text().unwrap()),
         AttrValue::Type(dtype) => json!(dtype.to_string()),
-        AttrValue::Shape(shape) if shape.rank().is_none() => json!("?"),
+        AttrValue::Shape(shape) => shape.dims().map_or_else(|| json!("?"), |dims| json!(dims)),
         AttrValue::List(AttrList::Int(items)) => json!(items),
         AttrValue::List(AttrList::Float(items)) => {
             items.iter().map(|&item| json!(f64::from(item))).collect()

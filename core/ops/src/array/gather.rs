@@ -185,7 +185,11 @@ fn gather_nd(c: &ShapeContext<'_>) -> ShapeResult {
 }
 
 /// Checks updates against the tensor that they are written to, as far as the shapes are known.
-fn check_updates(c: &ShapeContext<'_>, tensor: ShapeHandle, inputs: [usize; 2]) -> ShapeResult {
+pub(crate) fn check_updates(
+    c: &ShapeContext<'_>,
+    tensor: ShapeHandle,
+    inputs: [usize; 2],
+) -> ShapeResult {
     let indices = input_of_rank_at_least(c, inputs[0], "indices", 1)?;
     let (Some(tensor), Some(indices), Some(found)) =
         (c.dims(tensor), c.dims(indices), c.dims(c.input(inputs[1])))

@@ -13,7 +13,7 @@ use syn::{
 /// A file, how often it may, and what bounds each.
 struct Bounded(&'static str, usize, &'static str);
 
-const PLUGINS: [&str; 6] = ["cpu", "fft", "image", "int8", "linalg", "text"];
+const PLUGINS: [&str; 7] = ["cpu", "fft", "files", "image", "int8", "linalg", "text"];
 
 const METHODS: [&str; 4] = ["collect", "to_vec", "concat", "repeat"];
 
@@ -36,6 +36,8 @@ const BOUNDED: &[Bounded] = &[
     Bounded("cpu/src/kernels/reference/array.rs", 3, "the number of inputs"),
     Bounded("cpu/src/panels.rs", 1, "the number of threads"),
     Bounded("cpu/src/stream.rs", 1, "a row of at most 128 KiB"),
+    Bounded("files/src/lib.rs", 1, "names of files"),
+    Bounded("files/src/unix.rs", 1, "names of files"),
     Bounded("image/src/bicubic.rs", 1, "a table of 1024 steps"),
     Bounded("image/src/encode.rs", 1, "an attribute of at most 64 KiB"),
     Bounded("image/src/jpeg/bits.rs", 2, "a table of 256 codes, symbols of at most 256"),
@@ -47,8 +49,6 @@ const BOUNDED: &[Bounded] = &[
     Bounded("linalg/src/lu.rs", 1, "a side of a matrix, foreseen when it is read"),
     Bounded("linalg/src/range.rs", 2, "a side of a matrix, foreseen when it is read"),
     Bounded("linalg/src/svd.rs", 2, "a side of a matrix, foreseen when it is read"),
-    Bounded("text/src/access.rs", 1, "names of files"),
-    Bounded("text/src/access/unix.rs", 1, "names of files"),
     Bounded("text/src/characters.rs", 1, "the rank"),
     Bounded("text/src/files.rs", 10, "names of files"),
     Bounded("text/src/format.rs", 2, "an attribute"),

@@ -1,24 +1,14 @@
 //! `ReadFile`, `WriteFile`, `MatchingFiles`, `ShardedFilename` and `ShardedFilespec`.
 
-use crate::{access::Access, glob, text};
-use std::{ffi::OsString, path::PathBuf};
+use crate::{PLUGIN, glob, text};
+use std::path::PathBuf;
+use tenon_files::{Access, path_of};
 use tenon_sdk::{
     KernelError,
     author::{ComputeContext, CreateContext, Kernel, Mode},
     reg::Numerics,
     register_kernel,
 };
-
-#[cfg(unix)]
-fn path_of(name: &[u8]) -> PathBuf {
-    use std::os::unix::ffi::OsStringExt;
-    PathBuf::from(OsString::from_vec(name.to_vec()))
-}
-
-#[cfg(not(unix))]
-fn path_of(name: &[u8]) -> PathBuf {
-    PathBuf::from(OsString::from(crate::shown(name)))
-}
 
 /// Declares a kernel that may wait for a disk, and has access to files.
 macro_rules! on_disk {
@@ -29,7 +19,7 @@ macro_rules! on_disk {
             const MODE: Mode = Mode::Blocking;
 
             fn new(c: &CreateContext<'_>) -> Result<Self, KernelError> {
-                Access::read(c.knobs()).map($kernel)
+                Access::read(PLUGIN, c.knobs()).map($kernel)
             }
 
             fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
@@ -138,7 +128,7 @@ register_kernel!("ShardedFilespec" on "CPU": fn sharded_filespec,
 #[cfg(test)]
 mod tests {
     use super::{matching, padded};
-    use crate::access::Access;
+    use tenon_files::Access;
 
     #[test]
     fn parts_of_a_path_match_apart() {

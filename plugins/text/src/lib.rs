@@ -2,18 +2,17 @@
 //!
 //! What it is: a plugin with the kernels of TensorFlow's string, logging and file ops for device
 //! type `CPU`. `value` reads an element of any type, `printf` and `summary` write elements, and
-//! `number` parses them; `re2` and `glob` translate patterns; `farmhash` is a fingerprint; `access`
+//! `number` parses them; `re2` and `glob` translate patterns; `farmhash` is a fingerprint; `tenon-files`
 //! decides which files graphs may use. The other modules are the ops. It is a plugin of its own so
 //! that a build without strings does not compile regular expressions.
 //!
 //! What it is not: the device type, which plugins/cpu brings, or the ops, which `core/ops` defines.
 //!
 //! # Invariants
-//! - Every access to a file goes through `access`, which asks the knob `text.files`.
+//! - Every access to a file goes through `tenon-files`, which asks the knob `text.files`.
 //! - Only regular files are read and written, and none above `text.file_bytes` is read.
 //! - Regular expressions match in linear time, in RE2's syntax.
 
-mod access;
 mod as_string;
 mod characters;
 mod encode;
@@ -33,11 +32,15 @@ mod value;
 
 tenon_sdk::export_plugin!();
 tenon_sdk::kernels_check_shapes!();
+tenon_files::register_file_knobs!();
 
 use tenon_sdk::{
     KernelError,
     author::{ComputeContext, CreateContext},
 };
+
+/// The name of this plugin, before those of its knobs.
+const PLUGIN: &str = "text";
 
 /// An attribute that is a number, such as the number of printed elements; a negative one means all.
 fn count_attr(c: &CreateContext<'_>, name: &str) -> Result<Option<usize>, KernelError> {

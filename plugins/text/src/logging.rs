@@ -1,8 +1,7 @@
 //! `Assert`, `Print`, `PrintV2` and `Timestamp`.
 
 use crate::{
-    access::Access,
-    count_attr, shown,
+    PLUGIN, count_attr, shown,
     summary::{Style, summary},
     text,
 };
@@ -12,6 +11,7 @@ use std::{
     sync::atomic::{AtomicI64, Ordering},
     time::{SystemTime, UNIX_EPOCH},
 };
+use tenon_files::Access;
 use tenon_sdk::{
     KernelError,
     abi::LogLevel,
@@ -120,7 +120,7 @@ impl Kernel for PrintV2 {
             "log(warning)" => Stream::Log(LogLevel::WARN),
             "log(error)" => Stream::Log(LogLevel::ERROR),
             other => match other.strip_prefix("file://") {
-                Some(path) => Stream::File(path.into(), Access::read(c.knobs())?),
+                Some(path) => Stream::File(path.into(), Access::read(PLUGIN, c.knobs())?),
                 None => {
                     return Err(KernelError::invalid_argument(format!(
                         "output_stream must be stdout, stderr, log(info), log(warning), log(error) or file://PATH, found '{other}'"

@@ -1,5 +1,5 @@
-//! Access of graphs to files, controlled by the knob `text.files`; every file operation of this
-//! plugin goes through here.
+//! Access of graphs to files, controlled by the knob `files` of a plugin: every file operation of its
+//! kernels goes through here. [`register_file_knobs!`] registers the knobs, once in a plugin.
 //!
 //! Only regular files are read and written: a pipe would block a step, and a device may never end.
 //! The size of a file is checked before memory is allocated, and again while the file is read,
@@ -7,10 +7,10 @@
 //! so that the file cannot be exchanged in between.
 
 #[cfg(not(unix))]
-#[path = "access/other.rs"]
+#[path = "other.rs"]
 mod system;
 #[cfg(unix)]
-#[path = "access/unix.rs"]
+#[path = "unix.rs"]
 mod system;
 
 use std::{
@@ -18,16 +18,22 @@ use std::{
     io::{self, ErrorKind, Read, Write},
     path::{Path, PathBuf},
 };
-use tenon_sdk::{Code, KernelError, author::Knobs, register_knob};
+use tenon_sdk::{Code, KernelError, author::Knobs};
 
-register_knob!(
-    "files": STRING = "any",
-    "Which files graphs may read and write: `any`, `off` (none), `read-only` (read any, write none), or the absolute path of a folder, under which all of them must be. Names that are not absolute then begin there."
-);
-register_knob!(
-    "file_bytes": INT = "2147483648",
-    "The size of the largest file that `ReadFile` reads, in bytes."
-);
+/// Registers the knobs `files` and `file_bytes` of a plugin.
+#[macro_export]
+macro_rules! register_file_knobs {
+    () => {
+        tenon_sdk::register_knob!(
+            "files": STRING = "any",
+            "Which files graphs may read and write: `any`, `off` (none), `read-only` (read any, write none), or the absolute path of a folder, under which all of them must be. Names that are not absolute then begin there."
+        );
+        tenon_sdk::register_knob!(
+            "file_bytes": INT = "2147483648",
+            "The size of the largest file that is read as a whole, in bytes."
+        );
+    };
+}
 
 /// The intended use of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,6 +60,8 @@ enum Reach {
 pub struct Access {
     reach: Reach,
     most: u64,
+    /// The plugin whose knobs these are, for messages.
+    plugin: &'static str,
 }
 
 /// The error of a file that an argument names, with TensorFlow's code for the system's error.
@@ -75,7 +83,20 @@ fn denied(what: &str, path: &Path, why: &str) -> KernelError {
     KernelError::new(Code::PERMISSION_DENIED, message)
 }
 
-fn reach(value: &str) -> Result<Reach, KernelError> {
+/// The path that a text of a graph names.
+#[cfg(unix)]
+pub fn path_of(name: &[u8]) -> PathBuf {
+    use std::os::unix::ffi::OsStringExt;
+    PathBuf::from(std::ffi::OsString::from_vec(name.to_vec()))
+}
+
+/// The path that a text of a graph names.
+#[cfg(not(unix))]
+pub fn path_of(name: &[u8]) -> PathBuf {
+    PathBuf::from(String::from_utf8_lossy(name).into_owned())
+}
+
+fn reach(plugin: &str, value: &str) -> Result<Reach, KernelError> {
     Ok(match value {
         "any" => Reach::Any,
         "off" => Reach::Off,
@@ -83,41 +104,46 @@ fn reach(value: &str) -> Result<Reach, KernelError> {
         folder if Path::new(folder).is_absolute() => Reach::Under(folder.into()),
         other => {
             return Err(KernelError::invalid_argument(format!(
-                "knob text.files: expected any, off, read-only or the absolute path of a folder, found '{other}'"
+                "knob {plugin}.files: expected any, off, read-only or the absolute path of a folder, found '{other}'"
             )));
         }
     })
 }
 
 impl Access {
-    /// The access that the knobs permit.
-    pub fn read(knobs: Knobs<'_>) -> Result<Access, KernelError> {
+    /// The access that the knobs of the plugin with this name permit.
+    ///
+    /// # Errors
+    /// `INVALID_ARGUMENT` for a knob's value that says nothing.
+    pub fn read(plugin: &'static str, knobs: Knobs<'_>) -> Result<Access, KernelError> {
         let files = knobs.text("files")?;
         let most = knobs.int("file_bytes")?;
         let most = u64::try_from(most).map_err(|_| {
             KernelError::invalid_argument(format!(
-                "knob text.file_bytes: expected a number of bytes, found {most}"
+                "knob {plugin}.file_bytes: expected a number of bytes, found {most}"
             ))
         })?;
-        Ok(Access { reach: reach(&files)?, most })
+        Ok(Access { reach: reach(plugin, &files)?, most, plugin })
     }
 
-    /// Access to all files, of any size.
-    #[cfg(test)]
+    /// Access to all files, of any size: for tests.
     pub fn to_any() -> Access {
-        Access { reach: Reach::Any, most: u64::MAX }
+        Access { reach: Reach::Any, most: u64::MAX, plugin: "test" }
     }
 
     /// Fails if the purpose is forbidden for all files.
     fn allowed(&self, what: &str, path: &Path, purpose: Purpose) -> Result<(), KernelError> {
         match (&self.reach, purpose) {
-            (Reach::Off, _) => Err(denied(
-                what,
-                path,
-                "may not be used: knob text.files is off, and keeps graphs from files",
-            )),
+            (Reach::Off, _) => {
+                let plugin = self.plugin;
+                let why = format!(
+                    "may not be used: knob {plugin}.files is off, and keeps graphs from files"
+                );
+                Err(denied(what, path, &why))
+            }
             (Reach::ReadOnly, Purpose::Write | Purpose::Append) => {
-                Err(denied(what, path, "may not be written: knob text.files is read-only"))
+                let why = format!("may not be written: knob {}.files is read-only", self.plugin);
+                Err(denied(what, path, &why))
             }
             _ => Ok(()),
         }
@@ -133,7 +159,11 @@ impl Access {
         Ok(Some((folder, rest.to_owned())))
     }
 
-    fn open(&self, what: &str, path: &Path, purpose: Purpose) -> Result<File, KernelError> {
+    /// Opens a file; `what` names the argument.
+    ///
+    /// # Errors
+    /// The file must not be used so, does not exist, or is not regular.
+    pub fn open(&self, what: &str, path: &Path, purpose: Purpose) -> Result<File, KernelError> {
         self.allowed(what, path, purpose)?;
         let opened = match self.under(path) {
             Ok(None) => system::open(path, purpose),
@@ -155,8 +185,9 @@ impl Access {
     fn outside(&self, what: &str, path: &Path) -> KernelError {
         let Reach::Under(folder) = &self.reach else { return denied(what, path, "is not there") };
         let why = format!(
-            "is not under '{}', the folder that knob text.files leaves to graphs",
-            folder.display()
+            "is not under '{}', the folder that knob {}.files leaves to graphs",
+            folder.display(),
+            self.plugin
         );
         denied(what, path, &why)
     }
@@ -171,8 +202,9 @@ impl Access {
         let too_large = |size: &str| {
             let most = self.most;
             let message = format!(
-                "{what}: file '{}' has {size} bytes, while knob text.file_bytes lets {most} be read",
-                path.display()
+                "{what}: file '{}' has {size} bytes, while knob {}.file_bytes lets {most} be read",
+                path.display(),
+                self.plugin
             );
             KernelError::new(Code::RESOURCE_EXHAUSTED, message)
         };
@@ -288,5 +320,4 @@ fn commonly_named(found: FileType) -> &'static str {
 }
 
 #[cfg(test)]
-#[path = "access/tests.rs"]
 mod tests;

@@ -37,7 +37,7 @@ impl Place {
     }
 
     fn access(&self) -> Access {
-        Access { reach: Reach::Under(self.top()), most: 100 }
+        Access { reach: Reach::Under(self.top()), most: 100, plugin: "text" }
     }
 }
 
@@ -131,7 +131,7 @@ fn only_regular_files_are_opened() {
     let place = Place::new();
     let pipe = place.top().join("pipe");
     mknodat(CWD, &pipe, FileType::Fifo, Mode::RWXU, 0).unwrap();
-    let any = Access { reach: Reach::Any, most: 100 };
+    let any = Access { reach: Reach::Any, most: 100, plugin: "text" };
     for access in [any.clone(), place.access()] {
         let error = access.contents("filename", &pipe).unwrap_err();
         assert!(
@@ -155,7 +155,8 @@ fn only_regular_files_are_opened() {
 #[test]
 fn the_size_is_looked_at_before_and_while_reading() {
     let place = Place::new();
-    let (at, any) = (place.top().join("large"), Access { reach: Reach::Any, most: 100 });
+    let (at, any) =
+        (place.top().join("large"), Access { reach: Reach::Any, most: 100, plugin: "text" });
     for size in [100, 101] {
         fs::write(&at, vec![7; size]).unwrap();
         let read = any.contents("filename", &at).map(|bytes| bytes.len());
@@ -168,7 +169,7 @@ fn the_size_is_looked_at_before_and_while_reading() {
         "{}",
         error.message
     );
-    let all = Access { reach: Reach::Any, most: u64::MAX };
+    let all = Access { reach: Reach::Any, most: u64::MAX, plugin: "text" };
     // A file that reports a size of 0 bytes.
     if cfg!(target_os = "linux") {
         let status = Path::new("/proc/self/status");
@@ -180,10 +181,10 @@ fn the_size_is_looked_at_before_and_while_reading() {
 
 #[test]
 fn values_of_the_knob() {
-    assert_eq!(reach("any").unwrap(), Reach::Any);
-    assert_eq!(reach("/srv/data").unwrap(), Reach::Under("/srv/data".into()));
+    assert_eq!(reach("text", "any").unwrap(), Reach::Any);
+    assert_eq!(reach("text", "/srv/data").unwrap(), Reach::Under("/srv/data".into()));
     for wrong in ["", "on", "data", "./data", "Off"] {
-        let error = reach(wrong).unwrap_err();
+        let error = reach("text", wrong).unwrap_err();
         assert_eq!(error.code, Code::INVALID_ARGUMENT);
         assert!(
             error.message.contains(&format!("or the absolute path of a folder, found '{wrong}'"))
@@ -191,7 +192,7 @@ fn values_of_the_knob() {
     }
     let place = Place::new();
     let file = place.top().join("file");
-    let read_only = Access { reach: Reach::ReadOnly, most: 100 };
+    let read_only = Access { reach: Reach::ReadOnly, most: 100, plugin: "text" };
     assert_eq!(read_only.contents("filename", &file).unwrap(), b"here");
     assert!(read_only.exists(&file) && read_only.may_look("pattern", &file).is_ok());
     let written = [
@@ -203,7 +204,7 @@ fn values_of_the_knob() {
         assert!(error.message.contains("knob text.files is read-only"), "{}", error.message);
     }
     assert!(!place.top().join("a").exists(), "no folder is made either");
-    let off = Access { reach: Reach::Off, most: 100 };
+    let off = Access { reach: Reach::Off, most: 100, plugin: "text" };
     for error in
         [off.contents("filename", &file).unwrap_err(), off.may_look("pattern", &file).unwrap_err()]
     {

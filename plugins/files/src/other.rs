@@ -20,7 +20,7 @@ pub fn open(path: &Path, purpose: Purpose) -> io::Result<File> {
 fn unknown() -> io::Error {
     io::Error::new(
         ErrorKind::Unsupported,
-        "a folder in knob text.files is for Unix only: set it to off or read-only",
+        "a folder in knob files is for Unix only: set it to off or read-only",
     )
 }
 

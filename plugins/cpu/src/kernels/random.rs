@@ -4,6 +4,7 @@
 mod choice;
 mod distribution;
 mod gamma;
+mod of_variable;
 mod philox;
 mod stateful;
 mod stateless;

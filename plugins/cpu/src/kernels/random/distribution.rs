@@ -212,7 +212,7 @@ pub fn fill_integers<T: DrawnInteger>(
     c: &ComputeContext<'_>,
     dims: &[i64],
     bounds: [usize; 2],
-    stream: impl FnOnce(usize) -> Philox,
+    stream: impl FnOnce(usize) -> Result<Philox, KernelError>,
 ) -> Result<(), KernelError> {
     let [low, high] = [scalar::<T>(c, bounds[0], "minval")?, scalar::<T>(c, bounds[1], "maxval")?];
     let y = c.output::<T>(0, dims)?.data;
@@ -224,7 +224,7 @@ pub fn fill_integers<T: DrawnInteger>(
             "minval must be below maxval, got {low:?} and {high:?}"
         )));
     }
-    let stream = stream(y.len());
+    let stream = stream(y.len())?;
     for_parts(c, y, COST_NS, |first, y| {
         fill_steps(&stream, (first, T::PER_STEP), y, |words| T::between(words, low, high));
     })

@@ -52,7 +52,7 @@ impl<T: DrawnInteger> Kernel for RandomUniformInt<T> {
 
     fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
         let dims = shape_input(c, 0)?;
-        fill_integers::<T>(c, &dims, [1, 2], |count| self.stream.take(reserved(count)))
+        fill_integers::<T>(c, &dims, [1, 2], |count| Ok(self.stream.take(reserved(count))))
     }
 }
 

@@ -73,7 +73,7 @@ fn normal_of_key<T: Drawn>(c: &ComputeContext<'_>) -> Result<(), KernelError> {
 
 fn integers<T: DrawnInteger>(c: &ComputeContext<'_>) -> Result<(), KernelError> {
     let stream = mixed(c, 1)?;
-    fill_integers::<T>(c, &shape_input(c, 0)?, [2, 3], |_| stream)
+    fill_integers::<T>(c, &shape_input(c, 0)?, [2, 3], |_| Ok(stream))
 }
 
 fn key_counter(c: &ComputeContext<'_>) -> Result<(), KernelError> {

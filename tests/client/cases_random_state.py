@@ -1,0 +1,114 @@
+"""Random numbers whose generator is a variable: bit for bit TensorFlow's."""
+
+import numpy as np
+import tensorflow as tf
+
+from harness import case
+
+tf1 = tf.compat.v1
+raw = tf.raw_ops
+
+PHILOX = np.int64(1)
+
+
+def generator(name="g", state=(5, 0, 77), dtype=np.int64):
+    return tf1.get_variable(name, initializer=np.array(state, dtype), use_resource=True)
+
+
+def draws(log, address, make, state=(5, 0, 77)):
+    """Draws twice, and shows the state after each."""
+    g = generator(state=state)
+    y = make(g.handle)
+    with tf1.Session(address) as session:
+        session.run(g.initializer)
+        for at in range(2):
+            drawn = session.run(y)
+            # Integers are compared exactly, floats within the tolerance of the suite.
+            log.value(f"{at}", drawn)
+            log.value(f"state {at}", session.run(g))
+
+
+def each_distribution():
+    for op in ("StatefulStandardNormalV2", "StatefulTruncatedNormal", "StatefulUniform"):
+        for dtype in (tf.float32, tf.float64, tf.float16, tf.bfloat16):
+            def run(address, log, op=op, dtype=dtype):
+                draws(log, address, lambda handle: getattr(raw, op)(
+                    resource=handle, algorithm=PHILOX, shape=[3, 5], dtype=dtype))
+            run.__name__ = f"{op}_of_{dtype.name}"
+            case(run)
+    for dtype in (tf.int32, tf.int64, tf.uint32, tf.uint64):
+        def whole(address, log, dtype=dtype):
+            draws(log, address, lambda handle: raw.StatefulUniformFullInt(
+                resource=handle, algorithm=PHILOX, shape=np.int64([7]), dtype=dtype))
+        whole.__name__ = f"whole_numbers_of_{dtype.name}"
+        case(whole)
+    for dtype in (np.int32, np.int64):
+        def between(address, log, dtype=dtype):
+            draws(log, address, lambda handle: raw.StatefulUniformInt(
+                resource=handle, algorithm=PHILOX, shape=[11], minval=dtype(-3), maxval=dtype(1000)))
+        between.__name__ = f"numbers_between_of_{np.dtype(dtype).name}"
+        case(between)
+
+
+each_distribution()
+
+
+@case
+def a_counter_that_overflows(address, log):
+    draws(log, address, lambda handle: raw.StatefulUniformFullInt(
+        resource=handle, algorithm=PHILOX, shape=[5], dtype=tf.uint64), state=(-1, 3, -9))
+
+
+@case
+def numbers_are_skipped(address, log):
+    g = generator()
+    read = raw.RngReadAndSkip(resource=g.handle, alg=1, delta=np.uint64(10))
+    skip = raw.RngSkip(resource=g.handle, algorithm=PHILOX, delta=np.int64(3))
+    with tf1.Session(address) as session:
+        session.run(g.initializer)
+        log.value("before", session.run(read))
+        log.value("after", session.run(g))
+        session.run(skip)
+        log.value("skipped", session.run(g))
+
+
+@case
+def no_numbers(address, log):
+    draws(log, address, lambda handle: raw.StatefulUniform(
+        resource=handle, algorithm=PHILOX, shape=[0, 3], dtype=tf.float32))
+
+
+@case
+def what_generators_are_refused(address, log):
+    def draw(name, variable, algorithm=PHILOX):
+        with log.refused(name):
+            session.run(raw.StatefulUniform(resource=variable.handle, algorithm=algorithm, shape=[2]))
+
+    with tf1.Session(address) as session:
+        unset = generator("unset")
+        draw("without a value", unset)
+        short = generator("short", (1, 2))
+        matrix = tf1.get_variable("matrix", initializer=np.int64([[1, 2, 3]]), use_resource=True)
+        floats = tf1.get_variable("floats", initializer=np.float32([1, 2, 3]), use_resource=True)
+        good = generator("good")
+        session.run([v.initializer for v in (short, matrix, floats, good)])
+        draw("short", short)
+        draw("a matrix", matrix)
+        draw("floats", floats)
+        draw("another algorithm", good, np.int64(9))
+        with log.refused("bounds"):
+            session.run(raw.StatefulUniformInt(resource=good.handle, algorithm=PHILOX, shape=[2],
+                                               minval=np.int32(3), maxval=np.int32(3)))
+        log.value("state", session.run(good))
+
+
+@case
+def a_generator_of_the_client(address, log):
+    with tf1.variable_scope("", use_resource=True):
+        g = tf.random.Generator.from_seed(42, alg="philox")
+    normal, uniform = g.normal([3]), g.uniform([3], maxval=10)
+    with tf1.Session(address) as session:
+        session.run(tf1.variables_initializer([g.state]))
+        log.value("normal", session.run(normal))
+        log.value("uniform", session.run(uniform))
+        log.value("state", session.run(g.state))

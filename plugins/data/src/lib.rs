@@ -6,17 +6,28 @@
 //! an update does to a value that is locked. `tensor_list` and `tensor_map` have values of variants,
 //! `tensor_array` and `stack` resources of a step; all four hold tensors, which `tensors` joins and
 //! adds, and whose shapes `shapes` compares.
+//! Its kernels are for device type `CPU`, which plugins/cpu registers. `resource` and `several` have
+//! the kernels of resource variables, `reference` and `temporary` those of the reference variables of
+//! older graphs; both are two doors to the host's variables. `gather` reads and `scatter` updates parts
+//! of a variable. `naming` says under which name something is found, `update` what an update does to a
+//! value that is locked.
+//!
+//! `table` has the tables from keys to values, `reader` the records of files whose names come from a
+//! queue, `mutex` locks between steps. `parsing` makes tensors of messages, whose fields `wire` reads;
+//! `files` says which files graphs may read.
 //!
 //! `queue`, `barrier`, `accumulator` and `staging` have what elements wait in between steps. Their calls
 //! wait without a thread (`attempts`), and find each other by `place`.
 //!
 //! # Invariants
+//! - Every access to a file goes through `tenon-files`, which asks the knob `data.files`.
 //! - A kernel computes with the value of a variable only while it holds the variable's lock.
 //! - A reader of an older value keeps it: an update copies a value that somebody else holds.
 
 mod accumulator;
 mod attempts;
 mod barrier;
+mod gather;
 mod naming;
 mod philox;
 mod place;
@@ -29,7 +40,10 @@ mod tensor_array;
 mod tensor_list;
 mod tensor_map;
 mod tensors;
+mod scatter;
+mod several;
 mod staging;
+mod temporary;
 mod update;
 mod variants;
 

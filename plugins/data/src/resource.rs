@@ -2,9 +2,9 @@
 
 use crate::{
     naming::Named,
-    update::{Sum, check_shape, count_up, elementwise},
+    update::{Sum, check_shape, check_there, count_up, elementwise},
 };
-use tenon_sdk::{author::VarGuard, prelude::*};
+use tenon_sdk::prelude::*;
 
 struct VarHandle(Named);
 
@@ -53,20 +53,6 @@ impl Kernel for Assign {
 
 register_kernel!("AssignVariableOp" on "CPU": Assign);
 
-/// A resource variable is there once it has a value.
-///
-/// # Errors
-/// `NOT_FOUND` without one.
-fn check_there(locked: &VarGuard<'_>) -> Result<(), KernelError> {
-    match locked.dims(0) {
-        Some(_) => Ok(()),
-        None => Err(KernelError::new(
-            Code::NOT_FOUND,
-            "the variable does not exist: run its initialiser first",
-        )),
-    }
-}
-
 fn update<T: Element>(
     c: &ComputeContext<'_>,
     combine: impl Fn(T, T) -> T,
@@ -75,7 +61,7 @@ fn update<T: Element>(
     let variable = state.input_variable(0)?;
     let variables = [&variable];
     let mut locked = state.lock(&variables)?;
-    check_there(&locked)?;
+    check_there(locked.dims(0).is_some())?;
     elementwise(c, &mut locked, 1, combine)
 }
 
@@ -107,7 +93,7 @@ fn shape<T: Number>(c: &ComputeContext<'_>) -> Result<(), KernelError> {
     let variable = state.input_variable(0)?;
     let variables = [&variable];
     let locked = state.lock(&variables)?;
-    check_there(&locked)?;
+    check_there(locked.dims(0).is_some())?;
     let dims = locked.dims(0).unwrap_or_default();
     let sizes = c.output::<T>(0, &[dims.len() as i64])?.data;
     for (size, &dim) in sizes.iter_mut().zip(&dims) {

@@ -107,3 +107,14 @@ pub fn check_shape(
         there
     )))
 }
+
+/// A resource variable is there once it has a value.
+///
+/// # Errors
+/// `NOT_FOUND` without one.
+pub fn check_there(is_set: bool) -> Result<(), KernelError> {
+    if is_set {
+        return Ok(());
+    }
+    Err(KernelError::new(Code::NOT_FOUND, "the variable does not exist: run its initialiser first"))
+}

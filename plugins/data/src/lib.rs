@@ -27,6 +27,7 @@
 mod accumulator;
 mod attempts;
 mod barrier;
+mod files;
 mod gather;
 mod naming;
 mod philox;
@@ -43,6 +44,7 @@ mod tensors;
 mod scatter;
 mod several;
 mod staging;
+mod table;
 mod temporary;
 mod update;
 mod variants;

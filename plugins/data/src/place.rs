@@ -188,13 +188,21 @@ pub fn output_reference<T: Shared>(
 /// What input 0 leads to.
 ///
 /// # Errors
-/// `INVALID_ARGUMENT` when it leads to something else; `NOT_FOUND` when there is none of that name.
+/// As [`input_at`].
 pub fn input<T: Shared>(c: &ComputeContext<'_>) -> Result<Arc<T>, KernelError> {
+    input_at(c, 0)
+}
+
+/// What an input leads to.
+///
+/// # Errors
+/// `INVALID_ARGUMENT` when it leads to something else; `NOT_FOUND` when there is none of that name.
+pub fn input_at<T: Shared>(c: &ComputeContext<'_>, at: usize) -> Result<Arc<T>, KernelError> {
     let state = c.state();
-    if c.slot(0)?.dtype == DType::RESOURCE {
-        return state.input_resource::<Entry<T>>(0)?.get();
+    if c.slot(at)?.dtype == DType::RESOURCE {
+        return state.input_resource::<Entry<T>>(at)?.get();
     }
-    let strings = state.input_ref_strings(0)?;
+    let strings = state.input_ref_strings(at)?;
     let [container, name] = &strings[..] else {
         return Err(KernelError::invalid_argument(format!(
             "handle: expected a container and a name, found {} strings",
@@ -208,4 +216,10 @@ pub fn input<T: Shared>(c: &ComputeContext<'_>) -> Result<Arc<T>, KernelError> {
             format!("there is no {} '{name}' in container '{container}'", T::WHAT),
         )),
     }
+}
+
+/// Returns the handle of something that is found nowhere, and lives as long as its handles.
+pub fn output_anonymous<T: Shared>(c: &ComputeContext<'_>, value: T) -> Result<(), KernelError> {
+    let entry = || Ok(Entry::Shared(Arc::new(value)));
+    c.output_handle(0, &c.state().find_or_create::<Entry<T>>("", "", entry)?)
 }

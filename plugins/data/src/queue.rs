@@ -15,16 +15,19 @@ mod kind;
 mod make;
 mod state;
 mod store;
+mod work;
 
 pub use access::check_timeout;
 pub use batch::{Component, output_batch};
+pub use state::State as QueueState;
+pub use work::WorkItems;
 
 use crate::{
     attempts::{Attempts, Order},
     place::{Place, Shared},
 };
 use kind::Kind;
-use state::State;
+use state::{State, Take};
 use std::sync::Arc;
 
 /// A queue.

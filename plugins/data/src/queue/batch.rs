@@ -42,6 +42,18 @@ impl Component {
         Ok(self.tensor.view::<T>()?.data.get(self.start()).copied())
     }
 
+    /// Its strings.
+    ///
+    /// # Errors
+    /// As [`Kept::strings`].
+    pub fn texts(&self) -> Result<Vec<&[u8]>, KernelError> {
+        let (start, len) = (self.start(), elements(self.dims()));
+        let mut texts = self.tensor.strings()?;
+        texts.truncate(start + len);
+        texts.drain(..start.min(texts.len()));
+        Ok(texts)
+    }
+
     /// Returns it as an output; a whole tensor without a copy.
     pub fn output(&self, c: &ComputeContext<'_>, output: usize) -> Result<(), KernelError> {
         if self.row.is_none() {

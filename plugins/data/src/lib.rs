@@ -31,6 +31,7 @@ mod files;
 mod gather;
 mod mutex;
 mod naming;
+mod parsing;
 mod philox;
 mod place;
 mod queue;

@@ -1,0 +1,13 @@
+//! Tensors from serialised messages, and from raw and compressed bytes.
+//!
+//! `example` reads the features of an example, `column` holds values of many examples, `features` says
+//! what is wanted of each example and gives the outputs; `ops` has the kernels of examples, `sequence`
+//! that of sequence examples, `tensor` those of serialised tensors, `raw` those of raw and compressed bytes.
+
+mod column;
+mod example;
+mod features;
+mod ops;
+mod raw;
+mod sequence;
+mod tensor;

@@ -36,7 +36,7 @@ const BOUNDED: &[Bounded] = &[
     Bounded("cpu/src/kernels/reference/array.rs", 3, "the number of inputs"),
     Bounded("cpu/src/panels.rs", 1, "the number of threads"),
     Bounded("cpu/src/stream.rs", 1, "a row of at most 128 KiB"),
-    Bounded("files/src/lib.rs", 1, "names of files"),
+    Bounded("files/src/lib.rs", 2, "names of files"),
     Bounded("files/src/unix.rs", 1, "names of files"),
     Bounded("image/src/bicubic.rs", 1, "a table of 1024 steps"),
     Bounded("image/src/encode.rs", 1, "an attribute of at most 64 KiB"),

@@ -111,8 +111,8 @@ const CRATES: &[(&str, &[Row])] = &[
     ]),
     ("core/ops", &[
         row("shape"),
-        row("array control_flow data_flow fft image io linalg logging math_binary nn random reduction sendrecv state string"),
-        row("fused math_unary nn_grad quantization"),
+        row("array control_flow data_flow fft image io linalg logging math_binary nn parsing random reader reduction sendrecv string table"),
+        row("fused math_unary nn_grad quantization state"),
     ]),
     ("core/isolate", &[
         row("descriptors extents limits listener protocol shared surroundings"),

@@ -4,7 +4,7 @@
 
 use std::time::{Duration, Instant};
 use tenon_graph::{Graph, GraphBuilder, GraphError, NodeId, Output};
-use tenon_proto::{ArgDef, AttrValue as AttrProto, AttrValueKind, GraphDef};
+use tenon_proto::{ArgDef, AttrValue as AttrProto, AttrValueKind, FunctionDefLibrary, GraphDef};
 use tenon_runtime::{
     CancelToken, RunOptions, Runtime, RuntimeError, Session, SessionOptions,
     framework::{
@@ -199,6 +199,10 @@ fn a_call_that_waits_ends_with_its_step() {
     assert!(began.elapsed() < Duration::from_secs(20), "{:?}", began.elapsed());
 }
 
+fn library(def: &mut GraphDef) -> &mut FunctionDefLibrary {
+    def.library.as_mut().expect("it has a library")
+}
+
 #[test]
 fn calls_that_do_not_fit_are_refused() {
     let _turn = turn();
@@ -213,14 +217,13 @@ fn calls_that_do_not_fit_are_refused() {
         let error = session::run(&session, &[("x", session::floats(&[1.0]))], &["second"]);
         error.unwrap_err().to_string()
     };
-    let functions = |def: &mut GraphDef| def.library.as_mut().expect("it has a library");
-    let error = said(&|def| functions(def).function.clear());
+    let error = said(&|def| library(def).function.clear());
     assert!(
         error.contains("calls function 'f', which the graph's library does not have"),
         "{error}"
     );
     let error = said(&|def| {
-        let function = &mut functions(def).function[0];
+        let function = &mut library(def).function[0];
         function.attr.clear();
         let args = &mut function.signature.as_mut().expect("a signature").input_arg;
         args.push(ArgDef { name: "more".to_owned(), ..args[0].clone() });
@@ -229,10 +232,10 @@ fn calls_that_do_not_fit_are_refused() {
         error.contains("function 'f' has arguments [float, float], expected [float]"),
         "{error}"
     );
-    let error = said(&|def| functions(def).function[0].ret.clear());
+    let error = said(&|def| library(def).function[0].ret.clear());
     assert!(error.contains("nothing gives its result 'result_0'"), "{error}");
-    let error = said(&|def| functions(def).function[0].node_def[0].input[0] = "z:0".to_owned());
+    let error = said(&|def| library(def).function[0].node_def[0].input[0] = "z:0".to_owned());
     assert!(error.contains("found 'z:0'"), "{error}");
-    let error = said(&|def| functions(def).function[0].node_def[0].op = "Nothing".to_owned());
+    let error = said(&|def| library(def).function[0].node_def[0].op = "Nothing".to_owned());
     assert!(error.contains("in function 'f'") && error.contains("Nothing"), "{error}");
 }

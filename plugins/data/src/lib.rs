@@ -1,16 +1,13 @@
 //! State on the CPU: kernels of values that outlive a step.
 //!
-//! Its kernels are for device type `CPU`, which plugins/cpu registers. `resource` has the kernels of
-//! resource variables, `reference` those of the reference variables of older graphs; both are two
-//! doors to the host's variables. `naming` says under which name a variable is found, `update` what
-//! an update does to a value that is locked. `tensor_list` and `tensor_map` have values of variants,
-//! `tensor_array` and `stack` resources of a step; all four hold tensors, which `tensors` joins and
-//! adds, and whose shapes `shapes` compares.
 //! Its kernels are for device type `CPU`, which plugins/cpu registers. `resource` and `several` have
 //! the kernels of resource variables, `reference` and `temporary` those of the reference variables of
 //! older graphs; both are two doors to the host's variables. `gather` reads and `scatter` updates parts
 //! of a variable. `naming` says under which name something is found, `update` what an update does to a
 //! value that is locked.
+//!
+//! `tensor_list` and `tensor_map` have values of variants, `tensor_array` and `stack` resources of a
+//! step; all four hold tensors, which `tensors` joins and adds, and whose shapes `shapes` compares.
 //!
 //! `table` has the tables from keys to values, `reader` the records of files whose names come from a
 //! queue, `mutex` locks between steps. `parsing` makes tensors of messages, whose fields `wire` reads;
@@ -38,17 +35,17 @@ mod queue;
 mod reader;
 mod reference;
 mod resource;
+mod scatter;
+mod several;
 mod shapes;
 mod stack;
+mod staging;
+mod table;
+mod temporary;
 mod tensor_array;
 mod tensor_list;
 mod tensor_map;
 mod tensors;
-mod scatter;
-mod several;
-mod staging;
-mod table;
-mod temporary;
 mod update;
 mod variants;
 mod wire;

@@ -17,7 +17,7 @@
 //!   made, so that the two cannot differ. The list ([`reg::registrations`]) is also a
 //!   [`Source`](tenon_framework::linked::Source) of the process.
 //!
-//! ```
+//! ```standalone_crate
 //! use tenon_author::{ComputeContext, ShapeContext, reg::registrations, register_kernel, register_op};
 //! use tenon_framework::KernelError;
 //!

@@ -25,7 +25,9 @@ impl Decoder<'_> {
         let shape = full_shape_from_proto(proto.tensor_shape.as_ref())?;
         match dtype {
             DType::STRING if proto.tensor_content.is_empty() => {
-                self.repeated_strings(&proto.string_val, shape)
+                // TensorFlow's client gives a value for strings that are not there.
+                let count = if shape.elements() == 0 { 0 } else { proto.string_val.len() };
+                self.repeated_strings(&proto.string_val[..count], shape)
             }
             DType::STRING => packed_strings(&proto.tensor_content, shape),
             _ if proto.tensor_content.is_empty() => {

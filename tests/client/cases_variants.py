@@ -23,6 +23,20 @@ def lists_of_lists(address, log):
 
 
 @case
+def lists_that_lie_deep_in_each_other(address, log):
+    depth = tf1.placeholder(tf.int32, [])
+    _, nested = tf1.while_loop(lambda i, handle: i < depth,
+                               lambda i, handle: (i + 1, push(empty(tf.variant, []), handle)),
+                               [0, empty(tf.variant, [])])
+    count, _ = tf1.while_loop(
+        lambda i, handle: length(handle) > 0,
+        lambda i, handle: (i + 1, tf.reshape(pop(handle, tf.variant, [])[1], [])), [0, nested])
+    with tf1.Session(address) as session:
+        log.value("depth", session.run(count, {depth: 200}))
+        log.value("length", session.run(length(nested), {depth: 200}))
+
+
+@case
 def zeros_of_lists(address, log):
     handle = put(reserve(3, shape=[2]), 1, tf.constant([1., 2]))
     zeros = raw.ZerosLike(x=handle)

@@ -13,7 +13,7 @@ pub use make::{cut, rows};
 
 use crate::{
     shapes::merged,
-    tensors::{Held, sum, zeros_like},
+    tensors::{Held, let_go, one_deeper, sum, zeros_like},
 };
 use std::sync::Arc;
 use tenon_sdk::{
@@ -31,28 +31,40 @@ pub struct TensorList {
     pub shape: PartialShape,
     /// How many elements there may be; -1 for any number.
     pub limit: i32,
-    /// The elements; `None` is one that is not set.
-    elements: Arc<Vec<Option<Held>>>,
+    elements: Arc<Elements>,
+}
+
+/// The elements of a list; `None` is one that is not set.
+struct Elements(Vec<Option<Held>>);
+
+impl Drop for Elements {
+    fn drop(&mut self) {
+        // A list of numbers has nothing that lies in it, and takes no memory to go.
+        if self.0.iter().flatten().next().is_some_and(|first| first.dtype() == DType::VARIANT) {
+            let_go(std::mem::take(&mut self.0).into_iter().flatten().collect());
+        }
+    }
 }
 
 impl TensorList {
     /// A list of these elements.
     pub fn new(dtype: DType, shape: PartialShape, elements: Vec<Option<Held>>) -> TensorList {
-        TensorList { dtype, shape, limit: -1, elements: Arc::new(elements) }
+        TensorList { dtype, shape, limit: -1, elements: Arc::new(Elements(elements)) }
     }
 
     /// The elements.
     pub fn elements(&self) -> &[Option<Held>] {
-        &self.elements
+        &self.elements.0
     }
 
     /// The elements, to be changed: those of this list alone.
     pub fn elements_mut(&mut self) -> Result<&mut Vec<Option<Held>>, KernelError> {
         if Arc::get_mut(&mut self.elements).is_none() {
-            self.elements = Arc::new(growth::copied(&self.elements)?);
+            self.elements = Arc::new(Elements(growth::copied(self.elements())?));
         }
         // The list is borrowed for writing, so that nobody clones it meanwhile.
-        Arc::get_mut(&mut self.elements)
+        let own = Arc::get_mut(&mut self.elements);
+        own.map(|own| &mut own.0)
             .ok_or_else(|| KernelError::internal("a new list of elements is shared"))
     }
 
@@ -95,7 +107,7 @@ impl TensorList {
     ) -> Result<PartialShape, KernelError> {
         let mut all = shape;
         for at in elements {
-            if let Some(Some(element)) = self.elements.get(at)
+            if let Some(Some(element)) = self.elements().get(at)
                 && !(all.full().is_some() && all.accepts(element.dims()))
             {
                 let own = PartialShape::new(element.dims())
@@ -131,8 +143,8 @@ impl VariantValue for TensorList {
     }
 
     fn zeros_like(&self) -> Result<TensorList, KernelError> {
-        let zeros = self.elements.iter().map(|element| element.as_deref().map(zeros_like));
-        let zeros = growth::try_collected(zeros.map(Option::transpose))?;
+        let zeros = self.elements().iter().map(|element| element.as_deref().map(zeros_like));
+        let zeros = one_deeper(|| growth::try_collected(zeros.map(Option::transpose)))?;
         Ok(TensorList::new(self.dtype, self.shape.clone(), zeros))
     }
 
@@ -151,7 +163,7 @@ impl VariantValue for TensorList {
             (Some(a), Some(b)) => sum(a, b).map(Some),
             (one, other) => Ok(one.clone().or_else(|| other.clone())),
         });
-        Ok(TensorList::new(self.dtype, shape, growth::try_collected(sums)?))
+        Ok(TensorList::new(self.dtype, shape, one_deeper(|| growth::try_collected(sums))?))
     }
 }
 

@@ -3,7 +3,7 @@
 //! A map is changed in place where nobody else has it. Keys are equal when their types, shapes and
 //! elements are; those of floats are compared by their bits.
 
-use crate::tensors::{Held, Part, output_parts, sum, with_rows};
+use crate::tensors::{Held, Part, let_go, one_deeper, output_parts, sum, with_rows};
 use std::{collections::BTreeMap, sync::Arc};
 use tenon_sdk::{
     author::{EncodedValue, TensorSink},
@@ -17,13 +17,22 @@ type Id = (DType, Vec<i64>, Vec<u8>);
 /// A map. Its clones share the entries until one of them is changed.
 #[derive(Clone, Default)]
 struct TensorMap {
-    entries: Arc<BTreeMap<Id, (Held, Held)>>,
+    entries: Arc<Entries>,
+}
+
+#[derive(Clone, Default)]
+struct Entries(BTreeMap<Id, (Held, Held)>);
+
+impl Drop for Entries {
+    fn drop(&mut self) {
+        let_go(std::mem::take(&mut self.0).into_values().map(|(_, value)| value).collect());
+    }
 }
 
 impl TensorMap {
     fn insert(&mut self, key: Held, value: Held) -> Result<(), KernelError> {
         let id = id_of(&key)?;
-        Arc::make_mut(&mut self.entries).insert(id, (key, value));
+        Arc::make_mut(&mut self.entries).0.insert(id, (key, value));
         Ok(())
     }
 }
@@ -52,7 +61,7 @@ impl VariantValue for TensorMap {
 
     /// Keys and values in turn.
     fn encode(&self, tensors: &mut TensorSink<'_>) -> Result<Vec<u8>, KernelError> {
-        for (key, value) in self.entries.values() {
+        for (key, value) in self.entries.0.values() {
             tensors.give(key)?;
             tensors.give(value)?;
         }
@@ -80,9 +89,9 @@ impl VariantValue for TensorMap {
 
     fn add(&self, other: &TensorMap) -> Result<TensorMap, KernelError> {
         let mut all = self.clone();
-        for (id, (key, value)) in &*other.entries {
-            let value = match all.entries.get(id) {
-                Some((_, own)) => sum(own, value)?,
+        for (id, (key, value)) in &other.entries.0 {
+            let value = match all.entries.0.get(id) {
+                Some((_, own)) => one_deeper(|| sum(own, value))?,
                 None => Arc::clone(value),
             };
             all.insert(Arc::clone(key), value)?;
@@ -119,7 +128,7 @@ fn empty(c: &ComputeContext<'_>) -> Result<(), KernelError> {
 register_kernel!("EmptyTensorMap" on "CPU": fn empty);
 
 fn size(c: &ComputeContext<'_>) -> Result<(), KernelError> {
-    let count = map_in(c)?.entries.len();
+    let count = map_in(c)?.entries.0.len();
     c.output::<i32>(0, &[])?.data[0] = i32::try_from(count).unwrap_or(i32::MAX);
     Ok(())
 }
@@ -128,7 +137,7 @@ register_kernel!("TensorMapSize" on "CPU": fn size);
 
 fn has_key(c: &ComputeContext<'_>) -> Result<(), KernelError> {
     let id = id_of(&c.keep(1)?)?;
-    c.output::<bool>(0, &[])?.data[0] = map_in(c)?.entries.contains_key(&id);
+    c.output::<bool>(0, &[])?.data[0] = map_in(c)?.entries.0.contains_key(&id);
     Ok(())
 }
 
@@ -145,7 +154,7 @@ impl Kernel for Lookup {
 
     fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
         let key = c.keep(1)?;
-        let (_, value) = map_in(c)?.entries.get(&id_of(&key)?).ok_or_else(|| no_key(&key))?;
+        let (_, value) = map_in(c)?.entries.0.get(&id_of(&key)?).ok_or_else(|| no_key(&key))?;
         if value.dtype() != self.value {
             return Err(KernelError::invalid_argument(format!(
                 "key: expected a value of {}, found one of {}",
@@ -174,10 +183,10 @@ fn erase(c: &ComputeContext<'_>) -> Result<(), KernelError> {
     let key = c.keep(1)?;
     let id = id_of(&key)?;
     c.change_variants(0, 0, |_, map: &mut TensorMap| {
-        if !map.entries.contains_key(&id) {
+        if !map.entries.0.contains_key(&id) {
             return Err(no_key(&key));
         }
-        Arc::make_mut(&mut map.entries).remove(&id);
+        Arc::make_mut(&mut map.entries).0.remove(&id);
         Ok(())
     })
 }
@@ -195,13 +204,13 @@ impl Kernel for StackKeys {
 
     fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
         let map = map_in(c)?;
-        let Some((first, _)) = map.entries.values().next() else {
+        let Some((first, _)) = map.entries.0.values().next() else {
             return Err(KernelError::invalid_argument(
                 "input_handle: the map has no keys, whose shape the output would have",
             ));
         };
         let row = first.dims();
-        for (key, _) in map.entries.values() {
+        for (key, _) in map.entries.0.values() {
             if key.dtype() != self.key || key.dims() != row {
                 return Err(KernelError::invalid_argument(format!(
                     "input_handle: expected keys of {} {row:?}, found one of {} {:?}",
@@ -211,7 +220,7 @@ impl Kernel for StackKeys {
                 )));
             }
         }
-        let keys = map.entries.values().map(|(key, _)| Part::Tensor(key));
+        let keys = map.entries.0.values().map(|(key, _)| Part::Tensor(key));
         let keys = growth::collected(keys)?;
         output_parts(c, 0, self.key, &with_rows(keys.len(), row), &keys)
     }

@@ -1,7 +1,10 @@
 //! Tensors that lists, maps, arrays and stacks hold: joined, added, made zeros.
 
 use crate::update::Sum;
-use std::sync::Arc;
+use std::{
+    cell::{Cell, RefCell},
+    sync::Arc,
+};
 use tenon_sdk::{growth, prelude::*};
 
 /// A tensor that is held, perhaps by several.
@@ -180,4 +183,59 @@ pub fn zeros_like(tensor: &Kept) -> Result<Held, KernelError> {
         dtype => Kept::zeros(dtype, tensor.dims()),
     };
     zeros.map(Arc::new)
+}
+
+/// How deep sums and zeros of lists and maps go that lie in each other: each level takes of the stack of the thread.
+const DEEPEST: u32 = 100;
+
+/// Computes with what lies in a value, one level deeper than the caller.
+///
+/// # Errors
+/// `INVALID_ARGUMENT` where values lie in each other too deep; an error of `body`.
+pub fn one_deeper<R>(body: impl FnOnce() -> Result<R, KernelError>) -> Result<R, KernelError> {
+    thread_local! {
+        static DEPTH: Cell<u32> = const { Cell::new(0) };
+    }
+    struct Level;
+    impl Drop for Level {
+        fn drop(&mut self) {
+            DEPTH.set(DEPTH.get() - 1);
+        }
+    }
+    DEPTH.set(DEPTH.get() + 1);
+    let _level = Level;
+    if DEPTH.get() > DEEPEST {
+        return Err(KernelError::invalid_argument(format!(
+            "lists or maps lie in each other more than {DEEPEST} deep"
+        )));
+    }
+    body()
+}
+
+/// Drops tensors of a value. Those that such a drop makes last, as a list that lies in a list does, go one after the
+/// other and not within each other, whose depth the stack of a thread would bound.
+pub fn let_go(tensors: Vec<Held>) {
+    thread_local! {
+        /// What is still to go, while a drop further out on this thread goes through it.
+        static WAITING: RefCell<Option<Vec<Vec<Held>>>> = const { RefCell::new(None) };
+    }
+    if !tensors.iter().any(|tensor| tensor.dtype() == DType::VARIANT) {
+        return drop(tensors);
+    }
+    let outermost = WAITING.with_borrow_mut(|waiting| match waiting {
+        Some(waiting) => {
+            waiting.push(tensors);
+            false
+        }
+        None => {
+            *waiting = Some(vec![tensors]);
+            true
+        }
+    });
+    if outermost {
+        while let Some(next) = WAITING.with_borrow_mut(|waiting| waiting.as_mut()?.pop()) {
+            drop(next);
+        }
+        WAITING.set(None);
+    }
 }

@@ -64,7 +64,7 @@ fn listed(
 fn from_tensor(c: &ComputeContext<'_>) -> Result<(), KernelError> {
     let (mut list, count, row) = listed(c, 1)?;
     let row_at = rows(c, 0, &row)?;
-    list.elements = Arc::new(growth::try_collected((0..count).map(|at| row_at(at).map(Some)))?);
+    *list.elements_mut()? = growth::try_collected((0..count).map(|at| row_at(at).map(Some)))?;
     give(c, list)
 }
 

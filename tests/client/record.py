@@ -1,15 +1,15 @@
-"""Records the cases as goldens that need no TensorFlow: record.py FOLDER [PATTERN].
+"""Records the cases as goldens that need no TensorFlow: record.py FOLDER [FILE...], all files of cases without names.
 
 Each case runs against TensorFlow's server. The steps of its session go to FOLDER: a file of cases to an index and an
 archive, in the form of tests/goldens/README.md, "sequences". Cases that do more than run steps of one session, or
 fetch handles, are left out, and listed.
 """
 
-import fnmatch
 import os
 import pathlib
 import subprocess
 import sys
+import tempfile
 import threading
 
 import numpy as np
@@ -126,7 +126,7 @@ class Log(harness.Log):
         return block()
 
 
-def record(module, address, folder, pattern):
+def record(module, address, folder):
     """Records the cases of a file, in a process of its own."""
     os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
     import tensorflow as tf
@@ -139,16 +139,21 @@ def record(module, address, folder, pattern):
     recorder, log = [None], [None]
     watch(recorder, log)
     entries, arrays, left = [], {}, []
-    for name in [name for name in harness.CASES if name not in before and fnmatch.fnmatch(name, pattern)]:
+    for name in [name for name in harness.CASES if name not in before]:
         recorder[0], log[0] = Recorder(), Log()
         with tf.Graph().as_default(), tf1.variable_scope(name):
             harness.CASES[name](address, log[0])
         kept = recorder[0]
+        graph = kept.graph.as_graph_def() if kept.graph is not None else tf1.GraphDef()
+        written = graph.SerializeToString(deterministic=True)
+        here = tempfile.gettempdir().encode()
+        if here in written or any(here in np.asarray(array).tobytes() or here in repr(array).encode()
+                                  for array in kept.arrays.values()):
+            kept.refuse("files of its own")
         if kept.unfit or not kept.steps:
             left.append(f"{name}: {kept.unfit or 'no steps'}")
             continue
-        graph = kept.graph.as_graph_def()
-        arrays[f"{name}.graph"] = np.frombuffer(graph.SerializeToString(deterministic=True), np.uint8)
+        arrays[f"{name}.graph"] = np.frombuffer(written, np.uint8)
         arrays |= {f"{name}.{key}": array for key, array in kept.arrays.items()}
         entry = {"name": name, "about": (harness.CASES[name].__doc__ or name.replace("_", " ")).strip()}
         entry |= {"arrays": f"{module}.npz", "prefix": f"{name}."}
@@ -160,18 +165,20 @@ def record(module, address, folder, pattern):
     print(f"{module}: {len(entries)} cases, left out {len(left)}", *left, sep="\n  ", flush=True)
 
 
-def main(folder, pattern="*"):
+def main(folder, *files):
     here = pathlib.Path(__file__).parent
     sys.path.insert(0, str(here))
     folder = pathlib.Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     for file in sorted(here.glob("cases_*.py")):
+        if files and file.stem not in files:
+            continue
         theirs = [sys.executable, "-c", harness.THEIRS, str(harness.free_port())]
         server = subprocess.Popen(theirs, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
                                   env={**os.environ, "CUDA_VISIBLE_DEVICES": ""})
         try:
             address = server.stdout.readline().strip()
-            command = [sys.executable, __file__, "--file", file.stem, address, str(folder), pattern]
+            command = [sys.executable, __file__, "--file", file.stem, address, str(folder)]
             subprocess.run(command, check=True)
         finally:
             server.kill()
@@ -179,6 +186,6 @@ def main(folder, pattern="*"):
 
 if __name__ == "__main__":
     if sys.argv[1] == "--file":
-        record(sys.argv[2], sys.argv[3], pathlib.Path(sys.argv[4]), sys.argv[5])
+        record(sys.argv[2], sys.argv[3], pathlib.Path(sys.argv[4]))
     else:
         main(*sys.argv[1:])

@@ -1,7 +1,6 @@
 //! `ReadFile`, `WriteFile`, `MatchingFiles`, `ShardedFilename` and `ShardedFilespec`.
 
 use crate::{PLUGIN, glob, text};
-use std::path::PathBuf;
 use tenon_files::{Access, path_of};
 use tenon_sdk::{
     KernelError,

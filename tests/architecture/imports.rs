@@ -87,7 +87,7 @@ const CRATES: &[(&str, &[Row])] = &[
         row("graph"),
         row("ignored import prune traits"),
         row("builder frames missing placer shape_pass"),
-        row("memory partition"),
+        row("function memory partition"),
         row("optimize"),
     ]),
     ("core/runtime", &[
@@ -111,7 +111,7 @@ const CRATES: &[(&str, &[Row])] = &[
     ]),
     ("core/ops", &[
         row("shape"),
-        row("array control_flow data_flow fft image io linalg logging math_binary nn parsing random reader reduction sendrecv string table"),
+        row("array control_flow data_flow fft functional image io linalg logging math_binary nn parsing random reader reduction sendrecv string table"),
         row("fused math_unary nn_grad quantization state"),
     ]),
     ("core/isolate", &[
@@ -126,7 +126,7 @@ const CRATES: &[(&str, &[Row])] = &[
         row("load worker"),
     ]),
     ("core/cluster", &[
-        row("client codec error refusal"),
+        row("client codec error refusal spec"),
         row("session"),
         knot("grpc master", "a path leads to a method of the master, which takes the call as it came"),
         row("server"),

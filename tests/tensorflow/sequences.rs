@@ -3,15 +3,14 @@
 
 use crate::graph_goldens::check;
 use std::path::Path;
-use tenon_runtime::{Session, SessionOptions};
+use tenon_runtime::{Runtime, Session, SessionOptions};
 use tenon_testkit::graphs::{GraphGolden, read_sequences};
 use tenon_tests::session::runtime;
 
-/// Runs a sequence on devices and a worker of its own; what is wrong with it.
-fn run(golden: &GraphGolden) -> Result<(), String> {
-    let plugins = ["tenon_cpu", "tenon_data", "tenon_text"];
-    let runtime = runtime(&plugins, &[("cpu.devices", "2")]);
-    let session = Session::new(&runtime, SessionOptions::default());
+/// Runs a sequence with state of its own; what is wrong with it.
+fn run(runtime: &Runtime, golden: &GraphGolden) -> Result<(), String> {
+    let options = SessionOptions { isolate_state: true, ..SessionOptions::default() };
+    let session = Session::new(runtime, options);
     let session = session.map_err(|error| error.to_string())?;
     session.extend(&golden.graph).map_err(|error| error.to_string())?;
     for run in &golden.runs {
@@ -24,10 +23,14 @@ fn run(golden: &GraphGolden) -> Result<(), String> {
 fn sequences_give_what_tensorflow_gave() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("goldens/sequences");
     let goldens = read_sequences(&folder).unwrap();
-    assert!(goldens.len() > 80, "found {}", goldens.len());
+    assert!(goldens.len() > 400, "found {}", goldens.len());
+    let plugins = ["tenon_cpu", "tenon_data", "tenon_text"];
+    let runtime = runtime(&plugins, &[("cpu.devices", "2")]);
     let wrong: Vec<String> = goldens
         .iter()
-        .filter_map(|golden| run(golden).err().map(|error| format!("{}: {error}", golden.name)))
+        .filter_map(|golden| {
+            run(&runtime, golden).err().map(|error| format!("{}: {error}", golden.name))
+        })
         .collect();
     assert!(wrong.is_empty(), "{} of {}:\n{}", wrong.len(), goldens.len(), wrong.join("\n"));
 }

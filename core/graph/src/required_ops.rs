@@ -14,3 +14,21 @@ pub(crate) const RETVAL: &str = "_Retval";
 pub(crate) const SEND: &str = "_Send";
 /// Receives a tensor from the rendezvous.
 pub(crate) const RECV: &str = "_Recv";
+/// Orders other nodes.
+pub(crate) const NO_OP: &str = "NoOp";
+/// Gives a value to one of two branches.
+pub(crate) const SWITCH: &str = "Switch";
+/// Gives a value to one of several branches.
+pub(crate) const SWITCH_N: &str = "_SwitchN";
+/// Takes the value of the branch that is taken.
+pub(crate) const MERGE: &str = "Merge";
+/// Brings a value into a frame.
+pub(crate) const ENTER: &str = "Enter";
+/// Brings a value out of a frame.
+pub(crate) const EXIT: &str = "Exit";
+/// Brings a value into the next iteration.
+pub(crate) const NEXT_ITERATION: &str = "NextIteration";
+/// The condition of a loop.
+pub(crate) const LOOP_COND: &str = "LoopCond";
+/// The truth value of a condition that is not a bool.
+pub(crate) const TO_BOOL: &str = "ToBool";

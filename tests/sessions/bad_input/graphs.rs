@@ -250,18 +250,28 @@ fn an_unknown_op_that_no_step_needs_does_no_harm() {
 }
 
 #[test]
-fn a_function_call_says_that_it_comes_later() {
+fn a_function_whose_result_nothing_gives_is_named() {
     let mut bad = def([
         placeholder("x"),
         node("t", "Twice", &["x"], &[]),
         node("y", "Neg", &["t"], &[("T", float())]),
     ]);
-    let signature = tenon_proto::OpDef { name: "Twice".to_owned(), ..Default::default() };
+    let arg = |name: &str| tenon_proto::ArgDef {
+        name: name.to_owned(),
+        r#type: DataType::Float as i32,
+        ..Default::default()
+    };
+    let signature = tenon_proto::OpDef {
+        name: "Twice".to_owned(),
+        input_arg: vec![arg("a")],
+        output_arg: vec![arg("b")],
+        ..Default::default()
+    };
     let function = tenon_proto::FunctionDef { signature: Some(signature), ..Default::default() };
     bad.library =
         Some(tenon_proto::FunctionDefLibrary { function: vec![function], ..Default::default() });
-    let expected = ["functions of the graph's library: 'Twice' (node 't')", "comes later"];
-    step_refused(bad, "y", Code::UNIMPLEMENTED, &expected);
+    let expected = ["function 'Twice'", "nothing gives its result 'b'"];
+    step_refused(bad, "y", Code::INVALID_ARGUMENT, &expected);
 }
 
 #[test]

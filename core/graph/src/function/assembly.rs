@@ -12,9 +12,6 @@ use tenon_framework::{
     registry::Registry,
 };
 
-/// The op of a node that only orders others.
-const NO_OP: &str = "NoOp";
-
 /// A node that calls functions, with the inputs that it has in the expanded graph.
 pub(super) struct Site {
     pub node: Arc<Node>,
@@ -85,7 +82,7 @@ impl<'r> Assembly<'r> {
 
     /// Adds a node that waits for others.
     pub fn anchor(&mut self, name: &str, control: &[NodeId]) -> Result<NodeId, GraphError> {
-        self.add(NO_OP, name, |node| after(node, control))
+        self.add(required_ops::NO_OP, name, |node| after(node, control))
     }
 
     /// The tensor once these nodes are done.
@@ -112,7 +109,7 @@ impl<'r> Assembly<'r> {
         control: &[NodeId],
         name: &str,
     ) -> Result<NodeId, GraphError> {
-        self.add("Enter", name, |node| {
+        self.add(required_ops::ENTER, name, |node| {
             let node = node
                 .input(tensor)
                 .attr("frame_name", frame.name.as_str())

@@ -20,7 +20,7 @@ use tenon_framework::{
 };
 use tenon_proto::{
     ArgDef, AttrValue as AttrProto, AttrValueKind, FunctionDef, FunctionDefLibrary, ListValue,
-    NameAttrList, NodeDef, convert::Decoder, decode,
+    NameAttrList, NodeDef, convert::Decoder, decode, encode,
 };
 
 /// Attribute values by name, as messages.
@@ -37,7 +37,13 @@ pub struct FunctionKey {
 impl FunctionKey {
     /// The function that an attribute names.
     pub fn of(function: &FuncValue) -> FunctionKey {
-        FunctionKey { name: function.name.clone(), call: function.call.clone() }
+        let name = function.name.clone();
+        let call = match function.call.is_empty() {
+            true => encode(&NameAttrList { name: name.clone(), ..NameAttrList::default() })
+                .unwrap_or_default(),
+            false => function.call.clone(),
+        };
+        FunctionKey { name, call }
     }
 
     /// The name of the function.

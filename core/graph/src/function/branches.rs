@@ -3,7 +3,6 @@
 use super::{
     assembly::{Assembly, Copied, Place, Replaced, Site},
     expand::{Expander, Function},
-    ops::SWITCH_N,
 };
 use crate::{ControlFlow, GraphError, NodeId, Output, required_ops};
 use tenon_framework::DType;
@@ -26,7 +25,7 @@ impl Switch<'_> {
     ) -> Result<NodeId, GraphError> {
         let tensor = assembly.gate(tensor, &[], &format!("{name}/value"))?;
         let is_bool = assembly.graph().dtype(self.selector).base() == DType::BOOL;
-        let op = if is_bool { "Switch" } else { SWITCH_N };
+        let op = if is_bool { required_ops::SWITCH } else { required_ops::SWITCH_N };
         assembly.add(op, name, |node| {
             let node = node.input(tensor).input(self.selector);
             let node = self.site.control.iter().fold(node, |node, &id| node.control(id));
@@ -120,5 +119,5 @@ fn merge(
     inputs: Vec<Output>,
     name: &str,
 ) -> Result<NodeId, GraphError> {
-    assembly.add("Merge", name, |node| node.inputs(inputs))
+    assembly.add(required_ops::MERGE, name, |node| node.inputs(inputs))
 }

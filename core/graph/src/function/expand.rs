@@ -3,7 +3,7 @@
 use super::{
     assembly::{Assembly, Copied, Place, Replaced, Site},
     body::{Body, FunctionKey, Library},
-    ops::{CALL, Calls, STATEFUL_CALL, TO_BOOL},
+    ops::{CALL, Calls, STATEFUL_CALL},
 };
 use crate::{
     FunctionError, Graph, GraphError, Node, NodeId, Output, Subgraph, prune, required_ops,
@@ -312,8 +312,8 @@ impl<'g> Expander<'g> {
         if assembly.graph().dtype(condition).base() == DType::BOOL {
             return Ok(condition);
         }
-        let name = format!("{prefix}/{TO_BOOL}");
-        Ok(assembly.add(TO_BOOL, &name, |node| node.input(condition))?.into())
+        let name = format!("{prefix}/holds");
+        Ok(assembly.add(required_ops::TO_BOOL, &name, |node| node.input(condition))?.into())
     }
 
     /// The function that a node names, for a call with arguments and results of these types.

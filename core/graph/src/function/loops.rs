@@ -51,8 +51,8 @@ impl Expander<'_> {
         let mut variables = Vec::with_capacity(merges.len());
         for (at, merge) in merges {
             let switch = format!("{name}/switch_{}", at.unwrap_or_default());
-            let switch =
-                assembly.add("Switch", &switch, |node| node.input(merge).input(condition))?;
+            let switch = assembly
+                .add(required_ops::SWITCH, &switch, |node| node.input(merge).input(condition))?;
             variables.push(Variable { at, merge, switch });
         }
         for Variable { at, switch, .. } in &variables {
@@ -84,7 +84,9 @@ impl Expander<'_> {
         let Copied { returns, effects } = self.place(assembly, site, cond, values, &place)?;
         let holds = assembly.gate(returns[0], &effects, &format!("{prefix}/result"))?;
         let holds = self.truth(assembly, holds, &prefix)?;
-        assembly.add("LoopCond", &format!("{}/cond", site.node.name), |node| node.input(holds))
+        assembly.add(required_ops::LOOP_COND, &format!("{}/cond", site.node.name), |node| {
+            node.input(holds)
+        })
     }
 
     /// Adds the body, whose results are the values of the next iteration.
@@ -115,7 +117,8 @@ impl Expander<'_> {
             };
             let result = assembly.gate(result, &effects, &format!("{prefix}/result_{number}"))?;
             let next = format!("{}/next_{number}", site.node.name);
-            let next = assembly.add("NextIteration", &next, |node| node.input(result))?;
+            let next =
+                assembly.add(required_ops::NEXT_ITERATION, &next, |node| node.input(result))?;
             assembly.back_edge(*merge, next)?;
         }
         Ok(())
@@ -134,7 +137,7 @@ fn constants(count: usize, body: &Function) -> Vec<bool> {
 /// Adds a `Merge` of the first value and, once [`Assembly::back_edge`] closes the loop, of the next
 /// ones.
 fn start(assembly: &mut Assembly<'_>, enter: NodeId, name: &str) -> Result<NodeId, GraphError> {
-    assembly.add("Merge", name, |node| node.input(enter).input(enter))
+    assembly.add(required_ops::MERGE, name, |node| node.input(enter).input(enter))
 }
 
 /// Adds a value that drives the frame of a loop without values.
@@ -162,7 +165,8 @@ fn leave(
     let mut outputs = site.inputs.clone();
     for Variable { at, switch, .. } in variables {
         let exit = format!("{name}/exit_{}", at.unwrap_or_default());
-        let exit = assembly.add("Exit", &exit, |node| node.input(Output::new(*switch, 0)))?;
+        let exit =
+            assembly.add(required_ops::EXIT, &exit, |node| node.input(Output::new(*switch, 0)))?;
         exits.push(exit);
         if let Some(at) = *at {
             outputs[at] = exit.into();

@@ -10,10 +10,6 @@ use tenon_framework::{
 pub(super) const CALL: &str = "PartitionedCall";
 /// Calls a function with state.
 pub(super) const STATEFUL_CALL: &str = "StatefulPartitionedCall";
-/// The switch of a conditional with more than two branches.
-pub(super) const SWITCH_N: &str = "_SwitchN";
-/// The truth value of a condition that is not a bool.
-pub(super) const TO_BOOL: &str = "ToBool";
 
 /// How a node calls functions.
 pub(super) enum Calls<'n> {

@@ -155,16 +155,19 @@ impl Adder<'_> {
             None => self.constant(&name)?,
         };
         let enter = self.builder.unused_name(&format!("{name}/enter"));
-        let enter = self.builder.op("Enter").name(&enter).input(start);
+        let enter = self.builder.op(required_ops::ENTER).name(&enter).input(start);
         let enter = enter.attr("frame_name", info.name.as_str());
         let enter = enter.attr("parallel_iterations", info.parallel_iterations).build()?;
         let merge = self.builder.unused_name(&format!("{name}/merge"));
-        let merge = self.builder.op("Merge").name(&merge).input(enter).input(enter).build()?;
+        let merge =
+            self.builder.op(required_ops::MERGE).name(&merge).input(enter).input(enter).build()?;
         let switch = self.builder.unused_name(&format!("{name}/switch"));
-        let switch = self.builder.op("Switch").name(&switch).input(merge).input(condition);
+        let switch =
+            self.builder.op(required_ops::SWITCH).name(&switch).input(merge).input(condition);
         let switch = switch.build()?;
         let next = self.builder.unused_name(&format!("{name}/next"));
-        let next = self.builder.op("NextIteration").name(&next).input(Output::new(switch, 1));
+        let next =
+            self.builder.op(required_ops::NEXT_ITERATION).name(&next).input(Output::new(switch, 1));
         let next = next.build()?;
         self.builder.back_edge(merge, 1, next)?;
         self.first.extend([enter, merge]);

@@ -73,8 +73,8 @@ fn what_this_host_does_not_know_is_refused() {
         "op 'Own': fact flags: expected PASSES_INPUT or RESHAPES_INPUT, found both"
     );
     assert_eq!(
-        said(Facts { role: Roles(13), ..NOTHING }),
-        "op 'Own': fact role: expected a number from 0 to 12, found 13"
+        said(Facts { role: Roles(14), ..NOTHING }),
+        "op 'Own': fact role: expected a number from 0 to 13, found 14"
     );
     assert_eq!(
         said(Facts { value: Values(9), ..NOTHING }),

@@ -104,6 +104,9 @@ fn every_kernel_has_cases_of_every_kind_that_its_op_accepts() {
         if subject.op.name == "Bitcast" && generated.cases.len() < 8 {
             continue;
         }
+        if is_kernel_made(generated.uncovered.as_deref()) {
+            continue;
+        }
         assert_eq!(generated.uncovered, None, "{subject}");
         assert_eq!(generated.refused, [""; 0], "{subject}: cases of the op that nothing accepts");
         let least = match kinds(&subject.op.name) {
@@ -136,26 +139,13 @@ fn subject(registry: &Registry, op: &OpDef) -> Subject {
     Subject { op, kernel, types }
 }
 
-/// Ops of which no case can be made from outside: their inputs are made by other kernels alone.
-const UNCOVERED: [&str; 17] = [
-    "Assign",
-    "AssignAdd",
-    "AssignAddVariableOp",
-    "AssignSub",
-    "AssignSubVariableOp",
-    "AssignVariableOp",
-    "CountUpTo",
-    "IsVariableInitialized",
-    "ReadVariableOp",
-    "RefEnter",
-    "RefExit",
-    "RefMerge",
-    "RefNextIteration",
-    "RefSwitch",
-    "ResourceCountUpTo",
-    "VarIsInitializedOp",
-    "VariableShape",
-];
+/// Whether no case can be made from outside because inputs are made by other kernels alone.
+fn is_kernel_made(uncovered: Option<&str>) -> bool {
+    uncovered.is_some_and(|reason| reason.ends_with("of which only kernels make elements"))
+}
+
+/// Further ops of which no case can be made: of functions, and of lists whose lengths must agree.
+const UNCOVERED: [&str; 3] = ["Case", "StatelessCase", "_VarHandlesOp"];
 
 #[test]
 fn every_standard_op_has_cases_unless_only_kernels_make_its_inputs() {
@@ -174,7 +164,7 @@ fn every_standard_op_has_cases_unless_only_kernels_make_its_inputs() {
             generated.uncovered,
             generated.cases.iter().flat_map(|c| c.tags.iter().copied()).collect::<BTreeSet<Tag>>()
         );
-        if generated.uncovered.is_some() {
+        if generated.uncovered.is_some() && !is_kernel_made(generated.uncovered.as_deref()) {
             uncovered.insert(op.name.clone());
         }
     }

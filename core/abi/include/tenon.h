@@ -457,7 +457,7 @@ typedef uint32_t TenonOpRole;
 #define TENON_ROLE_ORDER ((TenonOpRole)1)
 /** Nothing; the node runs even if all that it waits for is dead. */
 #define TENON_ROLE_TRIGGER ((TenonOpRole)2)
-/** Gives its first input to the output that the second one names; the other output is dead. */
+/** Gives its first input to the output that the second one names; all other outputs are dead. */
 #define TENON_ROLE_SWITCH ((TenonOpRole)3)
 /** Passes on the first input that is not dead, and its number. */
 #define TENON_ROLE_MERGE ((TenonOpRole)4)
@@ -477,6 +477,8 @@ typedef uint32_t TenonOpRole;
 #define TENON_ROLE_SEND ((TenonOpRole)11)
 /** Takes a tensor from the rendezvous. */
 #define TENON_ROLE_RECV ((TenonOpRole)12)
+/** Calls functions of the graph's library, which attributes of the node name. */
+#define TENON_ROLE_CALL ((TenonOpRole)13)
 
 /**
  * How values follow from values. They are constants and, of int16, int32 and int64, short vectors

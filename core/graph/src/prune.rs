@@ -32,11 +32,8 @@ impl Subgraph {
         self.place.get(node.index()).copied().flatten().map(|at| at as usize)
     }
 
-    /// The same step with further nodes of a graph of this many nodes, which run before the others
-    /// and after them.
-    pub(crate) fn between(&self, first: &[NodeId], last: &[NodeId], nodes: usize) -> Subgraph {
-        let order = first.iter().chain(&self.order).chain(last);
-        let order: Vec<NodeId> = order.copied().collect();
+    /// The same step with further nodes, in this order, of a graph of this many nodes.
+    pub(crate) fn with_order(&self, order: Vec<NodeId>, nodes: usize) -> Subgraph {
         let mut place = vec![None; nodes];
         for (&id, at) in order.iter().zip(0..) {
             place[id.index()] = Some(at);

@@ -25,7 +25,8 @@ fn families() -> Vec<PathBuf> {
 }
 
 fn has_cases(folder: &Path) -> bool {
-    !folder.join("index.json").exists() && indexes(folder).is_ok_and(|indexes| !indexes.is_empty())
+    let has_graphs = folder.join("index.json").exists() || folder.ends_with("sequences");
+    !has_graphs && indexes(folder).is_ok_and(|indexes| !indexes.is_empty())
 }
 
 fn case(file: &str, name: &str) -> GoldenCase {

@@ -5,9 +5,13 @@
 //! every iteration, and a `Switch` by the loop's condition, which the device receives. Every `Recv`
 //! in the frame waits for that `Merge`. The control loop of an inner frame starts from that of the
 //! frame around it. TensorFlow's partitioner adds the same nodes.
+//!
+//! The value of an `Enter` is there in one iteration only, and that of a `NextIteration` in all but
+//! the first, so neither is sent: a reader elsewhere has a copy of the node on its own device, and
+//! what enters, or goes to the next iteration, is sent.
 
 use crate::{
-    ControlFlow, FrameId, Frames, Graph, GraphBuilder, GraphError, NodeId, Output, Placement,
+    ControlFlow, FrameId, Frames, Graph, GraphBuilder, GraphError, Node, NodeId, Output, Placement,
     Shapes, Subgraph, required_ops,
 };
 use std::collections::{BTreeSet, HashMap, HashSet};
@@ -46,19 +50,24 @@ pub fn control_loops(
     if !sub.order.iter().any(enters) || !sub.order.iter().any(is_elsewhere) {
         return Ok(None);
     }
-    let frames = Frames::find(graph, sub)?;
-    let needed = Needed { graph, sub, location, frames: &frames }.find();
-    if needed.is_empty() {
+    let near = Near::new(graph, sub, location, registry);
+    let own = graph.len();
+    let at = |id: NodeId| near.devices.get(id.index()).copied().flatten();
+    let location = |id: NodeId| at(id).unwrap_or_else(|| location(id));
+    let frames = Frames::find(&near.graph, &near.sub)?;
+    let needed =
+        Needed { graph: &near.graph, sub: &near.sub, location: &location, frames: &frames }.find();
+    if needed.is_empty() && near.graph.len() == own {
         return Ok(None);
     }
     let mut adder = Adder {
-        builder: GraphBuilder::extending(graph.clone(), registry),
+        conditions: conditions(&near.graph, &near.sub, &frames),
+        builder: GraphBuilder::extending(near.graph, registry),
         frames: &frames,
-        conditions: conditions(graph, sub, &frames),
         merges: HashMap::new(),
         first: Vec::new(),
         last: Vec::new(),
-        devices: vec![None; graph.len()],
+        devices: near.devices,
     };
     for &(frame, location) in &needed {
         adder.add(frame, location)?;
@@ -66,16 +75,75 @@ pub fn control_loops(
     let Adder { builder, merges, first, last, devices, .. } = adder;
     let graph = builder.finish();
     let mut shapes = shapes.clone();
-    for (_, node) in graph.nodes().skip(devices.len() - first.len() - last.len()) {
+    for (_, node) in graph.nodes().skip(own) {
         shapes.push(vec![ValueInfo::default(); node.outputs().len()]);
     }
+    let order = first.into_iter().chain(near.sub.order.iter().copied()).chain(last).collect();
     Ok(Some(WithControlLoops {
-        sub: sub.between(&first, &last, graph.len()),
+        sub: near.sub.with_order(order, graph.len()),
         placement: placement.clone().extended(&devices),
         merges: merges.into_values().collect(),
         graph,
         shapes,
     }))
+}
+
+/// A graph in which the values of `Enter` and `NextIteration` stay on their devices.
+struct Near {
+    graph: Graph,
+    sub: Subgraph,
+    /// The device of each copy; `None` for the nodes of the original graph.
+    devices: Vec<Option<usize>>,
+}
+
+impl Near {
+    fn new(
+        graph: &Graph,
+        sub: &Subgraph,
+        location: &dyn Fn(NodeId) -> usize,
+        registry: &Registry,
+    ) -> Near {
+        let mut builder = GraphBuilder::extending(graph.clone(), registry);
+        let mut copies: HashMap<(NodeId, usize), NodeId> = HashMap::new();
+        let mut after: HashMap<NodeId, Vec<NodeId>> = HashMap::new();
+        let mut devices = vec![None; graph.len()];
+        let mut near = |source: NodeId, here: usize| {
+            let node = graph.node(source);
+            let role = node.control_flow();
+            let stays = matches!(role, ControlFlow::Enter | ControlFlow::NextIteration);
+            if !stays || !sub.contains(source) || location(source) == here {
+                return source;
+            }
+            *copies.entry((source, here)).or_insert_with(|| {
+                let name = builder.unused_name(&format!("{}/near", node.name));
+                let copy = builder.append(Node { name, origin: None, ..node.clone() });
+                after.entry(source).or_default().push(copy);
+                devices.push(Some(here));
+                copy
+            })
+        };
+        let mut changed = Vec::new();
+        for &id in &sub.order {
+            let (node, here) = (graph.node(id), location(id));
+            let data = node.inputs.iter().map(|&input| match sub.feed_of(input) {
+                None => Output { node: near(input.node, here), ..input },
+                Some(_) => input,
+            });
+            let inputs: Vec<Output> = data.collect();
+            let control = node.control_inputs.iter().map(|&id| near(id, here)).collect::<Vec<_>>();
+            if inputs != node.inputs || control != node.control_inputs {
+                changed.push((id, inputs, control));
+            }
+        }
+        for (id, inputs, control) in changed {
+            builder.rewire(id, inputs, control);
+        }
+        let graph = builder.finish();
+        let copies = |id: NodeId| after.get(&id).into_iter().flatten().copied();
+        let order = sub.order.iter().flat_map(|&id| std::iter::once(id).chain(copies(id)));
+        let sub = sub.with_order(order.collect(), graph.len());
+        Near { graph, sub, devices }
+    }
 }
 
 /// The condition of each frame.

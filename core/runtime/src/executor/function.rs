@@ -48,6 +48,7 @@ pub(crate) struct Function {
     wiring: StepWiring,
     /// The number of calls.
     calls: Arc<AtomicU64>,
+    #[allow(clippy::vec_box, reason = "a state moves as a pointer, not as its many fields")]
     spare: Mutex<Vec<Box<StepState>>>,
 }
 

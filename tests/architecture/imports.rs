@@ -126,8 +126,8 @@ const CRATES: &[(&str, &[Row])] = &[
         row("load worker"),
     ]),
     ("core/cluster", &[
-        row("client codec error refusal spec"),
-        row("session"),
+        row("client codec error refusal"),
+        row("session spec"),
         knot("grpc master", "a path leads to a method of the master, which takes the call as it came"),
         row("server"),
     ]),

@@ -97,7 +97,7 @@ fn updates(b: &mut GraphBuilder<'_>, _: &Runtime) -> Built {
 fn counting(b: &mut GraphBuilder<'_>, runtime: &Runtime) -> Built {
     variable(b)?;
     let registry = runtime.registry();
-    let mut function = |b: &mut GraphBuilder<'_>, name: &str, op: &str, value: i32| {
+    let function = |b: &mut GraphBuilder<'_>, name: &str, op: &str, value: i32| {
         let mut body = GraphBuilder::new(&registry);
         let i = body.placeholder("i", DType::INT32, PartialShape::UNKNOWN)?;
         let value = body.constant("value", scalar(value))?;

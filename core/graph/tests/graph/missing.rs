@@ -3,7 +3,7 @@
 use crate::support::*;
 use tenon_framework::{Code, DType, op::OpDef, registry::*};
 use tenon_graph::{Graph, GraphError, NodeId, Output, infer_shapes, prune};
-use tenon_proto::{AttrValueKind, FunctionDef, FunctionDefLibrary, NodeDef};
+use tenon_proto::{AttrValueKind, NodeDef};
 
 fn relu(name: &str, input: &[&str]) -> NodeDef {
     typed(node(name, "Relu", input), "T", DType::FLOAT)

@@ -167,7 +167,7 @@ macro_rules! register_knob {
 }
 
 /// Registers a fusion: a pattern of ops, and the op that does the same, in the notation of
-/// [`fusion`](crate::fusion). It applies where a device has a kernel for the result.
+/// [`fusion`](tenon_framework::fusion). It applies where a device has a kernel for the result.
 ///
 /// ```
 /// use tenon_author::register_fusion;

@@ -95,7 +95,7 @@ impl OpReg {
 
     /// Cases that are valid, where the signature does not say what is: each a text such as
     /// `"rows; n in 1..9; x: [n, 4] uniform(-1, 1); index: [k] integers(0..n)"`. The grammar stands at
-    /// [`op::Case`](crate::op::Case); a text that does not follow it refuses the plugin.
+    /// [`op::Case`](tenon_framework::op::Case); a text that does not follow it refuses the plugin.
     pub const fn cases(mut self, cases: &'static [&'static str]) -> OpReg {
         self.cases = cases;
         self

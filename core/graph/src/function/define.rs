@@ -14,11 +14,14 @@ impl GraphBuilder<'_> {
     /// an attribute of the body cannot be written.
     ///
     /// ```
-    /// use tenon_framework::{DType, PartialShape, attr::FuncValue, op::OpDef, registry::*};
+    /// use tenon_framework::{DType, PartialShape, op::{OpDef, OpFacts}, registry::*};
     /// use tenon_graph::GraphBuilder;
     ///
     /// let mut plugin = Transaction::new(PluginInfo::linked(PluginId(0), "ops", "0", 0));
-    /// plugin.add_op(OpDef::from_spec("Placeholder", &[], &["output: dtype"], &["dtype: type", "shape: shape = ?"])?);
+    /// let attrs = ["dtype: type", "shape: shape = ?"];
+    /// let mut placeholder = OpDef::from_spec("Placeholder", &[], &["output: dtype"], &attrs)?;
+    /// placeholder.set_facts(OpFacts { placeholder: true, ..OpFacts::NONE })?;
+    /// plugin.add_op(placeholder);
     /// plugin.add_op(OpDef::from_spec("Add", &["x: T", "y: T"], &["z: T"], &["T: type"])?);
     /// # let (registry, _) = commit_all(&Registry::new(), vec![plugin]).unwrap();
     /// let mut body = GraphBuilder::new(&registry);

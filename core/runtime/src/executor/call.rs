@@ -3,24 +3,11 @@
 use super::{
     callee::{Caller, OpenCall, Progress},
     partition::PartitionState,
-    propagate::Propagate,
+    propagate::{Propagate, Waiting},
 };
 use crate::error::StepError;
 use tenon_framework::{Code, KernelError, Tensor};
 use tenon_host::call::{Value, monotonic_ns};
-
-/// A pointer to a state whose step waits for outstanding work.
-struct Waiting<P: Propagate>(*const PartitionState<P>);
-
-// SAFETY: the state is `Sync`, and stays alive until the count of outstanding work is lowered.
-unsafe impl<P: Propagate> Send for Waiting<P> {}
-
-impl<P: Propagate> Waiting<P> {
-    fn state(&self) -> &PartitionState<P> {
-        // SAFETY: the step waits for this work, so the state is alive until `P::lower`.
-        unsafe { &*self.0 }
-    }
-}
 
 impl<P: Propagate> PartitionState<P> {
     /// Calls a function with the inputs of a node; its results become the outputs.
@@ -35,7 +22,7 @@ impl<P: Propagate> PartitionState<P> {
             return self.called(index, began, call.finish(), ready);
         }
         P::raise(self);
-        let waiting = Waiting(self);
+        let waiting = Waiting::new(self);
         call.wait(Box::new(move |result| {
             let state = waiting.state();
             let mut ready = Vec::new();

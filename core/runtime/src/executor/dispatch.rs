@@ -1,7 +1,11 @@
 //! Nodes that do not simply run on the current thread: asynchronous and blocking kernels, jobs for
 //! the pool, transfers.
 
-use super::{partition::PartitionState, propagate::Propagate, shared::StepShared};
+use super::{
+    partition::PartitionState,
+    propagate::{Propagate, Waiting},
+    shared::StepShared,
+};
 use crate::{
     error::StepError,
     plan::{Action, Compute, Plan, node_flags},
@@ -94,16 +98,11 @@ impl Drop for TracedCall {
 /// A node of a partition's state to be run on another thread. The caller has raised the count of
 /// outstanding work, so the step waits. The flag tells that the kernel was already chosen by
 /// shapes.
-struct Job<P: Propagate>(*const PartitionState<P>, u32, bool);
-
-// SAFETY: the state is `Sync`, and stays alive until the job has lowered the count of outstanding
-// work.
-unsafe impl<P: Propagate> Send for Job<P> {}
+struct Job<P: Propagate>(Waiting<P>, u32, bool);
 
 impl<P: Propagate> Job<P> {
     fn run(self) {
-        // SAFETY: the step waits for this job, so the state is alive until `P::lower`.
-        let state = unsafe { &*self.0 };
+        let state = self.0.state();
         let mut ready = Vec::new();
         if !state.shared.is_stopped() {
             if self.2 {
@@ -174,7 +173,7 @@ impl<P: Propagate> PartitionState<P> {
     /// Runs a blocking kernel on a thread that may block.
     pub(super) fn spawn_blocking(&self, index: u32, chosen: bool) {
         P::raise(self);
-        let job = Job(self, index, chosen);
+        let job = Job(Waiting::new(self), index, chosen);
         if let Err(error) = self.frame(index).env().pool.spawn_blocking(move || job.run()) {
             self.fail_node(index, &error);
             P::lower(self, Vec::new());
@@ -215,7 +214,7 @@ impl<P: Propagate> PartitionState<P> {
     /// Runs a costly node on the pool.
     fn spawn(&self, index: u32) {
         P::raise(self);
-        let job = Job(self, index, false);
+        let job = Job(Waiting::new(self), index, false);
         self.frame(index).env().pool.spawn(move || job.run());
     }
 

@@ -41,6 +41,24 @@ pub(crate) trait Propagate: Sized + 'static {
     fn key<'t>(state: &PartitionState<Self>, transfer: &'t Transfer) -> Cow<'t, Key>;
 }
 
+/// A pointer to a state whose step waits for outstanding work: whoever makes one has called
+/// [`Propagate::raise`].
+pub(super) struct Waiting<P: Propagate>(*const PartitionState<P>);
+
+// SAFETY: the state is `Sync`, and stays alive until the count of outstanding work is lowered.
+unsafe impl<P: Propagate> Send for Waiting<P> {}
+
+impl<P: Propagate> Waiting<P> {
+    pub fn new(state: &PartitionState<P>) -> Waiting<P> {
+        Waiting(state)
+    }
+
+    pub fn state(&self) -> &PartitionState<P> {
+        // SAFETY: the step waits for this work, so the state is alive until `P::lower`.
+        unsafe { &*self.0 }
+    }
+}
+
 /// The form without control flow.
 pub(crate) struct Acyclic {
     /// The number of unfinished predecessors of each node.

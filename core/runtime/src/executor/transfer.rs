@@ -7,7 +7,10 @@
 //! on its own stream, and records an event if other streams wait. No thread waits: copies are
 //! enqueued, and the rest happens in callbacks.
 
-use super::{partition::PartitionState, propagate::Propagate};
+use super::{
+    partition::PartitionState,
+    propagate::{Propagate, Waiting},
+};
 use crate::{
     error::StepError,
     plan::{Action, Transfer},
@@ -46,19 +49,6 @@ fn settle(parcel: &Parcel) {
     }
 }
 
-/// A pointer to a state whose step waits for outstanding work.
-struct Waiting<P: Propagate>(*const PartitionState<P>);
-
-// SAFETY: the state is `Sync`, and stays alive until the count of outstanding work is lowered.
-unsafe impl<P: Propagate> Send for Waiting<P> {}
-
-impl<P: Propagate> Waiting<P> {
-    fn state(&self) -> &PartitionState<P> {
-        // SAFETY: the step waits for this work, so the state is alive until `P::lower`.
-        unsafe { &*self.0 }
-    }
-}
-
 impl<P: Propagate> PartitionState<P> {
     /// Sends a dead value for a `_Send` with a dead input.
     pub(super) fn send_dead(&self, index: u32, transfer: &Transfer) {
@@ -94,7 +84,7 @@ impl<P: Propagate> PartitionState<P> {
             return self.post(transfer, parcel);
         };
         P::raise(self);
-        let (waiting, key) = (Waiting(self), P::key(self, transfer).into_owned());
+        let (waiting, key) = (Waiting::new(self), P::key(self, transfer).into_owned());
         let asked = self.plan.device.on_done(stream, move |code| {
             let state = waiting.state();
             if code.is_ok() {
@@ -221,7 +211,7 @@ impl<P: Propagate> PartitionState<P> {
     /// Requests the output of a `_Recv` from the rendezvous.
     pub(super) fn recv(&self, index: u32, transfer: &Transfer) {
         P::raise(self);
-        let waiting = Waiting(self);
+        let waiting = Waiting::new(self);
         self.rendezvous.recv(
             &P::key(self, transfer),
             Box::new(move |result| waiting.state().received(index, result)),

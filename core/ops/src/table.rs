@@ -7,16 +7,38 @@ use crate::shape::{handle_input, input_of_rank, nothing_known, scalar_output, tw
 use tenon_author::{ShapeContext, ShapeHandle, ShapeResult, register_op};
 use tenon_framework::{DType, KernelError, PartialShape};
 
+/// The attributes of a table whose values are scalars.
+const OF_SCALARS: &[&str] = &[
+    "container: string = ''",
+    "shared_name: string = ''",
+    "use_node_name_sharing: bool = false",
+    "key_dtype: type",
+    "value_dtype: type",
+];
+
+/// The attributes of a table whose values are tensors.
+const OF_TENSORS: &[&str] = &[
+    "container: string = ''",
+    "shared_name: string = ''",
+    "use_node_name_sharing: bool = false",
+    "key_dtype: type",
+    "value_dtype: type",
+    "value_shape: shape = []",
+];
+
+/// The attributes of ops that fill a table from the lines of a file.
+const OF_LINES: &[&str] = &[
+    "key_index: int >= -2",
+    "value_index: int >= -2",
+    "vocab_size: int >= -1 = -1",
+    "delimiter: string = '\\t'",
+    "offset: int = 0",
+];
+
 register_op!(
     "HashTableV2",
     outputs = &["table_handle: resource"],
-    attrs = &[
-        "container: string = ''",
-        "shared_name: string = ''",
-        "use_node_name_sharing: bool = false",
-        "key_dtype: type",
-        "value_dtype: type"
-    ],
+    attrs = OF_SCALARS,
     stateful = true,
     shape = scalar_output,
     summary = "The handle of a table that is filled once.",
@@ -34,13 +56,7 @@ register_op!(
 register_op!(
     "MutableHashTableV2",
     outputs = &["table_handle: resource"],
-    attrs = &[
-        "container: string = ''",
-        "shared_name: string = ''",
-        "use_node_name_sharing: bool = false",
-        "key_dtype: type",
-        "value_dtype: type"
-    ],
+    attrs = OF_SCALARS,
     stateful = true,
     shape = of_scalars,
     summary = "The handle of a table from keys to scalars.",
@@ -58,14 +74,7 @@ register_op!(
 register_op!(
     "MutableHashTableOfTensorsV2",
     outputs = &["table_handle: resource"],
-    attrs = &[
-        "container: string = ''",
-        "shared_name: string = ''",
-        "use_node_name_sharing: bool = false",
-        "key_dtype: type",
-        "value_dtype: type",
-        "value_shape: shape = []"
-    ],
+    attrs = OF_TENSORS,
     stateful = true,
     shape = of_tensors,
     summary = "The handle of a table from keys to tensors of one shape.",
@@ -127,13 +136,7 @@ register_op!(
 register_op!(
     "InitializeTableFromTextFileV2",
     inputs = &["table_handle: resource", "filename: string"],
-    attrs = &[
-        "key_index: int >= -2",
-        "value_index: int >= -2",
-        "vocab_size: int >= -1 = -1",
-        "delimiter: string = '\\t'",
-        "offset: int = 0"
-    ],
+    attrs = OF_LINES,
     stateful = true,
     shape = from_file,
     summary = "Fills a table with the lines of a file, once.",
@@ -198,13 +201,7 @@ register_op!(
 register_op!(
     "HashTable",
     outputs = &["table_handle: Ref(string)"],
-    attrs = &[
-        "container: string = ''",
-        "shared_name: string = ''",
-        "use_node_name_sharing: bool = false",
-        "key_dtype: type",
-        "value_dtype: type"
-    ],
+    attrs = OF_SCALARS,
     stateful = true,
     shape = two_texts,
     summary = "A reference to the name of a table that is filled once.",
@@ -213,13 +210,7 @@ register_op!(
 register_op!(
     "MutableHashTable",
     outputs = &["table_handle: Ref(string)"],
-    attrs = &[
-        "container: string = ''",
-        "shared_name: string = ''",
-        "use_node_name_sharing: bool = false",
-        "key_dtype: type",
-        "value_dtype: type"
-    ],
+    attrs = OF_SCALARS,
     stateful = true,
     shape = two_texts,
     summary = "A reference to the name of a table from keys to scalars.",
@@ -228,14 +219,7 @@ register_op!(
 register_op!(
     "MutableHashTableOfTensors",
     outputs = &["table_handle: Ref(string)"],
-    attrs = &[
-        "container: string = ''",
-        "shared_name: string = ''",
-        "use_node_name_sharing: bool = false",
-        "key_dtype: type",
-        "value_dtype: type",
-        "value_shape: shape = []"
-    ],
+    attrs = OF_TENSORS,
     stateful = true,
     shape = two_texts,
     summary = "A reference to the name of a table from keys to tensors of one shape.",
@@ -252,13 +236,7 @@ register_op!(
 register_op!(
     "InitializeTableFromTextFile",
     inputs = &["table_handle: Ref(string)", "filename: string"],
-    attrs = &[
-        "key_index: int >= -2",
-        "value_index: int >= -2",
-        "vocab_size: int >= -1 = -1",
-        "delimiter: string = '\\t'",
-        "offset: int = 0"
-    ],
+    attrs = OF_LINES,
     shape = from_file,
     summary = "Fills a table behind a reference with the lines of a file, once.",
 );

@@ -6,16 +6,24 @@ use super::queue::reference;
 use crate::shape::{input_of_rank, scalar_output};
 use tenon_author::{ShapeContext, ShapeResult, register_op};
 
+/// The attributes of ops that make an accumulator.
+const OF_ACCUMULATOR: &[&str] = &[
+    "dtype: {float, double, int32, uint8, int16, int8, complex64, int64, qint8, quint8, qint32, bfloat16, qint16, quint16, uint16, complex128, half, uint32, uint64}",
+    "shape: shape",
+    "container: string = ''",
+    "shared_name: string = ''",
+    "reduction_type: {'MEAN', 'SUM'} = 'MEAN'",
+];
+
+/// The attribute of ops that add or take a gradient.
+const OF_GRADIENT: &[&str] = &[
+    "dtype: {float, double, int32, uint8, int16, int8, complex64, int64, qint8, quint8, qint32, bfloat16, qint16, quint16, uint16, complex128, half, uint32, uint64}",
+];
+
 register_op!(
     "ConditionalAccumulator",
     outputs = &["handle: Ref(string)"],
-    attrs = &[
-        "dtype: {float, double, int32, uint8, int16, int8, complex64, int64, qint8, quint8, qint32, bfloat16, qint16, quint16, uint16, complex128, half, uint32, uint64}",
-        "shape: shape",
-        "container: string = ''",
-        "shared_name: string = ''",
-        "reduction_type: {'MEAN', 'SUM'} = 'MEAN'",
-    ],
+    attrs = OF_ACCUMULATOR,
     stateful = true,
     shape = reference,
     summary = "Adds gradients up until enough of them are there.",
@@ -24,13 +32,7 @@ register_op!(
 register_op!(
     "SparseConditionalAccumulator",
     outputs = &["handle: Ref(string)"],
-    attrs = &[
-        "dtype: {float, double, int32, uint8, int16, int8, complex64, int64, qint8, quint8, qint32, bfloat16, qint16, quint16, uint16, complex128, half, uint32, uint64}",
-        "shape: shape",
-        "container: string = ''",
-        "shared_name: string = ''",
-        "reduction_type: {'MEAN', 'SUM'} = 'MEAN'",
-    ],
+    attrs = OF_ACCUMULATOR,
     stateful = true,
     shape = reference,
     summary = "Adds sparse gradients up by row until enough of them are there.",
@@ -39,13 +41,7 @@ register_op!(
 register_op!(
     "ResourceConditionalAccumulator",
     outputs = &["handle: resource"],
-    attrs = &[
-        "dtype: {float, double, int32, uint8, int16, int8, complex64, int64, qint8, quint8, qint32, bfloat16, qint16, quint16, uint16, complex128, half, uint32, uint64}",
-        "shape: shape",
-        "container: string = ''",
-        "shared_name: string = ''",
-        "reduction_type: {'MEAN', 'SUM'} = 'MEAN'",
-    ],
+    attrs = OF_ACCUMULATOR,
     stateful = true,
     shape = scalar_output,
     summary = "Adds gradients up until enough of them are there.",
@@ -54,9 +50,7 @@ register_op!(
 register_op!(
     "AccumulatorApplyGradient",
     inputs = &["handle: Ref(string)", "local_step: int64", "gradient: dtype"],
-    attrs = &[
-        "dtype: {float, double, int32, uint8, int16, int8, complex64, int64, qint8, quint8, qint32, bfloat16, qint16, quint16, uint16, complex128, half, uint32, uint64}",
-    ],
+    attrs = OF_GRADIENT,
     shape = at_a_step,
     summary = "Adds a gradient, unless it is of an earlier step.",
 );
@@ -81,9 +75,7 @@ register_op!(
 register_op!(
     "ResourceAccumulatorApplyGradient",
     inputs = &["handle: resource", "local_step: int64", "gradient: dtype"],
-    attrs = &[
-        "dtype: {float, double, int32, uint8, int16, int8, complex64, int64, qint8, quint8, qint32, bfloat16, qint16, quint16, uint16, complex128, half, uint32, uint64}",
-    ],
+    attrs = OF_GRADIENT,
     stateful = true,
     shape = at_a_step,
     summary = "Adds a gradient, unless it is of an earlier step.",
@@ -125,9 +117,7 @@ register_op!(
     "AccumulatorTakeGradient",
     inputs = &["handle: Ref(string)", "num_required: int32"],
     outputs = &["average: dtype"],
-    attrs = &[
-        "dtype: {float, double, int32, uint8, int16, int8, complex64, int64, qint8, quint8, qint32, bfloat16, qint16, quint16, uint16, complex128, half, uint32, uint64}",
-    ],
+    attrs = OF_GRADIENT,
     shape = at_a_step,
     summary = "Takes the mean or sum of the gradients, once enough of them are there.",
 );
@@ -136,9 +126,7 @@ register_op!(
     "SparseAccumulatorTakeGradient",
     inputs = &["handle: Ref(string)", "num_required: int32"],
     outputs = &["indices: int64", "values: dtype", "shape: int64"],
-    attrs = &[
-        "dtype: {float, double, int32, uint8, int16, int8, complex64, int64, qint8, quint8, qint32, bfloat16, qint16, quint16, uint16, complex128, half, uint32, uint64}",
-    ],
+    attrs = OF_GRADIENT,
     shape = at_a_step,
     summary = "Takes the mean or sum of the sparse gradients, once enough of them are there.",
 );
@@ -147,9 +135,7 @@ register_op!(
     "ResourceAccumulatorTakeGradient",
     inputs = &["handle: resource", "num_required: int32"],
     outputs = &["average: dtype"],
-    attrs = &[
-        "dtype: {float, double, int32, uint8, int16, int8, complex64, int64, qint8, quint8, qint32, bfloat16, qint16, quint16, uint16, complex128, half, uint32, uint64}",
-    ],
+    attrs = OF_GRADIENT,
     stateful = true,
     shape = at_a_step,
     summary = "Takes the mean or sum of the gradients, once enough of them are there.",

@@ -7,16 +7,40 @@ use crate::shape::{nothing_known, scalar_output, unchanged};
 use tenon_author::{Dim, ShapeContext, ShapeHandle, ShapeResult, register_op};
 use tenon_framework::KernelError;
 
+/// The attributes of queues in the order of arrival.
+const OF_ARRIVAL: &[&str] = &[
+    "component_types: list(type) >= 1",
+    "shapes: list(shape) >= 0 = []",
+    "capacity: int = -1",
+    "container: string = ''",
+    "shared_name: string = ''",
+];
+
+/// The attributes of a queue in random order.
+const OF_RANDOM_ORDER: &[&str] = &[
+    "component_types: list(type) >= 1",
+    "shapes: list(shape) >= 0 = []",
+    "capacity: int = -1",
+    "min_after_dequeue: int = 0",
+    "seed: int = 0",
+    "seed2: int = 0",
+    "container: string = ''",
+    "shared_name: string = ''",
+];
+
+/// The attributes of a queue by priority.
+const OF_PRIORITIES: &[&str] = &[
+    "component_types: list(type) >= 0 = []",
+    "shapes: list(shape) >= 0",
+    "capacity: int = -1",
+    "container: string = ''",
+    "shared_name: string = ''",
+];
+
 register_op!(
     "FIFOQueueV2",
     outputs = &["handle: resource"],
-    attrs = &[
-        "component_types: list(type) >= 1",
-        "shapes: list(shape) >= 0 = []",
-        "capacity: int = -1",
-        "container: string = ''",
-        "shared_name: string = ''",
-    ],
+    attrs = OF_ARRIVAL,
     stateful = true,
     shape = scalar_output,
     summary = "A queue that gives its elements in the order in which they came.",
@@ -25,13 +49,7 @@ register_op!(
 register_op!(
     "FIFOQueue",
     outputs = &["handle: Ref(string)"],
-    attrs = &[
-        "component_types: list(type) >= 1",
-        "shapes: list(shape) >= 0 = []",
-        "capacity: int = -1",
-        "container: string = ''",
-        "shared_name: string = ''",
-    ],
+    attrs = OF_ARRIVAL,
     stateful = true,
     shape = reference,
     summary = "A queue that gives its elements in the order in which they came.",
@@ -40,13 +58,7 @@ register_op!(
 register_op!(
     "PaddingFIFOQueueV2",
     outputs = &["handle: resource"],
-    attrs = &[
-        "component_types: list(type) >= 1",
-        "shapes: list(shape) >= 0 = []",
-        "capacity: int = -1",
-        "container: string = ''",
-        "shared_name: string = ''",
-    ],
+    attrs = OF_ARRIVAL,
     stateful = true,
     shape = scalar_output,
     summary = "A queue in the order of arrival, whose batches are padded to their largest element.",
@@ -55,13 +67,7 @@ register_op!(
 register_op!(
     "PaddingFIFOQueue",
     outputs = &["handle: Ref(string)"],
-    attrs = &[
-        "component_types: list(type) >= 1",
-        "shapes: list(shape) >= 0 = []",
-        "capacity: int = -1",
-        "container: string = ''",
-        "shared_name: string = ''",
-    ],
+    attrs = OF_ARRIVAL,
     stateful = true,
     shape = reference,
     summary = "A queue in the order of arrival, whose batches are padded to their largest element.",
@@ -70,16 +76,7 @@ register_op!(
 register_op!(
     "RandomShuffleQueueV2",
     outputs = &["handle: resource"],
-    attrs = &[
-        "component_types: list(type) >= 1",
-        "shapes: list(shape) >= 0 = []",
-        "capacity: int = -1",
-        "min_after_dequeue: int = 0",
-        "seed: int = 0",
-        "seed2: int = 0",
-        "container: string = ''",
-        "shared_name: string = ''",
-    ],
+    attrs = OF_RANDOM_ORDER,
     stateful = true,
     shape = scalar_output,
     summary = "A queue that gives its elements in random order.",
@@ -88,16 +85,7 @@ register_op!(
 register_op!(
     "RandomShuffleQueue",
     outputs = &["handle: Ref(string)"],
-    attrs = &[
-        "component_types: list(type) >= 1",
-        "shapes: list(shape) >= 0 = []",
-        "capacity: int = -1",
-        "min_after_dequeue: int = 0",
-        "seed: int = 0",
-        "seed2: int = 0",
-        "container: string = ''",
-        "shared_name: string = ''",
-    ],
+    attrs = OF_RANDOM_ORDER,
     stateful = true,
     shape = reference,
     summary = "A queue that gives its elements in random order.",
@@ -106,13 +94,7 @@ register_op!(
 register_op!(
     "PriorityQueueV2",
     outputs = &["handle: resource"],
-    attrs = &[
-        "component_types: list(type) >= 0 = []",
-        "shapes: list(shape) >= 0",
-        "capacity: int = -1",
-        "container: string = ''",
-        "shared_name: string = ''",
-    ],
+    attrs = OF_PRIORITIES,
     stateful = true,
     shape = scalar_output,
     summary = "A queue that gives the element with the least first component.",
@@ -121,13 +103,7 @@ register_op!(
 register_op!(
     "PriorityQueue",
     outputs = &["handle: Ref(string)"],
-    attrs = &[
-        "component_types: list(type) >= 0 = []",
-        "shapes: list(shape) >= 0",
-        "capacity: int = -1",
-        "container: string = ''",
-        "shared_name: string = ''",
-    ],
+    attrs = OF_PRIORITIES,
     stateful = true,
     shape = reference,
     summary = "A queue that gives the element with the least first component.",

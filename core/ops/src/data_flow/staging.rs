@@ -6,16 +6,38 @@
 use crate::shape::{nothing_known, scalar_output};
 use tenon_author::register_op;
 
+/// The attributes of ops that have the components as inputs or outputs.
+const OF_VALUES: &[&str] = &[
+    "capacity: int >= 0 = 0",
+    "memory_limit: int >= 0 = 0",
+    "dtypes: list(type) >= 1",
+    "container: string = ''",
+    "shared_name: string = ''",
+];
+
+/// The attributes of ops that have no components as inputs or outputs.
+const OF_AREA: &[&str] = &[
+    "capacity: int >= 0 = 0",
+    "memory_limit: int >= 0 = 0",
+    "dtypes: list(type)",
+    "container: string = ''",
+    "shared_name: string = ''",
+];
+
+/// The attributes of ops that put some of the components into an area.
+const OF_SOME_VALUES: &[&str] = &[
+    "capacity: int >= 0 = 0",
+    "memory_limit: int >= 0 = 0",
+    "dtypes: list(type)",
+    "fake_dtypes: list(type) >= 1",
+    "container: string = ''",
+    "shared_name: string = ''",
+];
+
 register_op!(
     "Stage",
     inputs = &["values: dtypes"],
-    attrs = &[
-        "capacity: int >= 0 = 0",
-        "memory_limit: int >= 0 = 0",
-        "dtypes: list(type) >= 1",
-        "container: string = ''",
-        "shared_name: string = ''",
-    ],
+    attrs = OF_VALUES,
     stateful = true,
     shape = nothing_known,
     summary = "Puts an element into a staging area, once there is room.",
@@ -24,13 +46,7 @@ register_op!(
 register_op!(
     "Unstage",
     outputs = &["values: dtypes"],
-    attrs = &[
-        "capacity: int >= 0 = 0",
-        "memory_limit: int >= 0 = 0",
-        "dtypes: list(type) >= 1",
-        "container: string = ''",
-        "shared_name: string = ''",
-    ],
+    attrs = OF_VALUES,
     stateful = true,
     shape = nothing_known,
     summary = "Takes the first element of a staging area, once there is one.",
@@ -40,13 +56,7 @@ register_op!(
     "StagePeek",
     inputs = &["index: int32"],
     outputs = &["values: dtypes"],
-    attrs = &[
-        "capacity: int >= 0 = 0",
-        "memory_limit: int >= 0 = 0",
-        "dtypes: list(type) >= 1",
-        "container: string = ''",
-        "shared_name: string = ''",
-    ],
+    attrs = OF_VALUES,
     stateful = true,
     shape = nothing_known,
     summary = "The element at a place of a staging area, once it is there.",
@@ -55,13 +65,7 @@ register_op!(
 register_op!(
     "StageSize",
     outputs = &["size: int32"],
-    attrs = &[
-        "capacity: int >= 0 = 0",
-        "memory_limit: int >= 0 = 0",
-        "dtypes: list(type)",
-        "container: string = ''",
-        "shared_name: string = ''",
-    ],
+    attrs = OF_AREA,
     stateful = true,
     shape = scalar_output,
     summary = "The number of elements of a staging area.",
@@ -69,13 +73,7 @@ register_op!(
 
 register_op!(
     "StageClear",
-    attrs = &[
-        "capacity: int >= 0 = 0",
-        "memory_limit: int >= 0 = 0",
-        "dtypes: list(type)",
-        "container: string = ''",
-        "shared_name: string = ''",
-    ],
+    attrs = OF_AREA,
     stateful = true,
     shape = nothing_known,
     summary = "Empties a staging area.",
@@ -84,14 +82,7 @@ register_op!(
 register_op!(
     "MapStage",
     inputs = &["key: int64", "indices: int32", "values: fake_dtypes"],
-    attrs = &[
-        "capacity: int >= 0 = 0",
-        "memory_limit: int >= 0 = 0",
-        "dtypes: list(type)",
-        "fake_dtypes: list(type) >= 1",
-        "container: string = ''",
-        "shared_name: string = ''",
-    ],
+    attrs = OF_SOME_VALUES,
     stateful = true,
     shape = nothing_known,
     summary = "Puts components of an element under a key, once there is room.",
@@ -101,13 +92,7 @@ register_op!(
     "MapUnstage",
     inputs = &["key: int64", "indices: int32"],
     outputs = &["values: dtypes"],
-    attrs = &[
-        "capacity: int >= 0 = 0",
-        "memory_limit: int >= 0 = 0",
-        "dtypes: list(type) >= 1",
-        "container: string = ''",
-        "shared_name: string = ''",
-    ],
+    attrs = OF_VALUES,
     stateful = true,
     shape = nothing_known,
     summary = "Takes components of the element under a key, once it is complete.",
@@ -117,13 +102,7 @@ register_op!(
     "MapUnstageNoKey",
     inputs = &["indices: int32"],
     outputs = &["key: int64", "values: dtypes"],
-    attrs = &[
-        "capacity: int >= 0 = 0",
-        "memory_limit: int >= 0 = 0",
-        "dtypes: list(type) >= 1",
-        "container: string = ''",
-        "shared_name: string = ''",
-    ],
+    attrs = OF_VALUES,
     stateful = true,
     shape = nothing_known,
     summary = "Takes components of any complete element, with its key, once there is one.",
@@ -133,13 +112,7 @@ register_op!(
     "MapPeek",
     inputs = &["key: int64", "indices: int32"],
     outputs = &["values: dtypes"],
-    attrs = &[
-        "capacity: int >= 0 = 0",
-        "memory_limit: int >= 0 = 0",
-        "dtypes: list(type) >= 1",
-        "container: string = ''",
-        "shared_name: string = ''",
-    ],
+    attrs = OF_VALUES,
     stateful = true,
     shape = nothing_known,
     summary = "Components of the element under a key, once it is complete.",
@@ -148,13 +121,7 @@ register_op!(
 register_op!(
     "MapSize",
     outputs = &["size: int32"],
-    attrs = &[
-        "capacity: int >= 0 = 0",
-        "memory_limit: int >= 0 = 0",
-        "dtypes: list(type)",
-        "container: string = ''",
-        "shared_name: string = ''",
-    ],
+    attrs = OF_AREA,
     stateful = true,
     shape = scalar_output,
     summary = "The number of complete elements.",
@@ -163,13 +130,7 @@ register_op!(
 register_op!(
     "MapIncompleteSize",
     outputs = &["size: int32"],
-    attrs = &[
-        "capacity: int >= 0 = 0",
-        "memory_limit: int >= 0 = 0",
-        "dtypes: list(type)",
-        "container: string = ''",
-        "shared_name: string = ''",
-    ],
+    attrs = OF_AREA,
     stateful = true,
     shape = scalar_output,
     summary = "The number of keys that lack components.",
@@ -177,13 +138,7 @@ register_op!(
 
 register_op!(
     "MapClear",
-    attrs = &[
-        "capacity: int >= 0 = 0",
-        "memory_limit: int >= 0 = 0",
-        "dtypes: list(type)",
-        "container: string = ''",
-        "shared_name: string = ''",
-    ],
+    attrs = OF_AREA,
     stateful = true,
     shape = nothing_known,
     summary = "Empties a staging area with keys.",
@@ -192,14 +147,7 @@ register_op!(
 register_op!(
     "OrderedMapStage",
     inputs = &["key: int64", "indices: int32", "values: fake_dtypes"],
-    attrs = &[
-        "capacity: int >= 0 = 0",
-        "memory_limit: int >= 0 = 0",
-        "dtypes: list(type)",
-        "fake_dtypes: list(type) >= 1",
-        "container: string = ''",
-        "shared_name: string = ''",
-    ],
+    attrs = OF_SOME_VALUES,
     stateful = true,
     shape = nothing_known,
     summary = "Puts components of an element under a key, once there is room.",
@@ -209,13 +157,7 @@ register_op!(
     "OrderedMapUnstage",
     inputs = &["key: int64", "indices: int32"],
     outputs = &["values: dtypes"],
-    attrs = &[
-        "capacity: int >= 0 = 0",
-        "memory_limit: int >= 0 = 0",
-        "dtypes: list(type) >= 1",
-        "container: string = ''",
-        "shared_name: string = ''",
-    ],
+    attrs = OF_VALUES,
     stateful = true,
     shape = nothing_known,
     summary = "Takes components of the element under a key, once it is complete.",
@@ -225,13 +167,7 @@ register_op!(
     "OrderedMapUnstageNoKey",
     inputs = &["indices: int32"],
     outputs = &["key: int64", "values: dtypes"],
-    attrs = &[
-        "capacity: int >= 0 = 0",
-        "memory_limit: int >= 0 = 0",
-        "dtypes: list(type) >= 1",
-        "container: string = ''",
-        "shared_name: string = ''",
-    ],
+    attrs = OF_VALUES,
     stateful = true,
     shape = nothing_known,
     summary = "Takes components of the first complete element, with its key, once there is one.",
@@ -241,13 +177,7 @@ register_op!(
     "OrderedMapPeek",
     inputs = &["key: int64", "indices: int32"],
     outputs = &["values: dtypes"],
-    attrs = &[
-        "capacity: int >= 0 = 0",
-        "memory_limit: int >= 0 = 0",
-        "dtypes: list(type) >= 1",
-        "container: string = ''",
-        "shared_name: string = ''",
-    ],
+    attrs = OF_VALUES,
     stateful = true,
     shape = nothing_known,
     summary = "Components of the element under a key, once it is complete.",
@@ -256,13 +186,7 @@ register_op!(
 register_op!(
     "OrderedMapSize",
     outputs = &["size: int32"],
-    attrs = &[
-        "capacity: int >= 0 = 0",
-        "memory_limit: int >= 0 = 0",
-        "dtypes: list(type)",
-        "container: string = ''",
-        "shared_name: string = ''",
-    ],
+    attrs = OF_AREA,
     stateful = true,
     shape = scalar_output,
     summary = "The number of complete elements.",
@@ -271,13 +195,7 @@ register_op!(
 register_op!(
     "OrderedMapIncompleteSize",
     outputs = &["size: int32"],
-    attrs = &[
-        "capacity: int >= 0 = 0",
-        "memory_limit: int >= 0 = 0",
-        "dtypes: list(type)",
-        "container: string = ''",
-        "shared_name: string = ''",
-    ],
+    attrs = OF_AREA,
     stateful = true,
     shape = scalar_output,
     summary = "The number of keys that lack components.",
@@ -285,13 +203,7 @@ register_op!(
 
 register_op!(
     "OrderedMapClear",
-    attrs = &[
-        "capacity: int >= 0 = 0",
-        "memory_limit: int >= 0 = 0",
-        "dtypes: list(type)",
-        "container: string = ''",
-        "shared_name: string = ''",
-    ],
+    attrs = OF_AREA,
     stateful = true,
     shape = nothing_known,
     summary = "Empties a staging area with keys.",

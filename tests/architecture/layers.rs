@@ -23,7 +23,7 @@ const fn layer(
 /// A layer reaches everything that what it imports may reach; the lists are written out so that a reader sees
 /// the whole of it.
 #[rustfmt::skip]
-const LAYERS: [Layer; 30] = [
+const LAYERS: [Layer; 31] = [
     layer("tenon-abi", "core/abi", &[]),
     layer("tenon-framework", "core/framework", &["tenon-abi"]),
     layer("tenon-author", "core/author", &["tenon-abi", "tenon-framework"]),
@@ -42,10 +42,11 @@ const LAYERS: [Layer; 30] = [
     // A plugin sees the boundary through the SDK alone.
     // What several plugins share is like a plugin.
     layer("tenon-files", "plugins/files", &["tenon-sdk"]),
-    layer("tenon-cpu", "plugins/cpu", &["tenon-sdk", "tenon-reference"]),
+    layer("tenon-philox", "plugins/philox", &[]),
+    layer("tenon-cpu", "plugins/cpu", &["tenon-sdk", "tenon-reference", "tenon-philox"]),
     layer("tenon-accel", "plugins/accel", &["tenon-sdk", "tenon-reference"]),
     layer("tenon-cuda", "plugins/cuda", &["tenon-sdk"]),
-    layer("tenon-data", "plugins/data", &["tenon-sdk", "tenon-files"]),
+    layer("tenon-data", "plugins/data", &["tenon-sdk", "tenon-files", "tenon-philox"]),
     layer("tenon-fft", "plugins/fft", &["tenon-sdk"]),
     layer("tenon-linalg", "plugins/linalg", &["tenon-sdk"]),
     layer("tenon-text", "plugins/text", &["tenon-sdk", "tenon-files"]),

@@ -29,7 +29,6 @@ mod gather;
 mod mutex;
 mod naming;
 mod parsing;
-mod philox;
 mod place;
 mod queue;
 mod reader;

@@ -5,7 +5,6 @@ mod choice;
 mod distribution;
 mod gamma;
 mod of_variable;
-mod philox;
 mod stateful;
 mod stateless;
 

@@ -1,8 +1,8 @@
 //! The elements of a queue, in its order.
 
 use super::{Component, kind::Kind};
-use crate::philox::Words;
 use std::collections::{BTreeMap, VecDeque};
+use tenon_philox::{Philox, Words};
 
 /// An element: its components, and its place in a queue by priority.
 #[derive(Debug)]
@@ -29,7 +29,7 @@ impl Store {
         match *kind {
             Kind { shuffle: Some(shuffle), .. } => {
                 let [seed, seed2] = shuffle.seeds;
-                Store::Random(Vec::new(), Words::seeded(seed, seed2))
+                Store::Random(Vec::new(), Words::new(Philox::seeded(seed, seed2)))
             }
             Kind { has_priority: true, .. } => Store::Priority(BTreeMap::new()),
             _ => Store::First(VecDeque::new()),
@@ -62,7 +62,7 @@ impl Store {
                 if elements.is_empty() {
                     return None;
                 }
-                let at = words.next() as usize % elements.len();
+                let at = words.next_word() as usize % elements.len();
                 Some(elements.swap_remove(at))
             }
             Store::Priority(elements) => elements.pop_first().map(|(_, element)| element),

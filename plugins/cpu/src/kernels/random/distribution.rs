@@ -1,8 +1,8 @@
 //! Numbers of a distribution made from the words of a generator, as TensorFlow makes them.
 
-use super::philox::{Philox, RESERVED_PER_OUTPUT, WORDS, Words};
 use crate::split::for_parts;
 use half::{bf16, f16};
+use tenon_philox::{Philox, RESERVED_PER_OUTPUT, WORDS, Words};
 use tenon_sdk::{KernelError, author::ComputeContext, element::Number};
 
 /// Approximate nanoseconds of a number.

@@ -6,13 +6,13 @@
 
 use super::{
     distribution::{Drawn, box_muller_f64},
-    philox::{Philox, RESERVED_PER_OUTPUT, Stream, reserved},
     shape_input,
     stateful::stream_of,
 };
 use crate::split::for_parts;
 use half::f16;
 use std::marker::PhantomData;
+use tenon_philox::{Philox, RESERVED_PER_OUTPUT, Stream, reserved};
 use tenon_sdk::{
     KernelError,
     author::{ComputeContext, CreateContext, Kernel},

@@ -6,11 +6,11 @@ use super::{
         Distribution, Drawn, DrawnInteger, Normal, Truncated, Uniform, fill, fill_integers,
         fill_steps,
     },
-    philox::{Philox, RESERVED_PER_OUTPUT, WORDS, reserved},
     shape_input,
 };
 use crate::split::for_parts;
 use half::{bf16, f16};
+use tenon_philox::{Philox, RESERVED_PER_OUTPUT, WORDS, reserved};
 use tenon_sdk::{
     Code, KernelError, author::ComputeContext, element::Number, geometry::element_count,
     register_kernel,
@@ -85,7 +85,7 @@ fn generator([low, high, key]: [i64; STATE]) -> Philox {
     Philox::keyed(key as u64, [low as u64, high as u64])
 }
 
-/// The section of the stream for so many numbers.
+/// The section of the stream for a number of outputs.
 fn section(c: &ComputeContext<'_>, count: usize) -> Result<Philox, KernelError> {
     advance(c, false, reserved(count)).map(generator)
 }

@@ -5,11 +5,11 @@ use super::{
     distribution::{
         Distribution, Drawn, DrawnInteger, Normal, Truncated, Uniform, fill, fill_integers,
     },
-    philox::{Stream, reserved},
     shape_input,
 };
 use half::{bf16, f16};
 use std::marker::PhantomData;
+use tenon_philox::{Stream, reserved};
 use tenon_sdk::{
     KernelError,
     author::{ComputeContext, CreateContext, Kernel},

@@ -4,10 +4,10 @@ use super::{
     distribution::{
         Distribution, Drawn, DrawnInteger, Normal, Truncated, Uniform, fill, fill_integers,
     },
-    philox::Philox,
     shape_input,
 };
 use half::{bf16, f16};
+use tenon_philox::Philox;
 use tenon_sdk::{KernelError, author::ComputeContext, reg::Numerics, register_kernel};
 
 /// TensorFlow's number of the generator Philox.

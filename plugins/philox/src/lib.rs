@@ -29,6 +29,7 @@ pub struct Philox {
     counter: u128,
 }
 
+#[inline]
 fn halves(word: u64) -> [u32; 2] {
     [word as u32, (word >> 32) as u32]
 }
@@ -64,11 +65,13 @@ impl Philox {
     }
 
     /// Advances by `steps` steps.
+    #[inline]
     pub fn skip(&mut self, steps: u64) {
         self.counter = self.counter.wrapping_add(steps.into());
     }
 
     /// The stream `steps` steps further on.
+    #[inline]
     pub fn at(&self, steps: u64) -> Philox {
         let mut later = *self;
         later.skip(steps);
@@ -98,6 +101,7 @@ fn entropy() -> u64 {
 }
 
 /// The words of a stream, one after the other.
+#[derive(Debug)]
 pub struct Words {
     generator: Philox,
     words: [u32; WORDS],
@@ -106,11 +110,13 @@ pub struct Words {
 
 impl Words {
     /// Returns the words from a position on.
+    #[inline]
     pub fn new(generator: Philox) -> Words {
         Words { generator, words: [0; WORDS], used: WORDS }
     }
 
     /// Returns the next word.
+    #[inline]
     pub fn next_word(&mut self) -> u32 {
         if self.used == WORDS {
             self.words = self.generator.step();
@@ -122,6 +128,7 @@ impl Words {
 }
 
 /// The stream of a stateful node, from which each call takes a section.
+#[derive(Debug)]
 pub struct Stream(Mutex<Philox>);
 
 impl Stream {

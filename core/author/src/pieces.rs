@@ -6,13 +6,13 @@ use crate::{
     resource::state_table,
     variant::{VariantRef, destroy_element},
 };
-use std::{ptr, slice};
+use std::{ops::Range, ptr};
 use tenon_abi::{
     Code, DType, ResourceElement, Slot, Str, StringElement, StringTable, VariantElement,
 };
 use tenon_framework::{KernelError, plugin::host};
 
-/// A look at whether the step still wants the results comes before so many pieces.
+/// The number of pieces after which a kernel looks again at whether the step needs the results.
 const LOOK: usize = 1024;
 
 /// Elements of a kept tensor that lie one after the other, and their place in an output.
@@ -61,7 +61,7 @@ impl ComputeContext<'_> {
     ///
     /// # Errors
     /// As [`ComputeContext::prepare`]; `INTERNAL` for a piece of another type or one that reaches beyond a tensor; the
-    /// error of copying a variant; `CANCELLED` or `DEADLINE_EXCEEDED` when nobody waits for the output any more.
+    /// error of copying a variant; `CANCELLED` or `DEADLINE_EXCEEDED` when the step no longer needs the output.
     pub fn output_pieces<'k>(
         &self,
         output: usize,
@@ -73,8 +73,8 @@ impl ComputeContext<'_> {
             return Err(mismatch("output", output, slot.dtype, &slot));
         }
         self.take(output)?;
-        clear(&slot);
         let watch = self.watch();
+        let mut reached = 0;
         for (at, piece) in pieces.into_iter().enumerate() {
             if at.is_multiple_of(LOOK) {
                 watch.check()?;
@@ -84,17 +84,33 @@ impl ComputeContext<'_> {
             }
             // SAFETY: the piece fits both tensors, which are of one type and lie in host memory; the output belongs to
             // this call and shares nothing with a kept tensor.
-            unsafe { copy(&piece, &slot) }?;
+            unsafe {
+                clear(&slot, reached..piece.to);
+                copy(&piece, &slot)?;
+            }
+            reached = reached.max(piece.to + piece.len);
         }
+        // SAFETY: the output is in host memory and belongs to this call.
+        unsafe { clear(&slot, reached..slot.elements as usize) };
         Ok(())
     }
 }
 
-/// Zeros elements of fixed size. Others are empty in a fresh buffer.
-fn clear(slot: &Slot) {
-    if !slot.dtype.needs_drop() && slot.bytes > 0 {
-        // SAFETY: the output's own memory of so many bytes.
-        unsafe { slice::from_raw_parts_mut(slot.data.cast::<u8>(), slot.bytes as usize) }.fill(0);
+/// Zeros a range of elements of fixed size, or nothing where it ends before it starts. Other elements are empty in a
+/// fresh buffer.
+///
+/// # Safety
+/// The range lies within the slot, which is in host memory and belongs to the caller.
+unsafe fn clear(slot: &Slot, range: Range<usize>) {
+    if !slot.dtype.needs_drop()
+        && !range.is_empty()
+        && let Some(size) = slot.dtype.size()
+    {
+        // SAFETY: the range lies within the slot, as the caller promises.
+        unsafe {
+            let from = slot.data.cast::<u8>().add(range.start * size);
+            ptr::write_bytes(from, 0, range.len() * size);
+        }
     }
 }
 

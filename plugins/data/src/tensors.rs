@@ -14,7 +14,7 @@ pub type Held = Arc<Kept>;
 pub enum Part<'a> {
     /// The elements of a tensor.
     Tensor(&'a Kept),
-    /// So many zeros.
+    /// This number of zeros.
     Zeros(i64),
 }
 
@@ -30,7 +30,7 @@ impl Part<'_> {
 /// Number of elements of a shape.
 ///
 /// # Errors
-/// `INVALID_ARGUMENT` for what is no shape of a tensor.
+/// `INVALID_ARGUMENT` for dimensions that are not a shape of a tensor.
 pub fn count_of(dims: &[i64]) -> Result<i64, KernelError> {
     match Shape::new(dims) {
         Ok(shape) => Ok(shape.elements() as i64),
@@ -60,63 +60,21 @@ pub fn output_parts(
             "output {output}: {count} elements do not fill shape {dims:?}"
         )));
     }
-    match dtype {
-        DType::STRING => output_strings(c, output, dims, parts, count),
-        DType::VARIANT => output_variants(c, output, dims, parts, count),
-        DType::RESOURCE => Err(KernelError::unimplemented(
+    if dtype == DType::RESOURCE {
+        return Err(KernelError::unimplemented(
             "resources cannot be joined to one tensor: read them one by one",
-        )),
-        _ => {
-            let mut rest = c.output_bytes(output, dims)?;
-            let size = dtype.size().unwrap_or(0);
-            for part in parts {
-                let (next, after) = rest.split_at_mut(part.count() * size);
-                match part {
-                    Part::Tensor(tensor) => next.copy_from_slice(tensor.bytes()?),
-                    Part::Zeros(_) => next.fill(0),
-                }
-                rest = after;
-            }
-            Ok(())
-        }
+        ));
     }
-}
-
-fn output_strings(
-    c: &ComputeContext<'_>,
-    output: usize,
-    dims: &[i64],
-    parts: &[Part<'_>],
-    count: usize,
-) -> Result<(), KernelError> {
-    let mut all: Vec<&[u8]> = growth::with_room(count)?;
-    for part in parts {
+    let mut to = 0;
+    let pieces = parts.iter().filter_map(|part| {
+        let (at, len) = (to, part.count());
+        to += len;
         match part {
-            Part::Tensor(tensor) => all.extend(tensor.strings()?),
-            Part::Zeros(_) => all.extend(std::iter::repeat_n(&b""[..], part.count())),
+            Part::Tensor(from) => Some(Piece { from, start: 0, len, to: at }),
+            Part::Zeros(_) => None,
         }
-    }
-    c.set_strings(output, dims, all.into_iter())
-}
-
-fn output_variants(
-    c: &ComputeContext<'_>,
-    output: usize,
-    dims: &[i64],
-    parts: &[Part<'_>],
-    count: usize,
-) -> Result<(), KernelError> {
-    let mut all: Vec<Option<VariantRef<'_>>> = growth::with_room(count)?;
-    for part in parts {
-        match part {
-            Part::Tensor(tensor) => all.extend(tensor.variants()?.into_iter().map(Some)),
-            Part::Zeros(_) => all.extend(std::iter::repeat_n(None, part.count())),
-        }
-    }
-    c.make_variants(output, dims, |at| {
-        let value = all[at].filter(|variant| !variant.is_none());
-        value.map(|variant| variant.to_owned()).transpose()
-    })
+    });
+    c.output_pieces(output, dims, pieces)
 }
 
 /// The sum of two tensors of one type and shape.
@@ -212,8 +170,8 @@ pub fn one_deeper<R>(body: impl FnOnce() -> Result<R, KernelError>) -> Result<R,
     body()
 }
 
-/// Drops tensors of a value. Those that such a drop makes last, as a list that lies in a list does, go one after the
-/// other and not within each other, whose depth the stack of a thread would bound.
+/// Drops tensors of a value. Tensors inside them, such as those of a list in a list, are dropped one after the other
+/// and not recursively, so that the depth is not bounded by the stack of the thread.
 pub fn let_go(tensors: Vec<Held>) {
     thread_local! {
         /// What is still to go, while a drop further out on this thread goes through it.

@@ -9,8 +9,8 @@ use std::{
 use tenon_abi::{Call, CancelCallback, Code, NO_CALLBACK, Str};
 use tenon_framework::{KernelError, plugin::guard};
 
-/// A call whose completion is owed: by [`AsyncCall::finish`], from any thread. Dropped without it, the
-/// call fails with `INTERNAL`, so that a step never hangs on a forgotten one.
+/// A call that is completed by [`AsyncCall::finish`], from any thread. If it is dropped before, the call fails
+/// with `INTERNAL`, so that a step never hangs.
 pub struct AsyncCall {
     call: *const Call,
     heard: Option<Heard>,

@@ -86,7 +86,7 @@ fn kind<T: ResourceValue>() -> &'static ResourceType {
 }
 
 impl<T: ResourceValue> ResourceHandle<T> {
-    /// Takes one reference over; `None`, and it is given back, when the value is no `T`.
+    /// Takes one reference over; `None`, and it is given back, when the value is not a `T`.
     ///
     /// # Safety
     /// `raw` is a reference to a live resource, or null.
@@ -240,7 +240,7 @@ impl StateContext<'_> {
     /// The resource behind element 0 of a resource input.
     ///
     /// # Errors
-    /// `INVALID_ARGUMENT` when the input is no resource, or one of another type.
+    /// `INVALID_ARGUMENT` when the input is not a resource, or one of another type.
     pub fn input_resource<T: ResourceValue>(
         &self,
         input: usize,
@@ -308,7 +308,7 @@ impl ComputeContext<'_> {
     /// Returns the handle of a resource or of a variable as a scalar resource output.
     ///
     /// # Errors
-    /// As [`ComputeContext::prepare`]; `INTERNAL` when the output is no resource.
+    /// As [`ComputeContext::prepare`]; `INTERNAL` when the output is not a resource.
     pub fn output_handle(&self, output: usize, handle: &impl Handle) -> Result<(), KernelError> {
         let slot: &Slot = self.prepare(output, &[])?;
         if slot.dtype != DType::RESOURCE || !slot.memory.is_host_address() {

@@ -65,7 +65,7 @@ impl<'a> StateContext<'a> {
     /// The variable behind element 0 of a resource input.
     ///
     /// # Errors
-    /// `INVALID_ARGUMENT` when the input is no resource or not a variable's.
+    /// `INVALID_ARGUMENT` when the input is not a resource, or not a variable's.
     pub fn input_variable(&self, input: usize) -> Result<Var<'a>, KernelError> {
         let error = || {
             KernelError::invalid_argument(format!(
@@ -84,7 +84,7 @@ impl<'a> StateContext<'a> {
     /// The variable behind a reference input.
     ///
     /// # Errors
-    /// `INVALID_ARGUMENT` when the input is no reference.
+    /// `INVALID_ARGUMENT` when the input is not a reference.
     pub fn input_ref(&self, input: usize) -> Result<Var<'a>, KernelError> {
         let raw = if input < self.call.input_count as usize {
             // SAFETY: `input_count` pointers to filled slots.
@@ -118,7 +118,7 @@ impl<'a> StateContext<'a> {
     /// The strings behind a reference input, such as the container and name of something.
     ///
     /// # Errors
-    /// `INVALID_ARGUMENT` when the input is no reference to strings; as [`StateContext::lock`].
+    /// `INVALID_ARGUMENT` when the input is not a reference to strings; as [`StateContext::lock`].
     pub fn input_ref_strings(&self, input: usize) -> Result<Vec<String>, KernelError> {
         let kept = self.snapshot(&self.input_ref(input)?)?;
         if kept.dtype() != DType::STRING {
@@ -321,7 +321,7 @@ impl VarGuard<'_> {
     pub fn view<T: Element>(&self, at: usize) -> Result<View<'_, T>, KernelError> {
         let slot = self.read(at)?;
         expect::<T>(&slot)?;
-        // SAFETY: elements of this type in host memory, which only who holds the lock writes.
+        // SAFETY: elements of this type in host memory, which are written only under the lock that this guard holds.
         Ok(unsafe { view(&slot) })
     }
 
@@ -347,14 +347,14 @@ impl VarGuard<'_> {
     pub fn strings(&self, at: usize) -> Result<Vec<&[u8]>, KernelError> {
         let slot = self.read(at)?;
         expect_type(&slot, DType::STRING)?;
-        // SAFETY: strings in host memory, which only who holds the lock writes.
+        // SAFETY: strings in host memory, which are written only under the lock that this guard holds.
         unsafe { slots::strings(&slot) }
     }
 
     /// Writes one string of the value in place; readers of the old value keep it.
     ///
     /// # Errors
-    /// As [`VarGuard::view`]; `RESOURCE_EXHAUSTED` when there is no memory for it; `INTERNAL` when there is no such
+    /// As [`VarGuard::view`]; `RESOURCE_EXHAUSTED` when memory for it is not available; `INTERNAL` when there is no such
     /// element.
     pub fn set_string(
         &mut self,

@@ -4,7 +4,7 @@ use crate::{ComputeContext, StepWatch, misuse::mismatch, slots};
 use tenon_abi::{Code, DType, Slot, Str, StringElement, StringTable};
 use tenon_framework::{KernelError, growth, plugin::host};
 
-/// A look at whether the step still wants the results comes before so many elements.
+/// The number of elements after which a kernel looks again at whether the step needs the results.
 const LOOK: usize = 1024;
 
 /// The elements of a string output, each set once.
@@ -63,7 +63,7 @@ impl<'a> ComputeContext<'a> {
     ///
     /// # Errors
     /// As [`ComputeContext::prepare`]; `RESOURCE_EXHAUSTED` when there is no memory for a value; `INTERNAL` when
-    /// the numbers differ; `CANCELLED` or `DEADLINE_EXCEEDED` when nobody waits for the output any more.
+    /// the numbers differ; `CANCELLED` or `DEADLINE_EXCEEDED` when the step no longer needs the output.
     pub fn set_strings<S: AsRef<[u8]>>(
         &self,
         output: usize,

@@ -123,7 +123,7 @@ impl<'a> ComputeContext<'a> {
         output: usize,
         mut change: impl FnMut(usize, &mut T) -> Result<(), KernelError>,
     ) -> Result<(), KernelError> {
-        // Somebody who has looked at the values may still do so.
+        // Other holders of the values may still read them.
         let unread = input < 64 && self.read.get() & (1 << input) == 0;
         let values = self.values::<T>(input)?;
         let dims = self.dims(input);

@@ -34,7 +34,7 @@ pub struct StepWatch<'a> {
 }
 
 impl StepWatch<'_> {
-    /// Whether nobody waits for the results any more. It costs a relaxed load, and a look at the clock in a step
+    /// Whether the step no longer needs the results. It costs a relaxed load, and a look at the clock in a step
     /// with a deadline: ask once in some ten microseconds at most.
     #[inline]
     pub fn is_over(&self) -> bool {
@@ -46,7 +46,7 @@ impl StepWatch<'_> {
         self.deadline_ns != NO_DEADLINE && unsafe { (self.now_ns)() } >= self.deadline_ns
     }
 
-    /// An error once nobody waits for the results any more.
+    /// An error once the step no longer needs the results.
     ///
     /// # Errors
     /// `DEADLINE_EXCEEDED` or `CANCELLED`.

@@ -58,7 +58,7 @@ pub trait Attempt<S, C = AsyncCall>: Send + 'static {
 pub trait Caller: Send + 'static {
     /// Calls back once, when the step is cancelled or at once.
     fn on_cancel(&mut self, callback: impl Fn() + Send + Sync + 'static);
-    /// Why nobody waits for the call any more: `CANCELLED` or `DEADLINE_EXCEEDED`.
+    /// Why the step no longer needs the call: `CANCELLED` or `DEADLINE_EXCEEDED`.
     fn over(&mut self) -> Option<Code>;
     /// Completes the call.
     fn complete(self, result: Result<(), KernelError>);

@@ -5,7 +5,7 @@ use tenon_sdk::prelude::*;
 /// A shape of these sizes, -1 where unknown.
 ///
 /// # Errors
-/// `INVALID_ARGUMENT` for what is no shape; `what` names it.
+/// `INVALID_ARGUMENT` for dimensions that are not a shape; `what` names it.
 pub fn shape_of(dims: &[i64], what: &str) -> Result<PartialShape, KernelError> {
     if dims.iter().any(|&dim| dim < -1) {
         return Err(KernelError::invalid_argument(format!(

@@ -1,8 +1,8 @@
 //! Arrays of tensors, which go with the step.
 //!
 //! An element is written once and, unless the array keeps them, read once. In the array of the
-//! gradients of another one, what is written to an index again is added, and what nobody wrote is
-//! zeros of the shape that the element has in the other array. `make` has the ops that make arrays
+//! gradients of another one, what is written to an index again is added, and an element that was not written
+//! is zeros of the shape that the element has in the other array. `make` has the ops that make arrays
 //! and find them, `read` and `write` those of elements.
 //!
 //! # Invariants
@@ -231,7 +231,7 @@ impl TensorArray {
         Ok(value)
     }
 
-    /// Makes what nobody wrote zeros: an element, and those before it that the array lacks.
+    /// Sets an element that was not written to zeros, and those before it that the array lacks.
     fn make_zeros(&self, state: &mut State, at: usize) -> Result<(), KernelError> {
         let Some(shape) = state.shape.full() else {
             return Err(self.refuse(&format!(
@@ -280,7 +280,7 @@ impl TensorArray {
         Ok(if state.is_dynamic { len.max(needed) } else { len })
     }
 
-    /// Notes that a tensor was split into so many elements.
+    /// Notes that a tensor was split into this number of elements.
     ///
     /// # Errors
     /// As [`TensorArray::len`].

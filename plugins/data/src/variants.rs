@@ -46,7 +46,7 @@ fn zeros_like(c: &ComputeContext<'_>) -> Result<(), KernelError> {
 
 register_kernel!("ZerosLike" on "CPU": fn zeros_like, types = ("T", &[DType::VARIANT]));
 
-/// A position among so many; a negative one counts from the end.
+/// A position among `count`; a negative one counts from the end.
 fn position(axis: i64, count: usize) -> Result<usize, KernelError> {
     let at = if axis < 0 { axis + count as i64 } else { axis };
     usize::try_from(at).ok().filter(|&at| at < count).ok_or_else(|| {

@@ -22,7 +22,7 @@ use tenon_framework::{
 };
 use tenon_proto::convert::call_of_function;
 
-/// The number of functions that are open at once: a call within so many others stays a call.
+/// The number of functions that are open at once: a call inside that many others stays a call.
 const MAX_DEPTH: usize = 64;
 /// The number of nodes that an expansion copies: further calls stay calls.
 const MAX_COPIES: usize = 1 << 20;

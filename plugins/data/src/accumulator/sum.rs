@@ -57,7 +57,7 @@ impl<T: Number> Sum<T> {
         Ok(())
     }
 
-    /// Writes the mean of so many gradients, by row where they are sparse.
+    /// Writes the mean of `count` gradients, by row where they are sparse.
     pub fn average(&self, count: u64, mean: &mut [T]) {
         mean.copy_from_slice(&self.values);
         let Some(rows) = &self.rows else { return divide(mean, count) };

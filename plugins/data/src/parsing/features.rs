@@ -197,7 +197,7 @@ impl<'a> Wanted<'a> {
     /// Adds the values of an example.
     ///
     /// # Errors
-    /// `INVALID_ARGUMENT` for bytes that are no example, or one that does not have what is wanted.
+    /// `INVALID_ARGUMENT` for bytes that are not an example, or one that does not have what is wanted.
     pub fn add(&mut self, row: usize, name: &[u8], bytes: &'a [u8]) -> Result<(), KernelError> {
         let named = Named { name, row };
         let features = example::features(bytes).map_err(|_| named.malformed())?;

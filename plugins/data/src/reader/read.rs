@@ -36,7 +36,7 @@ struct Reading {
 enum Wanted {
     /// One record, as scalars.
     One,
-    /// Up to so many, of one work item.
+    /// Up to this many, of one work item.
     UpTo(usize),
 }
 

@@ -40,7 +40,7 @@ pub struct FixedSizes {
 pub enum Format {
     /// A file is one record.
     WholeFile,
-    /// A record is a line; so many are left out at the beginning.
+    /// A record is a line; this many are left out at the beginning.
     Lines(u64),
     /// Records have a fixed size.
     Fixed(FixedSizes),
@@ -202,7 +202,7 @@ impl Source {
     }
 }
 
-/// Skips bytes; whether there were so many.
+/// Skips a number of bytes; whether the source had that many.
 fn skip(bytes: &mut Bytes, count: u64) -> std::io::Result<bool> {
     Ok(std::io::copy(&mut bytes.take(count), &mut std::io::sink())? == count)
 }

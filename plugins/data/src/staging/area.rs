@@ -45,7 +45,7 @@ impl Finder {
     fn get(&self, c: &ComputeContext<'_>) -> Result<Arc<Area>, KernelError> {
         find_or_make(c, self.place.clone(), |place| {
             let state = State { limits: self.limits, bytes: 0, elements: VecDeque::new() };
-            // What has room goes in, and a look at an element to come holds nobody up.
+            // An element that fits goes in, and a peek at a later element does not delay other calls.
             let orders = [Order::Any, Order::Any];
             let attempts = Arc::new(Attempts::new(place.label::<Area>(), state, orders));
             Ok(Area { place, attempts })

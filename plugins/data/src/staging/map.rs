@@ -55,7 +55,7 @@ impl Finder {
         c: &ComputeContext<'_>,
     ) -> Result<Arc<Attempts<State>>, KernelError> {
         let map = find_or_make(c, self.place.clone(), |place| {
-            // Who waits for a key holds up nobody who waits for another one.
+            // A call that waits for a key does not delay those that wait for another one.
             let (label, orders) = (place.label::<Map<ORDERED>>(), [Order::Any, Order::Any]);
             let attempts = Arc::new(Attempts::new(label, State::new(self.limits), orders));
             Ok(Map::<ORDERED> { place, attempts })

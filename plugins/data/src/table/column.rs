@@ -5,7 +5,7 @@ use tenon_sdk::{growth, prelude::*};
 
 /// The values of a table, by number.
 pub enum Column {
-    /// Of a type of fixed size: so many bytes each.
+    /// Of a type of fixed size: the number of bytes of each.
     Bytes {
         /// Bytes of a value.
         width: usize,

@@ -87,7 +87,7 @@ impl Dense {
         )))
     }
 
-    /// Makes places for so many more entries, all of which count as new.
+    /// Makes places for a number of further entries, all of which count as new.
     pub fn grow(&mut self, more: usize) {
         let pending = (self.entries.len() as i64).saturating_add(more as i64) as f32;
         while pending > self.buckets as f32 * self.max_load && self.buckets <= i64::MAX / 2 {
@@ -113,8 +113,8 @@ impl Dense {
         Ok(())
     }
 
-    /// Returns all places as outputs 0 and 1: the entries, and the empty key with zeros for the others. A row has the
-    /// elements of a key or of a value, of which there are so many, also where that is a scalar.
+    /// Returns all places as outputs 0 and 1: the entries, and the empty key with zeros for the others. Both are
+    /// matrices, with the `key` or `value` elements of a place in a row, also where that is a scalar.
     ///
     /// # Errors
     /// As the outputs of [`ComputeContext`].

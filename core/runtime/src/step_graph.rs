@@ -23,7 +23,7 @@ mod optimize;
 mod placed;
 mod placement;
 
-pub(crate) use callees::Callees;
+pub(crate) use callees::CalledGraphs;
 pub use explain::NodeExplanation;
 pub(crate) use explain::{explain, explain_made};
 pub(crate) use feeds::{FeedSpec, FeedSpecs};
@@ -115,7 +115,7 @@ pub(crate) struct StepGraph {
     /// The properties that its nodes share.
     pub scope: Arc<Scope>,
     /// The functions that its nodes call.
-    pub callees: Callees,
+    pub callees: CalledGraphs,
 }
 
 /// Creates the graph of the step for a signature.
@@ -128,7 +128,7 @@ pub(crate) fn build(
     let placed = PlacedStep::new(context, &feeds, &fetches, &targets, run_limits)?;
     let (placed, _) = optimize::optimized(placed)?;
     run_limits.check()?;
-    let callees = Callees::of(&placed, run_limits)?;
+    let callees = CalledGraphs::of(&placed, run_limits)?;
     let partitioned = placed.partition()?;
     let feeds = FeedSpecs(feed_specs(&placed, signature, &feeds));
     Ok(StepGraph { partitioned, feeds, fetches: fetches.len(), scope: placed.scope, callees })
@@ -142,7 +142,7 @@ pub(crate) fn take(
     let graph = &context.version.graph;
     let all: Vec<NodeId> = graph.nodes().map(|(id, _)| id).collect();
     let placed = PlacedStep::new(context, &[], &[], &all, run_limits)?;
-    let callees = Callees::of(&placed, run_limits)?;
+    let callees = CalledGraphs::of(&placed, run_limits)?;
     let partitioned = placed.assemble()?;
     let nodes = || partitioned.partitions.iter().flat_map(|partition| &partition.nodes);
     let mut feeds: Vec<(usize, FeedSpec)> = nodes().filter_map(fed).collect();

@@ -11,19 +11,19 @@ use tenon_graph::{FunctionKey, Graph, Node, called, callee, prune};
 
 /// The functions that a step's nodes call, with their numbers.
 #[derive(Default)]
-pub(crate) struct Callees {
+pub(crate) struct CalledGraphs {
     /// The step graphs, by number. Their own `callees` are empty: all functions are here.
     pub graphs: Vec<(String, StepGraph)>,
     numbers: BTreeMap<FunctionKey, u32>,
 }
 
-impl Callees {
+impl CalledGraphs {
     /// The functions that the nodes of a step call, and those that these call.
     pub(super) fn of(
         placed: &PlacedStep<'_>,
         run_limits: &RunLimits,
-    ) -> Result<Callees, RuntimeError> {
-        let mut callees = Callees::default();
+    ) -> Result<CalledGraphs, RuntimeError> {
+        let mut callees = CalledGraphs::default();
         let mut waiting = VecDeque::new();
         callees.number(placed, &mut waiting);
         while let Some(call) = waiting.pop_front() {
@@ -80,7 +80,7 @@ impl Callees {
             feeds: FeedSpecs(feeds.collect()),
             fetches: body.returns.len(),
             scope: placed.scope,
-            callees: Callees::default(),
+            callees: CalledGraphs::default(),
         };
         self.graphs.push((call.function.name.clone(), graph));
         Ok(())

@@ -9,7 +9,7 @@ use crate::{
     plan::{self, NodeKernel, Plan, PlanSource, Transfer},
     rendezvous::{EdgeName, Key},
     run_limits::RunLimits,
-    step_graph::{Callees, StepGraph},
+    step_graph::{CalledGraphs, StepGraph},
 };
 use std::{
     cell::RefCell,
@@ -109,7 +109,7 @@ struct Planner<'p> {
     run_limits: &'p RunLimits,
     devices: Vec<Arc<PluginDevice>>,
     /// The functions that nodes call.
-    callees: &'p Callees,
+    callees: &'p CalledGraphs,
     report: RefCell<Report>,
 }
 

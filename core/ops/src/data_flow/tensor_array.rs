@@ -70,11 +70,7 @@ register_op!(
     outputs = &["flow_out: float"],
     attrs = &["T: type"],
     stateful = true,
-    shape = |c: &ShapeContext<'_>| {
-        input_of_rank(c, 1, "index", 0)?;
-        same_as_elements(c, c.input(2))?;
-        flow(c, 3)
-    },
+    shape = write,
     summary = "Writes an element of an array.",
 );
 
@@ -84,11 +80,7 @@ register_op!(
     outputs = &["value: dtype"],
     attrs = &["dtype: type"],
     stateful = true,
-    shape = |c: &ShapeContext<'_>| {
-        input_of_rank(c, 1, "index", 0)?;
-        input_of_rank(c, 2, "flow_in", 0)?;
-        c.set_output(0, element_of(c))
-    },
+    shape = read,
     summary = "Reads an element of an array.",
 );
 
@@ -98,12 +90,7 @@ register_op!(
     outputs = &["value: dtype"],
     attrs = &["dtype: type", "element_shape: shape = ?"],
     stateful = true,
-    shape = |c: &ShapeContext<'_>| {
-        let indices = input_of_rank(c, 1, "indices", 1)?;
-        input_of_rank(c, 2, "flow_in", 0)?;
-        let element = c.merge(element_of(c), attr_shape(c, "element_shape")?)?;
-        c.set_output(0, joined(c, indices, element))
-    },
+    shape = gather,
     summary = "Some elements of an array as the rows of a tensor.",
 );
 
@@ -113,15 +100,7 @@ register_op!(
     outputs = &["flow_out: float"],
     attrs = &["T: type"],
     stateful = true,
-    shape = |c: &ShapeContext<'_>| {
-        let indices = input_of_rank(c, 1, "indices", 1)?;
-        if c.rank(c.input(2)).is_some() {
-            let value = input_of_rank_at_least(c, 2, "value", 1)?;
-            same_size(c, "value", c.dim(indices, 0), c.dim(value, 0))?;
-            same_as_elements(c, rest(c, value))?;
-        }
-        flow(c, 3)
-    },
+    shape = scatter,
     summary = "Writes the rows of a tensor as elements of an array.",
 );
 
@@ -131,10 +110,7 @@ register_op!(
     outputs = &["value: dtype", "lengths: int64"],
     attrs = &["dtype: type", "element_shape_except0: shape = ?"],
     stateful = true,
-    shape = |c: &ShapeContext<'_>| {
-        input_of_rank(c, 1, "flow_in", 0)?;
-        c.set_output(1, c.shape_of(&[-1]))
-    },
+    shape = concat,
     summary = "The elements of an array one after the other along their first dimension, and their lengths.",
 );
 
@@ -144,10 +120,7 @@ register_op!(
     outputs = &["flow_out: float"],
     attrs = &["T: type"],
     stateful = true,
-    shape = |c: &ShapeContext<'_>| {
-        input_of_rank(c, 2, "lengths", 1)?;
-        flow(c, 3)
-    },
+    shape = split,
     summary = "Writes parts of a tensor, of given lengths along its first dimension, as the elements of an array.",
 );
 
@@ -205,11 +178,7 @@ register_op!(
     inputs = &["handle: string", "index: int32", "value: T", "flow_in: float"],
     outputs = &["flow_out: float"],
     attrs = &["T: type"],
-    shape = |c: &ShapeContext<'_>| {
-        input_of_rank(c, 1, "index", 0)?;
-        same_as_elements(c, c.input(2))?;
-        flow(c, 3)
-    },
+    shape = write,
     summary = "Writes an element of an array.",
 );
 
@@ -218,11 +187,7 @@ register_op!(
     inputs = &["handle: string", "index: int32", "flow_in: float"],
     outputs = &["value: dtype"],
     attrs = &["dtype: type"],
-    shape = |c: &ShapeContext<'_>| {
-        input_of_rank(c, 1, "index", 0)?;
-        input_of_rank(c, 2, "flow_in", 0)?;
-        c.set_output(0, element_of(c))
-    },
+    shape = read,
     summary = "Reads an element of an array.",
 );
 
@@ -231,12 +196,7 @@ register_op!(
     inputs = &["handle: string", "indices: int32", "flow_in: float"],
     outputs = &["value: dtype"],
     attrs = &["dtype: type", "element_shape: shape = ?"],
-    shape = |c: &ShapeContext<'_>| {
-        let indices = input_of_rank(c, 1, "indices", 1)?;
-        input_of_rank(c, 2, "flow_in", 0)?;
-        let element = c.merge(element_of(c), attr_shape(c, "element_shape")?)?;
-        c.set_output(0, joined(c, indices, element))
-    },
+    shape = gather,
     summary = "Some elements of an array as the rows of a tensor.",
 );
 
@@ -245,15 +205,7 @@ register_op!(
     inputs = &["handle: string", "indices: int32", "value: T", "flow_in: float"],
     outputs = &["flow_out: float"],
     attrs = &["T: type"],
-    shape = |c: &ShapeContext<'_>| {
-        let indices = input_of_rank(c, 1, "indices", 1)?;
-        if c.rank(c.input(2)).is_some() {
-            let value = input_of_rank_at_least(c, 2, "value", 1)?;
-            same_size(c, "value", c.dim(indices, 0), c.dim(value, 0))?;
-            same_as_elements(c, rest(c, value))?;
-        }
-        flow(c, 3)
-    },
+    shape = scatter,
     summary = "Writes the rows of a tensor as elements of an array.",
 );
 
@@ -262,10 +214,7 @@ register_op!(
     inputs = &["handle: string", "flow_in: float"],
     outputs = &["value: dtype", "lengths: int64"],
     attrs = &["dtype: type", "element_shape_except0: shape = ?"],
-    shape = |c: &ShapeContext<'_>| {
-        input_of_rank(c, 1, "flow_in", 0)?;
-        c.set_output(1, c.shape_of(&[-1]))
-    },
+    shape = concat,
     summary = "The elements of an array one after the other along their first dimension, and their lengths.",
 );
 
@@ -274,10 +223,7 @@ register_op!(
     inputs = &["handle: string", "value: T", "lengths: int64", "flow_in: float"],
     outputs = &["flow_out: float"],
     attrs = &["T: type"],
-    shape = |c: &ShapeContext<'_>| {
-        input_of_rank(c, 2, "lengths", 1)?;
-        flow(c, 3)
-    },
+    shape = split,
     summary = "Writes parts of a tensor, of given lengths along its first dimension, as the elements of an array.",
 );
 
@@ -320,6 +266,51 @@ fn same_as_elements(c: &ShapeContext<'_>, value: ShapeHandle) -> ShapeResult {
 fn flow(c: &ShapeContext<'_>, input: usize) -> ShapeResult {
     input_of_rank(c, input, "flow_in", 0)?;
     scalar_output(c)
+}
+
+/// An element is written at an index; the output is the flow.
+fn write(c: &ShapeContext<'_>) -> ShapeResult {
+    input_of_rank(c, 1, "index", 0)?;
+    same_as_elements(c, c.input(2))?;
+    flow(c, 3)
+}
+
+/// The output is an element.
+fn read(c: &ShapeContext<'_>) -> ShapeResult {
+    input_of_rank(c, 1, "index", 0)?;
+    input_of_rank(c, 2, "flow_in", 0)?;
+    c.set_output(0, element_of(c))
+}
+
+/// The output has a row for each index.
+fn gather(c: &ShapeContext<'_>) -> ShapeResult {
+    let indices = input_of_rank(c, 1, "indices", 1)?;
+    input_of_rank(c, 2, "flow_in", 0)?;
+    let element = c.merge(element_of(c), attr_shape(c, "element_shape")?)?;
+    c.set_output(0, joined(c, indices, element))
+}
+
+/// The rows of a tensor are written at indices; the output is the flow.
+fn scatter(c: &ShapeContext<'_>) -> ShapeResult {
+    let indices = input_of_rank(c, 1, "indices", 1)?;
+    if c.rank(c.input(2)).is_some() {
+        let value = input_of_rank_at_least(c, 2, "value", 1)?;
+        same_size(c, "value", c.dim(indices, 0), c.dim(value, 0))?;
+        same_as_elements(c, rest(c, value))?;
+    }
+    flow(c, 3)
+}
+
+/// The outputs are rows of a number that the run decides, and their lengths.
+fn concat(c: &ShapeContext<'_>) -> ShapeResult {
+    input_of_rank(c, 1, "flow_in", 0)?;
+    c.set_output(1, c.shape_of(&[-1]))
+}
+
+/// A tensor is written in parts of given lengths; the output is the flow.
+fn split(c: &ShapeContext<'_>) -> ShapeResult {
+    input_of_rank(c, 2, "lengths", 1)?;
+    flow(c, 3)
 }
 
 /// The dimensions of one shape, and then those of another.

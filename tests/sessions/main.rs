@@ -10,6 +10,7 @@ mod embed;
 mod faults;
 mod functions;
 mod hand_over;
+mod kernel_functions;
 mod knobs;
 mod long_kernels;
 mod memory_peak;

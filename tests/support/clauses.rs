@@ -95,6 +95,12 @@ pub const CALL: &[Clause] = &[
         &["KeptPush", "KeptPeek", "KeptPop"],
         "kept_tensors",
     ),
+    clause("functions: called within the step", &["Apply"], "a_kernel_calls_a_function"),
+    clause(
+        "functions: kept beyond the step, and cancelled",
+        &["FunctionKeep", "FunctionCall", "FunctionCancel"],
+        "a_function_outlives_its_session",
+    ),
     clause("shape functions: merge", &["ShapeMerge"], "shapes_merge"),
     clause(
         "shape functions: rank, merged and made dimensions",

@@ -88,6 +88,9 @@ typedef struct TenonStep TenonStep;
 typedef struct TenonCall TenonCall;
 typedef struct TenonCallServices TenonCallServices;
 typedef struct TenonKernelTable TenonKernelTable;
+typedef struct TenonFunction TenonFunction;
+typedef struct TenonExtFunctions TenonExtFunctions;
+typedef struct TenonExtHandles TenonExtHandles;
 typedef struct TenonShapeCall TenonShapeCall;
 typedef struct TenonShapeTable TenonShapeTable;
 typedef struct TenonStringTable TenonStringTable;
@@ -392,6 +395,10 @@ struct TenonExtHeader {
 #define TENON_EXT_FACTS 12u
 /** As a registration: a type of variants that can be decoded (`TenonExtVariant`). */
 #define TENON_EXT_VARIANT 13u
+/** On the host's table: calls of functions (`TenonExtFunctions`). */
+#define TENON_EXT_FUNCTIONS 14u
+/** On the host's table: resources by their handles (`TenonExtHandles`). */
+#define TENON_EXT_HANDLES 15u
 
 /**
  * Link `TENON_EXT_COST` of a kernel definition: what the author expects a call to cost. The
@@ -1214,6 +1221,95 @@ struct TenonKernelTable {
     TenonSupport (*supports)(const TenonCreate *create);
     /** Growth; may be null. */
     const TenonExtHeader *ext;
+};
+
+/* ---------------------------------------------------------------------------------------------- */
+/* What the host offers to kernels beyond its tables, as links: calls of functions, and handles of resources */
+/* ---------------------------------------------------------------------------------------------- */
+
+/**
+ * A function of a graph's library that is ready to be called. Opaque to plugins; reference-counted.
+ */
+struct TenonFunction;
+
+/** On which thread a call of a function begins. */
+typedef uint32_t TenonFunctionStart;
+
+/** On the calling thread, which drives the call until only outstanding work is left. */
+#define TENON_FUNCTION_START_HERE ((TenonFunctionStart)0)
+/** On a thread of the host's pool, so that calls run at the same time. */
+#define TENON_FUNCTION_START_POOL ((TenonFunctionStart)1)
+
+/**
+ * Takes the end of a call: `TENON_OK` and the results, whose references pass to the plugin, or an
+ * error with its message and no results. Array and message are valid while it runs. It runs once
+ * per call, on any thread, perhaps before `TenonExtFunctions.call` returns. It must not unwind.
+ */
+typedef void (*TenonFunctionDone)(void *data,
+                                  TenonCode code,
+                                  TenonStr message,
+                                  TenonKeptTensor *const *results,
+                                  size_t result_count);
+
+/**
+ * Link `TENON_EXT_FUNCTIONS` of the host's table: calls of the functions that a node's attributes
+ * name. Filled by the host; every entry is there.
+ */
+struct TenonExtFunctions {
+    /** Head, with tag `TENON_EXT_FUNCTIONS`. */
+    TenonExtHeader header;
+    /**
+     * Finds the function that item `item` of attribute `attr` of the call's node names; item 0 of
+     * an attribute that is not a list. The result is a counted reference that outlives the call,
+     * its step and its session: `release` gives it back. `TENON_NOT_FOUND` when the attribute names
+     * no function that the graph's library defines.
+     */
+    TenonCode (*find)(TenonCallRecord *record,
+                      TenonStr attr,
+                      size_t item,
+                      TenonFunction **result);
+    /** Adds a reference; null is allowed. */
+    void (*retain)(TenonFunction *function);
+    /** Gives a reference back; null is allowed. Calls that run go on. */
+    void (*release)(TenonFunction *function);
+    /**
+     * Calls the function with `arg_count` kept tensors in host memory, which the caller keeps until
+     * the entry returns. A call with the record of a kernel's call belongs to that step: it has the
+     * step's number and deadline, and ends with it. A call with null is a step of its own, without
+     * a deadline. The end comes through `done` with `data`, errors of the arguments too.
+     */
+    void (*call)(TenonFunction *function,
+                 TenonCallRecord *record,
+                 const TenonKeptTensor *const *args,
+                 size_t arg_count,
+                 TenonFunctionStart start,
+                 TenonFunctionDone done,
+                 void *data);
+    /**
+     * Ends the calls that are steps of their own, those that run and later ones, with
+     * `TENON_CANCELLED`. They are those of all references to what one `find` gave.
+     */
+    void (*cancel)(TenonFunction *function);
+};
+
+/**
+ * Link `TENON_EXT_HANDLES` of the host's table: resources by their handles. Filled by the host;
+ * every entry is there.
+ */
+struct TenonExtHandles {
+    /** Head, with tag `TENON_EXT_HANDLES`. */
+    TenonExtHeader header;
+    /**
+     * Removes a resource from its container on the call's device, and the value of a variable;
+     * later calls that ask for its name make a new one. Who holds a reference keeps the resource.
+     * `TENON_NOT_FOUND` when no container has it.
+     */
+    TenonCode (*remove)(TenonCallRecord *record, TenonResource *resource);
+    /**
+     * Whether a container has or had a resource under a name: 1, or 0 for an anonymous one and for
+     * null.
+     */
+    uint32_t (*has_name)(const TenonResource *resource);
 };
 
 /* ---------------------------------------------------------------------------------------------- */
@@ -2339,6 +2435,19 @@ TENON_SIZE(TenonExtNativeOf, 40);
 TENON_FIELD(TenonExtNativeOf, header, 0);
 TENON_FIELD(TenonExtNativeOf, native, 32);
 
+TENON_SIZE(TenonExtFunctions, 72);
+TENON_FIELD(TenonExtFunctions, header, 0);
+TENON_FIELD(TenonExtFunctions, find, 32);
+TENON_FIELD(TenonExtFunctions, retain, 40);
+TENON_FIELD(TenonExtFunctions, release, 48);
+TENON_FIELD(TenonExtFunctions, call, 56);
+TENON_FIELD(TenonExtFunctions, cancel, 64);
+
+TENON_SIZE(TenonExtHandles, 48);
+TENON_FIELD(TenonExtHandles, header, 0);
+TENON_FIELD(TenonExtHandles, remove, 32);
+TENON_FIELD(TenonExtHandles, has_name, 40);
+
 TENON_SIZE(TenonExtTimers, 48);
 TENON_FIELD(TenonExtTimers, header, 0);
 TENON_FIELD(TenonExtTimers, create, 32);
@@ -2801,6 +2910,14 @@ TENON_FIELD(TenonPluginV1, ext, 64);
 /** Initialiser of the header of a `TenonExtFacts`, before the link `next` (or null). */
 #define TENON_EXT_FACTS_HEADER(next) \
     { 12u, 1u, sizeof(TenonExtFacts), UINT64_C(0x379d1189573418dd), (next) }
+
+/** Initialiser of the header of a `TenonExtFunctions`, before the link `next` (or null). */
+#define TENON_EXT_FUNCTIONS_HEADER(next) \
+    { 14u, 1u, sizeof(TenonExtFunctions), UINT64_C(0x5cf7e087f7d7d039), (next) }
+
+/** Initialiser of the header of a `TenonExtHandles`, before the link `next` (or null). */
+#define TENON_EXT_HANDLES_HEADER(next) \
+    { 15u, 1u, sizeof(TenonExtHandles), UINT64_C(0x3d414dd4dfbbe0e2), (next) }
 
 /** Initialiser of the header of a `TenonExtVariant`, before the link `next` (or null). */
 #define TENON_EXT_VARIANT_HEADER(next) \

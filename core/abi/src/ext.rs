@@ -62,6 +62,10 @@ pub mod ext_tags {
     pub const FACTS: u32 = 12;
     /// As a registration: a type of variants that can be decoded ([`crate::ExtVariant`]).
     pub const VARIANT: u32 = 13;
+    /// On the host's table: calls of functions ([`crate::ExtFunctions`]).
+    pub const FUNCTIONS: u32 = 14;
+    /// On the host's table: resources by their handles ([`crate::ExtHandles`]).
+    pub const HANDLES: u32 = 15;
 }
 
 /// Link [`ext_tags::COST`] of a kernel definition: what the author expects a call to cost. The executor

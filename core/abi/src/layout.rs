@@ -80,8 +80,8 @@ mod links;
 
 use links::FACTS;
 pub use links::{
-    EXT_BENCH, EXT_CAPTURE, EXT_CASES, EXT_COST, EXT_FACTS, EXT_NATIVE, EXT_NATIVE_OF, EXT_PASS,
-    EXT_TIMERS, EXT_VARIANT,
+    EXT_BENCH, EXT_CAPTURE, EXT_CASES, EXT_COST, EXT_FACTS, EXT_FUNCTIONS, EXT_HANDLES, EXT_NATIVE,
+    EXT_NATIVE_OF, EXT_PASS, EXT_TIMERS, EXT_VARIANT,
 };
 
 use crate::{
@@ -123,6 +123,8 @@ pub static LAYOUTS: &[StructLayout] = &[
     EXT_VARIANT,
     EXT_NATIVE,
     EXT_NATIVE_OF,
+    EXT_FUNCTIONS,
+    EXT_HANDLES,
     EXT_TIMERS,
     EXT_CAPTURE,
     struct_layout!(NativeHandles { api, device, stream }),

@@ -52,6 +52,7 @@ pub mod door;
 mod dtype;
 mod ext;
 mod facts;
+mod function;
 mod host;
 pub mod layout;
 pub mod links;
@@ -78,6 +79,7 @@ pub use device_ext::{CommandGraph, ExtCapture, ExtNative, ExtNativeOf, ExtTimers
 pub use dtype::DType;
 pub use ext::{ExtBench, ExtCases, ExtCost, ExtHeader, ext_tags, find_ext};
 pub use facts::{ExtFacts, Facts, GradientRule, OpRole, Refusal, Symmetry, ValueRule, fact_flags};
+pub use function::{ExtFunctions, ExtHandles, Function, FunctionDone, FunctionStart};
 pub use host::{Host, KeptTensor, KnobKind, KnobValue, LogLevel, Plugin, PluginContext, Sink};
 pub use op::{
     Determinism, InPlace, KernelDef, KnobDef, Numerics, OpDef, ShapeFn, ToleranceKind,

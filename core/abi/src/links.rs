@@ -1,8 +1,8 @@
 //! Extension links: their versions, and whether a link is what it says.
 
 use crate::layout::{
-    EXT_BENCH, EXT_CAPTURE, EXT_CASES, EXT_COST, EXT_FACTS, EXT_NATIVE, EXT_NATIVE_OF, EXT_PASS,
-    EXT_TIMERS, EXT_VARIANT, StructLayout, ext_hash,
+    EXT_BENCH, EXT_CAPTURE, EXT_CASES, EXT_COST, EXT_FACTS, EXT_FUNCTIONS, EXT_HANDLES, EXT_NATIVE,
+    EXT_NATIVE_OF, EXT_PASS, EXT_TIMERS, EXT_VARIANT, StructLayout, ext_hash,
 };
 use crate::{ExtHeader, ext_tags};
 
@@ -27,6 +27,8 @@ pub static EXTS: &[ExtLayout] = &[
     ExtLayout { tag: ext_tags::CAPTURE, versions: &[EXT_CAPTURE] },
     ExtLayout { tag: ext_tags::BENCH, versions: &[EXT_BENCH] },
     ExtLayout { tag: ext_tags::FACTS, versions: &[EXT_FACTS] },
+    ExtLayout { tag: ext_tags::FUNCTIONS, versions: &[EXT_FUNCTIONS] },
+    ExtLayout { tag: ext_tags::HANDLES, versions: &[EXT_HANDLES] },
     ExtLayout { tag: ext_tags::VARIANT, versions: &[EXT_VARIANT] },
 ];
 

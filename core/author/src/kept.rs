@@ -151,6 +151,23 @@ impl Kept {
         }
     }
 
+    /// Takes a reference over that the host gave away; `None` for null.
+    ///
+    /// # Safety
+    /// `raw` is null, or a kept tensor that belongs to this plugin.
+    pub(super) unsafe fn from_raw(raw: *mut KeptTensor) -> Option<Kept> {
+        let raw = NonNull::new(raw)?;
+        let mut slot = Slot::EMPTY;
+        // SAFETY: a tensor that is kept, and a place for a slot; the host's table has the entry.
+        unsafe { host().view.expect("the host fills every entry")(raw.as_ptr(), &mut slot) };
+        Some(Kept { raw, slot })
+    }
+
+    /// The host's pointer.
+    pub(super) fn raw(&self) -> *const KeptTensor {
+        self.raw.as_ptr()
+    }
+
     /// Its slot, for tensors in memory of a device.
     pub fn slot(&self) -> &Slot {
         &self.slot

@@ -1,12 +1,9 @@
 //! The driver's own handles, for kernels that another plugin's device runs.
 
-use crate::compute::ComputeContext;
+use crate::{compute::ComputeContext, links::host_link};
 use std::{ffi::c_void, marker::PhantomData};
-use tenon_abi::{
-    Code, ExtNativeOf, NativeHandles, Str, ext_tags, find_ext,
-    layout::{EXT_NATIVE_OF, ext_hash},
-};
-use tenon_framework::{KernelError, plugin::host};
+use tenon_abi::{Code, ExtNativeOf, NativeHandles, Str, ext_tags, layout::EXT_NATIVE_OF};
+use tenon_framework::KernelError;
 
 /// What the driver calls the device and the stream of a call.
 ///
@@ -47,18 +44,8 @@ impl<'a> ComputeContext<'a> {
                 "the device gives no handles of its driver: expected a device type whose plugin does",
             )
         };
-        // SAFETY: the host's chain lives as long as the plugin is loaded.
-        let link = unsafe {
-            find_ext(host().ext, ext_tags::NATIVE_OF, size_of::<ExtNativeOf>())
-                .cast::<ExtNativeOf>()
-                .as_ref()
-        };
-        let link = link.ok_or_else(none)?;
-        if link.header.version == 1 && link.header.layout_hash != ext_hash(&EXT_NATIVE_OF) {
-            return Err(KernelError::internal(
-                "the host's link to native handles has another layout",
-            ));
-        }
+        let link: &ExtNativeOf =
+            host_link(ext_tags::NATIVE_OF, &EXT_NATIVE_OF, "handles of drivers")?;
         let entry = link.native.ok_or_else(none)?;
         let mut handles = NativeHandles {
             api: Str::EMPTY,

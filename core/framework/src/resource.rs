@@ -1,6 +1,6 @@
 //! Resources: host-owned state that outlives a step, reached through counted references.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use tenon_abi::Resource as RawResource;
 
 /// What the names of containers of steps begin with, before the number of the step.
@@ -20,19 +20,50 @@ pub trait Resource: Send + Sync + 'static {
     fn as_any(&self) -> &dyn std::any::Any;
 }
 
+/// Where a resource is found on its device.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ResourcePlace {
+    /// Container.
+    pub container: String,
+    /// Name.
+    pub name: String,
+}
+
+/// A resource, and the place that it was made for.
+struct Held {
+    resource: Box<dyn Resource>,
+    place: OnceLock<ResourcePlace>,
+}
+
 /// A counted reference to a resource; `into_raw` gives what an element of a `resource` tensor holds.
 #[derive(Clone)]
-pub struct ResourceRef(Arc<Box<dyn Resource>>);
+pub struct ResourceRef(Arc<Held>);
 
 impl ResourceRef {
     /// Takes a resource over.
     pub fn new(resource: impl Resource) -> ResourceRef {
-        ResourceRef(Arc::new(Box::new(resource)))
+        ResourceRef(Arc::new(Held { resource: Box::new(resource), place: OnceLock::new() }))
     }
 
     /// The resource.
     pub fn get(&self) -> &dyn Resource {
-        &**self.0
+        &*self.0.resource
+    }
+
+    /// The place that it was made for; `None` for an anonymous resource. It need not be there any more.
+    pub fn place(&self) -> Option<&ResourcePlace> {
+        self.0.place.get()
+    }
+
+    /// Sets the place of a resource that has none.
+    pub fn set_place(&self, place: ResourcePlace) {
+        // A resource that is put into a second table keeps its first place.
+        let _ = self.0.place.set(place);
+    }
+
+    /// Whether both are references to one resource.
+    pub fn is(&self, other: &ResourceRef) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
     }
 
     /// Gives the reference away.
@@ -48,7 +79,7 @@ impl ResourceRef {
         if raw.is_null() {
             return None;
         }
-        let pointer = raw.cast::<Box<dyn Resource>>();
+        let pointer = raw.cast::<Held>();
         // SAFETY: `raw` came from `into_raw`, and the caller keeps its reference alive.
         unsafe {
             Arc::increment_strong_count(pointer);
@@ -64,6 +95,6 @@ impl ResourceRef {
 pub unsafe fn release_raw(raw: *mut RawResource) {
     if !raw.is_null() {
         // SAFETY: `raw` came from `into_raw`, and the caller gives its reference back once.
-        drop(unsafe { Arc::from_raw(raw.cast_const().cast::<Box<dyn Resource>>()) });
+        drop(unsafe { Arc::from_raw(raw.cast_const().cast::<Held>()) });
     }
 }

@@ -104,6 +104,13 @@ impl Graph {
         Graph::default()
     }
 
+    /// Whether the library has a function of this name.
+    pub fn defines(&self, function: &str) -> bool {
+        let functions = self.library.iter().flat_map(|library| &library.function);
+        let mut names = functions.filter_map(|def| def.signature.as_ref());
+        names.any(|signature| signature.name == function)
+    }
+
     /// The number of nodes.
     pub fn len(&self) -> usize {
         self.nodes.len()

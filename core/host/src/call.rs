@@ -7,6 +7,7 @@
 
 mod env;
 mod frame;
+mod functions;
 mod services;
 mod ticket;
 mod value;
@@ -14,6 +15,10 @@ mod value;
 pub use crate::{cancel::Cancellation, clock::monotonic_ns};
 pub use env::{CopySpan, StepEnv, TraceSink};
 pub use frame::{CallFrame, Completion, NodeInfo, OutputSpec};
+pub(crate) use functions::functions_of;
+pub use functions::{
+    CallableFunction, FUNCTIONS, FunctionCall, FunctionEnd, FunctionTable, NodeFunctions,
+};
 pub use services::{CALL_SERVICES, LoopBody};
 pub(crate) use services::{OVER, input, output};
 pub use ticket::Watch;

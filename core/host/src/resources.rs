@@ -95,6 +95,11 @@ impl Resources {
         self.managers.load().iter().map(|(_, manager)| manager.clear(container)).sum()
     }
 
+    /// Removes all resources.
+    pub fn clear_all(&self) {
+        self.managers.load().iter().for_each(|(_, manager)| manager.clear_all());
+    }
+
     /// Removes the resources of a step's container.
     #[inline(always)]
     pub fn end_step(&self, step: u64) {

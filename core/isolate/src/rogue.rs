@@ -330,6 +330,7 @@ fn node(memory: &Arc<ArenaMemory>, counted: &Arc<Counted>) -> NodeInfo {
         outputs: OUTPUTS.iter().map(output).collect(),
         input_args: Vec::new(),
         output_args: Vec::new(),
+        functions: Vec::new(),
         host_memory: ours.clone(),
         device_memory: ours.clone(),
         device: ptr::null_mut(),

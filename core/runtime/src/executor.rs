@@ -11,6 +11,7 @@
 //! steady state, a step allocates nothing except fetched outputs that the client still holds.
 
 mod call;
+mod callable;
 mod callee;
 mod check;
 mod dispatch;

@@ -115,7 +115,7 @@ struct Inner {
     started: Instant,
     counts: Counts,
     /// The number of the next step.
-    next_step: AtomicU64,
+    next_step: Arc<AtomicU64>,
     edges: Edges,
     ledger: Arc<Ledger>,
     /// The sessions that are open, and some that were.
@@ -192,7 +192,7 @@ impl Runtime {
             tuner,
             started: Instant::now(),
             counts: Counts::default(),
-            next_step: AtomicU64::new(1),
+            next_step: Arc::new(AtomicU64::new(1)),
             edges: Edges::default(),
             ledger: Arc::default(),
             sessions: Mutex::default(),
@@ -290,6 +290,11 @@ impl Runtime {
     #[inline(always)]
     pub(crate) fn next_step(&self) -> u64 {
         self.inner.next_step.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// The number of the next step, for those who start steps of their own.
+    pub(crate) fn step_numbers(&self) -> &Arc<AtomicU64> {
+        &self.inner.next_step
     }
 
     /// The edges between partitions of the sessions' steps.

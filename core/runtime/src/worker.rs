@@ -28,13 +28,23 @@ use tenon_proto::GraphDef;
 #[derive(Clone)]
 pub struct Worker {
     runtime: Runtime,
-    resources: Arc<Resources>,
+    values: Arc<Values>,
+}
+
+/// The values of a worker. They go with the worker even if one of them holds a function, which holds
+/// the tables.
+struct Values(Arc<Resources>);
+
+impl Drop for Values {
+    fn drop(&mut self) {
+        self.0.clear_all();
+    }
 }
 
 impl Worker {
     /// Creates a worker without values on the devices of a runtime.
     pub fn new(runtime: &Runtime) -> Worker {
-        Worker { runtime: runtime.clone(), resources: Arc::new(Resources::new()) }
+        Worker { runtime: runtime.clone(), values: Arc::new(Values(Arc::new(Resources::new()))) }
     }
 
     /// The runtime with the devices and threads.
@@ -44,7 +54,7 @@ impl Worker {
 
     /// The values that outlive steps.
     pub fn resources(&self) -> &Arc<Resources> {
-        &self.resources
+        &self.values.0
     }
 
     /// Registers a graph that was cut elsewhere, in the form that [`Partition::to_graph_def`] and
@@ -73,13 +83,13 @@ impl Worker {
     /// Drops the values in a step's container, for a step whose parts ran on several workers. A
     /// worker that runs a whole step does this at its end.
     pub fn cleanup_step(&self, step: u64) {
-        self.resources.end_step(step);
+        self.values.0.end_step(step);
     }
 
     /// Drops the values in these containers and returns their number; `""` is the container of
     /// nodes that name none. Steps that use a value keep it until they end.
     pub fn reset(&self, containers: &[&str]) -> usize {
-        containers.iter().map(|container| self.resources.clear(container)).sum()
+        containers.iter().map(|container| self.values.0.clear(container)).sum()
     }
 }
 

@@ -83,9 +83,10 @@ pub use tenon_geometry::{self as geometry, fixed_point, fused};
 pub mod prelude {
     pub use crate::{array_view, array_view_mut};
     pub use tenon_author::{
-        AsyncCall, ComputeContext, CreateContext, Dim, InOut, Kept, KeptKnobs, Kernel, Knob, Knobs,
-        Mode, Packed, PassContext, Piece, Prepack, ResourceHandle, ResourceValue, ShapeContext,
-        ShapeHandle, ShapeResult, Supported, Supports, Variant, VariantRef, VariantValue,
+        AsyncCall, ComputeContext, CreateContext, Dim, Function, FunctionResults, InOut, Kept,
+        KeptKnobs, Kernel, Knob, Knobs, Mode, Packed, PassContext, Piece, Prepack, ResourceHandle,
+        ResourceValue, Schedule, ShapeContext, ShapeHandle, ShapeResult, Supported, Supports,
+        Variant, VariantRef, VariantValue,
         device::{DeviceHandle, DeviceInfo, DeviceKind, NoStreams},
         reg::{ANY_TYPE, COPYABLE, Denormals, Numerics},
         register_device, register_fusion, register_kernel, register_knob, register_op,

@@ -2,8 +2,8 @@
 
 use super::StructLayout;
 use crate::{
-    ExtBench, ExtCapture, ExtCases, ExtCost, ExtFacts, ExtNative, ExtNativeOf, ExtPass, ExtTimers,
-    ExtVariant, Facts,
+    ExtBench, ExtCapture, ExtCases, ExtCost, ExtFacts, ExtFunctions, ExtHandles, ExtNative,
+    ExtNativeOf, ExtPass, ExtTimers, ExtVariant, Facts,
 };
 
 /// Layout of [`ExtCases`], for its hash.
@@ -35,6 +35,11 @@ pub const EXT_VARIANT: StructLayout = struct_layout!(ExtVariant { header, table,
 pub const EXT_NATIVE: StructLayout = struct_layout!(ExtNative { header, api, device, stream });
 /// Layout of [`ExtNativeOf`], for its hash.
 pub const EXT_NATIVE_OF: StructLayout = struct_layout!(ExtNativeOf { header, native });
+/// Layout of [`ExtFunctions`], for its hash.
+pub const EXT_FUNCTIONS: StructLayout =
+    struct_layout!(ExtFunctions { header, find, retain, release, call, cancel });
+/// Layout of [`ExtHandles`], for its hash.
+pub const EXT_HANDLES: StructLayout = struct_layout!(ExtHandles { header, remove, has_name });
 /// Layout of [`ExtTimers`], for its hash.
 pub const EXT_TIMERS: StructLayout = struct_layout!(ExtTimers { header, create, elapsed_ns });
 /// Layout of [`ExtCapture`], for its hash.

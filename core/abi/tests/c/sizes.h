@@ -20,6 +20,8 @@ static void print_sizes(void)
     SIZE(TenonExtVariant);
     SIZE(TenonExtNative);
     SIZE(TenonExtNativeOf);
+    SIZE(TenonExtFunctions);
+    SIZE(TenonExtHandles);
     SIZE(TenonExtTimers);
     SIZE(TenonExtCapture);
     SIZE(TenonNativeHandles);

@@ -15,6 +15,7 @@ const AFFIXES: &[(&str, &str, &str)] = &[
     ("KnobKind", "TENON_KNOB_", ""),
     ("ToleranceKind", "TENON_TOLERANCE_", ""),
     ("Determinism", "TENON_DETERMINISM_", ""),
+    ("FunctionStart", "TENON_FUNCTION_START_", ""),
     ("ext_tags", "TENON_EXT_", ""),
     ("fact_flags", "TENON_FACT_", ""),
     ("OpRole", "TENON_ROLE_", ""),

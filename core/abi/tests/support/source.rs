@@ -19,6 +19,7 @@ const FILES: &[(&str, &str)] = &[
     ("create", ""),
     ("host", ""),
     ("call", ""),
+    ("function", ""),
     ("shape", ""),
     ("state", ""),
     ("op", ""),

@@ -1,6 +1,6 @@
 //! Which functions a node calls, and how.
 
-use crate::{FunctionError, GraphError, Node};
+use crate::{FunctionError, Graph, GraphError, Node};
 use tenon_framework::{
     attr::{AttrList, AttrValue, FuncValue},
     op::OpRole,
@@ -64,10 +64,13 @@ fn no_function(node: &Node, attr: &str) -> GraphError {
     FunctionError::Definition { function: node.op.name.clone(), what }.into()
 }
 
-/// The function that a node of an expanded graph calls; `None` for a node that calls none.
-pub fn called(node: &Node) -> Option<&FuncValue> {
-    match Calls::of(node) {
-        Ok(Some(Calls::Function(function))) => Some(function),
-        _ => None,
-    }
+/// The functions that a node's attributes name and the graph's library defines: those that a node of
+/// an expanded graph, or its kernel, calls.
+pub fn called<'n>(graph: &Graph, node: &'n Node) -> Vec<&'n FuncValue> {
+    let named = node.attrs.attrs().values().flat_map(|value| match value {
+        AttrValue::Func(function) => std::slice::from_ref(function),
+        AttrValue::List(AttrList::Func(list)) => list.as_slice(),
+        _ => &[],
+    });
+    named.filter(|function| graph.defines(&function.name)).collect()
 }

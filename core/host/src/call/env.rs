@@ -1,5 +1,6 @@
 //! What all calls of a step share.
 
+use super::functions::FunctionTable;
 use crate::{
     cancel::Cancellation,
     clock::monotonic_ns,
@@ -9,7 +10,7 @@ use crate::{
 use std::{
     collections::HashMap,
     sync::{
-        Arc,
+        Arc, Weak,
         atomic::{AtomicBool, Ordering},
     },
 };
@@ -89,6 +90,10 @@ pub struct StepEnv {
     pub resources: Arc<Resources>,
     /// Whether single calls compute with denormals; sessions decide that for themselves.
     pub keep_denormals: bool,
+    /// The functions that kernels may call.
+    pub functions: Option<Weak<dyn FunctionTable>>,
+    /// The number of calls of functions that the step is within.
+    pub depth: u32,
     /// Receives spans, when a trace is requested.
     pub trace: Option<Arc<dyn TraceSink>>,
     /// Buffers that have no other owner, but that work on a stream may still use, by stream.
@@ -109,7 +114,15 @@ unsafe impl Sync for StepEnv {}
 impl StepEnv {
     /// An environment for steps with these resources.
     pub fn new(pool: Arc<ThreadPool>, resources: Arc<Resources>) -> StepEnv {
-        let cancellation = Arc::new(Cancellation::new());
+        StepEnv::cancelled_by(Arc::new(Cancellation::new()), pool, resources)
+    }
+
+    /// An environment for steps that this cancellation ends.
+    pub fn cancelled_by(
+        cancellation: Arc<Cancellation>,
+        pool: Arc<ThreadPool>,
+        resources: Arc<Resources>,
+    ) -> StepEnv {
         let step = Step {
             struct_size: size_of::<Step>() as u32,
             reserved: 0,
@@ -124,6 +137,8 @@ impl StepEnv {
             pool,
             resources,
             keep_denormals: false,
+            functions: None,
+            depth: 0,
             trace: None,
             kept: Mutex::ranked(rank::STEP, Vec::new()),
             shown: Mutex::ranked(rank::STEP, HashMap::new()),

@@ -2,6 +2,7 @@
 
 use super::{
     env::{StepEnv, TraceSink},
+    functions::NodeFunctions,
     services::CALL_SERVICES,
     ticket::{Again, Ticket, Watch},
     value::Value,
@@ -44,6 +45,8 @@ pub struct NodeInfo {
     pub input_args: Vec<Range>,
     /// Positions of each named output argument.
     pub output_args: Vec<Range>,
+    /// The functions that its attributes name.
+    pub functions: NodeFunctions,
     /// Host memory, for scratch buffers.
     pub host_memory: Arc<dyn Memory>,
     /// Memory of the device, for scratch buffers; the host's where the device computes in it.

@@ -1,7 +1,7 @@
 //! The description from which a kernel is created, and queries before that.
 
 use crate::{
-    call::{NodeInfo, OutputSpec},
+    call::{NodeInfo, OutputSpec, functions_of},
     context::PluginContext,
     devices::PluginDevice,
     memory::HostMemory,
@@ -190,6 +190,7 @@ impl<'a> KernelSpec<'a> {
             outputs: outputs.iter().enumerate().map(output).collect(),
             input_args: input_args.clone(),
             output_args: output_args.clone(),
+            functions: functions_of(self.attrs.attrs()),
             device_memory: self
                 .device
                 .map_or_else(|| host_memory.clone(), |device| device.ordinary_memory()),

@@ -14,7 +14,7 @@ use std::{
 };
 use tenon_framework::{
     DType, KernelError,
-    resource::{ResourceRef, STEP_CONTAINER},
+    resource::{ResourcePlace, ResourceRef, STEP_CONTAINER},
     sync::{
         Condvar, Mutex,
         atomic::{AtomicU64, Ordering},
@@ -141,6 +141,9 @@ impl ResourceManager {
         drop(table);
         let mut making = Making { manager: self, key, made: None };
         let resource = make()?;
+        let place =
+            ResourcePlace { container: making.key.container.clone(), name: name.to_owned() };
+        resource.set_place(place);
         making.made = Some(resource.clone());
         Ok(resource)
     }
@@ -171,10 +174,19 @@ impl ResourceManager {
 
     /// Removes a resource; returns whether it existed. Holders of references keep it.
     pub fn remove(&self, container: &str, name: &str, kind: &str) -> bool {
-        let key = Key::new(container, name, kind);
+        self.remove_if(&Key::new(container, name, kind), |_| true)
+    }
+
+    /// Removes this resource; returns whether it was at its place.
+    pub fn remove_exactly(&self, place: &ResourcePlace, resource: &ResourceRef) -> bool {
+        let key = Key::new(&place.container, &place.name, resource.get().type_name());
+        self.remove_if(&key, |found| found.is(resource))
+    }
+
+    fn remove_if(&self, key: &Key, wanted: impl Fn(&ResourceRef) -> bool) -> bool {
         let mut table = self.table.lock();
-        let there = matches!(table.get(&key), Some(Entry::There(_)));
-        let removed = if there { table.remove(&key) } else { None };
+        let there = matches!(table.get(key), Some(Entry::There(found)) if wanted(found));
+        let removed = if there { table.remove(key) } else { None };
         drop(table);
         if removed.is_some() && key.is_of_a_step() {
             self.in_steps.fetch_sub(1, Ordering::Relaxed);
@@ -186,20 +198,29 @@ impl ResourceManager {
     /// Removes all resources of a container; returns their number.
     pub fn clear(&self, container: &str) -> usize {
         let wanted = Key::new(container, "", "").container;
-        let mut removed = Vec::new();
+        self.take(|key| key.container == wanted).len()
+    }
+
+    /// Removes all resources.
+    pub fn clear_all(&self) {
+        self.take(|_| true);
+    }
+
+    /// Takes the resources under these keys out of the table. They are dropped without its lock.
+    fn take(&self, wanted: impl Fn(&Key) -> bool) -> Vec<ResourceRef> {
+        let (mut taken, mut of_steps) = (Vec::new(), 0);
         let mut table = self.table.lock();
         table.retain(|key, entry| match entry {
-            Entry::There(resource) if key.container == wanted => {
-                removed.push(resource.clone());
+            Entry::There(resource) if wanted(key) => {
+                taken.push(resource.clone());
+                of_steps += u64::from(key.is_of_a_step());
                 false
             }
             _ => true,
         });
         drop(table);
-        if wanted.starts_with(STEP_CONTAINER) {
-            self.in_steps.fetch_sub(removed.len() as u64, Ordering::Relaxed);
-        }
-        removed.len()
+        self.in_steps.fetch_sub(of_steps, Ordering::Relaxed);
+        taken
     }
 
     /// Names of all resources as (container, name, type), sorted.

@@ -4,6 +4,7 @@
 //! is counted. A reference slot shows a variable without counting it; from the first such slot on
 //! the step keeps the variable until its end.
 
+mod handles;
 mod resources;
 
 use crate::{
@@ -12,6 +13,7 @@ use crate::{
     memory::{HostMemory, copy_on_host},
     resources::{Access, Variable, lock_variables as lock, unlock_variables},
 };
+pub use handles::HANDLES;
 use resources::{
     manager, release_resource, remove_resource, resource, resource_value, retain_resource,
 };

@@ -1,7 +1,7 @@
 //! Nodes that call functions.
 
 use super::{
-    callee::{Caller, OpenCall, Progress},
+    callee::{OpenCall, Progress},
     partition::PartitionState,
     propagate::{Propagate, Waiting},
 };
@@ -42,8 +42,7 @@ impl<P: Propagate> PartitionState<P> {
             let arg = Value::tensor(unsafe { self.slot_mut(input) });
             args.push(arg.ok_or_else(|| KernelError::internal("an argument has no buffer"))?);
         }
-        let caller = Caller { env: self.frame(index).env(), depth: self.shared.depth() };
-        callees.begin(function, &args, caller)
+        callees.begin(function, &args, self.frame(index).env())
     }
 
     /// Ends a call: stores its results, and notifies the successors.

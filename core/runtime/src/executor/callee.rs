@@ -2,7 +2,7 @@
 
 use crate::error::StepError;
 use tenon_framework::{KernelError, Tensor};
-use tenon_host::call::StepEnv;
+use tenon_host::call::{FunctionTable, StepEnv};
 
 /// How far a call is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,16 +30,9 @@ pub(crate) trait OpenCall: Send {
     fn wait(self: Box<Self>, done: Done);
 }
 
-/// The step that a call belongs to.
-pub(crate) struct Caller<'c> {
-    pub env: &'c StepEnv,
-    /// The number of calls that it is within.
-    pub depth: u32,
-}
-
-/// The functions that the nodes of a step call, by number.
-pub(crate) trait Callees: Send + Sync {
-    /// Starts a call, which is not driven yet.
+/// The functions that the nodes of a step call, by number. Kernels find theirs by name.
+pub(crate) trait Callees: FunctionTable {
+    /// Starts a call that belongs to the step of `caller`, and is not driven yet.
     ///
     /// # Errors
     /// The call is within too many others, or its state cannot be created.
@@ -47,6 +40,6 @@ pub(crate) trait Callees: Send + Sync {
         &self,
         function: u32,
         args: &[Tensor],
-        caller: Caller<'_>,
+        caller: &StepEnv,
     ) -> Result<Box<dyn OpenCall>, KernelError>;
 }

@@ -12,13 +12,14 @@
 //! dropped; nothing of it is outstanding then.
 
 use super::{
-    callee::{Callees, Caller, Done, OpenCall, Progress},
+    callee::{Callees, Done, OpenCall, Progress},
     shared::{Parked, StepShared},
     step::{StepState, StepWiring},
 };
-use crate::{error::StepError, plan::Plan};
+use crate::{error::StepError, plan::Plan, step_graph::FeedSpecs};
 use std::{
     cell::Cell,
+    collections::BTreeMap,
     ffi::c_void,
     sync::{
         Arc, Weak,
@@ -30,7 +31,12 @@ use tenon_framework::{
     KernelError, Tensor,
     sync::{Mutex, rank},
 };
-use tenon_host::{call::Cancellation, pool::ThreadPool, resources::Resources};
+use tenon_graph::FunctionKey;
+use tenon_host::{
+    call::{Cancellation, StepEnv},
+    pool::ThreadPool,
+    resources::Resources,
+};
 
 /// The number of calls that may be open within each other. A function that calls itself without end
 /// fails there.
@@ -44,6 +50,7 @@ const MAX_KEPT_STATES: usize = 64;
 /// A function that nodes of a step's graph call.
 pub(crate) struct Function {
     name: String,
+    args: FeedSpecs,
     plans: Vec<Arc<Plan>>,
     wiring: StepWiring,
     /// The number of calls.
@@ -53,15 +60,23 @@ pub(crate) struct Function {
 }
 
 impl Function {
-    pub fn new(name: String, plans: Vec<Arc<Plan>>, wiring: StepWiring) -> Function {
+    pub fn new(
+        name: String,
+        args: FeedSpecs,
+        plans: Vec<Arc<Plan>>,
+        wiring: StepWiring,
+    ) -> Function {
         let spare = Mutex::ranked(rank::STEP, Vec::new());
-        Function { name, plans, wiring, calls: Arc::default(), spare }
+        Function { name, args, plans, wiring, calls: Arc::default(), spare }
     }
 }
 
 /// The functions that nodes of a step's graph call, by number.
 pub(crate) struct Functions {
     table: Vec<Function>,
+    numbers: BTreeMap<FunctionKey, u32>,
+    /// The number of the next step of the process.
+    next_step: Arc<AtomicU64>,
     pool: Arc<ThreadPool>,
     resources: Arc<Resources>,
     own: Weak<Functions>,
@@ -70,10 +85,52 @@ pub(crate) struct Functions {
 impl Functions {
     pub fn new(
         table: Vec<Function>,
+        numbers: BTreeMap<FunctionKey, u32>,
+        next_step: Arc<AtomicU64>,
         pool: Arc<ThreadPool>,
         resources: Arc<Resources>,
     ) -> Arc<Functions> {
-        Arc::new_cyclic(|own| Functions { table, pool, resources, own: own.clone() })
+        let made = |own: &Weak<Functions>| Functions {
+            table,
+            numbers,
+            next_step,
+            pool,
+            resources,
+            own: own.clone(),
+        };
+        Arc::new_cyclic(made)
+    }
+
+    /// The number of a function.
+    pub fn number_of(&self, key: &FunctionKey) -> Option<u32> {
+        self.numbers.get(key).copied()
+    }
+
+    /// A reference that keeps the functions.
+    pub fn upgrade(&self) -> Option<Arc<Functions>> {
+        self.own.upgrade()
+    }
+
+    /// The threads for calls.
+    pub fn pool(&self) -> &Arc<ThreadPool> {
+        &self.pool
+    }
+
+    /// The environment of a call that is a step of its own, which this cancellation ends.
+    pub fn step_of_its_own(&self, cancellation: &Arc<Cancellation>) -> StepEnv {
+        let (pool, resources) = (Arc::clone(&self.pool), Arc::clone(&self.resources));
+        let mut env = StepEnv::cancelled_by(Arc::clone(cancellation), pool, resources);
+        env.step.step_id = self.next_step.fetch_add(1, Ordering::Relaxed);
+        env
+    }
+
+    /// Checks the arguments of a call that a kernel makes.
+    pub fn accepts(&self, function: u32, args: &[Tensor]) -> Result<(), KernelError> {
+        let called = &self.table[function as usize];
+        called.args.check(args).map_err(|error| {
+            let message = format!("function '{}': {error}", called.name);
+            KernelError::new(error.code(), message)
+        })
     }
 
     /// The plans of all functions, each with the number of calls so far.
@@ -110,7 +167,7 @@ impl Callees for Functions {
         &self,
         function: u32,
         args: &[Tensor],
-        caller: Caller<'_>,
+        caller: &StepEnv,
     ) -> Result<Box<dyn OpenCall>, KernelError> {
         let called = &self.table[function as usize];
         if caller.depth >= MAX_DEPTH {
@@ -126,8 +183,8 @@ impl Callees for Functions {
         let functions = self.own.upgrade().ok_or_else(closed)?;
         let mut state = self.state(function)?;
         called.calls.fetch_add(1, Ordering::Relaxed);
-        state.arm_call(caller.env, caller.depth + 1);
-        let link = CancelLink::new(&caller.env.cancellation, state.shared());
+        state.arm_call(caller);
+        let link = CancelLink::new(&caller.cancellation, state.shared());
         state.feed(&called.wiring, args);
         state.begin();
         Ok(Box::new(Run { state, functions, function, link, done: None }))

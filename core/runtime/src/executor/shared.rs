@@ -21,7 +21,7 @@ use std::{
 };
 use tenon_framework::sync::{
     Condvar, Mutex,
-    atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering},
+    atomic::{AtomicBool, AtomicU64, Ordering},
     rank,
 };
 use tenon_host::call::Cancellation;
@@ -70,8 +70,6 @@ pub(crate) struct StepShared {
     pub cancellation: Arc<Cancellation>,
     /// The functions that the step's nodes call, if they call any.
     callees: Option<Weak<dyn Callees>>,
-    /// The number of calls that the step is within.
-    depth: AtomicU32,
 }
 
 /// The result of waiting.
@@ -98,23 +96,12 @@ impl StepShared {
             first: OnceLock::new(),
             cancellation,
             callees,
-            depth: AtomicU32::new(0),
         }
     }
 
     /// The functions that the step's nodes call, unless their session is gone.
     pub fn callees(&self) -> Option<Arc<dyn Callees>> {
         self.callees.as_ref()?.upgrade()
-    }
-
-    /// The number of calls that the step is within.
-    pub fn depth(&self) -> u32 {
-        self.depth.load(Ordering::Relaxed)
-    }
-
-    /// Sets the number of calls that the step is within.
-    pub fn set_depth(&self, depth: u32) {
-        self.depth.store(depth, Ordering::Relaxed);
     }
 
     /// Whether the step is stopped, so that ready nodes are dropped.

@@ -18,7 +18,7 @@ use std::{
 use tenon_abi::NO_DEADLINE;
 use tenon_framework::{Code, KernelError, Tensor};
 use tenon_host::{
-    call::{StepEnv, TraceSink, monotonic_ns},
+    call::{FunctionTable, StepEnv, TraceSink, monotonic_ns},
     pool::ThreadPool,
     resources::Resources,
 };
@@ -91,7 +91,8 @@ impl StepState {
         resources: Arc<Resources>,
         callees: Option<Weak<dyn Callees>>,
     ) -> Result<Box<StepState>, KernelError> {
-        let env = Box::new(StepEnv::new(pool, resources));
+        let mut env = Box::new(StepEnv::new(pool, resources));
+        env.functions = callees.clone().map(|callees| -> Weak<dyn FunctionTable> { callees });
         let shared = Arc::new(StepShared::new(Arc::clone(&env.cancellation), callees));
         let mut state = Box::new(StepState {
             partitions: Vec::with_capacity(plans.len()),
@@ -137,9 +138,9 @@ impl StepState {
     }
 
     /// Prepares a call within a step.
-    pub fn arm_call(&mut self, step: &StepEnv, depth: u32) {
+    pub fn arm_call(&mut self, step: &StepEnv) {
         self.set(step.step.step_id, step.step.deadline_ns, step.trace.clone());
-        self.shared.set_depth(depth);
+        self.env.depth = step.depth + 1;
         self.is_call = true;
     }
 

@@ -240,6 +240,7 @@ impl<'p> Builder<'p> {
             outputs: outputs(),
             input_args: Vec::new(),
             output_args: Vec::new(),
+            functions: Vec::new(),
             host_memory: Arc::clone(self.source.host_memory()),
             device_memory: Arc::clone(&self.device_memory),
             device: if host_only { std::ptr::null_mut() } else { self.device.as_raw() },

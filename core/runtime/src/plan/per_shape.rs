@@ -234,6 +234,7 @@ mod tests {
             outputs: Vec::new(),
             input_args: Vec::new(),
             output_args: Vec::new(),
+            functions: Vec::new(),
             host_memory: HostMemory::shared().clone(),
             device_memory: HostMemory::shared().clone(),
             device: std::ptr::null_mut(),

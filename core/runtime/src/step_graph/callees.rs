@@ -33,6 +33,11 @@ impl CalledGraphs {
         Ok(callees)
     }
 
+    /// The numbers of all functions.
+    pub fn numbers(&self) -> BTreeMap<FunctionKey, u32> {
+        self.numbers.clone()
+    }
+
     /// The number of the function that an attribute names.
     pub fn find(&self, function: &FuncValue) -> Option<u32> {
         self.numbers.get(&FunctionKey::of(function)).copied()
@@ -42,11 +47,12 @@ impl CalledGraphs {
     fn number(&mut self, placed: &PlacedStep<'_>, waiting: &mut VecDeque<Call>) {
         for &id in &placed.sub.order {
             let node = placed.graph.node(id);
-            let Some(function) = called(node) else { continue };
-            let next = self.numbers.len() as u32;
-            if *self.numbers.entry(FunctionKey::of(function)).or_insert(next) == next {
-                let (graph, node) = (Arc::clone(&placed.graph), node.clone());
-                waiting.push_back(Call { graph, node, function: function.clone() });
+            for function in called(&placed.graph, node) {
+                let next = self.numbers.len() as u32;
+                if *self.numbers.entry(FunctionKey::of(function)).or_insert(next) == next {
+                    let (graph, node) = (Arc::clone(&placed.graph), node.clone());
+                    waiting.push_back(Call { graph, node, function: function.clone() });
+                }
             }
         }
     }

@@ -49,14 +49,20 @@ pub(crate) fn register(
     };
     let functions = graph.callees.graphs.iter().map(|(name, graph)| {
         let (plans, wiring) = compiled(&planner, graph)?;
-        Ok(Function::new(name.clone(), plans, wiring))
+        Ok(Function::new(name.clone(), graph.feeds.clone(), plans, wiring))
     });
     let functions = functions.collect::<Result<Vec<_>, RuntimeError>>()?;
     let (plans, wiring) = compiled(&planner, graph)?;
     let Report { nodes, counters } = planner.report.into_inner();
     let functions = (!functions.is_empty()).then(|| {
-        let (pool, resources) = (worker.runtime.pool(), worker.resources());
-        Functions::new(functions, Arc::clone(pool), Arc::clone(resources))
+        let (runtime, resources) = (&worker.runtime, worker.resources());
+        Functions::new(
+            functions,
+            graph.callees.numbers(),
+            Arc::clone(runtime.step_numbers()),
+            Arc::clone(runtime.pool()),
+            Arc::clone(resources),
+        )
     });
     Ok(Registered::new(plans, wiring, functions, nodes, counters, worker.runtime.ledger()))
 }

@@ -17,6 +17,7 @@ mod compute;
 mod create;
 mod elements;
 mod facts;
+mod functions;
 mod kept;
 mod outputs;
 mod references;

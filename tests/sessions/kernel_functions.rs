@@ -1,0 +1,173 @@
+//! Functions that kernels call: within their step, and beyond it.
+
+use std::time::{Duration, Instant};
+use tenon_graph::{GraphBuilder, GraphError, Output};
+use tenon_runtime::{
+    RunOptions, Runtime, RuntimeError, Session, SessionOptions, Worker,
+    framework::{
+        Code, DType, PartialShape,
+        attr::{AttrValue, FuncValue},
+    },
+};
+use tenon_tests::{
+    session::{self, floats, graph, library, turn, values},
+    zoo::Language,
+};
+
+type Built = Result<(), GraphError>;
+
+fn named(name: &str) -> AttrValue {
+    AttrValue::Func(FuncValue { name: name.to_owned(), ..FuncValue::default() })
+}
+
+/// The plugins for CPU and for queues, and the zoo of a language.
+fn over(threads: usize, language: Language) -> Runtime {
+    let files = ["tenon_cpu", "tenon_data"].map(library);
+    session::runtime_over(threads, files.into_iter().chain([language.zoo()]), &[])
+}
+
+/// Adds function `double`: `y = x + x`, of any shape; `refuse`, which fails; and `wait`, which takes an element of a
+/// queue that has none.
+fn define(b: &mut GraphBuilder<'_>, runtime: &Runtime) -> Built {
+    let mut body = |name: &str, make: &dyn Fn(&mut GraphBuilder<'_>, Output) -> Built| {
+        let body = graph(runtime, |b| {
+            let x = b.placeholder("x", DType::FLOAT, PartialShape::UNKNOWN)?;
+            make(b, x)
+        });
+        b.define(name, &body, &[body.tensor("x")?], &[body.tensor("y")?])
+    };
+    body("double", &|b, x| b.op("AddV2").name("y").input(x).input(x).build().map(|_| ()))?;
+    body("refuse", &|b, x| {
+        let node = b.op("CheckNumerics").name("y").input(x).attr("message", "refused");
+        node.build().map(|_| ())
+    })?;
+    body("wait", &|b, _| {
+        let types = vec![DType::FLOAT];
+        let queue = b.op("FIFOQueueV2").name("queue").attr("component_types", types.clone());
+        let queue = queue.attr("shared_name", "empty").build()?;
+        let node = b.op("QueueDequeueV2").name("y").input(queue);
+        node.attr("component_types", types).build().map(|_| ())
+    })
+}
+
+/// A session over function definitions and what `make` adds.
+fn session_of(
+    worker: &Worker,
+    runtime: &Runtime,
+    make: impl FnOnce(&mut GraphBuilder<'_>) -> Built,
+) -> Session {
+    let session = Session::on(worker, SessionOptions::default()).expect("options by default");
+    let def = graph(runtime, |b| {
+        define(b, runtime)?;
+        make(b)
+    });
+    session.extend(&def.to_graph_def().expect("it can be written")).expect("it can be read");
+    session
+}
+
+fn x(b: &mut GraphBuilder<'_>) -> Result<Output, GraphError> {
+    b.placeholder("x", DType::FLOAT, PartialShape::UNKNOWN)
+}
+
+fn ran(session: &Session, input: &[f32], fetch: &str) -> Result<Vec<f32>, RuntimeError> {
+    session::run(session, &[("x", floats(input))], &[fetch]).map(|fetched| values(&fetched[0]))
+}
+
+/// Runs a node for its effect.
+fn effect(session: &Session, target: &str) -> Result<(), RuntimeError> {
+    session.run(&[], &[], &[target], &RunOptions::default()).map(|_| ())
+}
+
+#[test]
+fn a_kernel_calls_a_function() {
+    let _turn = turn();
+    for (language, threads) in Language::ALL.into_iter().flat_map(|l| [(l, 1), (l, 2)]) {
+        let runtime = over(threads, language);
+        let apply = language.op("Apply");
+        let session = session_of(&Worker::new(&runtime), &runtime, |b| {
+            let mut input = x(b)?;
+            for (name, function, on_pool) in
+                [("once", "double", false), ("twice", "double", true), ("fails", "refuse", false)]
+            {
+                let node = b.op(&apply).name(name).input(input).attr("f", named(function));
+                let node = node.attr("on_pool", on_pool).build()?;
+                input = node.into();
+            }
+            let node = b.op(&apply).name("unknown").input(input).attr("f", named("nothing"));
+            node.build().map(|_| ())
+        });
+        assert_eq!(ran(&session, &[1., 2.], "once").unwrap(), [2., 4.], "{language:?}");
+        assert_eq!(ran(&session, &[3.], "twice").unwrap(), [12.]);
+        assert_eq!(ran(&session, &[3.], "fails").unwrap(), [12.]);
+        let error = ran(&session, &[f32::NAN], "fails").unwrap_err();
+        assert_eq!(error.code(), Code::INVALID_ARGUMENT, "{error}");
+        assert!(error.to_string().contains("refused"), "{error}");
+        let error = ran(&session, &[1.], "unknown").unwrap_err();
+        assert_eq!(error.code(), Code::NOT_FOUND, "{error}");
+        assert!(error.to_string().contains("'nothing'"), "{error}");
+    }
+}
+
+#[test]
+fn a_call_within_a_step_ends_with_it() {
+    let _turn = turn();
+    for (language, on_pool) in Language::ALL.into_iter().flat_map(|l| [(l, false), (l, true)]) {
+        let runtime = over(2, language);
+        let session = session_of(&Worker::new(&runtime), &runtime, |b| {
+            let input = x(b)?;
+            let node = b.op(language.op("Apply")).name("y").input(input).attr("f", named("wait"));
+            node.attr("on_pool", on_pool).build().map(|_| ())
+        });
+        let options =
+            RunOptions { timeout: Some(Duration::from_millis(50)), ..RunOptions::default() };
+        let began = Instant::now();
+        let error =
+            session::run_with(&session, &[("x", floats(&[1.]))], &["y"], &options).unwrap_err();
+        assert_eq!(error.code(), Code::DEADLINE_EXCEEDED, "{error}");
+        assert!(began.elapsed() < Duration::from_secs(20), "{:?}", began.elapsed());
+    }
+}
+
+#[test]
+fn a_function_outlives_its_session() {
+    let _turn = turn();
+    for (language, threads) in Language::ALL.into_iter().flat_map(|l| [(l, 1), (l, 2)]) {
+        let runtime = over(threads, language);
+        let worker = Worker::new(&runtime);
+        let keep = |function: &str| {
+            let session = session_of(&worker, &runtime, |b| {
+                let node = b.op(language.op("FunctionKeep")).name("keep");
+                let node = node.attr("shared_name", "f").attr("f", named(function));
+                node.build().map(|_| ())
+            });
+            effect(&session, "keep")
+        };
+        let users = session_of(&worker, &runtime, |b| {
+            let input = x(b)?;
+            for (name, on_pool) in [("here", false), ("pool", true)] {
+                let node = b.op(language.op("FunctionCall")).name(name).input(input);
+                node.attr("shared_name", "f").attr("on_pool", on_pool).build()?;
+            }
+            let node = b.op(language.op("FunctionCancel")).name("cancel");
+            node.attr("shared_name", "f").build().map(|_| ())
+        });
+        let error = ran(&users, &[1.], "here").unwrap_err();
+        assert_eq!(error.code(), Code::FAILED_PRECONDITION, "{error}");
+        keep("double").unwrap();
+        for fetch in ["here", "pool", "here"] {
+            assert_eq!(ran(&users, &[1., 4.], fetch).unwrap(), [2., 8.], "{language:?} {fetch}");
+        }
+        keep("wait").unwrap();
+        std::thread::scope(|scope| {
+            let waits = ["here", "pool"].map(|fetch| scope.spawn(|| ran(&users, &[1.], fetch)));
+            std::thread::sleep(Duration::from_millis(20));
+            effect(&users, "cancel").unwrap();
+            for wait in waits {
+                let error = wait.join().expect("no panic").unwrap_err();
+                assert_eq!(error.code(), Code::CANCELLED, "{language:?}: {error}");
+            }
+        });
+        let error = ran(&users, &[1.], "here").unwrap_err();
+        assert_eq!(error.code(), Code::CANCELLED, "{error}");
+    }
+}

@@ -4,7 +4,7 @@ use crate::sessions::ZOO;
 use std::thread;
 use tenon_graph::{GraphBuilder, GraphError};
 use tenon_runtime::{
-    Session, SessionOptions, Worker,
+    RunOptions, Session, SessionOptions, Worker,
     framework::{Code, DType, PartialShape, Shape, Tensor},
     host::variants::{EncodedVariant, decode, encode},
 };
@@ -191,4 +191,35 @@ fn a_variant_is_encoded_with_its_tensors_and_decoded_by_the_name_of_its_type() {
     assert_eq!(encode(&none).expect("no value")[0].type_name, "");
     let error = decode(&registry, Shape::SCALAR, &[]).expect_err("one is missing");
     assert_eq!(error.code, Code::INVALID_ARGUMENT);
+}
+
+#[test]
+fn a_tensor_is_kept_between_steps_under_a_text() {
+    let _turn = turn();
+    let runtime = runtime(&["tenon_cpu", "tenon_data"], &[]);
+    let session = session(&runtime, |b| {
+        let x = b.placeholder("x", DType::FLOAT, PartialShape::UNKNOWN)?;
+        b.op("GetSessionHandle").name("keep").input(x).build()?;
+        let handle = b.placeholder("handle", DType::STRING, PartialShape::UNKNOWN)?;
+        let get = b.op("GetSessionTensor").name("get").input(handle);
+        get.attr("dtype", DType::FLOAT).build()?;
+        b.op("DeleteSessionTensor").name("delete").input(handle).build().map(|_| ())
+    });
+    let keep = |value: f32| {
+        let fetched = run(&session, &[("x", floats(&[value]))], &["keep"]).unwrap();
+        fetched.into_iter().next().expect("one fetch")
+    };
+    let (first, second) = (keep(1.), keep(2.));
+    let get = |handle: &Tensor| {
+        run(&session, &[("handle", handle.clone())], &["get"]).map(|f| values(&f[0]))
+    };
+    assert_eq!((get(&first).unwrap(), get(&second).unwrap()), (vec![1.], vec![2.]));
+    let delete =
+        || session.run(&[("handle", first.clone())], &[], &["delete"], &RunOptions::default());
+    delete().unwrap();
+    for error in [get(&first).unwrap_err(), delete().unwrap_err()] {
+        assert_eq!(error.code(), Code::INVALID_ARGUMENT, "{error}");
+        assert!(error.to_string().contains("keep;0;"), "{error}");
+    }
+    assert_eq!(get(&second).unwrap(), [2.]);
 }

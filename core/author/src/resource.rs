@@ -3,13 +3,14 @@
 use crate::{
     compute::ComputeContext,
     interned::Interned,
+    links::host_link,
     misuse::mismatch,
     state::{StateContext, Var, check},
 };
 use std::{ffi::c_void, marker::PhantomData, ops::Deref, ptr};
 use tenon_abi::{
-    Code, DType, Resource, ResourceElement, ResourceFactory, ResourceType, Sink, Slot, StateTable,
-    Str,
+    Code, DType, ExtHandles, Resource, ResourceElement, ResourceFactory, ResourceType, Sink, Slot,
+    StateTable, Str, ext_tags, layout::EXT_HANDLES,
 };
 use tenon_framework::{
     KernelError,
@@ -259,6 +260,36 @@ impl StateContext<'_> {
                 T::NAME
             ))
         })
+    }
+
+    /// Removes the resource behind element 0 of a resource input from its container, and the value of a variable. Who
+    /// has a handle keeps the resource.
+    ///
+    /// # Errors
+    /// `NOT_FOUND` when no container has it; `UNIMPLEMENTED` in a host without the service, as in the process of an
+    /// isolated plugin.
+    pub fn remove_input(&self, input: usize) -> Result<(), KernelError> {
+        let link: &ExtHandles =
+            host_link(ext_tags::HANDLES, &EXT_HANDLES, "removal of resources by handle")?;
+        let entry = link.remove.expect("the host fills every entry");
+        let raw = self.input_element(input).unwrap_or(ptr::null_mut());
+        // SAFETY: the record of this call, and an element of its input, which lives through the call, or null.
+        check(unsafe { entry(self.call.record, raw) }, "cannot remove the resource")
+    }
+
+    /// Whether the resource behind element 0 of a resource input was made under a name; an anonymous one was not.
+    ///
+    /// # Errors
+    /// `INVALID_ARGUMENT` when the input has no resource; `UNIMPLEMENTED` as for [`StateContext::remove_input`].
+    pub fn has_name(&self, input: usize) -> Result<bool, KernelError> {
+        let link: &ExtHandles =
+            host_link(ext_tags::HANDLES, &EXT_HANDLES, "names of resources by handle")?;
+        let entry = link.has_name.expect("the host fills every entry");
+        let raw = self.input_element(input).filter(|raw| !raw.is_null()).ok_or_else(|| {
+            KernelError::invalid_argument(format!("input {input}: expected a handle of a resource"))
+        })?;
+        // SAFETY: an element of the call's input, which lives through the call.
+        Ok(unsafe { entry(raw) } != 0)
     }
 
     /// Element 0 of a resource input.

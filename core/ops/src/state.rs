@@ -4,6 +4,7 @@
 //! reference variable of older graphs is an output that is a reference.
 
 mod gather;
+mod handle;
 mod mutex;
 mod random;
 mod reference;

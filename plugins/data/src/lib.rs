@@ -3,7 +3,7 @@
 //! Its kernels are for device type `CPU`, which plugins/cpu registers. `resource` and `several` have
 //! the kernels of resource variables, `reference` and `temporary` those of the reference variables of
 //! older graphs; both are two doors to the host's variables. `gather` reads and `scatter` updates parts
-//! of a variable. `naming` says under which name something is found, `update` what an update does to a
+//! of a variable. `handle` removes what a handle shows, `session` keeps tensors under a text. `naming` says under which name something is found, `update` what an update does to a
 //! value that is locked.
 //!
 //! `tensor_list` and `tensor_map` have values of variants, `tensor_array` and `stack` resources of a
@@ -26,6 +26,7 @@ mod attempts;
 mod barrier;
 mod files;
 mod gather;
+mod handle;
 mod mutex;
 mod naming;
 mod parsing;
@@ -35,6 +36,7 @@ mod reader;
 mod reference;
 mod resource;
 mod scatter;
+mod session;
 mod several;
 mod shapes;
 mod stack;

@@ -1,0 +1,50 @@
+//! Resources by their handles, and tensors that a session keeps between steps.
+
+use crate::shape::{nothing_known, scalar_output};
+use tenon_author::register_op;
+
+register_op!(
+    "DestroyResourceOp",
+    inputs = &["resource: resource"],
+    attrs = &["ignore_lookup_error: bool = true"],
+    stateful = true,
+    shape = nothing_known,
+    summary = "Removes a resource from its container; an anonymous one stays with its handles.",
+);
+
+register_op!(
+    "IsResourceHandleRefCounting",
+    inputs = &["handle: resource"],
+    outputs = &["result: bool"],
+    stateful = true,
+    shape = scalar_output,
+    summary = "Whether a resource is anonymous, so that it lives as long as its handles.",
+);
+
+register_op!(
+    "GetSessionHandle",
+    inputs = &["value: T"],
+    outputs = &["handle: string"],
+    attrs = &["T: type"],
+    stateful = true,
+    shape = scalar_output,
+    summary = "Keeps a tensor between steps; the text finds it again.",
+);
+
+register_op!(
+    "GetSessionTensor",
+    inputs = &["handle: string"],
+    outputs = &["value: dtype"],
+    attrs = &["dtype: type"],
+    stateful = true,
+    shape = nothing_known,
+    summary = "The tensor that was kept under a text.",
+);
+
+register_op!(
+    "DeleteSessionTensor",
+    inputs = &["handle: string"],
+    stateful = true,
+    shape = nothing_known,
+    summary = "Gives up the tensor that was kept under a text.",
+);

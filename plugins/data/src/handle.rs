@@ -1,0 +1,34 @@
+//! Resources by their handles.
+
+use tenon_sdk::prelude::*;
+
+/// Removes a resource from its container, and the value of a variable.
+struct Destroy {
+    ignores_absence: bool,
+}
+
+impl Kernel for Destroy {
+    fn new(c: &CreateContext<'_>) -> Result<Self, KernelError> {
+        Ok(Destroy { ignores_absence: c.attr("ignore_lookup_error")? })
+    }
+
+    fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
+        let state = c.state();
+        if !state.has_name(0)? {
+            return Ok(());
+        }
+        match state.remove_input(0) {
+            Err(error) if error.code == Code::NOT_FOUND && self.ignores_absence => Ok(()),
+            result => result,
+        }
+    }
+}
+
+register_kernel!("DestroyResourceOp" on "CPU": Destroy);
+
+fn is_counted(c: &ComputeContext<'_>) -> Result<(), KernelError> {
+    c.output::<bool>(0, &[])?.data[0] = !c.state().has_name(0)?;
+    Ok(())
+}
+
+register_kernel!("IsResourceHandleRefCounting" on "CPU": fn is_counted);

@@ -223,3 +223,33 @@ fn a_tensor_is_kept_between_steps_under_a_text() {
     }
     assert_eq!(get(&second).unwrap(), [2.]);
 }
+
+#[test]
+fn handles_and_variants_are_fetched_and_fed() {
+    let _turn = turn();
+    let runtime = runtime(&["tenon_cpu", "tenon_data"], &[]);
+    let session = session(&runtime, |b| {
+        let x = b.placeholder("x", DType::FLOAT, PartialShape::UNKNOWN)?;
+        let handle = b.op("VarHandleOp").name("v").attr("dtype", DType::FLOAT);
+        let handle = handle.attr("shape", PartialShape::UNKNOWN).build()?;
+        let set = b.op("AssignVariableOp").name("set").input(handle).input(x);
+        set.attr("dtype", DType::FLOAT).build()?;
+        let fed = b.placeholder("handle", DType::RESOURCE, PartialShape::UNKNOWN)?;
+        b.op("ReadVariableOp").name("read").input(fed).attr("dtype", DType::FLOAT).build()?;
+        let shape = b.constant("shape", Tensor::from_slice(&[0], &[0i32; 0]).expect("no element"))?;
+        b.op("TensorListFromTensor").name("list").input(x).input(shape).build()?;
+        let fed = b.placeholder("variant", DType::VARIANT, PartialShape::UNKNOWN)?;
+        b.op("TensorListLength").name("length").input(fed).build().map(|_| ())
+    });
+    let x = [("x", floats(&[1., 2., 3.]))];
+    session.run(&x, &[], &["set"], &RunOptions::default()).unwrap();
+    let handle = run(&session, &[], &["v"]).unwrap().remove(0);
+    assert_eq!(handle.dtype(), DType::RESOURCE);
+    let read = run(&session, &[("handle", handle)], &["read"]).unwrap();
+    assert_eq!(values(&read[0]), [1., 2., 3.]);
+    let list = run(&session, &x, &["list"]).unwrap().remove(0);
+    let length = run(&session, &[("variant", list)], &["length"]).unwrap();
+    assert_eq!(length[0].as_slice::<i32>().unwrap(), [3]);
+    let error = run(&session, &[("handle", floats(&[1.]))], &["read"]).unwrap_err();
+    assert_eq!(error.code(), Code::INVALID_ARGUMENT, "{error}");
+}

@@ -48,6 +48,11 @@ fn the_patterns_of_kernels_can_be_followed() {
 }
 
 #[test]
+fn the_guide_to_state_can_be_followed() {
+    follow("state.md", &["means"]);
+}
+
+#[test]
 fn the_page_for_authors_in_c_and_cpp_can_be_followed() {
     follow("cpp.md", &[]);
 }

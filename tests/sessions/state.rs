@@ -236,7 +236,8 @@ fn handles_and_variants_are_fetched_and_fed() {
         set.attr("dtype", DType::FLOAT).build()?;
         let fed = b.placeholder("handle", DType::RESOURCE, PartialShape::UNKNOWN)?;
         b.op("ReadVariableOp").name("read").input(fed).attr("dtype", DType::FLOAT).build()?;
-        let shape = b.constant("shape", Tensor::from_slice(&[0], &[0i32; 0]).expect("no element"))?;
+        let shape =
+            b.constant("shape", Tensor::from_slice(&[0], &[0i32; 0]).expect("no element"))?;
         b.op("TensorListFromTensor").name("list").input(x).input(shape).build()?;
         let fed = b.placeholder("variant", DType::VARIANT, PartialShape::UNKNOWN)?;
         b.op("TensorListLength").name("length").input(fed).build().map(|_| ())

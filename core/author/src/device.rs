@@ -40,6 +40,7 @@
 //! - A panic in any method becomes an `INTERNAL` error that carries its message.
 //! - Streams and events are destroyed before their device.
 
+pub mod callbacks;
 mod entries;
 mod links;
 

@@ -12,7 +12,6 @@
 //! | `spare.rs` | idle streams kept for reuse |
 //! | `graph.rs` | commands recorded once and replayed |
 //! | `library.rs` | handles of NVIDIA's libraries, one per GPU |
-//! | `notify.rs` | pending stream callbacks |
 //!
 //! # Invariants
 //! - The plugin uses the primary context of a GPU, which other libraries in the process share, and
@@ -25,7 +24,6 @@ mod event;
 mod graph;
 mod library;
 mod memory;
-mod notify;
 mod peer;
 mod pinned;
 mod probe;
@@ -41,14 +39,16 @@ pub use stream::Stream;
 use crate::{compile::Modules, settings::Settings};
 use copy::End;
 use memory::Pool;
-use notify::{Callback, CallbackThread};
 use pinned::PinnedPool;
 use std::{ffi::c_void, ptr::NonNull, sync::Arc};
 use tenon_sdk::{
     Code, KernelError,
     abi::{MemoryInfo, MemoryKind},
     author::Knobs,
-    device::author::{DeviceHandle, DeviceInfo, DeviceKind, Notification, Place, Recorded},
+    device::author::{
+        DeviceHandle, DeviceInfo, DeviceKind, Notification, Place, Recorded,
+        callbacks::{Callback, CallbackThread},
+    },
     register_device,
 };
 
@@ -83,8 +83,18 @@ impl Cuda {
         handle: DeviceHandle,
     ) -> Result<Cuda, KernelError> {
         let context = Arc::new(Context::open(ordinal, handle)?);
+        let polled = Arc::downgrade(&context);
+        let poll = move || {
+            if let Some(context) = polled.upgrade() {
+                context.look();
+            }
+        };
         Ok(Cuda {
-            _callbacks: CallbackThread::start(&context)?,
+            _callbacks: CallbackThread::start(
+                &format!("cuda-{ordinal}"),
+                context.callbacks(),
+                poll,
+            )?,
             streams: settings.streams,
             memory_limit: settings.memory_limit,
             modules: Modules::new(&context, settings),

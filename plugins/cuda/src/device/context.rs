@@ -4,7 +4,7 @@
 //! sticky error ([`crate::fault::is_sticky`]); from then on every entry returns `UNAVAILABLE` and
 //! nothing is enqueued.
 
-use super::{library::Objects, notify, peer, probe, spare::SpareStreams};
+use super::{library::Objects, peer, probe, spare::SpareStreams};
 use crate::fault::{self, check};
 use cudarc::driver::sys::{self, CUcontext, CUdevice, CUdevice_attribute, CUresult, CUstream};
 use std::{
@@ -15,7 +15,13 @@ use std::{
         atomic::{AtomicBool, Ordering},
     },
 };
-use tenon_sdk::{Code, KernelError, device::author::DeviceHandle};
+use tenon_sdk::{
+    Code, KernelError,
+    device::author::{
+        DeviceHandle,
+        callbacks::{self, CallbackQueue},
+    },
+};
 
 /// Properties of a GPU, for kernels and messages.
 #[derive(Debug, Clone, Default)]
@@ -67,7 +73,7 @@ pub struct Context {
     handle: DeviceHandle,
     is_lost: AtomicBool,
     reason: OnceLock<String>,
-    callbacks: Arc<notify::CallbackQueue>,
+    callbacks: Arc<CallbackQueue>,
     leave: peer::Leave,
     objects: Objects,
     spare: SpareStreams,
@@ -145,7 +151,7 @@ impl Context {
         self.own_stream
     }
 
-    pub(super) fn callbacks(&self) -> &Arc<notify::CallbackQueue> {
+    pub(super) fn callbacks(&self) -> &Arc<CallbackQueue> {
         &self.callbacks
     }
 
@@ -179,7 +185,7 @@ impl Context {
             // The host first: every later failure is an error that can give the reason.
             self.handle.lost(reason);
             self.is_lost.store(true, Ordering::Release);
-            notify::complete_all(&self.callbacks);
+            callbacks::complete_all(&self.callbacks);
         }
     }
 

@@ -9,7 +9,6 @@
 use super::{
     Cuda,
     context::Context,
-    notify::Callback,
     peer,
     pinned::{Address, PinnedPool},
     stream::Stream,
@@ -19,7 +18,7 @@ use std::{ffi::c_void, ptr::NonNull, sync::Arc};
 use tenon_sdk::{
     Code, KernelError,
     abi::MemoryKind,
-    device::author::{Owner, Place},
+    device::author::{Owner, Place, callbacks::Callback},
 };
 
 /// One end of a copy.

@@ -1,18 +1,15 @@
 //! Streams: commands enqueued on a stream run in order.
 
-use super::{
-    context::Context,
-    event::Event,
-    foreign,
-    notify::{self, Callback},
-    spare::Spare,
-};
+use super::{context::Context, event::Event, foreign, spare::Spare};
 use cudarc::driver::sys::{self, CUresult, CUstream};
 use std::sync::{
     Arc,
     atomic::{AtomicU64, Ordering},
 };
-use tenon_sdk::{Code, KernelError};
+use tenon_sdk::{
+    Code, KernelError,
+    device::author::callbacks::{self, Callback},
+};
 
 /// A stream of one GPU. Any thread may use it.
 ///
@@ -89,11 +86,11 @@ impl Stream {
     /// Runs a callback once, after everything enqueued; with the error when the device does not
     /// accept it.
     pub(super) fn when_done(&self, callback: Callback) {
-        let registration = notify::register(self.context.callbacks(), callback);
+        let registration = callbacks::register(self.context.callbacks(), callback);
         let data = registration.as_pointer();
         // SAFETY: the function takes the registration's number and nothing behind it.
         let launch =
-            || unsafe { sys::cuLaunchHostFunc(self.raw, Some(notify::stream_reached), data) };
+            || unsafe { sys::cuLaunchHostFunc(self.raw, Some(callbacks::stream_reached), data) };
         if let Err(error) = self.context.call("cuLaunchHostFunc", launch) {
             registration.complete(error.code);
         }

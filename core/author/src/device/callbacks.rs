@@ -1,5 +1,9 @@
-//! Pending stream callbacks: each runs exactly once, even if the device is lost.
+//! Pending callbacks of a device's streams: each runs exactly once, even if the device is lost.
 //!
+//! This is for drivers that call a host function when a stream reaches it, on a thread that must not
+//! call the driver, as those of CUDA and OpenCL do.
+//!
+//! # States
 //! A callback is *pending* from [`register`] on, under a number. It is completed by the first to
 //! take it out of the table: the driver's thread, when the stream gets there ([`stream_reached`]);
 //! the caller that failed to enqueue it ([`Registration::complete`]); or, when the device is lost,
@@ -17,24 +21,24 @@
 //! wait for a stream then also waits until none is pending ([`CallbackQueue::wait_until_empty`]),
 //! since a callback may still be about to write to the waiter's memory.
 
-use super::context::Context;
 use std::{
     collections::{HashMap, VecDeque},
     ffi::c_void,
-    sync::{Arc, Condvar, LazyLock, Mutex, MutexGuard, PoisonError, Weak},
+    sync::{Arc, Condvar, LazyLock, Mutex, MutexGuard, PoisonError},
     thread::JoinHandle,
     time::Duration,
 };
-use tenon_sdk::{Code, KernelError, author::spawn};
+use tenon_abi::Code;
+use tenon_framework::{KernelError, plugin::spawn};
 
 /// How often a device is polled for errors while callbacks are pending.
 const POLL_EVERY: Duration = Duration::from_millis(10);
 
-/// The function of a callback, which receives the result.
-pub(super) type Call = Box<dyn FnOnce(Code) + Send>;
+/// The function of a callback, which receives the result: `OK`, or `UNAVAILABLE` on a lost device.
+pub type Call = Box<dyn FnOnce(Code) + Send>;
 
 /// A callback, by the thread that may run it.
-pub(super) enum Callback {
+pub enum Callback {
     /// Moves bytes in host memory and calls nothing: runs on any thread.
     Memory(Call),
     /// Calls the host: runs on the device's thread.
@@ -77,10 +81,10 @@ fn table() -> MutexGuard<'static, Table> {
 }
 
 /// The number of a registered callback.
-pub(super) struct Registration(usize);
+pub struct Registration(usize);
 
-/// Puts a callback into the table.
-pub(super) fn register(callbacks: &Arc<CallbackQueue>, callback: Callback) -> Registration {
+/// Adds a callback to the pending ones of a device.
+pub fn register(callbacks: &Arc<CallbackQueue>, callback: Callback) -> Registration {
     let callbacks = Arc::clone(callbacks);
     callbacks.queue().pending += 1;
     // Wakes the thread, which polls from now on.
@@ -111,16 +115,16 @@ fn take(number: usize, code: Code) {
     }
 }
 
-/// The host function: completes a callback when the stream reaches it.
+/// The host function that the driver gets: completes a callback when the stream reaches it.
 ///
 /// # Safety
 /// - `data` is a [`Registration::as_pointer`].
-pub(super) unsafe extern "C" fn stream_reached(data: *mut c_void) {
+pub unsafe extern "C" fn stream_reached(data: *mut c_void) {
     take(data.addr(), Code::OK);
 }
 
 /// Completes every pending callback of a lost device.
-pub(super) fn complete_all(callbacks: &Arc<CallbackQueue>) {
+pub fn complete_all(callbacks: &Arc<CallbackQueue>) {
     let lost: Vec<Pending> = {
         let mut table = table();
         let of_queue = |(number, pending): (&usize, &Pending)| {
@@ -134,7 +138,7 @@ pub(super) fn complete_all(callbacks: &Arc<CallbackQueue>) {
 
 /// The callbacks of a device: how many are pending, and those that its thread has still to run.
 #[derive(Default)]
-pub(super) struct CallbackQueue {
+pub struct CallbackQueue {
     queue: Mutex<Queue>,
     changed: Condvar,
 }
@@ -205,26 +209,33 @@ impl CallbackQueue {
     }
 }
 
+/// Polls a device for errors.
+type Poll = Arc<dyn Fn() + Send + Sync>;
+
 /// The thread of a device that runs its callbacks to the host.
-pub(super) struct CallbackThread {
+pub struct CallbackThread {
     callbacks: Arc<CallbackQueue>,
-    context: Weak<Context>,
+    poll: Poll,
     thread: Option<JoinHandle<()>>,
 }
 
 impl CallbackThread {
-    /// Starts the thread.
+    /// Starts the thread of the device that `name` names. `poll` is called at intervals while
+    /// callbacks are pending, since nothing else may ask the device for errors then.
     ///
     /// # Errors
     /// `RESOURCE_EXHAUSTED` when the system creates no thread.
-    pub fn start(context: &Arc<Context>) -> Result<CallbackThread, KernelError> {
-        let (callbacks, weak) = (Arc::clone(context.callbacks()), Arc::downgrade(context));
-        let name = format!("cuda-{}", context.facts().ordinal);
-        let (own, polled) = (Arc::clone(&callbacks), Weak::clone(&weak));
-        let thread = spawn(&name, move || serve(&own, &polled)).map_err(|error| {
+    pub fn start(
+        name: &str,
+        callbacks: &Arc<CallbackQueue>,
+        poll: impl Fn() + Send + Sync + 'static,
+    ) -> Result<CallbackThread, KernelError> {
+        let (callbacks, poll): (_, Poll) = (Arc::clone(callbacks), Arc::new(poll));
+        let (own, polled) = (Arc::clone(&callbacks), Arc::clone(&poll));
+        let thread = spawn(name, move || serve(&own, &polled)).map_err(|error| {
             KernelError::new(Code::RESOURCE_EXHAUSTED, format!("no thread for {name}: {error}"))
         })?;
-        Ok(CallbackThread { callbacks, context: weak, thread: Some(thread) })
+        Ok(CallbackThread { callbacks, poll, thread: Some(thread) })
     }
 }
 
@@ -237,7 +248,7 @@ impl Drop for CallbackThread {
             // A callback dropped the last reference to the device: the thread cannot join itself,
             // and ends after that callback.
             Some(thread) if thread.thread().id() == own => {
-                self.callbacks.wait_polling(|| look(&self.context));
+                self.callbacks.wait_polling(&*self.poll);
             }
             // A panic of the thread has been logged already.
             Some(thread) => drop(thread.join()),
@@ -246,18 +257,12 @@ impl Drop for CallbackThread {
     }
 }
 
-fn serve(callbacks: &CallbackQueue, context: &Weak<Context>) {
+fn serve(callbacks: &CallbackQueue, poll: &Poll) {
     while let Ok(ready) = callbacks.next() {
         match ready {
             Some((call, code)) => call(code),
-            None => look(context),
+            None => poll(),
         }
-    }
-}
-
-fn look(context: &Weak<Context>) {
-    if let Some(context) = context.upgrade() {
-        context.look();
     }
 }
 

@@ -12,6 +12,7 @@ use std::{
     pin::Pin,
     sync::Arc,
     task::{Context, Poll},
+    time::Duration,
 };
 use tenon_proto::MAX_MESSAGE_BYTES;
 use tenon_runtime::CancelToken;
@@ -53,7 +54,37 @@ impl Service<http::Request<Body>> for Services {
 
     fn call(&mut self, request: http::Request<Body>) -> Self::Future {
         let master = Arc::clone(&self.master);
-        Box::pin(async move { Ok(answer(master, request).await) })
+        // The transport has the same limit and would answer CANCELLED; it asks this future first.
+        let limit =
+            request.headers().get("grpc-timeout").and_then(|value| duration(value.to_str().ok()?));
+        let answer = answer(master, request);
+        let Some(limit) = limit else { return Box::pin(async move { Ok(answer.await) }) };
+        let answer = tokio::time::timeout(limit, answer);
+        Box::pin(async move {
+            Ok(answer.await.unwrap_or_else(|_| {
+                Status::deadline_exceeded(
+                    "the deadline of the call passed before its answer was there",
+                )
+                .into_http()
+            }))
+        })
+    }
+}
+
+/// The duration in a header `grpc-timeout`: at most 8 digits and a unit, as gRPC's protocol over HTTP/2
+/// has it.
+fn duration(text: &str) -> Option<Duration> {
+    let (digits, unit) = text.split_at_checked(text.len().checked_sub(1)?)?;
+    let is_number = (1..=8).contains(&digits.len()) && digits.bytes().all(|b| b.is_ascii_digit());
+    let value: u64 = is_number.then(|| digits.parse().ok())??;
+    match unit {
+        "H" => Some(Duration::from_secs(value * 3600)),
+        "M" => Some(Duration::from_secs(value * 60)),
+        "S" => Some(Duration::from_secs(value)),
+        "m" => Some(Duration::from_millis(value)),
+        "u" => Some(Duration::from_micros(value)),
+        "n" => Some(Duration::from_nanos(value)),
+        _ => None,
     }
 }
 
@@ -135,6 +166,24 @@ impl Drop for CancelOnDrop {
     fn drop(&mut self) {
         if let Some(token) = &self.0 {
             token.cancel();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::duration;
+    use std::time::Duration;
+
+    #[test]
+    fn the_units_of_a_time_limit() {
+        let units = [("2H", 7_200_000_000_000), ("3M", 180_000_000_000), ("4S", 4_000_000_000)];
+        let small = [("50m", 50_000_000), ("60u", 60_000), ("99999999n", 99_999_999)];
+        for (text, nanos) in units.into_iter().chain(small) {
+            assert_eq!(duration(text), Some(Duration::from_nanos(nanos)), "{text}");
+        }
+        for text in ["", "5", "m", "-5m", "5x", "1.5S", "123456789m", "5\u{b5}"] {
+            assert_eq!(duration(text), None, "{text}");
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Calls of functions: of a function of the graph's library, under a condition, and in a loop.
 
-use crate::shape::{pass_on, scalar_output};
+use crate::shape::{input_of_rank, pass_on, scalar_output};
 use tenon_author::{ShapeContext, ShapeResult, register_op};
 use tenon_framework::{KernelError, PartialShape, op::OpRole};
 
@@ -131,6 +131,21 @@ register_loop!(
     "StatelessWhile",
     false,
     "The values after calls of a function without state as long as a condition holds."
+);
+
+register_op!(
+    "For",
+    inputs = &["start: int32", "limit: int32", "delta: int32", "input: T"],
+    outputs = &["output: T"],
+    attrs = &["T: list(type) >= 0", "body: func"],
+    shape = |c: &ShapeContext<'_>| {
+        for (input, name) in ["start", "limit", "delta"].iter().enumerate() {
+            input_of_rank(c, input, name, 0)?;
+        }
+        (0..c.output_count()).try_for_each(|at| c.set_output(at, c.unknown()))
+    },
+    summary =
+        "The values after a call of a function for each value of a counter, which it gets first.",
 );
 
 register_op!(

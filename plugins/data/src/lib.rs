@@ -14,7 +14,8 @@
 //! `files` says which files graphs may read.
 //!
 //! `queue`, `barrier`, `accumulator` and `staging` have what elements wait in between steps. Their calls
-//! wait without a thread (`attempts`), and find each other by `place`.
+//! wait without a thread (`attempts`), and find each other by `place`. `for_loop` calls a function of the
+//! graph for each value of a counter.
 //!
 //! # Invariants
 //! - Every access to a file goes through `tenon-files`, which asks the knob `data.files`.
@@ -25,6 +26,7 @@ mod accumulator;
 mod attempts;
 mod barrier;
 mod files;
+mod for_loop;
 mod gather;
 mod handle;
 mod mutex;

@@ -264,3 +264,41 @@ fn a_device_that_fails_fails_the_step_and_says_where() {
     ]);
     assert!(error.contains("ACCEL") && error.starts_with("error [UNAVAILABLE]"), "{error}");
 }
+
+#[test]
+fn targets_run_once_and_in_order_before_the_steps() {
+    let place = Place::new();
+    let plugins = Plugins::new().unwrap();
+    let registry = plugins.registry();
+    let mut b = GraphBuilder::new(&registry);
+    let shape = PartialShape::new(&[]).unwrap();
+    let variable = b.op("VarHandleOp").name("v").attr("dtype", DType::FLOAT);
+    let variable = variable.attr("shape", shape).build().unwrap();
+    let number = |b: &mut GraphBuilder<'_>, name: &str, value: f32| {
+        b.constant(name, Tensor::scalar(value).unwrap()).unwrap()
+    };
+    let (two, three) = (number(&mut b, "two", 2.0), number(&mut b, "three", 3.0));
+    let set = b.op("AssignVariableOp").name("set").input(variable).input(two);
+    set.attr("dtype", DType::FLOAT).build().unwrap();
+    let add = b.op("AssignAddVariableOp").name("add").input(variable).input(three);
+    add.attr("dtype", DType::FLOAT).build().unwrap();
+    b.op("ReadVariableOp").name("y").input(variable).attr("dtype", DType::FLOAT).build().unwrap();
+    let graph = b.finish().to_graph_def().unwrap();
+    fs::write(place.path("g.pb"), encode(&graph).unwrap()).unwrap();
+    let (graph, out) = (place.arg("g.pb"), place.arg("out"));
+    let run = |init: &[&str]| {
+        let mut args = vec!["run", &graph, "--fetch", "y", "--repeat", "3", "--out", &out];
+        args.extend(init.iter().flat_map(|target| ["--init", target]));
+        place.tenon(&args)
+    };
+    let well = run(&["set", "add", "add"]);
+    assert!(well.status.success(), "{}", stderr(&well));
+    let y = npy::read(place.path("out/y.npy"), None).unwrap();
+    assert_eq!(y.as_slice::<f32>().unwrap(), [8.0]);
+    let wrong_order = run(&["add", "set"]);
+    assert_eq!(wrong_order.status.code(), Some(1), "{}", stderr(&wrong_order));
+    assert!(stderr(&wrong_order).contains("FAILED_PRECONDITION"), "{}", stderr(&wrong_order));
+    let unknown = run(&["sett"]);
+    assert_eq!(unknown.status.code(), Some(1), "{}", stderr(&unknown));
+    assert!(stderr(&unknown).contains("sett"), "{}", stderr(&unknown));
+}

@@ -4,6 +4,7 @@
 mod accumulator;
 mod barrier;
 mod queue;
+mod reference;
 mod stack;
 mod staging;
 mod tensor_array;

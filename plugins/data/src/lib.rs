@@ -7,7 +7,7 @@
 //! value that is locked.
 //!
 //! `tensor_list` and `tensor_map` have values of variants, `tensor_array` and `stack` resources of a
-//! step; all four hold tensors, which `tensors` joins and adds, and whose shapes `shapes` compares.
+//! step, which `handle_of_step` finds; all four hold tensors, which `tensors` joins and adds, and whose shapes `shapes` compares.
 //!
 //! `table` has the tables from keys to values, `reader` the records of files whose names come from a
 //! queue, `mutex` locks between steps. `parsing` makes tensors of messages, whose fields `wire` reads;
@@ -29,6 +29,7 @@ mod files;
 mod for_loop;
 mod gather;
 mod handle;
+mod handle_of_step;
 mod mutex;
 mod naming;
 mod parsing;

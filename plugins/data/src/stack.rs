@@ -1,11 +1,17 @@
 //! Stacks: a step's tensors, last in, first out.
 
-use crate::tensors::Held;
+use crate::{
+    handle_of_step::{self, Way},
+    tensors::Held,
+};
 use std::sync::{
     Arc, Mutex, MutexGuard,
     atomic::{AtomicU64, Ordering},
 };
 use tenon_sdk::{growth, prelude::*};
+
+/// What names of stacks begin with in the container of the step.
+const STACKS: &str = "_stacks";
 
 /// A stack. Once it is closed it holds nothing, and takes and gives nothing.
 struct Stack {
@@ -56,35 +62,43 @@ impl Stack {
 struct Make {
     name: String,
     dtype: DType,
+    way: Way,
 }
 
 impl Kernel for Make {
     fn new(c: &CreateContext<'_>) -> Result<Self, KernelError> {
         let name: &str = c.attr("stack_name")?;
         let name = if name.is_empty() { c.node() } else { name };
-        Ok(Make { name: name.to_owned(), dtype: c.attr("elem_type")? })
+        Ok(Make { name: name.to_owned(), dtype: c.attr("elem_type")?, way: Way::of(c) })
     }
 
     fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
         static MADE: AtomicU64 = AtomicU64::new(0);
-        let limit = usize::try_from(c.integer(0, "max_size")?).ok();
+        // The first version has no limit.
+        let limit = match c.input_count() {
+            0 => None,
+            _ => usize::try_from(c.integer(0, "max_size")?).ok(),
+        };
         let name = format!("{}_{}", self.name, MADE.fetch_add(1, Ordering::Relaxed));
-        let (key, state) = (format!("_stacks{name}"), c.state());
+        let (key, state) = (format!("{STACKS}{name}"), c.state());
+        let told = name.clone();
         let stack = state.find_or_create(&state.step_container(), &key, || {
             Ok(Stack { name, dtype: self.dtype, limit, tensors: Mutex::new(Some(Vec::new())) })
         })?;
-        c.output_handle(0, &stack)
+        self.way.output(c, &stack, [STACKS, &told])
     }
 }
 
+register_kernel!("Stack" on "CPU": Make);
 register_kernel!("StackV2" on "CPU": Make);
 
 fn push(c: &ComputeContext<'_>) -> Result<(), KernelError> {
-    let stack = c.state().input_resource::<Stack>(0)?;
+    let stack = handle_of_step::input::<Stack>(c)?;
     stack.push(Arc::new(c.keep(1)?))?;
     c.share(1, 0, c.dims(1))
 }
 
+register_kernel!("StackPush" on "CPU": fn push);
 register_kernel!("StackPushV2" on "CPU": fn push);
 
 struct Pop {
@@ -97,7 +111,7 @@ impl Kernel for Pop {
     }
 
     fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
-        let stack = c.state().input_resource::<Stack>(0)?;
+        let stack = handle_of_step::input::<Stack>(c)?;
         if stack.dtype != self.dtype {
             return Err(stack.refuse(&format!("cannot pop a tensor of {}", self.dtype)));
         }
@@ -106,13 +120,15 @@ impl Kernel for Pop {
     }
 }
 
+register_kernel!("StackPop" on "CPU": Pop);
 register_kernel!("StackPopV2" on "CPU": Pop);
 
 fn close(c: &ComputeContext<'_>) -> Result<(), KernelError> {
-    let held = c.state().input_resource::<Stack>(0)?.lock().take();
+    let held = handle_of_step::input::<Stack>(c)?.lock().take();
     // Tensors go after the lock does.
     drop(held);
     Ok(())
 }
 
+register_kernel!("StackClose" on "CPU": fn close);
 register_kernel!("StackCloseV2" on "CPU": fn close);

@@ -243,7 +243,7 @@ register_op!(
 );
 
 /// A shape that is an attribute.
-fn attr_shape(c: &ShapeContext<'_>, name: &str) -> Result<ShapeHandle, KernelError> {
+pub(super) fn attr_shape(c: &ShapeContext<'_>, name: &str) -> Result<ShapeHandle, KernelError> {
     let shape: PartialShape = c.attr(name)?;
     Ok(shape.dims().map_or_else(|| c.unknown(), |dims| c.shape_of(dims)))
 }
@@ -269,21 +269,21 @@ fn flow(c: &ShapeContext<'_>, input: usize) -> ShapeResult {
 }
 
 /// An element is written at an index; the output is the flow.
-fn write(c: &ShapeContext<'_>) -> ShapeResult {
+pub(super) fn write(c: &ShapeContext<'_>) -> ShapeResult {
     input_of_rank(c, 1, "index", 0)?;
     same_as_elements(c, c.input(2))?;
     flow(c, 3)
 }
 
 /// The output is an element.
-fn read(c: &ShapeContext<'_>) -> ShapeResult {
+pub(super) fn read(c: &ShapeContext<'_>) -> ShapeResult {
     input_of_rank(c, 1, "index", 0)?;
     input_of_rank(c, 2, "flow_in", 0)?;
     c.set_output(0, element_of(c))
 }
 
 /// The output has a row for each index.
-fn gather(c: &ShapeContext<'_>) -> ShapeResult {
+pub(super) fn gather(c: &ShapeContext<'_>) -> ShapeResult {
     let indices = input_of_rank(c, 1, "indices", 1)?;
     input_of_rank(c, 2, "flow_in", 0)?;
     let element = c.merge(element_of(c), attr_shape(c, "element_shape")?)?;
@@ -291,7 +291,7 @@ fn gather(c: &ShapeContext<'_>) -> ShapeResult {
 }
 
 /// The rows of a tensor are written at indices; the output is the flow.
-fn scatter(c: &ShapeContext<'_>) -> ShapeResult {
+pub(super) fn scatter(c: &ShapeContext<'_>) -> ShapeResult {
     let indices = input_of_rank(c, 1, "indices", 1)?;
     if c.rank(c.input(2)).is_some() {
         let value = input_of_rank_at_least(c, 2, "value", 1)?;
@@ -302,13 +302,13 @@ fn scatter(c: &ShapeContext<'_>) -> ShapeResult {
 }
 
 /// The outputs are rows of a number that the run decides, and their lengths.
-fn concat(c: &ShapeContext<'_>) -> ShapeResult {
+pub(super) fn concat(c: &ShapeContext<'_>) -> ShapeResult {
     input_of_rank(c, 1, "flow_in", 0)?;
     c.set_output(1, c.shape_of(&[-1]))
 }
 
 /// A tensor is written in parts of given lengths; the output is the flow.
-fn split(c: &ShapeContext<'_>) -> ShapeResult {
+pub(super) fn split(c: &ShapeContext<'_>) -> ShapeResult {
     input_of_rank(c, 2, "lengths", 1)?;
     flow(c, 3)
 }

@@ -1,6 +1,7 @@
 //! Ops that make arrays, and what finds one.
 
 use super::{Element, Form, TensorArray};
+use crate::handle_of_step::{self, Way};
 use std::sync::atomic::{AtomicU64, Ordering};
 use tenon_sdk::{growth, prelude::*};
 
@@ -15,6 +16,7 @@ struct Make {
     is_dynamic: bool,
     clears: bool,
     identical: bool,
+    way: Way,
 }
 
 impl Kernel for Make {
@@ -30,6 +32,7 @@ impl Kernel for Make {
             is_dynamic: c.attr("dynamic_size")?,
             clears: c.attr("clear_after_read")?,
             identical: c.attrs().has(identical) && c.attr(identical)?,
+            way: Way::of(c),
         })
     }
 
@@ -55,58 +58,43 @@ impl Kernel for Make {
                 array.lock().is_dynamic = self.is_dynamic;
                 Ok(array)
             })?;
-        give(c, &array, [ARRAYS, &name])
+        give(c, self.way, &array, [ARRAYS, &name])
     }
 }
 
+register_kernel!("TensorArray" on "CPU": Make);
 register_kernel!("TensorArrayV2" on "CPU": Make);
 register_kernel!("TensorArrayV3" on "CPU": Make);
 
-/// Returns an array: its handle, or the name of it in the forms before the third.
+/// Returns an array; the last version has a flow beside it.
 fn give(
     c: &ComputeContext<'_>,
+    way: Way,
     array: &ResourceHandle<TensorArray>,
     name: [&str; 2],
 ) -> Result<(), KernelError> {
-    if c.output_count() == 1 {
-        return c.set_strings(0, &[2], name.into_iter());
+    if c.output_count() > 1 {
+        c.output::<f32>(1, &[])?.data[0] = 0.0;
     }
-    c.output_handle(0, array)?;
-    c.output::<f32>(1, &[])?.data[0] = 0.0;
-    Ok(())
+    way.output(c, array, name)
 }
 
-/// The array that input 0 leads to: a handle, or a name in the forms before the third.
+/// The array that input 0 leads to.
 ///
 /// # Errors
-/// `INVALID_ARGUMENT` for what is neither; `NOT_FOUND` when there is no array of that name.
+/// As [`handle_of_step::input`].
 pub fn array_in(c: &ComputeContext<'_>) -> Result<ResourceHandle<TensorArray>, KernelError> {
-    let state = c.state();
-    if c.slot(0)?.dtype != DType::STRING {
-        return state.input_resource::<TensorArray>(0);
-    }
-    let parts = c.strings(0)?;
-    let [group, name] = parts[..] else {
-        return Err(KernelError::invalid_argument(format!(
-            "handle: expected the name of an array, 2 strings, found shape {:?}",
-            c.dims(0)
-        )));
-    };
-    let (group, name) = (String::from_utf8_lossy(group), String::from_utf8_lossy(name));
-    let (container, key) = (state.step_container(), format!("{group}{name}"));
-    state.find::<TensorArray>(&container, &key)?.ok_or_else(|| {
-        let message = format!("handle: container '{container}' has no TensorArray '{key}'");
-        KernelError::new(Code::NOT_FOUND, message)
-    })
+    handle_of_step::input(c)
 }
 
 struct Gradient {
     source: String,
+    way: Way,
 }
 
 impl Kernel for Gradient {
     fn new(c: &CreateContext<'_>) -> Result<Self, KernelError> {
-        Ok(Gradient { source: c.attr::<&str>("source")?.to_owned() })
+        Ok(Gradient { source: c.attr::<&str>("source")?.to_owned(), way: Way::of(c) })
     }
 
     fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
@@ -128,10 +116,11 @@ impl Kernel for Gradient {
             state.find_or_create(&state.step_container(), &format!("{GRADIENTS}{name}"), || {
                 gradient_of(&forward, &name, &before)
             })?;
-        give(c, &array, [GRADIENTS, &name])
+        give(c, self.way, &array, [GRADIENTS, &name])
     }
 }
 
+register_kernel!("TensorArrayGrad" on "CPU": Gradient);
 register_kernel!("TensorArrayGradV2" on "CPU": Gradient);
 register_kernel!("TensorArrayGradV3" on "CPU": Gradient);
 register_kernel!("TensorArrayGradWithShape" on "CPU": Gradient);
@@ -176,6 +165,7 @@ fn size(c: &ComputeContext<'_>) -> Result<(), KernelError> {
     Ok(())
 }
 
+register_kernel!("TensorArraySize" on "CPU": fn size);
 register_kernel!("TensorArraySizeV2" on "CPU": fn size);
 register_kernel!("TensorArraySizeV3" on "CPU": fn size);
 
@@ -184,5 +174,6 @@ fn close(c: &ComputeContext<'_>) -> Result<(), KernelError> {
     Ok(())
 }
 
+register_kernel!("TensorArrayClose" on "CPU": fn close);
 register_kernel!("TensorArrayCloseV2" on "CPU": fn close);
 register_kernel!("TensorArrayCloseV3" on "CPU": fn close);

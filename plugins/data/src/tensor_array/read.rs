@@ -47,6 +47,7 @@ impl Kernel for Read {
     }
 }
 
+register_kernel!("TensorArrayRead" on "CPU": Read);
 register_kernel!("TensorArrayReadV2" on "CPU": Read);
 register_kernel!("TensorArrayReadV3" on "CPU": Read);
 
@@ -75,7 +76,16 @@ impl Kernel for Gather {
         let array = array_in(c)?;
         array.check_type(self.dtype)?;
         array.learn(&self.shape)?;
-        let indices = indices_in(c, 1, "indices")?;
+        let all: Vec<i32>;
+        let indices = match c.input_count() {
+            // All elements.
+            2 => {
+                let count = i32::try_from(array.len()?).unwrap_or(i32::MAX);
+                all = growth::collected(0..count)?;
+                &all
+            }
+            _ => indices_in(c, 1, "indices")?,
+        };
         if indices.is_empty() {
             let row = self.shape.full().ok_or_else(|| nothing("element_shape", &self.shape))?;
             return output_parts(c, 0, self.dtype, &with_rows(0, row.dims()), &[]);
@@ -101,6 +111,8 @@ impl Kernel for Gather {
     }
 }
 
+register_kernel!("TensorArrayPack" on "CPU": Gather);
+register_kernel!("TensorArrayGather" on "CPU": Gather);
 register_kernel!("TensorArrayGatherV2" on "CPU": Gather);
 register_kernel!("TensorArrayGatherV3" on "CPU": Gather);
 
@@ -162,5 +174,6 @@ impl Concat {
     }
 }
 
+register_kernel!("TensorArrayConcat" on "CPU": Concat);
 register_kernel!("TensorArrayConcatV2" on "CPU": Concat);
 register_kernel!("TensorArrayConcatV3" on "CPU": Concat);

@@ -23,6 +23,7 @@ fn write(c: &ComputeContext<'_>) -> Result<(), KernelError> {
     pass_flow(c, 3)
 }
 
+register_kernel!("TensorArrayWrite" on "CPU": fn write);
 register_kernel!("TensorArrayWriteV2" on "CPU": fn write);
 register_kernel!("TensorArrayWriteV3" on "CPU": fn write);
 
@@ -50,8 +51,28 @@ fn scatter(c: &ComputeContext<'_>) -> Result<(), KernelError> {
     pass_flow(c, 3)
 }
 
+register_kernel!("TensorArrayScatter" on "CPU": fn scatter);
 register_kernel!("TensorArrayScatterV2" on "CPU": fn scatter);
 register_kernel!("TensorArrayScatterV3" on "CPU": fn scatter);
+
+fn unpack(c: &ComputeContext<'_>) -> Result<(), KernelError> {
+    let array = array_in(c)?;
+    let (count, row) = rows_of(c, 1, "value")?;
+    array.check_type(c.slot(1)?.dtype)?;
+    let count = usize::try_from(count).unwrap_or(0);
+    let len = array.len_for(count)?;
+    if len != count {
+        return Err(array.refuse(&format!(
+            "{count} rows cannot be its elements: it has {len} and does not grow"
+        )));
+    }
+    let row_at = rows(c, 1, row)?;
+    let elements: Vec<Held> = growth::try_collected((0..count).map(row_at))?;
+    array.write((0..).zip(elements))?;
+    pass_flow(c, 2)
+}
+
+register_kernel!("TensorArrayUnpack" on "CPU": fn unpack);
 
 fn split(c: &ComputeContext<'_>) -> Result<(), KernelError> {
     let array = array_in(c)?;
@@ -78,5 +99,6 @@ fn split(c: &ComputeContext<'_>) -> Result<(), KernelError> {
     pass_flow(c, 3)
 }
 
+register_kernel!("TensorArraySplit" on "CPU": fn split);
 register_kernel!("TensorArraySplitV2" on "CPU": fn split);
 register_kernel!("TensorArraySplitV3" on "CPU": fn split);

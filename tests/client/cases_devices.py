@@ -166,7 +166,7 @@ def functions_on_another_device(address, log):
 
 
 @case
-def a_device_that_is_not_there(address, log):
+def a_node_on_a_device_that_is_not_there(address, log):
     with tf.device("/device:CPU:7"):
         y = tf.constant(1.0) + tf1.placeholder_with_default(1.0, [])
     with tf1.Session(address) as session:

@@ -1,11 +1,11 @@
 //! Functions that kernels call: within their step, and beyond it.
 
 use std::time::{Duration, Instant};
-use tenon_graph::{GraphBuilder, GraphError, Output};
+use tenon_graph::{Graph, GraphBuilder, GraphError, Output};
 use tenon_runtime::{
     RunOptions, Runtime, RuntimeError, Session, SessionOptions, Worker,
     framework::{
-        Code, DType, PartialShape,
+        Code, DType, PartialShape, Tensor,
         attr::{AttrValue, FuncValue},
     },
 };
@@ -125,6 +125,31 @@ fn a_call_within_a_step_ends_with_it() {
             session::run_with(&session, &[("x", floats(&[1.]))], &["y"], &options).unwrap_err();
         assert_eq!(error.code(), Code::DEADLINE_EXCEEDED, "{error}");
         assert!(began.elapsed() < Duration::from_secs(20), "{:?}", began.elapsed());
+    }
+}
+
+#[test]
+fn a_constant_is_kept_and_returned_in_each_step() {
+    let _turn = turn();
+    let runtime = over(2, Language::Rust);
+    let session = session_of(&Worker::new(&runtime), &runtime, |b| {
+        let limit = b.placeholder("limit", DType::INT32, PartialShape::UNKNOWN)?;
+        let number = |value: i32| Tensor::scalar(value).expect("a scalar");
+        let (zero, one) = (b.constant("zero", number(0))?, b.constant("one", number(1))?);
+        let value = b.constant("value", floats(&[1., 2.]))?;
+        let body: Graph = graph(&runtime, |b| {
+            b.placeholder("i", DType::INT32, PartialShape::UNKNOWN)?;
+            let x = b.placeholder("x", DType::FLOAT, PartialShape::UNKNOWN)?;
+            b.op("AddV2").name("y").input(x).input(x).build().map(|_| ())
+        });
+        b.define("body", &body, &[body.tensor("i")?, body.tensor("x")?], &[body.tensor("y")?])?;
+        let node = b.op("For").name("y").input(zero).input(limit).input(one).input(value);
+        node.attr("body", named("body")).build().map(|_| ())
+    });
+    for (limit, expected) in [(0, [1., 2.]), (0, [1., 2.]), (3, [8., 16.]), (0, [1., 2.])] {
+        let limit = Tensor::scalar(limit).expect("a scalar");
+        let fetched = session::run(&session, &[("limit", limit)], &["y"]).unwrap();
+        assert_eq!(values(&fetched[0]), expected);
     }
 }
 

@@ -19,6 +19,8 @@ impl<P: Propagate> PartitionState<P> {
                 unsafe {
                     let slot = self.slot_mut(output);
                     slot.data = std::ptr::null_mut();
+                    // A kernel compares it with the buffers of its inputs.
+                    slot.buffer = std::ptr::null_mut();
                     slot.flags &= slot_flags::UNUSED;
                     slot.alias = output + 1;
                 }

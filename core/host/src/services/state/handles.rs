@@ -37,7 +37,10 @@ fn removed(frame: &CallFrame, resource: Option<ResourceRef>) -> Result<(), Kerne
         .ok_or_else(|| none(format!("no container has this {}", resource.get().type_name())))?;
     if let Some(variable) = Variable::of(&resource) {
         let _locked = LockedVariables::lock(&[variable], &frame.env().cancellation)?;
-        variable.set(None)?;
+        // The ops that give handles make variables without values, which count as absent.
+        if variable.replace(None)?.is_none() {
+            return Err(none(format!("variable '{}' has no value", place.name)));
+        }
     }
     tracing::debug!(container = place.container, name = place.name, "a resource was removed");
     Ok(())

@@ -88,7 +88,16 @@ const CRATES: &[(&str, &[Row])] = &[
         row("ignored import prune traits"),
         row("builder frames missing placer shape_pass"),
         row("function memory partition"),
-        row("optimize"),
+    ]),
+    ("core/optimize", &[
+        row("attrs effects elements error limits report undo"),
+        knot(
+            "broadcast draft failures fallible",
+            "a draft keeps the nodes that may fail, which depends on the shapes and values in the draft",
+        ),
+        row("pass"),
+        row("common_subexpressions constant_folding control_edges dead_branches identity library remapping rewrites"),
+        row("driver knobs"),
     ]),
     ("core/runtime", &[
         row("error isolate tuning"),

@@ -1,7 +1,7 @@
 //! Fusions: patterns of ops, and the one op that does the same.
 //!
 //! A fusion is declared with `register_fusion!`, in texts that cross the boundary as
-//! they are. Here they are read; who looks for them in graphs is `tenon-graph`. The grammar:
+//! they are. Here they are read; `tenon-optimize` looks for them in graphs. The grammar:
 //!
 //! ```text
 //! pattern = expr

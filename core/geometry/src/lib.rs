@@ -4,7 +4,7 @@
 //! op accepts, which shape it gives, and in which order its elements are visited. [`fixed_point`]
 //! is the arithmetic by which quantised kernels bring sums to their output's scale, and [`fused`]
 //! reads the attributes of fused ops. The shape functions of `tenon-ops`, the kernels of plugins
-//! (as `tenon_sdk::geometry`), the reference kernels and the passes of `tenon-graph` call the same
+//! (as `tenon_sdk::geometry`), the reference kernels and the passes of `tenon-optimize` call the same
 //! functions, so that they accept and refuse the same arguments.
 //!
 //! What it is not: a definition of ops (`tenon-ops`) or kernels (plugins, `tenon-reference`). The

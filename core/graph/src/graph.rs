@@ -65,8 +65,8 @@ pub struct Node {
     /// Types of the flat inputs and outputs, and the positions of the arguments.
     pub signature: Signature,
     /// The imported message, so that writing the node loses nothing; `None` for a node made in
-    /// code.
-    pub(crate) origin: Option<Arc<NodeDef>>,
+    /// code. A copy of a node that is changed must have `None` here.
+    pub origin: Option<Arc<NodeDef>>,
 }
 
 impl Node {
@@ -132,6 +132,31 @@ impl Graph {
     /// A node of this graph, to keep.
     pub(crate) fn shared(&self, id: NodeId) -> &Arc<Node> {
         &self.nodes[id.index()]
+    }
+
+    /// All nodes, to keep.
+    pub fn shared_nodes(&self) -> &[Arc<Node>] {
+        &self.nodes
+    }
+
+    /// Makes a graph with the library and versions of this one and with other nodes, as passes do.
+    ///
+    /// `nodes` begins with a node for each node of this graph, which has the same name; new nodes
+    /// follow, whose names no other node has. Nothing is checked again: the caller ensures this,
+    /// and that every node that a step runs is valid, with inputs that exist and have the types of
+    /// its signature.
+    pub fn with_nodes(&self, nodes: Vec<Arc<Node>>) -> Graph {
+        let mut names = self.names.clone();
+        let new = nodes.iter().zip(0..).skip(self.len());
+        names.extend(new.map(|(node, at)| (node.name.clone(), NodeId(at))));
+        Graph {
+            nodes,
+            names,
+            library: self.library.clone(),
+            version: self.version,
+            versions: self.versions.clone(),
+            debug_info: self.debug_info.clone(),
+        }
     }
 
     /// Whether both graphs share this node: one graph was made from the other without changing it.
@@ -280,8 +305,8 @@ impl Graph {
     }
 }
 
-/// Removes duplicates from a list; the first occurrence stays.
-pub(crate) fn each_once(mut ids: Vec<NodeId>) -> Vec<NodeId> {
+/// Removes duplicates from a list of nodes. The first occurrence of each node stays.
+pub fn each_once(mut ids: Vec<NodeId>) -> Vec<NodeId> {
     if ids.len() > 1 {
         let mut seen = HashSet::with_capacity(ids.len());
         ids.retain(|id| seen.insert(*id));

@@ -1,18 +1,20 @@
-//! Graphs: construction, validation, pruning, shape inference, placement, optimisation and
-//! partitioning.
+//! Graphs: construction, validation, pruning, shape inference, placement and partitioning.
 //!
 //! What it is: the steps that a graph takes before it can run.
 //! 1. [`Graph::extend`] imports a `GraphDef`, or [`GraphBuilder`] adds nodes one by one.
 //! 2. [`prune`] takes what (feeds, fetches, targets) need: a [`Subgraph`] in topological order.
 //! 3. [`infer_shapes`] runs the ops' shape functions over it.
 //! 4. [`place`] gives each node a device.
-//! 5. [`optimize::optimize`] makes a smaller graph that gives the same results.
-//! 6. [`partition`] cuts it into one [`Partition`] per device, with `Send` and `Recv` nodes between
+//! 5. [`partition`] cuts it into one [`Partition`] per device, with `Send` and `Recv` nodes between
 //!    them.
 //!
-//! What it is not: plans and the executor (`tenon-runtime`), kernels (plugins), definitions of ops
-//! (`tenon-ops`). What this crate needs of the crates above it are the traits [`DeviceView`] and
-//! [`Evaluate`].
+//! Between steps 4 and 5, the passes of `tenon-optimize` make a smaller graph that gives the same
+//! results.
+//!
+//! What it is not: passes (`tenon-optimize`), plans and the executor (`tenon-runtime`), kernels
+//! (plugins), definitions of ops (`tenon-ops`). The crates above implement the traits
+//! [`DeviceView`], which this crate needs, and [`Evaluate`], which programs that rewrite graphs
+//! need.
 //!
 //! # Invariants
 //! - A [`Graph`] is valid: its attributes are known, types and arity are right, and the only cycles
@@ -20,7 +22,6 @@
 //!   ([`Graph::check_ops`]).
 //! - An extension with an error leaves the graph as it was, and the same message gives the same
 //!   error.
-//! - A pass changes neither feeds, fetches and targets nor the results of a step ([`optimize`]).
 //! - A [`Partition`] is complete in itself: no number in it refers to another graph.
 //! - Nothing in this crate recurses over a graph, so that a deep graph needs no deep stack.
 //!
@@ -55,12 +56,11 @@ mod import;
 mod memory;
 mod missing;
 mod names;
-pub mod optimize;
 mod order;
 mod partition;
 mod placer;
 mod prune;
-mod required_ops;
+pub mod required_ops;
 mod shape_pass;
 mod strip;
 mod traits;
@@ -70,10 +70,11 @@ pub use control_flow::ControlFlow;
 pub use error::{FunctionError, GraphError, MissingOp, MissingOps};
 pub use frames::{FrameId, FrameInfo, Frames};
 pub use function::{Callee, Expanded, FunctionKey, called, callee, expand};
-pub use graph::{Graph, Node, NodeId, Output};
+pub use graph::{Graph, Node, NodeId, Output, each_once};
 pub use import::ImportOptions;
 pub use memory::{BufferRules, DeviceMemory, plan_memory};
 pub use names::is_valid_node_name;
+pub use order::topological;
 pub use partition::{
     ArgSide, AssembleError, Edge, MadeFrom, Memory, PartKind, PartNode, PartOp, Partition,
     PartitionOptions, Partitioned, Transfer, WithControlLoops, assemble, control_loops, partition,

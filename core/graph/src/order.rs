@@ -2,10 +2,19 @@
 
 use std::collections::VecDeque;
 
-/// The positions `0..count` in an order in which each source precedes its users; equal inputs give
-/// equal orders. `sources` must leave out back edges. Positions on a cycle, or behind one, are
-/// missing from the result.
-pub(crate) fn topological<I>(count: usize, sources: impl Fn(usize) -> I) -> Vec<usize>
+/// Returns the positions `0..count` in an order in which each source precedes its users. Equal
+/// inputs give equal orders. `sources` gives the sources of a position, without those of back
+/// edges. Positions on a cycle, and those that depend on one, are missing from the result.
+///
+/// # Panics
+/// Panics if a source is not below `count`.
+///
+/// ```
+/// let sources = [vec![1, 2], vec![2], vec![]];
+/// let order = tenon_graph::topological(3, |at| sources[at].iter().copied());
+/// assert_eq!(order, [2, 1, 0]);
+/// ```
+pub fn topological<I>(count: usize, sources: impl Fn(usize) -> I) -> Vec<usize>
 where
     I: Iterator<Item = usize>,
 {

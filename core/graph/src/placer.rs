@@ -107,8 +107,10 @@ impl Placement {
         self.nodes.get(node.index())?.as_ref()
     }
 
-    /// The placement of a graph made from this one; its additional nodes run on these devices.
-    pub(crate) fn extended(mut self, devices: &[Option<usize>]) -> Placement {
+    /// The placement of a graph that passes made from this one. `devices` has a position of a device
+    /// for each node, or `None` for a node that does not run; only the entries of the additional
+    /// nodes are used.
+    pub fn extended(mut self, devices: &[Option<usize>]) -> Placement {
         let own = self.nodes.len();
         self.nodes.extend(devices.iter().skip(own).map(|device| {
             let reason = PlacementReason::Optimised;

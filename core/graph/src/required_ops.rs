@@ -1,34 +1,35 @@
-//! The ops of the nodes that this crate itself adds to graphs: every registry must have them.
+//! The names of the ops of which this crate and the passes over a step's graph add nodes. Every
+//! registry must have these ops.
 
 /// Outputs the tensor in its attribute `value`.
-pub(crate) const CONST: &str = "Const";
+pub const CONST: &str = "Const";
 /// Outputs its input.
-pub(crate) const IDENTITY: &str = "Identity";
+pub const IDENTITY: &str = "Identity";
 /// Represents a value that a step feeds.
-pub(crate) const PLACEHOLDER: &str = "Placeholder";
+pub const PLACEHOLDER: &str = "Placeholder";
 /// Outputs a feed of a partition.
-pub(crate) const ARG: &str = "_Arg";
+pub const ARG: &str = "_Arg";
 /// Receives a fetch of a partition.
-pub(crate) const RETVAL: &str = "_Retval";
+pub const RETVAL: &str = "_Retval";
 /// Sends a tensor to the rendezvous.
-pub(crate) const SEND: &str = "_Send";
+pub const SEND: &str = "_Send";
 /// Receives a tensor from the rendezvous.
-pub(crate) const RECV: &str = "_Recv";
+pub const RECV: &str = "_Recv";
 /// Orders other nodes.
-pub(crate) const NO_OP: &str = "NoOp";
+pub const NO_OP: &str = "NoOp";
 /// Gives a value to one of two branches.
-pub(crate) const SWITCH: &str = "Switch";
+pub const SWITCH: &str = "Switch";
 /// Gives a value to one of several branches.
-pub(crate) const SWITCH_N: &str = "_SwitchN";
+pub const SWITCH_N: &str = "_SwitchN";
 /// Takes the value of the branch that is taken.
-pub(crate) const MERGE: &str = "Merge";
+pub const MERGE: &str = "Merge";
 /// Brings a value into a frame.
-pub(crate) const ENTER: &str = "Enter";
+pub const ENTER: &str = "Enter";
 /// Brings a value out of a frame.
-pub(crate) const EXIT: &str = "Exit";
+pub const EXIT: &str = "Exit";
 /// Brings a value into the next iteration.
-pub(crate) const NEXT_ITERATION: &str = "NextIteration";
+pub const NEXT_ITERATION: &str = "NextIteration";
 /// The condition of a loop.
-pub(crate) const LOOP_COND: &str = "LoopCond";
+pub const LOOP_COND: &str = "LoopCond";
 /// The truth value of a condition that is not a bool.
-pub(crate) const TO_BOOL: &str = "ToBool";
+pub const TO_BOOL: &str = "ToBool";

@@ -15,29 +15,40 @@ pub struct Shapes {
     /// The values by position among the feeds.
     feeds: Vec<ValueInfo>,
     /// The source of new unknown dimensions.
-    pub(crate) symbols: Symbols,
+    symbols: Symbols,
 }
 
-/// Updates by passes.
+/// Access for passes, which change and add nodes.
 impl Shapes {
     /// The inferred values of a node's outputs.
-    pub(crate) fn of_node(&self, id: NodeId) -> &[ValueInfo] {
+    ///
+    /// # Panics
+    /// Panics if there is no node with this number.
+    pub fn of_node(&self, id: NodeId) -> &[ValueInfo] {
         &self.values[id.index()]
     }
 
     /// Replaces the inferred values of a node's outputs, and returns the former ones.
-    pub(crate) fn replace(&mut self, id: NodeId, values: Vec<ValueInfo>) -> Vec<ValueInfo> {
+    ///
+    /// # Panics
+    /// Panics if there is no node with this number.
+    pub fn replace(&mut self, id: NodeId, values: Vec<ValueInfo>) -> Vec<ValueInfo> {
         std::mem::replace(&mut self.values[id.index()], values)
     }
 
     /// Appends a node with these output values.
-    pub(crate) fn push(&mut self, values: Vec<ValueInfo>) {
+    pub fn push(&mut self, values: Vec<ValueInfo>) {
         self.values.push(values);
     }
 
     /// Removes the last node.
-    pub(crate) fn pop(&mut self) {
+    pub fn pop(&mut self) {
         self.values.pop();
+    }
+
+    /// The source of new unknown dimensions, for inferring the outputs of changed and added nodes.
+    pub fn symbols_mut(&mut self) -> &mut Symbols {
+        &mut self.symbols
     }
 }
 

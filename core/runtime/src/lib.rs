@@ -2,17 +2,17 @@
 //!
 //! What it is: the crate that an embedder depends on. A [`Runtime`] loads plugins and opens
 //! devices; a [`Session`] owns a graph and runs steps over it. The crates below are re-exported as
-//! [`host`], [`graph`], [`framework`] and [`proto`].
+//! [`host`], [`graph`], [`optimize`], [`framework`] and [`proto`].
 //!
 //! A step goes through four parts. The [`Session`] keeps graph, names and signatures. The *step
-//! graph* front end takes what a signature needs of the graph, infers shapes, places and optimises
-//! it (`tenon-graph`), chooses a kernel for each node, and cuts it into partitions that are
+//! graph* front end takes what a signature needs of the graph, infers shapes and places it
+//! (`tenon-graph`), optimises it (`tenon-optimize`), chooses a kernel for each node, and cuts it into partitions that are
 //! complete in themselves. A [`Worker`] compiles each partition into a *plan* of flat arrays. The
 //! *executor* runs plans, with one state for each step in flight, which is made once and used
 //! again. Partitions exchange values through a [`rendezvous`].
 //!
 //! What it is not: loading of libraries, devices and kernel objects (`tenon-host`), passes over
-//! graphs (`tenon-graph`), kernels (plugins). Two parts of the product are crates above this one:
+//! graphs (`tenon-optimize`), kernels (plugins). Two parts of the product are crates above this one:
 //! figures over HTTP (`tenon-monitor`) and quantisation (`tenon-quantize`).
 //!
 //! # Invariants
@@ -77,6 +77,7 @@ pub use step_graph::{NodeExplanation, Simplified};
 pub use tenon_framework as framework;
 pub use tenon_graph as graph;
 pub use tenon_host as host;
+pub use tenon_optimize as optimize;
 pub use tenon_proto as proto;
 pub use tuning::Decision;
 pub use worker::{StepOptions, Worker, WorkerGraph};

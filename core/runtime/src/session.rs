@@ -45,8 +45,9 @@ use tenon_framework::{
     registry::Registry,
     sync::{Mutex, rank},
 };
-use tenon_graph::{Graph, GraphError, Partition, optimize::Report};
+use tenon_graph::{Graph, GraphError, Partition};
 use tenon_host::{fpu::FpGuard, resources::Resources};
+use tenon_optimize::Report;
 use tenon_proto::GraphDef;
 
 pub(crate) struct Inner {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use tenon_runtime::{
     RunOptions, Runtime, Session, SessionOptions,
     framework::{DType, Tensor},
-    graph::optimize::BUILT_IN,
+    optimize::BUILT_IN,
     proto::GraphDef,
 };
 use tenon_tests::session::{graph, runtime};

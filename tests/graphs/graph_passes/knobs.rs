@@ -1,4 +1,4 @@
-use tenon_runtime::graph::optimize::BUILT_IN;
+use tenon_runtime::optimize::BUILT_IN;
 use tenon_tests::session::{floats, runtime, session, values};
 
 #[test]

@@ -4,8 +4,8 @@ use tenon_graph::{GraphBuilder, GraphError};
 use tenon_runtime::{
     Runtime, RuntimeOptions, Session,
     framework::{DType, PartialShape, Tensor},
-    graph::optimize::Report,
     host::Settings,
+    optimize::Report,
 };
 use tenon_tests::session::{floats, library, run, session, values};
 
@@ -50,7 +50,7 @@ fn results(session: &Session) -> (Vec<f32>, Vec<f32>) {
 #[test]
 fn a_plugin_s_pass_walks_and_changes_the_graph() {
     // Alone: the host's own passes would do some of it.
-    let off: Vec<(String, String)> = tenon_runtime::graph::optimize::BUILT_IN
+    let off: Vec<(String, String)> = tenon_runtime::optimize::BUILT_IN
         .iter()
         .map(|name| (format!("graph.{name}"), "false".to_owned()))
         .collect();

@@ -1,15 +1,12 @@
 //! A registry with the standard ops and a few that hold references and resources, and small graphs.
 
 use std::sync::OnceLock;
-use tenon_author::{
-    ShapeContext, shape_entry,
-    testing::{registered_fusions, registered_ops},
-};
+use tenon_author::testing::registered_ops;
 use tenon_framework::{
     DType, PartialShape, Tensor,
     attr::AttrMap,
     device::DeviceName,
-    op::{OpDef, OpFacts, Passed, Refusal, Symmetry, ValueRule},
+    op::{OpDef, OpFacts},
     registry::{PluginId, PluginInfo, Registry, Transaction, commit_all},
     testing::install_host,
 };
@@ -27,50 +24,18 @@ fn test_ops() -> Vec<OpDef> {
     variable.stateful = true;
     let mut handle = op("TestVarHandle", &[], &["resource: resource"], &["dtype: type"]);
     handle.stateful = true;
+    let mut check = op("OwnCheck", &["x: float"], &["y: float"], &[]);
+    check.set_facts(OpFacts { checks: true, ..OpFacts::NONE }).unwrap();
     vec![
         variable,
         handle,
+        check,
         op("TestAssign", &["ref: Ref(T)", "value: T"], &["output_ref: Ref(T)"], &["T: type"]),
         op("ReadVariableOp", &["resource: resource"], &["value: dtype"], &["dtype: type"]),
         op("Split3", &["x: float"], &["a: float", "b: float", "c: float"], &[]),
         op("Fork", &["x: T"], &["y: N * T"], &["N: int >= 1", "T: type"]),
         op("_Internal", &[], &["x: float"], &[]),
         op("Less", &["x: T", "y: T"], &["z: bool"], &["T: {float, int32}"]),
-    ]
-}
-
-/// Ops that declare facts and that no code knows by name.
-fn own_ops() -> Vec<OpDef> {
-    let op = |name: &str, inputs: &[&str], attrs: &[&str], facts: OpFacts| {
-        let output = if name == "OwnShape" { "y: int32" } else { "y: float" };
-        let mut op = OpDef::from_spec(name, inputs, &[output], attrs).unwrap();
-        op.set_facts(facts).unwrap();
-        op.shape = shape_entry(|c: &ShapeContext<'_>| {
-            let like = if c.input_count() == 2 && c.rank(c.input(1)) != Some(0) { 1 } else { 0 };
-            c.set_output(0, c.input(like))
-        });
-        op
-    };
-    let passed = Some(Passed { input: 1, output: 0, reshaped: false });
-    let refusal = Refusal::Nothing;
-    let pair = ["limit: float", "x: float"];
-    let shape = OpFacts { value: ValueRule::Shape, refusal, ..OpFacts::NONE };
-    let mut own_shape = op("OwnShape", &["x: float"], &[], shape);
-    own_shape.shape = shape_entry(|c: &ShapeContext<'_>| {
-        let rank = c.rank(c.input(0)).map(|rank| rank as i64);
-        c.set_output(0, c.make_shape(&[c.make_dim(rank)]))
-    });
-    let symmetric = OpFacts { symmetry: Symmetry::Bits, refusal, ..OpFacts::NONE };
-    let images = OpFacts { images: true, refusal: Refusal::Shapes, ..OpFacts::NONE };
-    let format = ["data_format: {'NHWC', 'NCHW'} = 'NHWC'"];
-    vec![
-        op("OwnSecond", &pair, &[], OpFacts { passed, refusal, ..OpFacts::NONE }),
-        op("OwnUnsure", &pair, &[], OpFacts { passed, ..OpFacts::NONE }),
-        own_shape,
-        op("OwnCheck", &["x: float"], &[], OpFacts { checks: true, ..OpFacts::NONE }),
-        op("OwnSum", &pair, &[], symmetric),
-        op("OwnImage", &["x: float"], &format, images),
-        op("OwnScale", &["x: float", "by: float"], &[], OpFacts { elementwise: true, ..symmetric }),
     ]
 }
 
@@ -81,11 +46,10 @@ pub fn registry() -> &'static Registry {
         tenon_ops::link();
         let mut plugin = Transaction::new(PluginInfo::linked(PluginId(0), "tests", "0", 0));
         let mut ops = registered_ops();
-        for op in test_ops().into_iter().chain(own_ops()) {
+        for op in test_ops() {
             ops.entry(op.name.clone()).or_insert(op);
         }
         ops.into_values().for_each(|op| plugin.add_op(op));
-        registered_fusions().into_iter().for_each(|fusion| plugin.add_fusion(fusion));
         commit_all(&Registry::new(), vec![plugin]).unwrap().0
     })
 }

@@ -9,12 +9,9 @@ use crate::{
 use std::sync::Arc;
 use tenon_abi::Range;
 use tenon_framework::registry::Registry;
-use tenon_graph::{
-    BufferRules, Evaluate, Graph, NodeId, Output, Shapes, Subgraph,
-    optimize::{self, LibraryPass, Options, Pass, Report, Step, built_in, knobs},
-    plan_memory,
-};
+use tenon_graph::{BufferRules, Evaluate, Graph, NodeId, Output, Shapes, Subgraph, plan_memory};
 use tenon_host::call::KEEP_BYTES;
+use tenon_optimize::{LibraryPass, Options, Pass, Report, Step, built_in, knobs, optimize};
 
 /// Runs the passes on a placed step; returns the result with the report.
 pub(super) fn optimized(placed: PlacedStep<'_>) -> Result<(PlacedStep<'_>, Report), RuntimeError> {
@@ -53,8 +50,7 @@ fn optimized_by<'s>(
         folding_limit: knobs::folding_limit(&settings),
         limits: knobs::limits(&settings, &is_cancelled),
     };
-    let done =
-        optimize::optimize(step, &passes, &options).map_err(|error| run_limits.reason(error))?;
+    let done = optimize(step, &passes, &options).map_err(|error| run_limits.reason(error))?;
     for limit in &done.report.limits {
         tracing::warn!("a limit of graph optimisation was reached: {limit}");
     }

@@ -3,8 +3,8 @@
 use crate::output::short_device;
 use serde_json::{Value, json};
 use std::fmt::Write;
-use tenon_runtime::graph::{
-    DeviceMemory,
+use tenon_runtime::{
+    graph::DeviceMemory,
     optimize::{PassReport, Report},
 };
 

@@ -4,7 +4,7 @@ use super::{Case, Ending, pool::shown};
 use half::{bf16, f16};
 use std::{collections::BTreeMap, fmt};
 use tenon_framework::{DType, Tensor, element::Number};
-use tenon_runtime::{RunOptions, Runtime, Session, SessionOptions, graph::optimize::BUILT_IN};
+use tenon_runtime::{RunOptions, Runtime, Session, SessionOptions, optimize::BUILT_IN};
 
 /// What the passes changed.
 #[derive(Debug, Clone, PartialEq, Eq)]

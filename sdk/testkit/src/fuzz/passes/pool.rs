@@ -10,7 +10,10 @@ use tenon_framework::{
     infer::{Symbols, ValueInfo, infer},
     registry::Registry,
 };
-use tenon_runtime::graph::{GraphBuilder, NodeId, Output, optimize::BUILT_IN};
+use tenon_runtime::{
+    graph::{GraphBuilder, NodeId, Output},
+    optimize::BUILT_IN,
+};
 
 /// What will become of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,0 +1,103 @@
+//! Remapping to fused ops, by the patterns that plugins declare with `register_fusion!`.
+//!
+//! A fusion applies if all nodes of its pattern run on one device, if inner nodes have no users
+//! outside the pattern, if no node is kept, has effects or requests a kernel, and if the device has
+//! a kernel for the fused op with these attributes and shapes. The fused node replaces the
+//! pattern's last node and keeps its name. A fused node may be fused again: a product with its
+//! bias, then both with an activation.
+
+use crate::{Draft, Pass, PassError};
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::Arc,
+};
+use tenon_framework::fusion::{FusionDef, Term};
+use tenon_graph::NodeId;
+
+mod build;
+mod conditions;
+mod matcher;
+mod numbers;
+
+/// Remapping.
+pub(crate) struct Remapping;
+
+/// The maximum number of times that one node is fused; more would be fusions that undo each other.
+const MAX_FUSIONS_PER_NODE: usize = 16;
+
+impl Pass for Remapping {
+    fn name(&self) -> &str {
+        "remapping"
+    }
+
+    fn is_late(&self) -> bool {
+        true
+    }
+
+    fn run(&self, draft: &mut Draft<'_>) -> Result<(), PassError> {
+        // A fused node reads the inputs of its pattern, which precede it, so one order serves all
+        // fusions.
+        let order = draft.order()?;
+        // The largest patterns are tried first on the whole graph, since smaller ones may be parts
+        // of them.
+        for fusions in by_size(draft) {
+            for &id in &order {
+                if draft.is_stopped() {
+                    return Ok(());
+                }
+                for _ in 0..MAX_FUSIONS_PER_NODE {
+                    if !draft.is_live(id) || !apply_one(draft, id, &fusions) {
+                        break;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+type ByOp = HashMap<String, Vec<Arc<FusionDef>>>;
+
+/// The fusions whose result has a kernel, from the largest patterns to the smallest, each by the
+/// last op of its pattern.
+fn by_size(draft: &Draft<'_>) -> Vec<ByOp> {
+    let mut sizes: BTreeMap<usize, ByOp> = BTreeMap::new();
+    for fusion in draft.registry().fusions() {
+        let Term::Call(call) = &fusion.pattern.term else { continue };
+        if !draft.view().has_any_kernel(&fusion.result.op) {
+            continue;
+        }
+        let fusions = sizes.entry(matcher::size(&fusion.pattern)).or_default();
+        for op in &call.ops {
+            fusions.entry(op.clone()).or_default().push(Arc::clone(fusion));
+        }
+    }
+    sizes.into_values().rev().collect()
+}
+
+fn apply_one(draft: &mut Draft<'_>, id: NodeId, fusions: &ByOp) -> bool {
+    let Some(fusions) = fusions.get(&draft.node(id).op.name) else { return false };
+    fusions.iter().any(|fusion| apply(draft, id, fusion))
+}
+
+fn apply(draft: &mut Draft<'_>, id: NodeId, fusion: &FusionDef) -> bool {
+    let Some(found) = matcher::find(draft, id, fusion) else { return false };
+    let holds = |condition| conditions::holds(draft, &found, condition);
+    if !fusion.conditions.iter().all(holds) {
+        return false;
+    }
+    let Some(new) = build::node(draft, &found, &fusion.result) else { return false };
+    let count = found.nodes.len();
+    if draft.replace(id, new).is_err() {
+        return false;
+    }
+    let from =
+        if fusion.plugin.is_empty() { String::new() } else { format!(" of {}", fusion.plugin) };
+    draft.note(
+        id,
+        format!("is {} now, for {count} nodes (fusion '{}'{from})", fusion.result.op, fusion.name),
+    );
+    // Remove the fused nodes now, so that users are counted correctly for the next fusion.
+    draft.absorb(found.nodes.into_iter().filter(|node| *node != id));
+    true
+}

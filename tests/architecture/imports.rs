@@ -366,7 +366,7 @@ fn the_knots_that_are_excused_are_knots() {
                 let others = || members.iter().filter(|other| *other != name);
                 let gives = others().any(|other| inside(other, name));
                 let takes = others().any(|other| inside(name, other));
-                assert!(gives && takes, "{folder}: {name} is no part of the knot: give it a row");
+                assert!(gives && takes, "{folder}: {name} is not part of the knot: give it a row");
             }
         }
     }

@@ -151,7 +151,7 @@ fn the_sessions_device_is_for_nodes_that_name_none() {
     assert_eq!(device_of(&metadata, "d"), "CPU:0");
     let device = Some("/device:ACCEL:first".to_owned());
     let options = SessionOptions { device, ..SessionOptions::default() };
-    let error = Session::new(&runtime, options).err().expect("that is no name of a device");
+    let error = Session::new(&runtime, options).err().expect("that is not a name of a device");
     assert!(error.to_string().starts_with("option device: "), "{error}");
 }
 

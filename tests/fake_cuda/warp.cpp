@@ -87,7 +87,7 @@ std::string warp_disagreement(const WarpState& state, unsigned needed) {
     const WarpCall& first = state.calls[__builtin_ctz(needed)];
     const auto width = static_cast<unsigned>(first.width);
     if (width == 0 || width > WARP || (width & (width - 1)) != 0) {
-        return "a shuffle in line " + std::to_string(first.line) + " has a width that is no power of two up to 32";
+        return "a shuffle in line " + std::to_string(first.line) + " has a width that is not a power of two up to 32";
     }
     for (unsigned open = needed; open != 0; open &= open - 1) {
         const WarpCall& call = state.calls[__builtin_ctz(open)];

@@ -85,7 +85,7 @@ fn a_policy_or_a_contract_that_there_is_not_is_refused() {
     let runtime = runtime(cache.path());
     let wrong = [
         ("runtime.policy", "mesured", "expected 'priority' or 'measured', found 'mesured'"),
-        ("runtime.tune_contract", "ulps", "'ulps' is no numerics contract"),
+        ("runtime.tune_contract", "ulps", "'ulps' is not a numerics contract"),
         ("runtime.tune_contract", "relative:1e-3", "relative:ABSOLUTE,RELATIVE"),
     ];
     for (knob, value, message) in wrong {

@@ -40,7 +40,7 @@ fn tensors_beyond_the_limit_are_an_error_with_the_knob() {
     assert_eq!(error.code, Code::RESOURCE_EXHAUSTED, "{error}");
     assert!(error.message.contains("raise host.isolate_tensors_mb"), "{error}");
     assert_eq!(step(&session, floats(&[3.0])).unwrap(), [6.0]);
-    assert_eq!(status(&runtime, "zoo-wrong").faults, 0, "an error is no fault");
+    assert_eq!(status(&runtime, "zoo-wrong").faults, 0, "an error is not a fault");
 }
 
 /// A tensor of memory that the host gives is read where it lies, and what a plugin writes stays where it is.

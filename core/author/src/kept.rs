@@ -64,7 +64,7 @@ impl Kept {
     pub fn zeros(dtype: DType, dims: &[i64]) -> Result<Kept, KernelError> {
         let bytes = dtype.size().and_then(|size| count(dims)?.checked_mul(size as u64));
         let bytes = bytes.ok_or_else(|| {
-            KernelError::invalid_argument(format!("{dtype} {dims:?} is no tensor with elements"))
+            KernelError::invalid_argument(format!("{dtype} {dims:?} is not a tensor with elements"))
         })?;
         let zeros = growth::filled(bytes.div_ceil(8) as usize, 0u64)?;
         let elements = count(dims).unwrap_or(0);

@@ -22,7 +22,7 @@ register_knob!(
 );
 register_knob!(
     "isolate_memory_mb": INT = "4096",
-    "MiB of memory of its own that the process of an isolated plugin may have; 0 is no limit."
+    "MiB of memory of its own that the process of an isolated plugin may have; 0 means no limit."
 );
 register_knob!(
     "isolate_tensors_mb": INT = "4096",

@@ -113,7 +113,7 @@ fn every_definition_is_tensorflow_s() {
     let is_fused = |op: &OpDef| op.source.file.replace('\\', "/").contains("/fused/");
     for (name, op) in registered_ops().into_iter().filter(|(_, op)| !is_fused(op)) {
         let expected =
-            expected.get(&*name).unwrap_or_else(|| panic!("op {name} is no standard op"));
+            expected.get(&*name).unwrap_or_else(|| panic!("op {name} is not a standard op"));
         assert_eq!(signature(&op), **expected, "{name}");
     }
 }

@@ -107,7 +107,7 @@ pub enum CliError {
     },
     /// A name that no plugin can have.
     #[error(
-        "'{name}' is no name for a plugin: expected lower-case letters, digits and single '-' between them, \
+        "'{name}' is not a name for a plugin: expected lower-case letters, digits and single '-' between them, \
          beginning with a letter, such as my-op",
         name = cut(.name)
     )]

@@ -126,7 +126,7 @@ fn attributes_are_inferred_from_inputs() {
     assert!(matches!(&found["L"], AttrValue::List(AttrList::Type(t)) if t == &[F, DType::STRING]));
     let pairs = op(&["x: N * T", "y: N * int32"], &[], &["N: int", "T: type"]);
     assert_eq!(inferred(&pairs, &[F, F, I, I]).unwrap()["N"].as_int(), Some(2));
-    assert!(inferred(&pairs, &[F, F, I]).is_err(), "three are no pairs");
+    assert!(inferred(&pairs, &[F, F, I]).is_err(), "three inputs are not pairs");
 }
 
 #[test]

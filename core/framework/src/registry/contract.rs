@@ -51,7 +51,7 @@ impl FromStr for Contract {
     fn from_str(text: &str) -> Result<Contract, String> {
         let wrong = || {
             format!(
-                "'{text}' is no numerics contract: expected priority, any, exact, ulps:N, or relative:ABSOLUTE,RELATIVE with figures from 0 up"
+                "'{text}' is not a numerics contract: expected priority, any, exact, ulps:N, or relative:ABSOLUTE,RELATIVE with figures from 0 up"
             )
         };
         let figure = |text: &str| {

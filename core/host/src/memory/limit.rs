@@ -6,7 +6,7 @@ use tenon_framework::{knob::Knobs, register_knob};
 
 register_knob!(
     "memory_limit_mb": INT = "-1",
-    "MiB of host memory that tensors, scratch and strings may take together; -1 is nine tenths of what the system gives the process, 0 is no limit."
+    "MiB of host memory that tensors, scratch and strings may take together; -1 means nine tenths of what the system gives the process, 0 means no limit."
 );
 
 /// Sets the limit of the process's memory if the knob has one: that of the last runtime applies.

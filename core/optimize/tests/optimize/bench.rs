@@ -149,7 +149,7 @@ pub fn constant(done: &Optimized, name: &str) -> Tensor {
     let node = done.graph.node(done.graph.find(name).unwrap());
     match node.attrs.get("value") {
         Some(tenon_framework::attr::AttrValue::Tensor(value)) => value.clone(),
-        other => panic!("{name} is no constant: {other:?}"),
+        other => panic!("{name} is not a constant: {other:?}"),
     }
 }
 

@@ -60,7 +60,7 @@ impl Size {
                     '*' => a.checked_mul(b),
                     _ => a.checked_div(b),
                 };
-                joined.ok_or_else(|| format!("{a}{operator}{b} is no size"))
+                joined.ok_or_else(|| format!("{a}{operator}{b} is not a size"))
             }
         }
     }
@@ -317,8 +317,8 @@ mod tests {
         };
         assert!(with("x=[m]", 1).contains("--sweep m="));
         assert!(with("x=[n-5]", 1).contains("found -4"));
-        assert!(with("x=[4/n]", 0).contains("4/0 is no size"));
-        assert!(with("x=[n*n]", i64::MAX).contains("is no size"));
+        assert!(with("x=[4/n]", 0).contains("4/0 is not a size"));
+        assert!(with("x=[n*n]", i64::MAX).contains("is not a size"));
     }
 
     #[test]

@@ -15,12 +15,14 @@ pub fn sweep(text: &str) -> Result<SweepAxis, String> {
     let form = || FORM.to_owned();
     let (symbol, range) = text.split_once('=').ok_or_else(form)?;
     if !super::shape::is_symbol(symbol) {
-        return Err(format!("'{symbol}' is no symbol: a letter, then letters, digits and '_'"));
+        return Err(format!(
+            "'{symbol}' is not a symbol: expected a letter, then letters, digits and '_'"
+        ));
     }
     let (range, step) = range.split_once(':').unwrap_or((range, "*2"));
     let (first, last) = range.split_once("..").ok_or_else(form)?;
     let number =
-        |text: &str| text.parse::<i64>().map_err(|_| format!("'{text}' is no integer; {FORM}"));
+        |text: &str| text.parse::<i64>().map_err(|_| format!("'{text}' is not an integer; {FORM}"));
     let (first, last) = (number(first)?, number(last)?);
     if first < 1 || last < first {
         return Err(format!("expected 1 <= FIRST <= LAST, found {first}..{last}"));
@@ -74,7 +76,7 @@ mod tests {
         for text in ["", "n", "n=1", "n=1..", "n=..4", "n=1..4:", "n=1..4:2", "n=a..4"] {
             assert!(wrong(text).contains("n=64..4096"), "{text}: {}", wrong(text));
         }
-        assert!(wrong("3=1..4").contains("'3' is no symbol"));
+        assert!(wrong("3=1..4").contains("'3' is not a symbol"));
         assert!(wrong("n=0..4").contains("found 0..4") && wrong("n=5..4").contains("found 5..4"));
         assert!(
             wrong("n=1..4:*1").contains("at least 2") && wrong("n=1..4:+0").contains("at least 1")

@@ -28,7 +28,7 @@ pub enum TargetError {
     NoFile(PathBuf),
     /// Nothing that an op or a file can be called.
     #[error(
-        "'{0}' is no target: expected an op such as MatMul, OP:LABEL, a plugin's file, or a graph (.pb)"
+        "'{0}' is not a target: expected an op such as MatMul, OP:LABEL, a plugin's file, or a graph (.pb)"
     )]
     NoTarget(String),
 }
@@ -99,7 +99,7 @@ mod tests {
         let wrong = |text: &str| Target::parse(text).unwrap_err().to_string();
         assert_eq!(wrong("no/such.so"), "no/such.so: there is no such file");
         assert_eq!(wrong("model.pb"), "model.pb: there is no such file");
-        assert!(wrong("").contains("is no target") && wrong(":avx2").contains("OP:LABEL"));
+        assert!(wrong("").contains("is not a target") && wrong(":avx2").contains("OP:LABEL"));
     }
 
     #[test]

@@ -36,7 +36,7 @@ fn every_subcommand_has_a_page_of_the_manual() {
         assert!(text.contains(".TH") && text.contains("tenon"), "{name}: {text}");
         assert!(first.contains(&name.replace('-', "\\-")), "tenon.1 does not name {name}");
     }
-    assert!(!place.path("man1/tenon-check-worker.1").exists(), "it is no command for people");
+    assert!(!place.path("man1/tenon-check-worker.1").exists(), "it is not a command for people");
 }
 
 #[test]

@@ -156,7 +156,7 @@ fn the_path_variable_names_a_folder_of_plugins_of_any_name() {
     let found = list("plugins");
     let text = String::from_utf8(found.stdout.clone()).unwrap();
     assert!(text.contains("tenon-cpu") && text.contains("tenon-accel"), "{text}");
-    assert_eq!(stderr(&found), "", "what is no plugin is passed over");
+    assert_eq!(stderr(&found), "", "a file that is not a plugin is passed over");
     let missing = list("nowhere");
     assert!(stderr(&missing).contains("refused at step find"), "{}", stderr(&missing));
 }

@@ -74,7 +74,7 @@ pub fn examine_device_clause(
             Clause::StreamOrder => order::one_stream(device),
             Clause::Events => order::events(device),
             Clause::Streams => order::many_streams(device),
-            _ => Err(Stop::Skip("it is no clause of devices".to_owned())),
+            _ => Err(Stop::Skip("it is not a clause of devices".to_owned())),
         };
         match result {
             Ok(()) => {}

@@ -128,7 +128,7 @@ pub enum NpyError {
         bytes: usize,
     },
     /// A number in a text that is not a character.
-    #[error("{file}: element {index} holds {value:#x}, which is no Unicode character")]
+    #[error("{file}: element {index} holds {value:#x}, which is not a Unicode character")]
     Character {
         /// The file.
         file: String,

@@ -135,7 +135,7 @@ mod tests {
             ([1, 1, 6, 20], [1; 4], same, Nhwc),
             ([1, 1, 5, 20], [1; 4], same, Nchw),
         ] {
-            let found = product(filter, strides, padding, format).expect_err("it is no product");
+            let found = product(filter, strides, padding, format).expect_err("it is not a product");
             assert!(found.contains("a 1x1 filter"), "{found}");
         }
     }

@@ -137,7 +137,7 @@ pub(super) fn follow(
             Event::Fault(record) => fault = Some(record),
             Event::Garbage(line) => {
                 child.stop();
-                let error = format!("a worker wrote what is no message: {line:?}");
+                let error = format!("a worker wrote a line that is not a message: {line:?}");
                 return (None, Outcome::Broken(error));
             }
             Event::TimedOut => {

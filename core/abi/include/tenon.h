@@ -13,7 +13,7 @@
  * The host calls `open`, then `register_` of the table that it returns. `register_` describes ops
  * (TenonOpDef), kernels (TenonKernelDef), device types (TenonDeviceTypeDef) and knobs (TenonKnobDef)
  * to the registrar; the host copies the descriptions and keeps pointers to the tables of functions.
- * The same registrations stand, as text, in the library's manifest: see TENON_MANIFEST at the end.
+ * The library's manifest has the same registrations as text: see TENON_MANIFEST at the end.
  *
  * For each node that a kernel is chosen for, the host calls `create` once and `compute` for every
  * execution (TenonKernelTable). `compute` reads its inputs, writes its outputs (TenonSlot) and
@@ -25,7 +25,7 @@
  *   size is not the one it knows.
  * - What can grow ends in `ext`, a chain of typed links (TenonExtHeader). Skip a tag that you do not
  *   know; a link that is not there means "not supported".
- * - Every struct says who fills it. A pointer is never null unless its comment says so, or its count is
+ * - Every struct says which side fills it. A pointer is never null unless its comment says so, or its count is
  *   0. A function pointer may be null unless its comment says "required", or the struct's that every
  *   entry is there; null means "not supported".
  * - A function that fails returns a code and gives the message to the host, which copies it:
@@ -142,15 +142,15 @@ typedef struct TenonPluginV1 TenonPluginV1;
 #define TENON_ABI_MINOR 1u
 /** A dimension that is not known. */
 #define TENON_UNKNOWN_DIM (-1)
-/** Number of a node that is none. */
+/** Number that means that there is no node. */
 #define TENON_NO_NODE 4294967295u
-/** Rank of a shape of which not even that is known. */
+/** Rank of a shape whose rank is not known. */
 #define TENON_UNKNOWN_RANK (-1)
 /** Deadline of a step that has none. */
 #define TENON_NO_DEADLINE 0u
-/** Token of a callback for cancellation that is not registered: it was run at once. */
+/** Token of a callback for cancellation that was not registered, because it was run at once. */
 #define TENON_NO_CALLBACK 0u
-/** Alias class of a slot that says nothing of shared buffers. */
+/** Alias class of a slot of which it is not known whether it shares its buffer. */
 #define TENON_NO_ALIAS 0u
 /** Highest rank of a tensor that may cross the boundary. */
 #define TENON_MAX_RANK 16u
@@ -162,8 +162,8 @@ typedef struct TenonPluginV1 TenonPluginV1;
 /* ---------------------------------------------------------------------------------------------- */
 
 /**
- * Borrowed UTF-8 or raw bytes. Filled by whoever lends them. `ptr` may be null only when `len` is
- * 0.
+ * Borrowed UTF-8 or raw bytes. Filled by the side that lends them. `ptr` may be null only when
+ * `len` is 0.
  */
 struct TenonStr {
     /** First byte. */
@@ -173,7 +173,8 @@ struct TenonStr {
 };
 
 /**
- * Borrowed array of strings. Filled by whoever lends it. `ptr` may be null only when `len` is 0.
+ * Borrowed array of strings. Filled by the side that lends it. `ptr` may be null only when `len` is
+ * 0.
  */
 struct TenonStrs {
     /** First string. */
@@ -182,7 +183,9 @@ struct TenonStrs {
     size_t len;
 };
 
-/** Borrowed dimensions. Filled by whoever lends them. `ptr` may be null only when `len` is 0. */
+/**
+ * Borrowed dimensions. Filled by the side that lends them. `ptr` may be null only when `len` is 0.
+ */
 struct TenonDims {
     /** First dimension. */
     const int64_t *ptr;
@@ -198,7 +201,7 @@ struct TenonRange {
     uint32_t len;
 };
 
-/** Where a registration stands in its author's source. Filled by the registering side. */
+/** The place of a registration in its author's source. Filled by the registering side. */
 struct TenonSource {
     /** Crate, or project of a C plugin. */
     TenonStr krate;
@@ -336,7 +339,8 @@ typedef uint32_t TenonDType;
 #define TENON_MAX_LINKS 64u
 
 /**
- * Head of a link. Filled by whoever made the link; both sides skip tags that they do not know.
+ * Head of a link. Filled by the side that made the link; both sides skip tags that they do not
+ * know.
  *
  * A link struct begins with this header. It is found by tag; a reader uses the fields that `size`
  * covers. `layout_hash` is computed from the size of the struct of the version named and from the
@@ -369,8 +373,8 @@ struct TenonExtHeader {
 #define TENON_EXT_PASS 2u
 /**
  * As a registration: a declarative fusion pattern, in the texts of a `TenonExtCases`: name,
- * pattern, result, crate, file, line, then conditions. The grammar stands in tenon-framework,
- * `fusion`; a text that does not follow it refuses the registration.
+ * pattern, result, crate, file, line, then conditions. The grammar is in tenon-framework, `fusion`.
+ * The host refuses a registration whose text does not follow it.
  */
 #define TENON_EXT_FUSION 3u
 /** Reserved: claiming a subgraph and compiling it as one node. */
@@ -381,7 +385,7 @@ struct TenonExtHeader {
 #define TENON_EXT_COST 6u
 /** On a device's table: the driver's handles (`TenonExtNative`). */
 #define TENON_EXT_NATIVE 7u
-/** On the host's table: the handles of a device of whichever plugin (`TenonExtNativeOf`). */
+/** On the host's table: the handles of a device of any plugin (`TenonExtNativeOf`). */
 #define TENON_EXT_NATIVE_OF 8u
 /** On a device's table: events that note the time (`TenonExtTimers`). */
 #define TENON_EXT_TIMERS 9u
@@ -414,40 +418,41 @@ struct TenonExtCost {
 };
 
 /**
- * Link `TENON_EXT_CASES` of an op definition: cases that are valid, where the signature does not
- * say what is. Who checks a kernel makes its inputs from them; without the link, from the signature
- * alone. Filled by the plugin; the host copies the texts.
+ * Link `TENON_EXT_CASES` of an op definition: valid cases, for an op whose signature does not say
+ * which inputs are valid. A program that checks a kernel makes the inputs from the cases; without
+ * the link, it makes them from the signature alone. Filled by the plugin; the host copies the
+ * texts.
  *
  * A case is one text: its name, then attributes, sizes and inputs, as in `"rows; axis = 0; k in
- * 1..9; x: [n, 4] uniform(-1, 1); index: [k] integers(0..n)"`. The grammar stands in
- * core/abi/docs/cases.md; a text that does not follow it refuses the registration.
+ * 1..9; x: [n, 4] uniform(-1, 1); index: [k] integers(0..n)"`. The grammar is in
+ * core/abi/docs/cases.md. The host refuses a registration whose text does not follow it.
  */
 struct TenonExtCases {
     /** Head, with tag `TENON_EXT_CASES`. */
     TenonExtHeader header;
-    /** One text a case. */
+    /** One text for each case. */
     TenonStrs cases;
 };
 
 /**
- * Link `TENON_EXT_BENCH` of an op definition: calls that say how fast a kernel is, and the work of
- * a call. Who measures takes calls of his own choice without the link, and knows bytes alone.
- * Filled by the plugin; the host copies the texts.
+ * Link `TENON_EXT_BENCH` of an op definition: calls that show how fast a kernel is, and the work of
+ * a call. Without the link, a benchmark chooses calls itself, and knows only how many bytes they
+ * move. Filled by the plugin; the host copies the texts.
  *
  * A call is a text in the grammar of `TenonExtCases` that describes every input and gives every
  * size a value; several values of a size are several calls: `"rows; n in {64, 4096}; x: [n, 768];
  * weight: [768]"`. Operations and bytes are formulas over arguments and attributes, such as
- * `"2*y*a[-1]"`. The grammar stands in core/abi/docs/bench.md; a text that does not follow it
- * refuses the registration.
+ * `"2*y*a[-1]"`. The grammar is in core/abi/docs/bench.md. The host refuses a registration whose
+ * text does not follow it.
  */
 struct TenonExtBench {
     /** Head, with tag `TENON_EXT_BENCH`. */
     TenonExtHeader header;
-    /** One text a call, or a family of calls. */
+    /** One text for each call, or for each family of calls. */
     TenonStrs calls;
-    /** Operations of a call; empty where nobody knows them. */
+    /** Operations of a call; empty if they are not known. */
     TenonStr flops;
-    /** Bytes that a call moves; empty for those of all inputs and outputs. */
+    /** Bytes that a call moves; empty if it moves all inputs and outputs once. */
     TenonStr bytes;
 };
 
@@ -516,8 +521,8 @@ typedef uint32_t TenonValueRule;
 #define TENON_VALUE_STRIDED_SLICE ((TenonValueRule)8)
 
 /**
- * What a kernel of the op may refuse, of inputs that the signature lets through. A node that may
- * fail runs though nothing reads it.
+ * Which inputs a kernel of the op may refuse, of those that the signature accepts. A node that may
+ * fail runs even if nothing reads it.
  */
 typedef uint32_t TenonRefusal;
 
@@ -526,13 +531,13 @@ typedef uint32_t TenonRefusal;
 /** Nothing. */
 #define TENON_REFUSES_NOTHING ((TenonRefusal)1)
 /**
- * What the shape function refuses once it knows the shapes of all inputs, and the values of those
- * that decide. Of an elementwise op: shapes that do not broadcast.
+ * Inputs that the shape function refuses once it knows the shapes of all inputs, and the values of
+ * those on which its answer depends. Of an elementwise op: shapes that do not broadcast.
  */
 #define TENON_REFUSES_SHAPES ((TenonRefusal)2)
 /**
- * What the shape function refuses once it knows the rank of the first input, and the values of
- * those that decide.
+ * Inputs that the shape function refuses once it knows the rank of the first input, and the values
+ * of those on which its answer depends.
  */
 #define TENON_REFUSES_AXES ((TenonRefusal)3)
 /**
@@ -551,16 +556,16 @@ typedef uint32_t TenonSymmetry;
 /** Not stated. */
 #define TENON_SYMMETRY_NONE ((TenonSymmetry)0)
 /**
- * The results are equal, but for the sign of a zero and for what a NaN holds. A fusion's pattern
- * takes the operands in either order.
+ * The results are equal, except for the sign of a zero and for the bits of a NaN. A fusion's
+ * pattern takes the operands in either order.
  */
 #define TENON_SYMMETRY_VALUES ((TenonSymmetry)1)
-/** The results are equal bit for bit, of strings excepted: two such nodes are merged. */
+/** The results are equal bit for bit, except for strings: two such nodes are merged. */
 #define TENON_SYMMETRY_BITS ((TenonSymmetry)2)
 
 /**
- * What is said of an op's gradient. A gradient that is a function has a link of its own, of the tag
- * `TENON_EXT_GRADIENT`.
+ * What an op states about its gradient. A gradient that is a function has a link of its own, of the
+ * tag `TENON_EXT_GRADIENT`.
  */
 typedef uint32_t TenonGradientRule;
 
@@ -568,11 +573,11 @@ typedef uint32_t TenonGradientRule;
 #define TENON_GRADIENT_NONE ((TenonGradientRule)1)     /**< No gradient flows through the op. */
 
 /**
- * Facts of an op. All zero says nothing: the host then takes the op for one that may fail, gives
- * new values and has a kernel. Filled by the registering side.
+ * Facts of an op. All zero states nothing: the host then assumes that the op may fail, gives new
+ * values and has a kernel. Filled by the registering side.
  *
- * A fact is a promise of the op that every kernel of it keeps. What contradicts the op's signature
- * or another fact refuses the registration.
+ * A fact is a promise of the op that every kernel of it keeps. The host refuses a registration with
+ * a fact that contradicts the op's signature or another fact.
  */
 struct TenonFacts {
     /** Bits of `TENON_FACT_*`. */
@@ -585,15 +590,15 @@ struct TenonFacts {
     TenonRefusal refusal;
     /** Whether the two operands may be swapped. */
     TenonSymmetry symmetry;
-    /** What is said of the op's gradient. */
+    /** What the op states about its gradient. */
     TenonGradientRule gradient;
-    /** Position of the input argument that is passed on, where the flags say that one is. */
+    /** Position of the input argument that is passed on, if the flags say that there is one. */
     uint32_t passed_input;
     /** Position of the output argument that it is passed on to. */
     uint32_t passed_output;
     /**
-     * For `TENON_REFUSES_SHAPES` and `TENON_REFUSES_AXES`: bit `n` is set where the value of input
-     * argument `n` decides too.
+     * For `TENON_REFUSES_SHAPES` and `TENON_REFUSES_AXES`: bit `n` is set if the answer depends on
+     * the value of input argument `n` too.
      */
     uint64_t deciding_inputs;
 };
@@ -601,8 +606,7 @@ struct TenonFacts {
 /* Bits of `TenonFacts.flags`. */
 
 /**
- * The op has no state, but that it runs matters: it checks, prints or sends. Never folded, merged
- * or dropped.
+ * The op has no state, but has to run: it checks, prints or sends. Never folded, merged or dropped.
  */
 #define TENON_FACT_CHECKS 1u
 /**
@@ -611,8 +615,8 @@ struct TenonFacts {
  */
 #define TENON_FACT_ELEMENTWISE 2u
 /**
- * An output is an input as it is: the same value under the same shape, in the same buffer where
- * that serves.
+ * An output is an input as it is: the same value under the same shape, in the same buffer if
+ * possible.
  */
 #define TENON_FACT_PASSES_INPUT 4u
 /** An output has the elements of an input, in their order, under another shape. */
@@ -624,15 +628,14 @@ struct TenonFacts {
  * it has eight.
  */
 #define TENON_FACT_IMAGES 16u
-/** Stands for a value that a step feeds; has no inputs and one output. */
+/** Represents a value that a step feeds; has no inputs and one output. */
 #define TENON_FACT_PLACEHOLDER 32u
 /** Attribute `shape` says the shape that a value fed in the place of the output has. */
 #define TENON_FACT_DECLARES_SHAPE 64u
 
 /**
- * Link `TENON_EXT_FACTS` of an op definition: its facts. Without the link, or where nothing is
- * stated, the op is taken for one of which nothing is known. Filled by the plugin; the host copies
- * it.
+ * Link `TENON_EXT_FACTS` of an op definition: its facts. Without the link, or if it states nothing,
+ * the host assumes nothing about the op. Filled by the plugin; the host copies it.
  */
 struct TenonExtFacts {
     /** Head, with tag `TENON_EXT_FACTS`. */
@@ -649,12 +652,12 @@ struct TenonExtFacts {
 struct TenonBuffer;
 
 /**
- * Where a tensor's memory lies.
+ * The kind of a tensor's memory.
  *
  * How long a kernel may use the memory of its call (inputs, outputs, scratch): until the call
  * completes, which is when `compute` returns, or when `complete` is called after it returned
- * `TENON_PENDING`. On a device with streams also what the call enqueued on its stream may use it,
- * memory of any kind: the host gives it to nobody who does not run after that.
+ * `TENON_PENDING`. On a device with streams, the commands that the call enqueued on its stream may
+ * use the memory too, whatever its kind: the host reuses it only for work that runs after them.
  */
 typedef uint32_t TenonMemoryKind;
 
@@ -666,7 +669,7 @@ typedef uint32_t TenonMemoryKind;
 #define TENON_PINNED_MEMORY ((TenonMemoryKind)2)
 /** Memory that host and device both address. */
 #define TENON_SHARED_MEMORY ((TenonMemoryKind)3)
-/** Where a kind is asked for, not of a slot: the output's own kind, host memory for scratch. */
+/** Only in requests, never in a slot: the output's own kind, and host memory for scratch. */
 #define TENON_ORDINARY_MEMORY ((TenonMemoryKind)4294967295)
 
 /**
@@ -691,7 +694,7 @@ struct TenonSlot {
     TenonDType dtype;
     /** Number of dimensions, at most `TENON_MAX_RANK`. */
     uint32_t rank;
-    /** Where `data` lies. */
+    /** Kind of the memory of `data`. */
     TenonMemoryKind memory;
     /**
      * Alias class: slots of one call with the same number other than `TENON_NO_ALIAS` share one
@@ -714,7 +717,7 @@ struct TenonSlot {
 #define TENON_SLOT_FLAG_SET 4u
 /** Input: its value is the same in every call of this kernel object. */
 #define TENON_SLOT_FLAG_CONSTANT 8u
-/** Output: nobody reads it; the kernel may leave it unset. */
+/** Output: nothing reads it; the kernel may leave it unset. */
 #define TENON_SLOT_FLAG_UNUSED 16u
 
 /**
@@ -731,8 +734,8 @@ struct TenonStringElement {
 };
 
 /**
- * Element of a `resource` tensor: one counted reference to a resource of the host; null is none.
- * Filled by whoever writes the tensor.
+ * Element of a `resource` tensor: one counted reference to a resource of the host; null if there is
+ * none. Filled by the side that writes the tensor.
  */
 struct TenonResourceElement {
     /** The resource; may be null. */
@@ -740,8 +743,8 @@ struct TenonResourceElement {
 };
 
 /**
- * Element of a `variant` tensor: an owned value and the table that knows it; both null is none.
- * Filled by whoever writes the tensor.
+ * Element of a `variant` tensor: an owned value and the table of its type; both are null if there
+ * is no value. Filled by the side that writes the tensor.
  */
 struct TenonVariantElement {
     /** The value; may be null. */
@@ -788,7 +791,7 @@ struct TenonAttrView {
 struct TenonShapeView {
     /** Dimensions, `TENON_UNKNOWN_DIM` where unknown. */
     TenonDims dims;
-    /** 1 when not even the rank is known; then `dims` is empty. */
+    /** 1 when the rank is not known; then `dims` is empty. */
     uint32_t unknown_rank;
 };
 
@@ -801,13 +804,13 @@ struct TenonFuncView {
     TenonStr name;
     /** Serialised `tensorflow.NameAttrList`. */
     TenonStr call;
-    /** Serialised `tensorflow.FunctionDef`; empty when the library has none of that name. */
+    /** Serialised `tensorflow.FunctionDef`; empty when the library has no function of that name. */
     TenonStr definition;
 };
 
 /**
- * What `create` and `supports` get (`supports` before a kernel exists). Filled by the host; valid
- * while `create` runs.
+ * The arguments of `create` and `supports` (`supports` is called before a kernel exists). Filled by
+ * the host; valid while `create` runs.
  */
 struct TenonCreate {
     /** Size of this struct. */
@@ -834,7 +837,7 @@ struct TenonCreate {
     const TenonDType *output_types;
     /** `input_count` shapes, partly unknown. */
     const TenonShapeView *input_shapes;
-    /** `input_count` views; `data` is null where the input is not constant. */
+    /** `input_count` views; `data` is null if the input is not constant. */
     const TenonSlot *constants;
     /** Names of the input arguments, in order. */
     TenonStrs input_args;
@@ -878,7 +881,9 @@ struct TenonPacked;
 /** Takes the message of an error. Opaque to plugins; valid while the call that lent it runs. */
 struct TenonSink;
 
-/** A tensor that a plugin keeps beyond a call: an element of its queue, say. Opaque to plugins. */
+/**
+ * A tensor that a plugin keeps beyond a call, such as an element of its queue. Opaque to plugins.
+ */
 struct TenonKeptTensor;
 
 /** The host's record of a loaded plugin. Opaque to plugins; lives as long as the process. */
@@ -894,10 +899,10 @@ struct TenonPluginContext;
 typedef uint32_t TenonLogLevel;
 
 #define TENON_LOG_ERROR ((TenonLogLevel)1) /**< Something failed. */
-#define TENON_LOG_WARN ((TenonLogLevel)2)  /**< Something is odd. */
+#define TENON_LOG_WARN ((TenonLogLevel)2)  /**< Something is unusual. */
 #define TENON_LOG_INFO ((TenonLogLevel)3)  /**< Worth knowing. */
-#define TENON_LOG_DEBUG ((TenonLogLevel)4) /**< For whoever debugs. */
-#define TENON_LOG_TRACE ((TenonLogLevel)5) /**< For whoever debugs in detail. */
+#define TENON_LOG_DEBUG ((TenonLogLevel)4) /**< For debugging. */
+#define TENON_LOG_TRACE ((TenonLogLevel)5) /**< For debugging in detail. */
 
 /** Type of a knob. */
 typedef uint32_t TenonKnobKind;
@@ -912,7 +917,7 @@ typedef uint32_t TenonKnobKind;
  * thread.
  */
 struct TenonKnobValue {
-    /** Which of the fields below counts. */
+    /** Which of the fields below is set. */
     TenonKnobKind kind;
     /** 0 or 1. */
     uint32_t boolean;
@@ -941,12 +946,12 @@ struct TenonHost {
     void (*report)(TenonSink *sink, TenonStr message);
     /** Writes a log line. */
     void (*log)(const TenonPlugin *plugin, TenonLogLevel level, TenonStr message);
-    /** Looks an attribute up; `TENON_NOT_FOUND` when the node has none of that name. */
+    /** Looks an attribute up; `TENON_NOT_FOUND` when the node has no attribute of that name. */
     TenonCode (*attr)(const TenonAttrs *attrs,
                       TenonStr name,
                       TenonAttrView *result);
     /**
-     * Reads one of the plugin's own knobs; `TENON_NOT_FOUND` when it declared none of that name.
+     * Reads one of the plugin's own knobs; `TENON_NOT_FOUND` when it declared no knob of that name.
      * The context of a kernel, which `TenonCreate` has, gives the values of the session that the
      * kernel is made for; the one that a device type's `probe` and `create` are given, those of the
      * runtime. Null: `TENON_NOT_FOUND`.
@@ -963,18 +968,18 @@ struct TenonHost {
     void (*release_context)(const TenonPluginContext *context);
     /** Path of the plugin's own file; empty when it is linked into the host. */
     TenonStr (*path)(const TenonPlugin *plugin);
-    /** Host memory, accounted; null when there is none. `align` is a power of two. */
+    /** Allocates host memory and counts it; null when there is none. `align` is a power of two. */
     void *(*allocate)(uint64_t bytes, uint64_t align);
     /** Frees what `allocate` gave, with the same figures. */
     void (*deallocate)(void *data, uint64_t bytes, uint64_t align);
     /** Nanoseconds of a monotonic clock. */
     uint64_t (*now_ns)(void);
     /**
-     * Keeps the tensor of a set slot beyond the call, without a copy; null for a slot that has
-     * none. The slot is one of a call, of a kept tensor, or of a locked variable, whose value stays
-     * as it is; or the caller fills it, without a buffer, with the address of elements of its own,
-     * which are copied. The tensor goes back through `release`, and comes out of a kernel by
-     * `TenonCallServices.output_kept`.
+     * Keeps the tensor of a set slot beyond the call, without a copy; null for a slot without a
+     * tensor. The slot is one of a call, of a kept tensor, or of a locked variable, whose value
+     * stays as it is; or the caller fills it, without a buffer, with the address of elements of its
+     * own, which are copied. `release` gives the tensor back, and `TenonCallServices.output_kept`
+     * makes it an output of a kernel.
      */
     TenonKeptTensor *(*keep)(const TenonSlot *slot);
     /** Shows a kept tensor, valid while it is kept. */
@@ -982,14 +987,14 @@ struct TenonHost {
     /** Gives a kept tensor back. */
     void (*release)(TenonKeptTensor *kept);
     /**
-     * Says that a device is lost: its steps fail with `TENON_UNAVAILABLE`, subscribers are told.
-     * From the call on no command of the device begins. Those that run may run on, and use the
-     * memory that they were enqueued with, the host's too, until
+     * Reports that a device is lost: its steps fail with `TENON_UNAVAILABLE`, and subscribers are
+     * notified. After the call, no further command of the device begins. Commands that run may go
+     * on, and may use the memory that they were enqueued with, the host's included, until
      * `TenonDeviceTable.synchronize_stream` of their stream returns. The host waits for the entries
-     * and kernels that it called, for every notification and completion that it is owed, and for
-     * `synchronize_stream` of every stream that it made, which it asks a lost device for too. Only
-     * then it gives memory back, then destroys events and streams, and at last the device. May be
-     * called from any thread, also by an entry or a command of the device.
+     * and kernels that it called, for every notification and completion that is still outstanding,
+     * and for `synchronize_stream` of every stream that it made, which it calls for a lost device
+     * too. Only then does it give memory back; after that it destroys events and streams, and at
+     * last the device. May be called from any thread, also by an entry or a command of the device.
      */
     void (*device_lost)(TenonDevice *device, TenonStr reason);
     /** Elements of string tensors. */
@@ -1020,7 +1025,9 @@ struct TenonStep {
     uint32_t reserved;
     /** Number of the step, unique in the process. */
     uint64_t step_id;
-    /** On the clock of `TenonCallServices.now_ns`; `TENON_NO_DEADLINE` is none. */
+    /**
+     * Deadline on the clock of `TenonCallServices.now_ns`; `TENON_NO_DEADLINE` if there is none.
+     */
     uint64_t deadline_ns;
     /** Becomes non-zero when the step is cancelled; read atomically. */
     const uint32_t *cancelled;
@@ -1032,11 +1039,11 @@ struct TenonStep {
  * One call of a kernel. Filled by the host; lives until the call completes.
  *
  * On the host's threads, those of `parallel_for` among them, the floating-point unit rounds to
- * nearest and takes denormal operands and results for zeros of their sign, as TensorFlow's kernels
- * have it: a product on the way that is below the smallest normal number is zero, and what is
- * computed from it. Where the kernel's definition says `TENON_KERNEL_DEF_FLAG_KEEPS_DENORMALS`, or
- * the session keeps denormals, it does not. A kernel that changes this state on its way finds it
- * anew in its next call.
+ * nearest and takes denormal operands and results for zeros of their sign, as in TensorFlow's
+ * kernels: an intermediate product that is below the smallest normal number is zero, and everything
+ * computed from it follows. If the kernel's definition says
+ * `TENON_KERNEL_DEF_FLAG_KEEPS_DENORMALS`, or the session keeps denormals, denormals stay as they
+ * are. A kernel that changes this state during a call finds it restored in its next call.
  */
 struct TenonCall {
     /** Size of this struct. */
@@ -1098,8 +1105,8 @@ struct TenonCallServices {
     TenonCode (*fail)(TenonCallRecord *record, TenonCode code, TenonStr message);
     /**
      * Sets output `output` to a fresh buffer of this shape, in its own memory for
-     * `TENON_ORDINARY_MEMORY`. Contents are undefined, but strings, resources and variants are all
-     * zero: empty.
+     * `TENON_ORDINARY_MEMORY`. The contents are undefined, except that strings, resources and
+     * variants are all zero, which is empty.
      */
     TenonCode (*allocate)(TenonCallRecord *record,
                           uint32_t output,
@@ -1107,7 +1114,7 @@ struct TenonCallServices {
                           uint32_t rank,
                           TenonMemoryKind memory);
     /**
-     * Lets output `output` take over the buffer of input `input` under this shape where nobody else
+     * Lets output `output` take over the buffer of input `input` under this shape if nothing else
      * holds it: 1 when it did, 0 when not (the output is as before).
      */
     uint32_t (*forward)(TenonCallRecord *record,
@@ -1143,14 +1150,15 @@ struct TenonCallServices {
                              const TenonKeptTensor *kept);
     /**
      * Ends a call whose `compute` returned or will return `TENON_PENDING`; exactly once, from any
-     * thread. Nothing of the call is touched afterwards. A second time fails the step with an
-     * error, or is logged when that is done.
+     * thread. Nothing of the call may be used afterwards. A second call fails the step with an
+     * error, or is logged if the step has ended.
      */
     void (*complete)(TenonCallRecord *record, TenonCode code);
     /**
      * Computes `total` units of about `cost_ns` each on the host's threads; returns when all are
-     * done. Units are left out once the step is cancelled or its deadline has passed, unless the
-     * call has locked a variable: the outputs of such a call are not used, whatever it returns.
+     * done. Once the step is cancelled or its deadline has passed, the remaining units are skipped
+     * and the outputs of the call are not used, whatever it returns. A call that has locked a
+     * variable computes all units.
      */
     void (*parallel_for)(TenonCallRecord *record,
                          uint64_t total,
@@ -1361,7 +1369,7 @@ struct TenonShapeTable {
     TenonShapeId (*make_shape)(TenonShapeCall *call, const TenonDimId *dims, uint32_t rank);
     /** The shape of unknown rank. */
     TenonShapeId (*unknown_shape)(TenonShapeCall *call);
-    /** Merges what is known of two shapes; refuses when they contradict each other. */
+    /** Merges what is known of two shapes; refuses shapes that contradict each other. */
     TenonCode (*merge)(TenonShapeCall *call,
                        TenonShapeId a,
                        TenonShapeId b,
@@ -1379,8 +1387,8 @@ struct TenonShapeTable {
     /** Sets the shape of an output. */
     TenonCode (*set_output)(TenonShapeCall *call, uint32_t output, TenonShapeId shape);
     /**
-     * What is known of the value behind resource input `input`: element type and shape of its part
-     * `part`. Returns the number of parts known.
+     * Gives what is known of the value behind resource input `input`: element type and shape of its
+     * part `part`. Returns the number of known parts.
      */
     uint32_t (*input_handle)(TenonShapeCall *call,
                              uint32_t input,
@@ -1449,7 +1457,8 @@ struct TenonResourceType {
 typedef TenonCode (*TenonResourceFactory)(void *data, void **value, TenonSink *sink);
 
 /**
- * Where a value that is encoded gives its tensors. Opaque to plugins; valid while `encode` runs.
+ * The receiver of the tensors of a value that is encoded. Opaque to plugins; valid while `encode`
+ * runs.
  */
 struct TenonVariantParts;
 
@@ -1489,7 +1498,7 @@ struct TenonVariantTable {
                         size_t tensor_count,
                         void **result,
                         TenonSink *sink);
-    /** Makes a value whose tensors lie in memory of another kind or device. */
+    /** Makes a value whose tensors are in memory of another kind or device. */
     TenonCode (*copy_to_device)(const void *value,
                                 TenonDevice *device,
                                 TenonMemoryKind memory,
@@ -1533,8 +1542,8 @@ struct TenonStateTable {
      * of a worker share. An empty container is the default one; what is in the container
      * `__per_step_<step_id>` goes with the step. An empty name is an anonymous resource: it is made
      * each time, and lives as long as its references. The result is a counted reference: give it
-     * back by `release_resource`. `TENON_NOT_FOUND` when there is none and no factory;
-     * `TENON_FAILED_PRECONDITION` when there is one whose type has the same name and is another.
+     * back by `release_resource`. `TENON_NOT_FOUND` when the resource does not exist and there is
+     * no factory; `TENON_FAILED_PRECONDITION` when it exists with another type of the same name.
      */
     TenonCode (*resource)(TenonCallRecord *record,
                           TenonStr container,
@@ -1551,7 +1560,8 @@ struct TenonStateTable {
     /** Gives a reference back; the last one destroys the value. Null is allowed. */
     void (*release_resource)(TenonResource *resource);
     /**
-     * Removes (container, name, type) from the call's device; `TENON_NOT_FOUND` when there is none.
+     * Removes (container, name, type) from the call's device; `TENON_NOT_FOUND` when it does not
+     * exist.
      */
     TenonCode (*remove_resource)(TenonCallRecord *record,
                                  TenonStr container,
@@ -1567,20 +1577,23 @@ struct TenonStateTable {
                           TenonStr name,
                           TenonDType dtype,
                           TenonVariable **result);
-    /** The variable behind a resource, not counted anew; null when it is none, and for null. */
+    /**
+     * The variable behind a resource, without a new reference; null for null and for a resource of
+     * another kind.
+     */
     TenonVariable *(*as_variable)(TenonResource *resource);
-    /** The resource that a variable is, not counted anew. */
+    /** The resource of a variable, without a new reference. */
     TenonResource *(*variable_resource)(TenonVariable *variable);
     /** Locks variables for this call, in an order of the host's; duplicates are allowed. */
     TenonCode (*lock_variables)(TenonCallRecord *record,
                                 TenonVariable *const *variables,
                                 size_t count);
     /**
-     * Locks variables for this call as calls do that share them: they read, or with an `update`
-     * that is not 0 they write elements of the value in place, at the same time as others. A
-     * variable that is locked for such an update copies its value from then on for calls that read
-     * it outside the lock. Calls that update one element at the same time do so by atomic
-     * operations, or lose updates.
+     * Locks variables for this call together with other calls that share them. The call reads the
+     * values; if `update` is not 0, it writes elements of the values in place, at the same time as
+     * other calls. Once a variable was locked for such an update, calls that read it outside the
+     * lock get a copy of its value. Calls that update one element at the same time use atomic
+     * operations, or they lose updates.
      */
     TenonCode (*share_variables)(TenonCallRecord *record,
                                  TenonVariable *const *variables,
@@ -1592,7 +1605,7 @@ struct TenonStateTable {
                              size_t count);
     /**
      * Shows the value of a locked variable; valid until it is unlocked or assigned.
-     * `TENON_FAILED_PRECONDITION` when it has none.
+     * `TENON_FAILED_PRECONDITION` when it has no value.
      */
     TenonCode (*read_variable)(TenonCallRecord *record,
                                TenonVariable *variable,
@@ -1614,12 +1627,12 @@ struct TenonStateTable {
                                  TenonSlot *value);
     /**
      * Makes output `output` a reference to the cell of `variable`, which the step keeps to its end.
-     * A tensor that the output has before becomes the value of a variable that has none.
+     * If the variable has no value, a tensor that the output already has becomes its value.
      */
     TenonCode (*output_ref)(TenonCallRecord *record,
                             TenonVariable *variable,
                             uint32_t output);
-    /** The variable behind a reference slot; null when the slot is none. */
+    /** The variable behind a reference slot; null for another slot. */
     TenonVariable *(*ref_variable)(const TenonSlot *slot);
 };
 
@@ -1720,7 +1733,7 @@ typedef uint32_t TenonDeterminism;
 
 /** Numerics contract of a kernel. Filled by the registering side. */
 struct TenonNumerics {
-    /** Which of the figures below count. */
+    /** Which of the figures below apply. */
     TenonToleranceKind tolerance;
     /** Determinism. */
     TenonDeterminism determinism;
@@ -1730,7 +1743,7 @@ struct TenonNumerics {
     double absolute;
     /** Relative part. */
     double relative;
-    /** Type in which sums are kept; `TENON_INVALID` is the element type itself. */
+    /** Type in which sums are kept; `TENON_INVALID` for the element type itself. */
     TenonDType accumulation;
     /** Zero. */
     uint32_t reserved;
@@ -1744,11 +1757,11 @@ struct TenonKernelDef {
     uint32_t flags;
     /** Name of the op. */
     TenonStr op;
-    /** Device type, such as `CPU`; `DEFAULT` is every type. */
+    /** Device type, such as `CPU`; `DEFAULT` for every type. */
     TenonStr device_type;
     /** Label of the variant; empty for the ordinary kernel. */
     TenonStr label;
-    /** Higher wins. */
+    /** Priority: the kernel with the highest number wins. */
     int32_t priority;
     /** Zero. */
     uint32_t reserved;
@@ -1756,7 +1769,7 @@ struct TenonKernelDef {
     const TenonTypeConstraint *constraints;
     /** Number of constraints. */
     size_t constraint_count;
-    /** Names of arguments that lie in host memory, whatever the device. */
+    /** Names of arguments that are in host memory, whatever the device. */
     TenonStrs host_memory;
     /** In-place pairs. */
     const TenonInPlace *in_place;
@@ -1764,8 +1777,8 @@ struct TenonKernelDef {
     size_t in_place_count;
     /**
      * Features of the processor that the kernel needs, such as `avx2` or `avx512f`; without them it
-     * is never a candidate. A name that no processor has is refused when the plugin is loaded, with
-     * the names there are.
+     * is never a candidate. The host refuses an unknown name when it loads the plugin, with a list
+     * of the known names.
      */
     TenonStrs features;
     /** Numerics contract. */
@@ -1780,17 +1793,18 @@ struct TenonKernelDef {
 
 /* Bits of `TenonKernelDef.flags`. */
 
-/** Never chosen by policy, only when its label is asked for. */
+/** Never chosen by policy, only when its label is requested. */
 #define TENON_KERNEL_DEF_FLAG_ON_REQUEST 1u
 /**
- * Computes with gradual underflow: denormal operands and results are what they are, not zero. Said
- * by a kernel whose results are of use only so; the processor takes longer over each of them.
+ * Computes with gradual underflow: denormal operands and results keep their values instead of
+ * becoming zero. For kernels whose results are useful only then; the processor takes longer for
+ * each denormal number.
  */
 #define TENON_KERNEL_DEF_FLAG_KEEPS_DENORMALS 2u
 /**
- * Refuses by itself every shape that the op's shape function refuses. Without it, the host runs the
- * shape function before a call with shapes that no step knew before it ran; each combination of
- * shapes once.
+ * Refuses by itself every shape that the op's shape function refuses. Without this flag, the host
+ * runs the shape function before a call whose shapes were not known before the step ran, once for
+ * each combination of shapes.
  */
 #define TENON_KERNEL_DEF_FLAG_CHECKS_SHAPES 4u
 
@@ -1825,7 +1839,7 @@ struct TenonDeviceState;
 /** A stream: commands enqueued on it run in order. Opaque to the host. */
 struct TenonStream;
 
-/** An event: a point in a stream that others wait for. Opaque to the host. */
+/** An event: a point in a stream that other streams wait for. Opaque to the host. */
 struct TenonEvent;
 
 /* Bits of `TenonDeviceAttributes.flags`. */
@@ -1843,12 +1857,12 @@ struct TenonMemoryInfo {
     TenonMemoryKind kind;
     /** Alignment in bytes of what `allocate` gives: a power of two. */
     uint32_t alignment;
-    /** Bytes there are; 0 is not known. */
+    /** Number of bytes; 0 if it is not known. */
     uint64_t limit;
 };
 
 /**
- * What everyone may know of a device. Filled by the plugin; what it points to lives as long as the
+ * Public properties of a device. Filled by the plugin; what it points to lives as long as the
  * device.
  */
 struct TenonDeviceAttributes {
@@ -1856,19 +1870,18 @@ struct TenonDeviceAttributes {
     uint32_t struct_size;
     /** Bits of `TENON_DEVICE_FLAG_*`. */
     uint32_t flags;
-    /** Model and the like, for people. */
+    /** Model and other descriptions, for people. */
     TenonStr description;
     /** First kind of memory; the first one is the device's ordinary one. */
     const TenonMemoryInfo *memories;
     /** Number of kinds, at least 1. */
     size_t memory_count;
-    /** NUMA node; -1 is not known. */
+    /** NUMA node; -1 if it is not known. */
     int32_t numa_node;
-    /** Bus; 0 is not known. */
+    /** Bus; 0 if it is not known. */
     int32_t bus_id;
     /**
-     * Streams worth using at once, at least 1: what one step uses at most. More than 1 needs
-     * events.
+     * The largest number of streams that one step uses, at least 1. A number above 1 needs events.
      */
     uint32_t stream_count;
     /** Zero. */
@@ -1891,9 +1904,9 @@ struct TenonCopyRequest {
     void *destination;
     /** Bytes. */
     uint64_t bytes;
-    /** Where the source lies. */
+    /** Kind of memory of the source. */
     TenonMemoryKind source_memory;
-    /** Where the destination lies. */
+    /** Kind of memory of the destination. */
     TenonMemoryKind destination_memory;
     /** Device of the source, of this device's type; null for the host's memory. */
     TenonDeviceState *source_device;
@@ -1908,8 +1921,8 @@ typedef void (*TenonNotify)(void *data, TenonCode code);
 
 /**
  * Entries of a device. Filled by the plugin; lives as long as the library. A device without streams
- * leaves the stream and event entries null: its kernels and copies are done when they return. What
- * may still run on a lost device, and what the host waits for, is said at `TenonHost.device_lost`.
+ * leaves the stream and event entries null: its kernels and copies are done when they return.
+ * `TenonHost.device_lost` says what may still run on a lost device, and what the host waits for.
  */
 struct TenonDeviceTable {
     /** Size of this struct. */
@@ -1921,8 +1934,9 @@ struct TenonDeviceTable {
     /** Describes it. Required. */
     void (*attributes)(TenonDeviceState *device, TenonDeviceAttributes *result);
     /**
-     * Memory of a kind, aligned to `align` at least; `TENON_RESOURCE_EXHAUSTED` without. Null only
-     * for a device with `TENON_DEVICE_FLAG_HOST_MEMORY`, whose memory is the host's.
+     * Allocates memory of a kind, aligned to `align` at least; `TENON_RESOURCE_EXHAUSTED` if there
+     * is none. Null only for a device with `TENON_DEVICE_FLAG_HOST_MEMORY`, whose memory is the
+     * host's.
      */
     TenonCode (*allocate)(TenonDeviceState *device,
                           uint64_t bytes,
@@ -1941,8 +1955,9 @@ struct TenonDeviceTable {
                        TenonMemoryKind memory,
                        TenonStream *stream);
     /**
-     * Whether `copy` takes this pair: 1 or 0. `bytes` and addresses are not looked at. Null: no
-     * pair; the host stages through its memory by the pairs that are there.
+     * Whether `copy` supports this pair of places: 1 or 0. `bytes` and addresses are ignored. Null:
+     * no pair is supported. For another pair, the host copies through its own memory by pairs that
+     * are supported.
      */
     uint32_t (*can_copy)(TenonDeviceState *device, const TenonCopyRequest *request);
     /** Copies; with a stream: enqueues the copy. Host memory stays valid until it is done. */
@@ -1957,9 +1972,9 @@ struct TenonDeviceTable {
     /** Destroys a stream that has nothing enqueued. */
     void (*destroy_stream)(TenonDeviceState *device, TenonStream *stream);
     /**
-     * Waits until all that was enqueued on the stream is done; its first error. On a lost device:
-     * until what runs of it has ended, and not for what never comes; `TENON_UNAVAILABLE`. Either
-     * way nothing that was enqueued uses its memory from then on.
+     * Waits until all commands that were enqueued on the stream are done; returns its first error.
+     * On a lost device, waits only for commands that have begun, and returns `TENON_UNAVAILABLE`.
+     * In both cases, no command that was enqueued uses its memory after the return.
      */
     TenonCode (*synchronize_stream)(TenonDeviceState *device,
                                     TenonStream *stream,
@@ -1973,7 +1988,7 @@ struct TenonDeviceTable {
     TenonCode (*create_event)(TenonDeviceState *device,
                               TenonEvent **result,
                               TenonSink *sink);
-    /** Destroys an event that nobody waits for. */
+    /** Destroys an event that no stream waits for. */
     void (*destroy_event)(TenonDeviceState *device, TenonEvent *event);
     /** Records the event: it happens once all that was enqueued so far is done. */
     TenonCode (*record_event)(TenonDeviceState *device,
@@ -1985,7 +2000,7 @@ struct TenonDeviceTable {
                             TenonEvent *event);
     /** Whether the last recording has happened: `TENON_OK`, `TENON_PENDING`, or the error. */
     TenonCode (*query_event)(TenonDeviceState *device, TenonEvent *event);
-    /** Waits until the whole device is idle; its first error. Null: always idle. */
+    /** Waits until the whole device is idle; returns its first error. Null: always idle. */
     TenonCode (*synchronize)(TenonDeviceState *device, TenonSink *sink);
     /** Growth; may be null. */
     const TenonExtHeader *ext;
@@ -2055,13 +2070,13 @@ struct TenonNativeHandles {
     TenonStr api;
     /** The driver's handle of the device. */
     void *device;
-    /** The driver's handle of the stream; null where none was asked for. */
+    /** The driver's handle of the stream; null if none was requested. */
     void *stream;
 };
 
 /**
- * Link `TENON_EXT_NATIVE_OF` of the host's table: the driver's handles of a device of whichever
- * plugin. Filled by the host.
+ * Link `TENON_EXT_NATIVE_OF` of the host's table: the driver's handles of a device of any plugin.
+ * Filled by the host.
  */
 struct TenonExtNativeOf {
     /** Head, with tag `TENON_EXT_NATIVE_OF`. */
@@ -2077,12 +2092,12 @@ struct TenonExtNativeOf {
 
 /**
  * Link `TENON_EXT_TIMERS` of a device's table: events that note when they happened. Filled by the
- * plugin; without it traces have the times at which the host was told.
+ * plugin; without it traces have the times at which the host was notified.
  */
 struct TenonExtTimers {
     /** Head, with tag `TENON_EXT_TIMERS`. */
     TenonExtHeader header;
-    /** As `create_event`, of an event that notes the time. Required. */
+    /** As `create_event`, for an event that notes the time. Required. */
     TenonCode (*create)(TenonDeviceState *device,
                         TenonEvent **result,
                         TenonSink *sink);
@@ -2098,10 +2113,10 @@ struct TenonExtTimers {
  * Link `TENON_EXT_CAPTURE` of a device's table: commands are recorded once, and run again with one
  * call. Filled by the plugin; without it nothing is recorded.
  *
- * Between `begin` and `end` what is enqueued on the stream is recorded instead of run, also what is
- * enqueued on streams that wait for an event recorded there meanwhile; those are joined again
- * before `end`. Addresses and arguments are recorded as they are; the host runs a graph only while
- * all of them are as they were.
+ * Between `begin` and `end`, commands that are enqueued on the stream are recorded instead of run.
+ * So are commands on streams that wait for an event recorded on this stream in the meantime; those
+ * streams are joined again before `end`. Addresses and arguments are recorded as they are; the host
+ * runs a graph only while none of them has changed.
  */
 struct TenonExtCapture {
     /** Head, with tag `TENON_EXT_CAPTURE`. */
@@ -2111,16 +2126,16 @@ struct TenonExtCapture {
                        TenonStream *stream,
                        TenonSink *sink);
     /**
-     * Ends it, also when a command was refused meanwhile; with an error nothing is recorded, and
-     * nothing was run. Required.
+     * Ends the recording, also when a command was refused in the meantime; after an error there is
+     * no graph, and nothing was run. Required.
      */
     TenonCode (*end)(TenonDeviceState *device,
                      TenonStream *stream,
                      TenonCommandGraph **result,
                      TenonSink *sink);
     /**
-     * Enqueues all that was recorded. A graph runs once at a time: the host enqueues it again when
-     * it is done, or behind itself. Required.
+     * Enqueues all recorded commands. A graph does not run twice at the same time: the host
+     * enqueues it again when it is done, or behind itself on the same stream. Required.
      */
     TenonCode (*launch)(TenonDeviceState *device,
                         TenonCommandGraph *graph,
@@ -2137,7 +2152,9 @@ struct TenonExtCapture {
 /** One run of a pass over one graph. Opaque to plugins. */
 struct TenonPassCall;
 
-/** A tensor of a graph: an output of a node, which has a number. Filled by whoever names it. */
+/**
+ * A tensor of a graph: an output of a node, which has a number. Filled by the side that names it.
+ */
 struct TenonEdge {
     /** The node. */
     uint32_t node;
@@ -2165,13 +2182,13 @@ struct TenonPassNode {
     const TenonEdge *inputs;
     /** How many. */
     size_t input_count;
-    /** Nodes that must have run before. */
+    /** Nodes that run before this one. */
     const uint32_t *control;
     /** How many. */
     size_t control_count;
     /**
-     * Attributes, over those of `like`. What the inputs determine, and what has a default, need not
-     * be there.
+     * Attributes, which replace those of `like`. Attributes that the inputs determine or that have
+     * a default may be left out.
      */
     const TenonPassAttr *attrs;
     /** How many. */
@@ -2191,8 +2208,8 @@ struct TenonPassTable {
     /** Zero. */
     uint32_t reserved;
     /**
-     * The nodes that run, sources first, into `nodes`, at most `capacity` of them; how many there
-     * are.
+     * Writes the nodes that run, sources first, into `nodes`, at most `capacity` of them; returns
+     * how many there are.
      */
     uint32_t (*nodes)(TenonPassCall *call, uint32_t *nodes, uint32_t capacity);
     /** Name of a node. */
@@ -2201,7 +2218,7 @@ struct TenonPassTable {
     TenonStr (*op)(TenonPassCall *call, uint32_t node);
     /** Full name of the device on which a node runs. */
     TenonStr (*device)(TenonPassCall *call, uint32_t node);
-    /** Attributes of a node, defaults applied; null for none. */
+    /** Attributes of a node, defaults applied; null if it has none. */
     const TenonAttrs *(*attrs)(TenonPassCall *call, uint32_t node);
     /** Number of data inputs. */
     uint32_t (*input_count)(TenonPassCall *call, uint32_t node);
@@ -2232,19 +2249,19 @@ struct TenonPassTable {
     uint32_t (*is_kept)(TenonPassCall *call, uint32_t node);
     /** Whether the node may be replaced: it has no effect, and none of its outputs is fed. */
     uint32_t (*is_rewritable)(TenonPassCall *call, uint32_t node);
-    /** Makes a node another one, under its name. */
+    /** Replaces a node by another one of the same name. */
     TenonCode (*replace)(TenonPassCall *call, uint32_t node, const TenonPassNode *made);
-    /** Adds a node where `near` runs, called after it with `suffix`. */
+    /** Adds a node on the device of `near`; its name is that of `near` with `suffix`. */
     TenonCode (*add)(TenonPassCall *call,
                      uint32_t near,
                      TenonStr suffix,
                      const TenonPassNode *made,
                      uint32_t *result);
-    /** Lets whoever reads `from` read `to`. */
+    /** Makes the readers of `from` read `to`. */
     TenonCode (*redirect)(TenonPassCall *call, TenonEdge from, TenonEdge to);
-    /** Takes a node that gives what its input `index` is out of the way. */
+    /** Removes a node whose value is that of its input `index`; its readers read the input. */
     TenonCode (*bypass)(TenonPassCall *call, uint32_t node, uint32_t index);
-    /** Says what was done to a node. */
+    /** Reports a change of a node. */
     void (*note)(TenonPassCall *call, uint32_t node, TenonStr text);
     /** Keeps a copy of `message` for the error and returns `code`. */
     TenonCode (*fail)(TenonPassCall *call, TenonCode code, TenonStr message);
@@ -2252,15 +2269,15 @@ struct TenonPassTable {
 
 /**
  * A registration: a pass over graphs, link `TENON_EXT_PASS`. Filled by the plugin; the host copies
- * it, except `run`. A pass that returns an error leaves the graph as it was. Where it is not known,
- * graphs run without.
+ * it, except `run`. A pass that returns an error leaves the graph as it was. A host that does not
+ * know the link runs graphs without the pass.
  */
 struct TenonExtPass {
     /** Head, with tag `TENON_EXT_PASS`. */
     TenonExtHeader header;
     /**
-     * Name in snake_case. The bool knob `pass_<name>` of the plugin, where it declares one,
-     * switches the pass.
+     * Name in snake_case. The bool knob `pass_<name>` of the plugin, if it declares one, switches
+     * the pass.
      */
     TenonStr name;
     /** One sentence. */
@@ -2284,7 +2301,7 @@ struct TenonRegistrar;
 
 /**
  * Entries of a registrar. Filled by the host; every entry is there. Definitions are copied, except
- * the tables and shape functions that they point to. What is wrong with one is collected, and
+ * the tables and shape functions that they point to. Errors in definitions are collected, and
  * reported when the transaction is validated.
  */
 struct TenonRegistrarTable {
@@ -2318,7 +2335,7 @@ struct TenonPluginV1 {
     uint32_t abi_minor;
     /** Zero. */
     uint32_t reserved;
-    /** Name, as its package has it. */
+    /** Name of the plugin's package. */
     TenonStr name;
     /** Version. */
     TenonStr version;
@@ -2978,7 +2995,7 @@ static inline const TenonExtHeader *tenon_find_ext(const TenonExtHeader *chain, 
     return NULL;
 }
 
-/** The resource in element `at` of a slot, not counted anew; null when the slot has none there. */
+/** The resource in element `at` of a slot, without a new reference; null when the element has none. */
 static inline TenonResource *tenon_resource_at(const TenonSlot *slot, uint64_t at)
 {
     if (slot->dtype != TENON_RESOURCE || at >= slot->elements || slot->data == NULL) {
@@ -2987,7 +3004,7 @@ static inline TenonResource *tenon_resource_at(const TenonSlot *slot, uint64_t a
     return ((const TenonResourceElement *)slot->data)[at].resource;
 }
 
-/** The value in element `at` of a slot; null when the slot has none of this type there. */
+/** The value in element `at` of a slot; null when the element has no value of this type. */
 static inline void *tenon_variant_at(const TenonSlot *slot, uint64_t at,
                                      const TenonVariantTable *table)
 {
@@ -3013,7 +3030,7 @@ static inline void *tenon_variant_at(const TenonSlot *slot, uint64_t at,
 
 /**
  * Defines `id`, a link with the calls of an op that are worth measuring, each a TENON_STR in the grammar of
- * TenonExtBench, and formulas of the operations and bytes of a call ("" where nobody knows them). `next_link` is NULL,
+ * TenonExtBench, and formulas of the operations and bytes of a call ("" if they are not known). `next_link` is NULL,
  * or the header of another link of the op. At file scope; the op's `ext` is the address of its `header`:
  *
  *     TENON_BENCH(my_bench, &my_cases.header, "4 * x", "", TENON_STR("rows; n in {64, 4096}; x: [n, 768]"));
@@ -3036,7 +3053,7 @@ static inline void *tenon_variant_at(const TenonSlot *slot, uint64_t at,
     static const TenonExtFacts id = { TENON_EXT_FACTS_HEADER(next_link), { __VA_ARGS__ } }
 
 #if defined(__GNUC__)
-/** Whether the step of this call is cancelled, or its deadline has passed. A long computation asks now and then. */
+/** Whether the step of this call is cancelled, or its deadline has passed. A long computation asks from time to time. */
 static inline int tenon_cancelled(const TenonCall *call)
 {
     const TenonStep *step = call->step;

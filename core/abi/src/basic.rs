@@ -3,7 +3,7 @@
 use abi_stable::StableAbi;
 use core::{ptr, slice};
 
-/// Borrowed UTF-8 or raw bytes. Filled by whoever lends them. `ptr` may be null only when `len` is 0.
+/// Borrowed UTF-8 or raw bytes. Filled by the side that lends them. `ptr` may be null only when `len` is 0.
 #[repr(C)]
 #[derive(StableAbi, Clone, Copy)]
 pub struct Str {
@@ -13,7 +13,7 @@ pub struct Str {
     pub len: usize,
 }
 
-// SAFETY: a `Str` is a plain pair; who dereferences it upholds the lifetime of what it points to.
+// SAFETY: a `Str` is a plain pair; code that dereferences it upholds the lifetime of what it points to.
 unsafe impl Sync for Str {}
 // SAFETY: as above.
 unsafe impl Send for Str {}
@@ -54,7 +54,7 @@ impl Str {
     }
 }
 
-/// Borrowed array of strings. Filled by whoever lends it. `ptr` may be null only when `len` is 0.
+/// Borrowed array of strings. Filled by the side that lends it. `ptr` may be null only when `len` is 0.
 #[repr(C)]
 #[derive(StableAbi, Clone, Copy)]
 pub struct Strs {
@@ -88,7 +88,7 @@ impl Strs {
     }
 }
 
-/// Borrowed dimensions. Filled by whoever lends them. `ptr` may be null only when `len` is 0.
+/// Borrowed dimensions. Filled by the side that lends them. `ptr` may be null only when `len` is 0.
 #[repr(C)]
 #[derive(StableAbi, Clone, Copy)]
 pub struct Dims {
@@ -127,7 +127,7 @@ pub struct Range {
     pub len: u32,
 }
 
-/// Where a registration stands in its author's source. Filled by the registering side.
+/// The place of a registration in its author's source. Filled by the registering side.
 #[repr(C)]
 #[derive(StableAbi, Clone, Copy)]
 pub struct Source {

@@ -31,7 +31,7 @@ pub struct Step {
     pub reserved: u32,
     /// Number of the step, unique in the process.
     pub step_id: u64,
-    /// On the clock of `CallServices::now_ns`; [`crate::NO_DEADLINE`] is none.
+    /// Deadline on the clock of `CallServices::now_ns`; [`crate::NO_DEADLINE`] if there is none.
     pub deadline_ns: u64,
     /// Becomes non-zero when the step is cancelled; read atomically.
     pub cancelled: *const AtomicU32,
@@ -42,10 +42,10 @@ pub struct Step {
 /// One call of a kernel. Filled by the host; lives until the call completes.
 ///
 /// On the host's threads, those of `parallel_for` among them, the floating-point unit rounds to nearest and takes
-/// denormal operands and results for zeros of their sign, as TensorFlow's kernels have it: a product on the way that is
-/// below the smallest normal number is zero, and what is computed from it. Where the kernel's definition says
-/// [`crate::kernel_def_flags::KEEPS_DENORMALS`], or the session keeps denormals, it does not. A
-/// kernel that changes this state on its way finds it anew in its next call.
+/// denormal operands and results for zeros of their sign, as in TensorFlow's kernels: an intermediate product that is
+/// below the smallest normal number is zero, and everything computed from it follows. If the kernel's definition says
+/// [`crate::kernel_def_flags::KEEPS_DENORMALS`], or the session keeps denormals, denormals stay as they are. A
+/// kernel that changes this state during a call finds it restored in its next call.
 #[repr(C)]
 #[derive(StableAbi)]
 pub struct Call {
@@ -118,8 +118,8 @@ pub struct CallServices {
     pub fail:
         Option<unsafe extern "C" fn(record: *mut CallRecord, code: Code, message: Str) -> Code>,
     /// Sets output `output` to a fresh buffer of this shape, in its own memory for
-    /// [`crate::MemoryKind::ORDINARY`]. Contents are undefined, but strings, resources and variants are all
-    /// zero: empty.
+    /// [`crate::MemoryKind::ORDINARY`]. The contents are undefined, except that strings, resources and
+    /// variants are all zero, which is empty.
     pub allocate: Option<
         unsafe extern "C" fn(
             record: *mut CallRecord,
@@ -129,7 +129,7 @@ pub struct CallServices {
             memory: MemoryKind,
         ) -> Code,
     >,
-    /// Lets output `output` take over the buffer of input `input` under this shape where nobody else
+    /// Lets output `output` take over the buffer of input `input` under this shape if nothing else
     /// holds it: 1 when it did, 0 when not (the output is as before).
     pub forward: Option<
         unsafe extern "C" fn(
@@ -177,11 +177,11 @@ pub struct CallServices {
         unsafe extern "C" fn(record: *mut CallRecord, output: u32, kept: *const KeptTensor) -> Code,
     >,
     /// Ends a call whose `compute` returned or will return `PENDING`; exactly once, from any thread. Nothing of the
-    /// call is touched afterwards. A second time fails the step with an error, or is logged when that is done.
+    /// call may be used afterwards. A second call fails the step with an error, or is logged if the step has ended.
     pub complete: Option<unsafe extern "C" fn(record: *mut CallRecord, code: Code)>,
-    /// Computes `total` units of about `cost_ns` each on the host's threads; returns when all are done. Units are
-    /// left out once the step is cancelled or its deadline has passed, unless the call has locked a variable:
-    /// the outputs of such a call are not used, whatever it returns.
+    /// Computes `total` units of about `cost_ns` each on the host's threads; returns when all are done. Once
+    /// the step is cancelled or its deadline has passed, the remaining units are skipped and the outputs of the call
+    /// are not used, whatever it returns. A call that has locked a variable computes all units.
     pub parallel_for: Option<
         unsafe extern "C" fn(
             record: *mut CallRecord,

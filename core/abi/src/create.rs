@@ -55,7 +55,7 @@ pub struct AttrView {
 pub struct ShapeView {
     /// Dimensions, [`crate::UNKNOWN_DIM`] where unknown.
     pub dims: Dims,
-    /// 1 when not even the rank is known; then `dims` is empty.
+    /// 1 when the rank is not known; then `dims` is empty.
     pub unknown_rank: u32,
 }
 
@@ -68,11 +68,12 @@ pub struct FuncView {
     pub name: Str,
     /// Serialised `tensorflow.NameAttrList`.
     pub call: Str,
-    /// Serialised `tensorflow.FunctionDef`; empty when the library has none of that name.
+    /// Serialised `tensorflow.FunctionDef`; empty when the library has no function of that name.
     pub definition: Str,
 }
 
-/// What `create` and `supports` get (`supports` before a kernel exists). Filled by the host; valid while `create` runs.
+/// The arguments of `create` and `supports` (`supports` is called before a kernel exists). Filled by the host; valid
+/// while `create` runs.
 #[repr(C)]
 #[derive(StableAbi, Clone, Copy)]
 pub struct Create {
@@ -100,7 +101,7 @@ pub struct Create {
     pub output_types: *const DType,
     /// `input_count` shapes, partly unknown.
     pub input_shapes: *const ShapeView,
-    /// `input_count` views; `data` is null where the input is not constant.
+    /// `input_count` views; `data` is null if the input is not constant.
     pub constants: *const Slot,
     /// Names of the input arguments, in order.
     pub input_args: Strs,

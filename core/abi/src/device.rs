@@ -22,7 +22,7 @@ opaque! {
     DeviceState;
     /// A stream: commands enqueued on it run in order. Opaque to the host.
     Stream;
-    /// An event: a point in a stream that others wait for. Opaque to the host.
+    /// An event: a point in a stream that other streams wait for. Opaque to the host.
     Event;
 }
 
@@ -44,11 +44,11 @@ pub struct MemoryInfo {
     pub kind: MemoryKind,
     /// Alignment in bytes of what `allocate` gives: a power of two.
     pub alignment: u32,
-    /// Bytes there are; 0 is not known.
+    /// Number of bytes; 0 if it is not known.
     pub limit: u64,
 }
 
-/// What everyone may know of a device. Filled by the plugin; what it points to lives as long as the
+/// Public properties of a device. Filled by the plugin; what it points to lives as long as the
 /// device.
 #[repr(C)]
 #[derive(StableAbi, Clone, Copy)]
@@ -57,17 +57,17 @@ pub struct DeviceAttributes {
     pub struct_size: u32,
     /// Bits of [`device_flags`].
     pub flags: u32,
-    /// Model and the like, for people.
+    /// Model and other descriptions, for people.
     pub description: Str,
     /// First kind of memory; the first one is the device's ordinary one.
     pub memories: *const MemoryInfo,
     /// Number of kinds, at least 1.
     pub memory_count: usize,
-    /// NUMA node; -1 is not known.
+    /// NUMA node; -1 if it is not known.
     pub numa_node: i32,
-    /// Bus; 0 is not known.
+    /// Bus; 0 if it is not known.
     pub bus_id: i32,
-    /// Streams worth using at once, at least 1: what one step uses at most. More than 1 needs events.
+    /// The largest number of streams that one step uses, at least 1. A number above 1 needs events.
     pub stream_count: u32,
     /// Zero.
     pub reserved: u32,
@@ -89,9 +89,9 @@ pub struct CopyRequest {
     pub destination: *mut c_void,
     /// Bytes.
     pub bytes: u64,
-    /// Where the source lies.
+    /// Kind of memory of the source.
     pub source_memory: MemoryKind,
-    /// Where the destination lies.
+    /// Kind of memory of the destination.
     pub destination_memory: MemoryKind,
     /// Device of the source, of this device's type; null for the host's memory.
     pub source_device: *mut DeviceState,
@@ -110,8 +110,8 @@ pub struct Notify {
 }
 
 /// Entries of a device. Filled by the plugin; lives as long as the library. A device without streams
-/// leaves the stream and event entries null: its kernels and copies are done when they return. What may
-/// still run on a lost device, and what the host waits for, is said at `Host::device_lost`.
+/// leaves the stream and event entries null: its kernels and copies are done when they return.
+/// `Host::device_lost` says what may still run on a lost device, and what the host waits for.
 #[repr(C)]
 #[derive(StableAbi)]
 pub struct DeviceTable {
@@ -124,8 +124,8 @@ pub struct DeviceTable {
     /// Describes it. Required.
     pub attributes:
         Option<unsafe extern "C" fn(device: *mut DeviceState, result: *mut DeviceAttributes)>,
-    /// Memory of a kind, aligned to `align` at least; `RESOURCE_EXHAUSTED` without. Null only for a device
-    /// with `HOST_MEMORY`, whose memory is the host's.
+    /// Allocates memory of a kind, aligned to `align` at least; `RESOURCE_EXHAUSTED` if there is none. Null only for
+    /// a device with `HOST_MEMORY`, whose memory is the host's.
     pub allocate: Option<
         unsafe extern "C" fn(
             device: *mut DeviceState,
@@ -147,8 +147,8 @@ pub struct DeviceTable {
             stream: *mut Stream,
         ),
     >,
-    /// Whether `copy` takes this pair: 1 or 0. `bytes` and addresses are not looked at. Null: no pair;
-    /// the host stages through its memory by the pairs that are there.
+    /// Whether `copy` supports this pair of places: 1 or 0. `bytes` and addresses are ignored. Null: no pair is
+    /// supported. For another pair, the host copies through its own memory by pairs that are supported.
     pub can_copy:
         Option<unsafe extern "C" fn(device: *mut DeviceState, request: *const CopyRequest) -> u32>,
     /// Copies; with a stream: enqueues the copy. Host memory stays valid until it is done.
@@ -170,9 +170,9 @@ pub struct DeviceTable {
     >,
     /// Destroys a stream that has nothing enqueued.
     pub destroy_stream: Option<unsafe extern "C" fn(device: *mut DeviceState, stream: *mut Stream)>,
-    /// Waits until all that was enqueued on the stream is done; its first error. On a lost device: until what
-    /// runs of it has ended, and not for what never comes; `UNAVAILABLE`. Either way nothing that was
-    /// enqueued uses its memory from then on.
+    /// Waits until all commands that were enqueued on the stream are done; returns its first error. On a lost device,
+    /// waits only for commands that have begun, and returns `UNAVAILABLE`. In both cases, no command that was
+    /// enqueued uses its memory after the return.
     pub synchronize_stream: Option<
         unsafe extern "C" fn(
             device: *mut DeviceState,
@@ -197,7 +197,7 @@ pub struct DeviceTable {
             sink: *mut Sink,
         ) -> Code,
     >,
-    /// Destroys an event that nobody waits for.
+    /// Destroys an event that no stream waits for.
     pub destroy_event: Option<unsafe extern "C" fn(device: *mut DeviceState, event: *mut Event)>,
     /// Records the event: it happens once all that was enqueued so far is done.
     pub record_event: Option<
@@ -218,7 +218,7 @@ pub struct DeviceTable {
     /// Whether the last recording has happened: `OK`, `PENDING`, or the error.
     pub query_event:
         Option<unsafe extern "C" fn(device: *mut DeviceState, event: *mut Event) -> Code>,
-    /// Waits until the whole device is idle; its first error. Null: always idle.
+    /// Waits until the whole device is idle; returns its first error. Null: always idle.
     pub synchronize:
         Option<unsafe extern "C" fn(device: *mut DeviceState, sink: *mut Sink) -> Code>,
     /// Growth; may be null.

@@ -36,12 +36,12 @@ pub struct NativeHandles {
     pub api: Str,
     /// The driver's handle of the device.
     pub device: *mut c_void,
-    /// The driver's handle of the stream; null where none was asked for.
+    /// The driver's handle of the stream; null if none was requested.
     pub stream: *mut c_void,
 }
 
-/// Link [`crate::ext_tags::NATIVE_OF`] of the host's table: the driver's handles of a device of whichever plugin. Filled by
-/// the host.
+/// Link [`crate::ext_tags::NATIVE_OF`] of the host's table: the driver's handles of a device of any plugin. Filled by the
+/// host.
 #[repr(C)]
 #[derive(StableAbi, Clone, Copy)]
 pub struct ExtNativeOf {
@@ -58,13 +58,13 @@ pub struct ExtNativeOf {
 }
 
 /// Link [`crate::ext_tags::TIMERS`] of a device's table: events that note when they happened. Filled by the plugin;
-/// without it traces have the times at which the host was told.
+/// without it traces have the times at which the host was notified.
 #[repr(C)]
 #[derive(StableAbi, Clone, Copy)]
 pub struct ExtTimers {
     /// Head, with tag [`crate::ext_tags::TIMERS`].
     pub header: ExtHeader,
-    /// As `create_event`, of an event that notes the time. Required.
+    /// As `create_event`, for an event that notes the time. Required.
     pub create: Option<
         unsafe extern "C" fn(
             device: *mut DeviceState,
@@ -84,12 +84,12 @@ pub struct ExtTimers {
     >,
 }
 
-/// Link [`crate::ext_tags::CAPTURE`] of a device's table: commands are recorded once, and run again with one call. Filled
-/// by the plugin; without it nothing is recorded.
+/// Link [`crate::ext_tags::CAPTURE`] of a device's table: commands are recorded once, and run again with one call.
+/// Filled by the plugin; without it nothing is recorded.
 ///
-/// Between `begin` and `end` what is enqueued on the stream is recorded instead of run, also what is enqueued on
-/// streams that wait for an event recorded there meanwhile; those are joined again before `end`. Addresses and
-/// arguments are recorded as they are; the host runs a graph only while all of them are as they were.
+/// Between `begin` and `end`, commands that are enqueued on the stream are recorded instead of run. So are commands on
+/// streams that wait for an event recorded on this stream in the meantime; those streams are joined again before `end`.
+/// Addresses and arguments are recorded as they are; the host runs a graph only while none of them has changed.
 #[repr(C)]
 #[derive(StableAbi, Clone, Copy)]
 pub struct ExtCapture {
@@ -103,8 +103,8 @@ pub struct ExtCapture {
             sink: *mut Sink,
         ) -> Code,
     >,
-    /// Ends it, also when a command was refused meanwhile; with an error nothing is recorded, and nothing was run.
-    /// Required.
+    /// Ends the recording, also when a command was refused in the meantime; after an error there is no graph, and
+    /// nothing was run. Required.
     pub end: Option<
         unsafe extern "C" fn(
             device: *mut DeviceState,
@@ -113,8 +113,8 @@ pub struct ExtCapture {
             sink: *mut Sink,
         ) -> Code,
     >,
-    /// Enqueues all that was recorded. A graph runs once at a time: the host enqueues it again when it is done, or
-    /// behind itself. Required.
+    /// Enqueues all recorded commands. A graph does not run twice at the same time: the host enqueues it again when
+    /// it is done, or behind itself on the same stream. Required.
     pub launch: Option<
         unsafe extern "C" fn(
             device: *mut DeviceState,

@@ -21,7 +21,7 @@ pub const ROOT_PREFIX: &str = "tenon_root_";
 /// Exported symbol of door 2.
 pub const C_SYMBOL: &str = "tenon_plugin_v1";
 
-/// Root module: exactly one field for ever; another major ABI is another root under another symbol.
+/// Root module: it always has exactly one field. Another major ABI has another root under another symbol.
 #[repr(C)]
 #[derive(StableAbi)]
 #[sabi(kind(Prefix(prefix_ref = RootRef, prefix_fields = RootPrefix)))]
@@ -39,7 +39,7 @@ impl RootModule for RootRef {
     const VERSION_STRINGS: VersionStrings = package_version_strings!();
 }
 
-/// A type that stands for a plugin: implemented by `export_plugin!`.
+/// A type that represents a plugin. `export_plugin!` implements it.
 pub trait PluginDef: 'static {
     /// Its table.
     const TABLE: &'static PluginV1;
@@ -82,7 +82,7 @@ pub enum Refusal {
         /// The whole report, for the log.
         report: String,
     },
-    /// The root module could not be had.
+    /// The root module could not be read.
     Root {
         /// What `abi_stable` says.
         detail: String,

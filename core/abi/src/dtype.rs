@@ -149,7 +149,7 @@ impl DType {
         matches!(self, DType::COMPLEX64 | DType::COMPLEX128)
     }
 
-    /// Whether elements are quantised: integers that stand for numbers of a range.
+    /// Whether elements are quantised: integers that represent numbers of a range.
     #[inline]
     pub const fn is_quantized(self) -> bool {
         matches!(

@@ -3,7 +3,7 @@
 use crate::{Str, Strs};
 use abi_stable::StableAbi;
 
-/// Head of a link. Filled by whoever made the link; both sides skip tags that they do not know.
+/// Head of a link. Filled by the side that made the link; both sides skip tags that they do not know.
 ///
 /// A link struct begins with this header. It is found by tag; a reader uses the fields that `size`
 /// covers. `layout_hash` is computed from the size of the struct of the version named and from the names
@@ -39,8 +39,8 @@ pub mod ext_tags {
     /// As a registration: a graph pass ([`crate::ExtPass`]).
     pub const PASS: u32 = 2;
     /// As a registration: a declarative fusion pattern, in the texts of a [`super::ExtCases`]: name, pattern, result,
-    /// crate, file, line, then conditions. The grammar stands in tenon-framework, `fusion`; a text that does not
-    /// follow it refuses the registration.
+    /// crate, file, line, then conditions. The grammar is in tenon-framework, `fusion`. The host refuses a
+    /// registration whose text does not follow it.
     pub const FUSION: u32 = 3;
     /// Reserved: claiming a subgraph and compiling it as one node.
     pub const SUBGRAPH: u32 = 4;
@@ -50,7 +50,7 @@ pub mod ext_tags {
     pub const COST: u32 = 6;
     /// On a device's table: the driver's handles ([`crate::ExtNative`]).
     pub const NATIVE: u32 = 7;
-    /// On the host's table: the handles of a device of whichever plugin ([`crate::ExtNativeOf`]).
+    /// On the host's table: the handles of a device of any plugin ([`crate::ExtNativeOf`]).
     pub const NATIVE_OF: u32 = 8;
     /// On a device's table: events that note the time ([`crate::ExtTimers`]).
     pub const TIMERS: u32 = 9;
@@ -81,40 +81,40 @@ pub struct ExtCost {
     pub per_element_ns: f64,
 }
 
-/// Link [`ext_tags::CASES`] of an op definition: cases that are valid, where the signature does not say what
-/// is. Who checks a kernel makes its inputs from them; without the link, from the signature alone. Filled by
-/// the plugin; the host copies the texts.
+/// Link [`ext_tags::CASES`] of an op definition: valid cases, for an op whose signature does not say which
+/// inputs are valid. A program that checks a kernel makes the inputs from the cases; without the link, it
+/// makes them from the signature alone. Filled by the plugin; the host copies the texts.
 ///
 /// A case is one text: its name, then attributes, sizes and inputs, as in
-/// `"rows; axis = 0; k in 1..9; x: [n, 4] uniform(-1, 1); index: [k] integers(0..n)"`. The grammar stands in
-/// core/abi/docs/cases.md; a text that does not follow it refuses the registration.
+/// `"rows; axis = 0; k in 1..9; x: [n, 4] uniform(-1, 1); index: [k] integers(0..n)"`. The grammar is in
+/// core/abi/docs/cases.md. The host refuses a registration whose text does not follow it.
 #[repr(C)]
 #[derive(StableAbi, Clone, Copy)]
 pub struct ExtCases {
     /// Head, with tag [`ext_tags::CASES`].
     pub header: ExtHeader,
-    /// One text a case.
+    /// One text for each case.
     pub cases: Strs,
 }
 
-/// Link [`ext_tags::BENCH`] of an op definition: calls that say how fast a kernel is, and the work of a call. Who
-/// measures takes calls of his own choice without the link, and knows bytes alone. Filled by the plugin; the host copies
-/// the texts.
+/// Link [`ext_tags::BENCH`] of an op definition: calls that show how fast a kernel is, and the work of a call. Without
+/// the link, a benchmark chooses calls itself, and knows only how many bytes they move. Filled by the plugin; the host
+/// copies the texts.
 ///
 /// A call is a text in the grammar of [`ExtCases`] that describes every input and gives every size a value; several
 /// values of a size are several calls: `"rows; n in {64, 4096}; x: [n, 768]; weight: [768]"`. Operations and bytes are
-/// formulas over arguments and attributes, such as `"2*y*a[-1]"`. The grammar stands in core/abi/docs/bench.md; a
-/// text that does not follow it refuses the registration.
+/// formulas over arguments and attributes, such as `"2*y*a[-1]"`. The grammar is in core/abi/docs/bench.md. The host
+/// refuses a registration whose text does not follow it.
 #[repr(C)]
 #[derive(StableAbi, Clone, Copy)]
 pub struct ExtBench {
     /// Head, with tag [`ext_tags::BENCH`].
     pub header: ExtHeader,
-    /// One text a call, or a family of calls.
+    /// One text for each call, or for each family of calls.
     pub calls: Strs,
-    /// Operations of a call; empty where nobody knows them.
+    /// Operations of a call; empty if they are not known.
     pub flops: Str,
-    /// Bytes that a call moves; empty for those of all inputs and outputs.
+    /// Bytes that a call moves; empty if it moves all inputs and outputs once.
     pub bytes: Str,
 }
 
@@ -195,11 +195,11 @@ mod tests {
         let first = chain.as_mut_ptr();
         for at in 0..MAX_LINKS {
             let last = at + 1 == MAX_LINKS;
-            // SAFETY: both positions lie in `chain`, which is only used through `first`.
+            // SAFETY: both positions are in `chain`, which is only used through `first`.
             unsafe { (*first.add(at)).next = if last { &cost } else { first.add(at + 1) } };
         }
         assert!(find(first, 0).is_null());
-        // SAFETY: the second position lies in `chain`.
+        // SAFETY: the second position is in `chain`.
         assert!(ptr::eq(find(unsafe { first.add(1) }, 0), &cost));
     }
 

@@ -66,7 +66,7 @@ impl ValueRule {
     pub const STRIDED_SLICE: ValueRule = ValueRule(8);
 }
 
-/// What a kernel of the op may refuse, of inputs that the signature lets through. A node that may fail runs though
+/// Which inputs a kernel of the op may refuse, of those that the signature accepts. A node that may fail runs even if
 /// nothing reads it.
 #[repr(transparent)]
 #[derive(StableAbi, Clone, Copy, PartialEq, Eq, Debug)]
@@ -77,10 +77,11 @@ impl Refusal {
     pub const ANYTHING: Refusal = Refusal(0);
     /// Nothing.
     pub const NOTHING: Refusal = Refusal(1);
-    /// What the shape function refuses once it knows the shapes of all inputs, and the values of those that decide. Of
-    /// an elementwise op: shapes that do not broadcast.
+    /// Inputs that the shape function refuses once it knows the shapes of all inputs, and the values of those on which
+    /// its answer depends. Of an elementwise op: shapes that do not broadcast.
     pub const SHAPES: Refusal = Refusal(2);
-    /// What the shape function refuses once it knows the rank of the first input, and the values of those that decide.
+    /// Inputs that the shape function refuses once it knows the rank of the first input, and the values of those on
+    /// which its answer depends.
     pub const AXES: Refusal = Refusal(3);
     /// Of an elementwise op of two inputs: shapes that do not broadcast, and of integers a second operand that has a 0.
     pub const DIVISORS: Refusal = Refusal(4);
@@ -98,14 +99,14 @@ pub struct Symmetry(pub u32);
 impl Symmetry {
     /// Not stated.
     pub const NONE: Symmetry = Symmetry(0);
-    /// The results are equal, but for the sign of a zero and for what a NaN holds. A fusion's pattern takes the operands
-    /// in either order.
+    /// The results are equal, except for the sign of a zero and for the bits of a NaN. A fusion's pattern takes the
+    /// operands in either order.
     pub const VALUES: Symmetry = Symmetry(1);
-    /// The results are equal bit for bit, of strings excepted: two such nodes are merged.
+    /// The results are equal bit for bit, except for strings: two such nodes are merged.
     pub const BITS: Symmetry = Symmetry(2);
 }
 
-/// What is said of an op's gradient. A gradient that is a function has a link of its own, of the tag
+/// What an op states about its gradient. A gradient that is a function has a link of its own, of the tag
 /// [`super::ext_tags::GRADIENT`].
 #[repr(transparent)]
 #[derive(StableAbi, Clone, Copy, PartialEq, Eq, Debug)]
@@ -118,11 +119,11 @@ impl GradientRule {
     pub const NONE: GradientRule = GradientRule(1);
 }
 
-/// Facts of an op. All zero says nothing: the host then takes the op for one that may fail, gives new values and has
+/// Facts of an op. All zero states nothing: the host then assumes that the op may fail, gives new values and has
 /// a kernel. Filled by the registering side.
 ///
-/// A fact is a promise of the op that every kernel of it keeps. What contradicts the op's signature or another fact
-/// refuses the registration.
+/// A fact is a promise of the op that every kernel of it keeps. The host refuses a registration with a fact that
+/// contradicts the op's signature or another fact.
 #[repr(C)]
 #[derive(StableAbi, Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Facts {
@@ -136,23 +137,24 @@ pub struct Facts {
     pub refusal: Refusal,
     /// Whether the two operands may be swapped.
     pub symmetry: Symmetry,
-    /// What is said of the op's gradient.
+    /// What the op states about its gradient.
     pub gradient: GradientRule,
-    /// Position of the input argument that is passed on, where the flags say that one is.
+    /// Position of the input argument that is passed on, if the flags say that there is one.
     pub passed_input: u32,
     /// Position of the output argument that it is passed on to.
     pub passed_output: u32,
-    /// For [`Refusal::SHAPES`] and [`Refusal::AXES`]: bit `n` is set where the value of input argument `n` decides too.
+    /// For [`Refusal::SHAPES`] and [`Refusal::AXES`]: bit `n` is set if the answer depends on the value of input
+    /// argument `n` too.
     pub deciding_inputs: u64,
 }
 
 /// Bits of [`Facts::flags`].
 pub mod fact_flags {
-    /// The op has no state, but that it runs matters: it checks, prints or sends. Never folded, merged or dropped.
+    /// The op has no state, but has to run: it checks, prints or sends. Never folded, merged or dropped.
     pub const CHECKS: u32 = 1;
     /// Each element of an output follows from the elements of the inputs at its place alone; the inputs broadcast.
     pub const ELEMENTWISE: u32 = 2;
-    /// An output is an input as it is: the same value under the same shape, in the same buffer where that serves.
+    /// An output is an input as it is: the same value under the same shape, in the same buffer if possible.
     pub const PASSES_INPUT: u32 = 4;
     /// An output has the elements of an input, in their order, under another shape.
     pub const RESHAPES_INPUT: u32 = 8;
@@ -160,14 +162,14 @@ pub mod fact_flags {
     /// be computed in the format of its device. Of the other attributes `strides`, `dilations` and `ksize` follow the
     /// format where they have four items, `explicit_paddings` where it has eight.
     pub const IMAGES: u32 = 16;
-    /// Stands for a value that a step feeds; has no inputs and one output.
+    /// Represents a value that a step feeds; has no inputs and one output.
     pub const PLACEHOLDER: u32 = 32;
     /// Attribute `shape` says the shape that a value fed in the place of the output has.
     pub const DECLARES_SHAPE: u32 = 64;
 }
 
-/// Link [`super::ext_tags::FACTS`] of an op definition: its facts. Without the link, or where nothing is stated, the
-/// op is taken for one of which nothing is known. Filled by the plugin; the host copies it.
+/// Link [`super::ext_tags::FACTS`] of an op definition: its facts. Without the link, or
+/// if it states nothing, the host assumes nothing about the op. Filled by the plugin; the host copies it.
 #[repr(C)]
 #[derive(StableAbi, Clone, Copy)]
 pub struct ExtFacts {

@@ -11,7 +11,7 @@ pub struct Sink {
     _opaque: [u8; 0],
 }
 
-/// A tensor that a plugin keeps beyond a call: an element of its queue, say. Opaque to plugins.
+/// A tensor that a plugin keeps beyond a call, such as an element of its queue. Opaque to plugins.
 #[repr(C)]
 #[derive(StableAbi)]
 pub struct KeptTensor {
@@ -41,13 +41,13 @@ pub struct LogLevel(pub u32);
 impl LogLevel {
     /// Something failed.
     pub const ERROR: LogLevel = LogLevel(1);
-    /// Something is odd.
+    /// Something is unusual.
     pub const WARN: LogLevel = LogLevel(2);
     /// Worth knowing.
     pub const INFO: LogLevel = LogLevel(3);
-    /// For whoever debugs.
+    /// For debugging.
     pub const DEBUG: LogLevel = LogLevel(4);
-    /// For whoever debugs in detail.
+    /// For debugging in detail.
     pub const TRACE: LogLevel = LogLevel(5);
 }
 
@@ -71,7 +71,7 @@ impl KnobKind {
 #[repr(C)]
 #[derive(StableAbi, Clone, Copy)]
 pub struct KnobValue {
-    /// Which of the fields below counts.
+    /// Which of the fields below is set.
     pub kind: KnobKind,
     /// 0 or 1.
     pub boolean: u32,
@@ -100,10 +100,10 @@ pub struct Host {
     pub report: Option<unsafe extern "C" fn(sink: *mut Sink, message: Str)>,
     /// Writes a log line.
     pub log: Option<unsafe extern "C" fn(plugin: *const Plugin, level: LogLevel, message: Str)>,
-    /// Looks an attribute up; `NOT_FOUND` when the node has none of that name.
+    /// Looks an attribute up; `NOT_FOUND` when the node has no attribute of that name.
     pub attr:
         Option<unsafe extern "C" fn(attrs: *const Attrs, name: Str, result: *mut AttrView) -> Code>,
-    /// Reads one of the plugin's own knobs; `NOT_FOUND` when it declared none of that name. The context of a
+    /// Reads one of the plugin's own knobs; `NOT_FOUND` when it declared no knob of that name. The context of a
     /// kernel, which `Create` has, gives the values of the session that the kernel is made for; the one that a
     /// device type's `probe` and `create` are given, those of the runtime. Null: `NOT_FOUND`.
     pub knob: Option<
@@ -119,28 +119,28 @@ pub struct Host {
     pub release_context: Option<unsafe extern "C" fn(context: *const PluginContext)>,
     /// Path of the plugin's own file; empty when it is linked into the host.
     pub path: Option<unsafe extern "C" fn(plugin: *const Plugin) -> Str>,
-    /// Host memory, accounted; null when there is none. `align` is a power of two.
+    /// Allocates host memory and counts it; null when there is none. `align` is a power of two.
     pub allocate: Option<unsafe extern "C" fn(bytes: u64, align: u64) -> *mut c_void>,
     /// Frees what `allocate` gave, with the same figures.
     pub deallocate: Option<unsafe extern "C" fn(data: *mut c_void, bytes: u64, align: u64)>,
     /// Nanoseconds of a monotonic clock.
     pub now_ns: Option<unsafe extern "C" fn() -> u64>,
-    /// Keeps the tensor of a set slot beyond the call, without a copy; null for a slot that has none. The
+    /// Keeps the tensor of a set slot beyond the call, without a copy; null for a slot without a tensor. The
     /// slot is one of a call, of a kept tensor, or of a locked variable, whose value stays as it is; or the caller
-    /// fills it, without a buffer, with the address of elements of its own, which are copied. The tensor goes
-    /// back through `release`, and comes out of a kernel by `CallServices::output_kept`.
+    /// fills it, without a buffer, with the address of elements of its own, which are copied. `release` gives the
+    /// tensor back, and `CallServices::output_kept` makes it an output of a kernel.
     pub keep: Option<unsafe extern "C" fn(slot: *const Slot) -> *mut KeptTensor>,
     /// Shows a kept tensor, valid while it is kept.
     pub view: Option<unsafe extern "C" fn(kept: *const KeptTensor, result: *mut Slot)>,
     /// Gives a kept tensor back.
     pub release: Option<unsafe extern "C" fn(kept: *mut KeptTensor)>,
-    /// Says that a device is lost: its steps fail with `UNAVAILABLE`, subscribers are told. From the call on no
-    /// command of the device begins. Those that run may run on, and use the memory that they were enqueued
-    /// with, the host's too, until `DeviceTable::synchronize_stream` of their stream returns. The host waits for
-    /// the entries and kernels that it called, for every notification and completion that it is owed, and for
-    /// `synchronize_stream` of every stream that it made, which it asks a lost device for too. Only then it
-    /// gives memory back, then destroys events and streams, and at last the device. May be called from any
-    /// thread, also by an entry or a command of the device.
+    /// Reports that a device is lost: its steps fail with `UNAVAILABLE`, and subscribers are notified. After the
+    /// call, no further command of the device begins. Commands that run may go on, and may use the memory that they
+    /// were enqueued with, the host's included, until `DeviceTable::synchronize_stream` of their stream returns. The
+    /// host waits for the entries and kernels that it called, for every notification and completion that is still
+    /// outstanding, and for `synchronize_stream` of every stream that it made, which it calls for a lost device too.
+    /// Only then does it give memory back; after that it destroys events and streams, and at last the device. May be
+    /// called from any thread, also by an entry or a command of the device.
     pub device_lost: Option<unsafe extern "C" fn(device: *mut crate::Device, reason: Str)>,
     /// Elements of string tensors.
     pub strings: *const StringTable,

@@ -465,7 +465,7 @@ pub static LAYOUTS: &[StructLayout] = &[
     }),
 ];
 
-/// The table as text, one struct a block: the form of `docs/layout.txt`.
+/// The table as text with a block for each struct: the form of `docs/layout.txt`.
 pub fn table() -> String {
     use core::fmt::Write;
     let mut text = format!("abi {}.{}\n", crate::ABI_MAJOR, crate::ABI_MINOR);

@@ -102,15 +102,15 @@ pub const ABI_MAJOR: u32 = 0;
 pub const ABI_MINOR: u32 = 1;
 /// A dimension that is not known.
 pub const UNKNOWN_DIM: i64 = -1;
-/// Number of a node that is none.
+/// Number that means that there is no node.
 pub const NO_NODE: u32 = 0xffff_ffff;
-/// Rank of a shape of which not even that is known.
+/// Rank of a shape whose rank is not known.
 pub const UNKNOWN_RANK: i32 = -1;
 /// Deadline of a step that has none.
 pub const NO_DEADLINE: u64 = 0;
-/// Token of a callback for cancellation that is not registered: it was run at once.
+/// Token of a callback for cancellation that was not registered, because it was run at once.
 pub const NO_CALLBACK: u64 = 0;
-/// Alias class of a slot that says nothing of shared buffers.
+/// Alias class of a slot of which it is not known whether it shares its buffer.
 pub const NO_ALIAS: u32 = 0;
 /// Highest rank of a tensor that may cross the boundary.
 pub const MAX_RANK: usize = 16;

@@ -1,4 +1,4 @@
-//! Extension links: their versions, and whether a link is what it says.
+//! Extension links: their versions, and whether the layout of a link is that of its version.
 
 use crate::layout::{
     EXT_BENCH, EXT_CAPTURE, EXT_CASES, EXT_COST, EXT_FACTS, EXT_FUNCTIONS, EXT_HANDLES, EXT_NATIVE,
@@ -33,8 +33,8 @@ pub static EXTS: &[ExtLayout] = &[
 ];
 
 impl ExtLayout {
-    /// Whether a link of this tag is laid out as its version says. Of a version that is not known yet
-    /// only what it has in common with the last known one counts: it is not smaller.
+    /// Whether a link of this tag has the layout of its version. A link of a version that is not known yet
+    /// has to be at least as large as the last known version.
     pub const fn agrees(&self, header: &ExtHeader) -> bool {
         let known = self.versions.len();
         if header.version == 0 || known == 0 {

@@ -112,7 +112,7 @@ impl Determinism {
 #[repr(C)]
 #[derive(StableAbi, Clone, Copy)]
 pub struct Numerics {
-    /// Which of the figures below count.
+    /// Which of the figures below apply.
     pub tolerance: ToleranceKind,
     /// Determinism.
     pub determinism: Determinism,
@@ -122,7 +122,7 @@ pub struct Numerics {
     pub absolute: f64,
     /// Relative part.
     pub relative: f64,
-    /// Type in which sums are kept; `INVALID` is the element type itself.
+    /// Type in which sums are kept; `INVALID` for the element type itself.
     pub accumulation: DType,
     /// Zero.
     pub reserved: u32,
@@ -138,11 +138,11 @@ pub struct KernelDef {
     pub flags: u32,
     /// Name of the op.
     pub op: Str,
-    /// Device type, such as `CPU`; `DEFAULT` is every type.
+    /// Device type, such as `CPU`; `DEFAULT` for every type.
     pub device_type: Str,
     /// Label of the variant; empty for the ordinary kernel.
     pub label: Str,
-    /// Higher wins.
+    /// Priority: the kernel with the highest number wins.
     pub priority: i32,
     /// Zero.
     pub reserved: u32,
@@ -150,14 +150,14 @@ pub struct KernelDef {
     pub constraints: *const TypeConstraint,
     /// Number of constraints.
     pub constraint_count: usize,
-    /// Names of arguments that lie in host memory, whatever the device.
+    /// Names of arguments that are in host memory, whatever the device.
     pub host_memory: Strs,
     /// In-place pairs.
     pub in_place: *const InPlace,
     /// Number of in-place pairs.
     pub in_place_count: usize,
-    /// Features of the processor that the kernel needs, such as `avx2` or `avx512f`; without them it is never a candidate.
-    /// A name that no processor has is refused when the plugin is loaded, with the names there are.
+    /// Features of the processor that the kernel needs, such as `avx2` or `avx512f`; without them it is never a
+    /// candidate. The host refuses an unknown name when it loads the plugin, with a list of the known names.
     pub features: Strs,
     /// Numerics contract.
     pub numerics: Numerics,
@@ -171,13 +171,13 @@ pub struct KernelDef {
 
 /// Bits of [`KernelDef::flags`].
 pub mod kernel_def_flags {
-    /// Never chosen by policy, only when its label is asked for.
+    /// Never chosen by policy, only when its label is requested.
     pub const ON_REQUEST: u32 = 1;
-    /// Computes with gradual underflow: denormal operands and results are what they are, not zero. Said by a kernel
-    /// whose results are of use only so; the processor takes longer over each of them.
+    /// Computes with gradual underflow: denormal operands and results keep their values instead of becoming zero. For
+    /// kernels whose results are useful only then; the processor takes longer for each denormal number.
     pub const KEEPS_DENORMALS: u32 = 2;
-    /// Refuses by itself every shape that the op's shape function refuses. Without it, the host runs the shape function
-    /// before a call with shapes that no step knew before it ran; each combination of shapes once.
+    /// Refuses by itself every shape that the op's shape function refuses. Without this flag, the host runs the shape
+    /// function before a call whose shapes were not known before the step ran, once for each combination of shapes.
     pub const CHECKS_SHAPES: u32 = 4;
 }
 

@@ -10,7 +10,7 @@ pub struct PassCall {
     _opaque: [u8; 0],
 }
 
-/// A tensor of a graph: an output of a node, which has a number. Filled by whoever names it.
+/// A tensor of a graph: an output of a node, which has a number. Filled by the side that names it.
 #[repr(C)]
 #[derive(StableAbi, Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Edge {
@@ -44,11 +44,12 @@ pub struct PassNode {
     pub inputs: *const Edge,
     /// How many.
     pub input_count: usize,
-    /// Nodes that must have run before.
+    /// Nodes that run before this one.
     pub control: *const u32,
     /// How many.
     pub control_count: usize,
-    /// Attributes, over those of `like`. What the inputs determine, and what has a default, need not be there.
+    /// Attributes, which replace those of `like`. Attributes that the inputs determine or that have a default may be
+    /// left out.
     pub attrs: *const PassAttr,
     /// How many.
     pub attr_count: usize,
@@ -66,7 +67,7 @@ pub struct PassTable {
     pub struct_size: u32,
     /// Zero.
     pub reserved: u32,
-    /// The nodes that run, sources first, into `nodes`, at most `capacity` of them; how many there are.
+    /// Writes the nodes that run, sources first, into `nodes`, at most `capacity` of them; returns how many there are.
     pub nodes:
         Option<unsafe extern "C" fn(call: *mut PassCall, nodes: *mut u32, capacity: u32) -> u32>,
     /// Name of a node.
@@ -75,7 +76,7 @@ pub struct PassTable {
     pub op: Option<unsafe extern "C" fn(call: *mut PassCall, node: u32) -> Str>,
     /// Full name of the device on which a node runs.
     pub device: Option<unsafe extern "C" fn(call: *mut PassCall, node: u32) -> Str>,
-    /// Attributes of a node, defaults applied; null for none.
+    /// Attributes of a node, defaults applied; null if it has none.
     pub attrs: Option<unsafe extern "C" fn(call: *mut PassCall, node: u32) -> *const Attrs>,
     /// Number of data inputs.
     pub input_count: Option<unsafe extern "C" fn(call: *mut PassCall, node: u32) -> u32>,
@@ -105,10 +106,10 @@ pub struct PassTable {
     pub is_kept: Option<unsafe extern "C" fn(call: *mut PassCall, node: u32) -> u32>,
     /// Whether the node may be replaced: it has no effect, and none of its outputs is fed.
     pub is_rewritable: Option<unsafe extern "C" fn(call: *mut PassCall, node: u32) -> u32>,
-    /// Makes a node another one, under its name.
+    /// Replaces a node by another one of the same name.
     pub replace:
         Option<unsafe extern "C" fn(call: *mut PassCall, node: u32, made: *const PassNode) -> Code>,
-    /// Adds a node where `near` runs, called after it with `suffix`.
+    /// Adds a node on the device of `near`; its name is that of `near` with `suffix`.
     pub add: Option<
         unsafe extern "C" fn(
             call: *mut PassCall,
@@ -118,24 +119,25 @@ pub struct PassTable {
             result: *mut u32,
         ) -> Code,
     >,
-    /// Lets whoever reads `from` read `to`.
+    /// Makes the readers of `from` read `to`.
     pub redirect: Option<unsafe extern "C" fn(call: *mut PassCall, from: Edge, to: Edge) -> Code>,
-    /// Takes a node that gives what its input `index` is out of the way.
+    /// Removes a node whose value is that of its input `index`; its readers read the input.
     pub bypass: Option<unsafe extern "C" fn(call: *mut PassCall, node: u32, index: u32) -> Code>,
-    /// Says what was done to a node.
+    /// Reports a change of a node.
     pub note: Option<unsafe extern "C" fn(call: *mut PassCall, node: u32, text: Str)>,
     /// Keeps a copy of `message` for the error and returns `code`.
     pub fail: Option<unsafe extern "C" fn(call: *mut PassCall, code: Code, message: Str) -> Code>,
 }
 
 /// A registration: a pass over graphs, link [`crate::ext_tags::PASS`]. Filled by the plugin; the host copies it,
-/// except `run`. A pass that returns an error leaves the graph as it was. Where it is not known, graphs run without.
+/// except `run`. A pass that returns an error leaves the graph as it was. A host that does not know the link runs
+/// graphs without the pass.
 #[repr(C)]
 #[derive(StableAbi, Clone, Copy)]
 pub struct ExtPass {
     /// Head, with tag [`crate::ext_tags::PASS`].
     pub header: ExtHeader,
-    /// Name in snake_case. The bool knob `pass_<name>` of the plugin, where it declares one, switches the pass.
+    /// Name in snake_case. The bool knob `pass_<name>` of the plugin, if it declares one, switches the pass.
     pub name: Str,
     /// One sentence.
     pub help: Str,

@@ -11,7 +11,7 @@ pub struct Registrar {
 }
 
 /// Entries of a registrar. Filled by the host; every entry is there. Definitions are copied, except the
-/// tables and shape functions that they point to. What is wrong with one is collected, and reported when
+/// tables and shape functions that they point to. Errors in definitions are collected, and reported when
 /// the transaction is validated.
 #[repr(C)]
 #[derive(StableAbi)]
@@ -49,7 +49,7 @@ pub struct PluginV1 {
     pub abi_minor: u32,
     /// Zero.
     pub reserved: u32,
-    /// Name, as its package has it.
+    /// Name of the plugin's package.
     pub name: Str,
     /// Version.
     pub version: Str,

@@ -6,8 +6,8 @@
 
 /// The way through the fields to the first difference and what differs there, in one line.
 ///
-/// The innermost block with errors is the one that says something, except where the crate's versions
-/// differ: then every type is refused, and the outermost block says why.
+/// The innermost block with errors has the reason, except if the crate's versions differ: then every type is
+/// refused, and the outermost block has the reason.
 pub(crate) fn layout_path(report: &str) -> String {
     let lines: Vec<&str> = report.lines().map(str::trim).collect();
     let blocks = failed_blocks(&lines);
@@ -54,7 +54,7 @@ fn way_in(block: &[&str]) -> Vec<String> {
             Some(number) if last => way.push(format!("parameter {number}")),
             _ => {}
         }
-        // What kind the last field has is part of the problem, not of the way.
+        // The kind of the last field is part of the problem, not of the way.
         let shown = is_struct(kind) && (!last || is_position(name));
         if shown && way.last().is_some_and(|before| before != kind) {
             way.push(kind.to_owned());
@@ -93,12 +93,12 @@ fn parameter(name: &str) -> Option<usize> {
     name.strip_prefix("param_")?.parse::<usize>().ok()?.checked_add(1)
 }
 
-/// Whether the type is a struct of ours: not a pointer, a reference or a function.
+/// Whether the type is a struct of this crate, and not a pointer, a reference or a function.
 fn is_struct(kind: &str) -> bool {
     kind.starts_with(|first: char| first.is_ascii_uppercase()) && !kind.contains('<')
 }
 
-/// The first two errors of a block; more say the same again.
+/// The first two errors of a block; further ones repeat them.
 fn problems(block: &[&str]) -> Vec<String> {
     let mut errors = Vec::new();
     for (at, line) in block.iter().enumerate() {

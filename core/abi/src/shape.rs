@@ -59,7 +59,7 @@ pub struct ShapeTable {
     >,
     /// The shape of unknown rank.
     pub unknown_shape: Option<unsafe extern "C" fn(call: *mut ShapeCall) -> ShapeId>,
-    /// Merges what is known of two shapes; refuses when they contradict each other.
+    /// Merges what is known of two shapes; refuses shapes that contradict each other.
     pub merge: Option<
         unsafe extern "C" fn(
             call: *mut ShapeCall,
@@ -84,8 +84,8 @@ pub struct ShapeTable {
     /// Sets the shape of an output.
     pub set_output:
         Option<unsafe extern "C" fn(call: *mut ShapeCall, output: u32, shape: ShapeId) -> Code>,
-    /// What is known of the value behind resource input `input`: element type and shape of its part
-    /// `part`. Returns the number of parts known.
+    /// Gives what is known of the value behind resource input `input`: element type and shape of its part
+    /// `part`. Returns the number of known parts.
     pub input_handle: Option<
         unsafe extern "C" fn(
             call: *mut ShapeCall,

@@ -69,7 +69,7 @@ pub struct ResourceFactory {
     >,
 }
 
-/// Where a value that is encoded gives its tensors. Opaque to plugins; valid while `encode` runs.
+/// The receiver of the tensors of a value that is encoded. Opaque to plugins; valid while `encode` runs.
 #[repr(C)]
 #[derive(StableAbi)]
 pub struct VariantParts {
@@ -85,7 +85,8 @@ pub struct TensorGive {
 }
 
 /// Table of a variant's type. Filled by the plugin that makes such values; lives as long as the library. Its
-/// address is the type. A type whose values can be decoded is registered by its table ([`ExtVariant`]). Any thread may use and destroy a value.
+/// address is the type. A type whose values can be decoded is registered by its table ([`ExtVariant`]). Any thread may
+/// use and destroy a value.
 #[repr(C)]
 #[derive(StableAbi)]
 pub struct VariantTable {
@@ -122,7 +123,7 @@ pub struct VariantTable {
             sink: *mut Sink,
         ) -> Code,
     >,
-    /// Makes a value whose tensors lie in memory of another kind or device.
+    /// Makes a value whose tensors are in memory of another kind or device.
     pub copy_to_device: Option<
         unsafe extern "C" fn(
             value: *const c_void,
@@ -190,8 +191,8 @@ pub struct StateTable {
     /// share. An empty container is the default one; what is in the container `__per_step_<step_id>` goes with the
     /// step. An empty name is an anonymous resource: it is made each time, and lives as long as its references.
     /// The result is a counted reference: give it back by `release_resource`.
-    /// `NOT_FOUND` when there is none and no factory; `FAILED_PRECONDITION` when there is one whose type
-    /// has the same name and is another.
+    /// `NOT_FOUND` when the resource does not exist and there is no factory; `FAILED_PRECONDITION` when it exists with
+    /// another type of the same name.
     pub resource: Option<
         unsafe extern "C" fn(
             record: *mut CallRecord,
@@ -211,7 +212,7 @@ pub struct StateTable {
     pub retain_resource: Option<unsafe extern "C" fn(resource: *mut Resource)>,
     /// Gives a reference back; the last one destroys the value. Null is allowed.
     pub release_resource: Option<unsafe extern "C" fn(resource: *mut Resource)>,
-    /// Removes (container, name, type) from the call's device; `NOT_FOUND` when there is none.
+    /// Removes (container, name, type) from the call's device; `NOT_FOUND` when it does not exist.
     pub remove_resource: Option<
         unsafe extern "C" fn(record: *mut CallRecord, container: Str, name: Str, kind: Str) -> Code,
     >,
@@ -226,9 +227,9 @@ pub struct StateTable {
             result: *mut *mut Variable,
         ) -> Code,
     >,
-    /// The variable behind a resource, not counted anew; null when it is none, and for null.
+    /// The variable behind a resource, without a new reference; null for null and for a resource of another kind.
     pub as_variable: Option<unsafe extern "C" fn(resource: *mut Resource) -> *mut Variable>,
-    /// The resource that a variable is, not counted anew.
+    /// The resource of a variable, without a new reference.
     pub variable_resource: Option<unsafe extern "C" fn(variable: *mut Variable) -> *mut Resource>,
     /// Locks variables for this call, in an order of the host's; duplicates are allowed.
     pub lock_variables: Option<
@@ -238,10 +239,10 @@ pub struct StateTable {
             count: usize,
         ) -> Code,
     >,
-    /// Locks variables for this call as calls do that share them: they read, or with an `update` that is not 0 they
-    /// write elements of the value in place, at the same time as others. A variable that is locked for such an
-    /// update copies its value from then on for calls that read it outside the lock. Calls that update one element at
-    /// the same time do so by atomic operations, or lose updates.
+    /// Locks variables for this call together with other calls that share them. The call reads the values; if `update`
+    /// is not 0, it writes elements of the values in place, at the same time as other calls. Once a variable was locked
+    /// for such an update, calls that read it outside the lock get a copy of its value. Calls that update one element
+    /// at the same time use atomic operations, or they lose updates.
     pub share_variables: Option<
         unsafe extern "C" fn(
             record: *mut CallRecord,
@@ -259,7 +260,7 @@ pub struct StateTable {
         ),
     >,
     /// Shows the value of a locked variable; valid until it is unlocked or assigned.
-    /// `FAILED_PRECONDITION` when it has none.
+    /// `FAILED_PRECONDITION` when it has no value.
     pub read_variable: Option<
         unsafe extern "C" fn(
             record: *mut CallRecord,
@@ -284,11 +285,11 @@ pub struct StateTable {
             value: *mut Slot,
         ) -> Code,
     >,
-    /// Makes output `output` a reference to the cell of `variable`, which the step keeps to its end. A tensor that the
-    /// output has before becomes the value of a variable that has none.
+    /// Makes output `output` a reference to the cell of `variable`, which the step keeps to its end. If the variable
+    /// has no value, a tensor that the output already has becomes its value.
     pub output_ref: Option<
         unsafe extern "C" fn(record: *mut CallRecord, variable: *mut Variable, output: u32) -> Code,
     >,
-    /// The variable behind a reference slot; null when the slot is none.
+    /// The variable behind a reference slot; null for another slot.
     pub ref_variable: Option<unsafe extern "C" fn(slot: *const Slot) -> *mut Variable>,
 }

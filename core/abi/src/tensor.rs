@@ -11,12 +11,12 @@ pub struct Buffer {
     _opaque: [u8; 0],
 }
 
-/// Where a tensor's memory lies.
+/// The kind of a tensor's memory.
 ///
 /// How long a kernel may use the memory of its call (inputs, outputs, scratch): until the call completes,
 /// which is when `compute` returns, or when `complete` is called after it returned `PENDING`. On a device
-/// with streams also what the call enqueued on its stream may use it, memory of any kind: the host gives
-/// it to nobody who does not run after that.
+/// with streams, the commands that the call enqueued on its stream may use the memory too, whatever its kind:
+/// the host reuses it only for work that runs after them.
 #[repr(transparent)]
 #[derive(StableAbi, Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct MemoryKind(pub u32);
@@ -30,7 +30,7 @@ impl MemoryKind {
     pub const PINNED: MemoryKind = MemoryKind(2);
     /// Memory that host and device both address.
     pub const SHARED: MemoryKind = MemoryKind(3);
-    /// Where a kind is asked for, not of a slot: the output's own kind, host memory for scratch.
+    /// Only in requests, never in a slot: the output's own kind, and host memory for scratch.
     pub const ORDINARY: MemoryKind = MemoryKind(0xffff_ffff);
 
     /// Whether `Slot::data` may be dereferenced by host code.
@@ -61,7 +61,7 @@ pub struct Slot {
     pub dtype: DType,
     /// Number of dimensions, at most [`crate::MAX_RANK`].
     pub rank: u32,
-    /// Where `data` lies.
+    /// Kind of the memory of `data`.
     pub memory: MemoryKind,
     /// Alias class: slots of one call with the same number other than [`crate::NO_ALIAS`] share one buffer.
     pub alias: u32,
@@ -71,7 +71,7 @@ pub struct Slot {
     pub reserved: u32,
 }
 
-// SAFETY: a slot is plain data; who dereferences its pointers upholds what the call promises.
+// SAFETY: a slot is plain data; code that dereferences its pointers upholds the promises of the call.
 unsafe impl Send for Slot {}
 // SAFETY: as above.
 unsafe impl Sync for Slot {}
@@ -117,7 +117,7 @@ pub mod slot_flags {
     pub const SET: u32 = 4;
     /// Input: its value is the same in every call of this kernel object.
     pub const CONSTANT: u32 = 8;
-    /// Output: nobody reads it; the kernel may leave it unset.
+    /// Output: nothing reads it; the kernel may leave it unset.
     pub const UNUSED: u32 = 16;
 }
 
@@ -134,8 +134,8 @@ pub struct StringElement {
     pub capacity: u64,
 }
 
-/// Element of a `resource` tensor: one counted reference to a resource of the host; null is none.
-/// Filled by whoever writes the tensor.
+/// Element of a `resource` tensor: one counted reference to a resource of the host; null if there is none.
+/// Filled by the side that writes the tensor.
 #[repr(C)]
 #[derive(StableAbi, Clone, Copy)]
 pub struct ResourceElement {
@@ -143,8 +143,8 @@ pub struct ResourceElement {
     pub resource: *mut crate::Resource,
 }
 
-/// Element of a `variant` tensor: an owned value and the table that knows it; both null is none.
-/// Filled by whoever writes the tensor.
+/// Element of a `variant` tensor: an owned value and the table of its type; both are null if there is no value.
+/// Filled by the side that writes the tensor.
 #[repr(C)]
 #[derive(StableAbi, Clone, Copy)]
 pub struct VariantElement {

@@ -145,7 +145,7 @@ fn every_file_is_read() {
 fn every_shared_struct_says_who_fills_it() {
     for item in structs_with_fields() {
         let doc = item.doc.replace('\n', " ");
-        assert!(doc.contains("Filled by "), "{}: say who fills it: {doc:?}", item.name);
+        assert!(doc.contains("Filled by "), "{}: say which side fills it: {doc:?}", item.name);
     }
 }
 

@@ -12,7 +12,7 @@ use tenon_abi::{layout, links};
 const BEGIN: &str = include_str!("header_begin.h");
 const END: &str = include_str!("header_end.h");
 
-/// The line before what is no declaration.
+/// The line before text that is not a declaration.
 pub const MARK: &str = "/* Checks of the layout. */";
 
 /// The whole header, made once in a process.

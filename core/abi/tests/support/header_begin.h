@@ -13,7 +13,7 @@
  * The host calls `open`, then `register_` of the table that it returns. `register_` describes ops
  * (TenonOpDef), kernels (TenonKernelDef), device types (TenonDeviceTypeDef) and knobs (TenonKnobDef)
  * to the registrar; the host copies the descriptions and keeps pointers to the tables of functions.
- * The same registrations stand, as text, in the library's manifest: see TENON_MANIFEST at the end.
+ * The library's manifest has the same registrations as text: see TENON_MANIFEST at the end.
  *
  * For each node that a kernel is chosen for, the host calls `create` once and `compute` for every
  * execution (TenonKernelTable). `compute` reads its inputs, writes its outputs (TenonSlot) and
@@ -25,7 +25,7 @@
  *   size is not the one it knows.
  * - What can grow ends in `ext`, a chain of typed links (TenonExtHeader). Skip a tag that you do not
  *   know; a link that is not there means "not supported".
- * - Every struct says who fills it. A pointer is never null unless its comment says so, or its count is
+ * - Every struct says which side fills it. A pointer is never null unless its comment says so, or its count is
  *   0. A function pointer may be null unless its comment says "required", or the struct's that every
  *   entry is there; null means "not supported".
  * - A function that fails returns a code and gives the message to the host, which copies it:

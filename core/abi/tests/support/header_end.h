@@ -54,7 +54,7 @@ static inline const TenonExtHeader *tenon_find_ext(const TenonExtHeader *chain, 
     return NULL;
 }
 
-/** The resource in element `at` of a slot, not counted anew; null when the slot has none there. */
+/** The resource in element `at` of a slot, without a new reference; null when the element has none. */
 static inline TenonResource *tenon_resource_at(const TenonSlot *slot, uint64_t at)
 {
     if (slot->dtype != TENON_RESOURCE || at >= slot->elements || slot->data == NULL) {
@@ -63,7 +63,7 @@ static inline TenonResource *tenon_resource_at(const TenonSlot *slot, uint64_t a
     return ((const TenonResourceElement *)slot->data)[at].resource;
 }
 
-/** The value in element `at` of a slot; null when the slot has none of this type there. */
+/** The value in element `at` of a slot; null when the element has no value of this type. */
 static inline void *tenon_variant_at(const TenonSlot *slot, uint64_t at,
                                      const TenonVariantTable *table)
 {
@@ -89,7 +89,7 @@ static inline void *tenon_variant_at(const TenonSlot *slot, uint64_t at,
 
 /**
  * Defines `id`, a link with the calls of an op that are worth measuring, each a TENON_STR in the grammar of
- * TenonExtBench, and formulas of the operations and bytes of a call ("" where nobody knows them). `next_link` is NULL,
+ * TenonExtBench, and formulas of the operations and bytes of a call ("" if they are not known). `next_link` is NULL,
  * or the header of another link of the op. At file scope; the op's `ext` is the address of its `header`:
  *
  *     TENON_BENCH(my_bench, &my_cases.header, "4 * x", "", TENON_STR("rows; n in {64, 4096}; x: [n, 768]"));
@@ -112,7 +112,7 @@ static inline void *tenon_variant_at(const TenonSlot *slot, uint64_t at,
     static const TenonExtFacts id = { TENON_EXT_FACTS_HEADER(next_link), { __VA_ARGS__ } }
 
 #if defined(__GNUC__)
-/** Whether the step of this call is cancelled, or its deadline has passed. A long computation asks now and then. */
+/** Whether the step of this call is cancelled, or its deadline has passed. A long computation asks from time to time. */
 static inline int tenon_cancelled(const TenonCall *call)
 {
     const TenonStep *step = call->step;

@@ -3,7 +3,7 @@
 use super::source::{Constant, Item, Kind, Module};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What stands before and after the name of a constant, by its owner.
+/// The text before and after the name of a constant, by its owner.
 const AFFIXES: &[(&str, &str, &str)] = &[
     ("", "TENON_", ""),
     ("Code", "TENON_", ""),
@@ -126,7 +126,7 @@ impl Names {
         let code = places.iter().find(|place| place.1 == "Code");
         let only = if places.len() == 1 { places.first() } else { None };
         let place = near.or(code).or(only);
-        let place = place.unwrap_or_else(|| panic!("`{name}` in {module}.rs: say whose it is"));
+        let place = place.unwrap_or_else(|| panic!("`{name}` in {module}.rs: name its owner"));
         Some(constant(&place.1, name))
     }
 }

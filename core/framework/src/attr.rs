@@ -15,7 +15,7 @@ pub struct FuncValue {
     pub name: String,
     /// Serialised `tensorflow.NameAttrList`.
     pub call: Vec<u8>,
-    /// Serialised `tensorflow.FunctionDef`; empty when the library has none of that name.
+    /// Serialised `tensorflow.FunctionDef`; empty when the library has no function of that name.
     pub definition: Vec<u8>,
 }
 

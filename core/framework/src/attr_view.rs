@@ -1,12 +1,12 @@
 //! Attributes of one node in the form in which the boundary shows them.
 //!
 //! An [`AttrTable`] owns the values and, next to each, the C view of it. The pointer of
-//! [`AttrTable::as_raw`] is what the opaque [`abi::Attrs`](tenon_abi::Attrs) of a call is on the host's
-//! side; [`attr_entry`] is the entry `attr` of the host's table, which looks names up in it.
+//! [`AttrTable::as_raw`] is the opaque [`abi::Attrs`](tenon_abi::Attrs) of a call on the host's side;
+//! [`attr_entry`] is the entry `attr` of the host's table, which looks names up in it.
 //!
 //! Nothing that a view shows changes after construction: views stay valid for as long as the table lives, wherever
 //! it is moved to, since they point to its allocations and never to the table itself. A table remembers which of its
-//! attributes were asked for through the boundary ([`AttrTable::was_asked`]).
+//! attributes were read through the boundary ([`AttrTable::was_asked`]).
 
 use crate::{
     Tensor,
@@ -17,7 +17,7 @@ use crate::{
 use std::{collections::BTreeMap, ffi::c_void, sync::Arc};
 use tenon_abi::{AttrKind, AttrView, Attrs, Code, DType, Dims, FuncView, ShapeView, Slot, Str};
 
-/// The items of one attribute as the boundary has them.
+/// The items of one attribute in the form of the boundary.
 enum Items {
     Int(Vec<i64>),
     Float(Vec<f32>),
@@ -32,18 +32,18 @@ enum Items {
 struct Entry {
     items: Items,
     is_list: bool,
-    /// Whether a plugin has asked for it.
+    /// Whether a plugin has read it.
     asked: AtomicBool,
 }
 
 /// Attributes of one node with their C views.
 pub struct AttrTable {
-    // Counted, so that the values that the views point to never move.
+    // Reference-counted, so that the values that the views point to never move.
     attrs: Arc<AttrMap>,
     entries: BTreeMap<String, Entry>,
 }
 
-// SAFETY: the views point to values that the table itself keeps and that nobody changes; `asked` is atomic.
+// SAFETY: the views point to values that the table itself keeps and that no code changes; `asked` is atomic.
 unsafe impl Send for AttrTable {}
 // SAFETY: as above.
 unsafe impl Sync for AttrTable {}
@@ -71,7 +71,7 @@ impl AttrTable {
         self.entries.get(name).map(Entry::view)
     }
 
-    /// Whether a kernel or a shape function has asked for an attribute through the boundary.
+    /// Whether a kernel or a shape function has read an attribute through the boundary.
     pub fn was_asked(&self, name: &str) -> bool {
         self.entries.get(name).is_some_and(|entry| entry.asked.load(Ordering::Relaxed))
     }
@@ -156,7 +156,7 @@ fn func_view(func: &FuncValue) -> FuncView {
     }
 }
 
-/// Element type and shape of a tensor attribute, for who needs no elements.
+/// Element type and shape of a tensor attribute, for readers that do not need its elements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TensorType {
     /// Element type.

@@ -1,5 +1,5 @@
-//! Devices: names, what the host knows of them ([`base`]), and how it has them run again what was recorded
-//! ([`replay`]). What the author of a device writes is in `tenon-author`.
+//! Devices: names, what the host knows of them ([`base`]), and commands that are recorded and run again
+//! ([`replay`]). The traits that the author of a device implements are in `tenon-author`.
 
 pub mod base;
 pub mod name;

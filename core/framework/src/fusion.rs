@@ -18,10 +18,10 @@
 //!
 //! A number in a pattern is a constant whose elements all are the value of their type that is nearest to the number.
 //! Its shape, and that of a constant of which the result takes the `number`, leaves the shape of another input of the
-//! same op as it is, whatever is fed: a scalar always does. Inputs of
-//! sums and products are matched in either order. What a name stands for twice is one tensor. Values inside the
-//! pattern are used by nothing but the pattern: who applies a fusion sees to it. An attribute `equation` is met by
-//! any that differs in the names of its labels only.
+//! same op as it is, whatever is fed: a scalar always does. Inputs of sums and products are matched in either order.
+//! A name that occurs twice represents one tensor. Values inside the pattern are used by nothing but the pattern: the
+//! pass that applies a fusion makes sure of that. An attribute `equation` is met by any that differs in the names of
+//! its labels only.
 //!
 //! Conditions: `vector(x)`, `scalar(x)`, `constant(x)`, `rank(x, 4)`, `same_shape(x, y)`, `same_type(x, y)`,
 //! `channels(x, y)` (x is a vector, as long as the last dimension of y, where both are known),
@@ -41,11 +41,11 @@ use thiserror::Error;
 pub struct FusionDef {
     /// Name, in snake_case, unique in its library.
     pub name: String,
-    /// What is looked for.
+    /// The pattern to look for.
     pub pattern: Expr,
-    /// What is put there.
+    /// The result that replaces it.
     pub result: Fused,
-    /// What must hold besides.
+    /// Further conditions.
     pub conditions: Vec<Condition>,
     /// Where it is registered.
     pub source: SourceInfo,
@@ -58,11 +58,11 @@ pub struct FusionDef {
 pub struct Expr {
     /// A name for the value.
     pub name: Option<String>,
-    /// What it is.
+    /// The kind of value.
     pub term: Term,
 }
 
-/// What a value is.
+/// The kind of a value in a pattern.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Term {
     /// Any tensor, or the one of this name.
@@ -123,15 +123,15 @@ pub enum Value {
 /// What must hold for a match.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Condition {
-    /// What.
+    /// The kind of condition.
     pub name: String,
-    /// Of which tensors.
+    /// Its tensors.
     pub tensors: Vec<String>,
-    /// And numbers.
+    /// Its numbers.
     pub numbers: Vec<i64>,
 }
 
-/// The conditions there are: name, tensors, numbers.
+/// All kinds of conditions: name, tensors, numbers.
 pub const CONDITIONS: &[(&str, usize, usize)] = &[
     ("vector", 1, 0),
     ("scalar", 1, 0),
@@ -153,11 +153,11 @@ pub const CONDITIONS: &[(&str, usize, usize)] = &[
 pub struct FusionError {
     /// The fusion.
     pub name: String,
-    /// Which text.
+    /// The part of the fusion.
     pub what: &'static str,
     /// The text.
     pub text: String,
-    /// Where in it.
+    /// Byte in the text.
     pub at: usize,
     /// What was expected.
     pub expected: String,

@@ -1,8 +1,8 @@
-//! Vectors that grow with inputs: memory that is not to be had is an error, not the end of the process.
+//! Vectors that grow with inputs: missing memory is an error, not the end of the process.
 //!
 //! The standard library's `vec![x; n]`, `collect`, `to_vec` and `push` end the process when there is no memory.
-//! That is right for lists that the rank of a tensor or a signature bounds. What grows with the elements of a
-//! tensor goes through here, or through `ComputeContext::scratch_slice`, which is counted too.
+//! That is right for lists that the rank of a tensor or a signature bounds. Lists that grow with the elements of a
+//! tensor are made here, or by `ComputeContext::scratch_slice`, whose memory is counted too.
 //!
 //! ```
 //! use tenon_framework::{Code, growth};
@@ -18,10 +18,10 @@
 use crate::{Code, KernelError};
 use std::{any::Any, collections::HashMap};
 
-/// What an error for want of memory begins with.
+/// The beginning of the message of an error for lack of memory.
 const LACK: &str = "no memory for what the kernel works with";
 
-/// What unwinds a call that has no memory.
+/// The payload that unwinds a call for which there is no memory.
 struct Lack(String);
 
 /// The value, or the end of the call: for loops that are inlined into others and return nothing. The call, whose
@@ -33,11 +33,11 @@ pub fn or_end<T>(result: Result<T, KernelError>) -> T {
 
 #[cold]
 fn end(error: KernelError) -> ! {
-    // Without the hook for panics: it is none.
+    // Without the hook for panics, because this is not a panic.
     std::panic::resume_unwind(Box::new(Lack(error.message)))
 }
 
-/// The message of [`or_end`] in what was caught.
+/// The message of [`or_end`] in a caught payload.
 pub(crate) fn lack_of(payload: &(dyn Any + Send)) -> Option<&str> {
     payload.downcast_ref::<Lack>().map(|lack| &*lack.0)
 }
@@ -50,7 +50,7 @@ pub fn error_of(what: &str, caught: &str) -> KernelError {
     }
 }
 
-/// The error of memory for `len` values of `size` bytes that is not to be had.
+/// The error for lack of memory for `len` values of `size` bytes.
 #[cold]
 #[inline(never)]
 fn exhausted(len: usize, size: usize) -> KernelError {
@@ -123,7 +123,7 @@ pub fn append<T: Clone>(vector: &mut Vec<T>, values: &[T]) -> Result<(), KernelE
     Ok(())
 }
 
-/// What an iterator gives.
+/// The values of an iterator.
 ///
 /// # Errors
 /// As [`reserve`].
@@ -136,7 +136,7 @@ pub fn collected<T>(values: impl IntoIterator<Item = T>) -> Result<Vec<T>, Kerne
     Ok(vector)
 }
 
-/// What an iterator gives, up to its first error.
+/// The values of an iterator, up to its first error.
 ///
 /// # Errors
 /// The iterator's; as [`reserve`].
@@ -165,8 +165,8 @@ where
     map.try_reserve(more).map_err(|_| exhausted(len, size_of::<(K, V)>()))
 }
 
-/// Whether there are so many bytes right now: for libraries that take memory themselves, and end the process when
-/// there is none. What they take is to be bounded by this.
+/// Whether this number of bytes is available right now: for libraries that allocate memory themselves, and end the
+/// process when there is none. The caller bounds their allocations by this number.
 ///
 /// # Errors
 /// As [`reserve`].

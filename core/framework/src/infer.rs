@@ -7,14 +7,14 @@
 //!
 //! **Identity of unknown dimensions.** An unknown dimension is a [`Symbol`], made by the graph's [`Symbols`];
 //! equal symbols are equal sizes throughout the graph. What a shape function merges holds for its own outputs
-//! only: a node says nothing of its inputs where it does not run, as on a branch that is not taken.
+//! only: a node states nothing about its inputs if it does not run, as on a branch that is not taken.
 //!
 //! **Values.** Beside its shape, a value may be known as a constant, or as a short list of integers of which
 //! some are known and some are dimensions ([`SymbolicValue`]). [`infer`] carries both by the rule that the op states
 //! ([`ValueRule`](crate::op::ValueRule)), and through what the op passes on, so that a shape computed in the graph
 //! reaches `Reshape` or `Fill`. Ops that state no rule give shapes only.
 //!
-//! What is not here: the order of the nodes, loops, feeds. A caller that feeds a tensor overwrites its
+//! What it is not: the order of the nodes, loops, feeds. A caller that feeds a tensor overwrites its
 //! [`ValueInfo`]; in a loop it gives the inputs of a `Merge` that are not computed yet as unknown.
 //!
 //! ```
@@ -105,7 +105,7 @@ fn run(op: &OpDef, context: &mut InferenceContext) -> Result<(), KernelError> {
     let Some(entry) = op.shape.run else { return Ok(()) };
     let call = ptr::from_mut(context).cast();
     // SAFETY: the definition keeps its shape function callable; the context lives through the call and
-    // nobody else uses it.
+    // no other code uses it.
     let code = unsafe { entry(host(), call) };
     if code.is_ok() {
         return Ok(());

@@ -14,7 +14,7 @@ mod value;
 
 pub use value::{KnobValue, kind_name};
 
-/// Environment variables of Tenon that are no knobs.
+/// Environment variables of Tenon that are not knobs.
 pub const RESERVED_VARIABLES: &[&str] = &["TENON_PLUGIN_PATH"];
 
 /// A declared setting.
@@ -74,15 +74,15 @@ pub enum KnobError {
         variable: String,
         /// Where it was declared first.
         first: Box<SourceInfo>,
-        /// Where again.
+        /// Where it was declared again.
         second: Box<SourceInfo>,
     },
-    /// A setting that nobody declared.
+    /// A setting that no plugin or crate declared.
     #[error("unknown knob '{knob}' ({origin}){}", suggestion(.nearest), knob = cut(.knob))]
     Unknown {
         /// As it was written.
         knob: String,
-        /// Who set it.
+        /// The source of the setting.
         origin: KnobOrigin,
         /// The nearest declared names.
         nearest: Vec<String>,
@@ -95,7 +95,7 @@ pub enum KnobError {
     Value {
         /// `scope.name`.
         knob: String,
-        /// Who set it.
+        /// The source of the setting.
         origin: KnobOrigin,
         /// Its type.
         expected: &'static str,
@@ -138,7 +138,7 @@ fn suggestion(nearest: &[String]) -> String {
     }
 }
 
-/// Who gave a knob its value.
+/// The source of a knob's value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum KnobOrigin {
     /// Its declaration.
@@ -224,7 +224,7 @@ impl KnobDef {
         format!("TENON_{}_{}", self.scope, self.name).to_ascii_uppercase()
     }
 
-    /// Its environment variable as somebody writes it who forgets the scope.
+    /// Its environment variable without the scope, as users may write it by mistake.
     fn variable_without_scope(&self) -> String {
         format!("TENON_{}", self.name).to_ascii_uppercase()
     }
@@ -352,7 +352,8 @@ impl KnobStore {
             })
     }
 
-    /// What nobody declared, with the nearest names. One that lacks its scope, or has another one, is near.
+    /// The error for an undeclared knob, with the nearest names. A name without its scope, or with another scope, is
+    /// near.
     fn unknown(&self, written: &str, origin: KnobOrigin) -> KnobError {
         let distance = |name: &str| edit_distance(written.as_bytes(), name.as_bytes());
         let name = |def: &KnobDef| match origin {
@@ -382,7 +383,7 @@ pub struct KnobSetting {
     pub def: Arc<KnobDef>,
     /// The value.
     pub value: KnobValue,
-    /// Who gave it.
+    /// The source of the value.
     pub origin: KnobOrigin,
 }
 

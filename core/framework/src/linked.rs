@@ -1,4 +1,4 @@
-//! The list of what is linked into this process and registers itself.
+//! The list of registrations that are linked into this process.
 //!
 //! The crates of the core register knobs here, by [`register_knob!`](crate::register_knob). Ops, kernels and all other
 //! kinds are registered through `tenon-author`, which adds its own list as a [`Source`]. The host reads [`entries`] and
@@ -17,7 +17,7 @@
 
 use tenon_abi::{Code, KnobDef, KnobKind, Registrar, RegistrarTable, Str};
 
-/// Where a registration stands; filled by the macros.
+/// The place of a registration in the source; filled by the macros.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Site {
     /// Crate.
@@ -41,14 +41,14 @@ impl Site {
 
 /// A registration of any kind.
 pub trait Entry: Sync {
-    /// Where it stands.
+    /// Its place in the source.
     fn site(&self) -> &Site;
 
     /// Gives it to a registrar.
     ///
     /// # Safety
     /// - `to` is a registrar that `table` belongs to, and no other thread uses it during the call.
-    /// - Every entry of `table` is filled that this kind of registration is given to.
+    /// - The entry of `table` for this kind of registration is filled.
     unsafe fn submit(&self, to: *mut Registrar, table: &RegistrarTable) -> Code;
 }
 
@@ -70,7 +70,7 @@ pub fn entries() -> Vec<&'static dyn Entry> {
 ///
 /// # Safety
 /// - `table` points to a table that lives during the call.
-/// - What [`Entry::submit`] asks of `to` and `table`, for each of the entries.
+/// - The conditions of [`Entry::submit`] for `to` and `table` hold for each of the entries.
 pub unsafe fn submit<'a>(
     entries: impl IntoIterator<Item = &'a dyn Entry>,
     to: *mut Registrar,
@@ -120,7 +120,7 @@ impl KnobReg {
         self.default
     }
 
-    /// Where it stands.
+    /// Its place in the source.
     pub const fn site(&self) -> &Site {
         &self.site
     }

@@ -1,7 +1,8 @@
-//! Memory of the global allocator: from the size of a large page on it lies on large pages, where the system has them.
+//! Memory of the global allocator. A block of at least the size of a large page is on large pages, if the system has
+//! them.
 //!
-//! What is read from end to end is read faster so: on an AMD Zen 4 server a matrix of 400 MB at 29 GB/s instead of 19,
-//! for of 4 KiB pages the processor fetches only what is left of one ahead.
+//! Data that is read from end to end is read faster then: on an AMD Zen 4 server a matrix of 400 MB at 29 GB/s instead
+//! of 19, because the processor fetches ahead only to the end of a page, which may have 4 KiB.
 
 use crate::element::Number;
 use std::{
@@ -21,7 +22,7 @@ fn layout(bytes: usize) -> Option<Layout> {
     Layout::from_size_align(bytes.max(1), align).ok()
 }
 
-/// A block with any contents, aligned to [`HOST_ALIGNMENT`]; `None` where there is no memory.
+/// Allocates a block with undefined contents, aligned to [`HOST_ALIGNMENT`]; `None` if there is no memory.
 pub fn allocate(bytes: usize) -> Option<NonNull<u8>> {
     let layout = layout(bytes)?;
     // SAFETY: the size is not zero.
@@ -33,7 +34,7 @@ pub fn allocate(bytes: usize) -> Option<NonNull<u8>> {
 /// Gives a block back.
 ///
 /// # Safety
-/// It came from [`allocate`] with this size, and nobody uses it any more.
+/// It came from [`allocate`] with this size, and no code uses it any more.
 pub unsafe fn deallocate(data: NonNull<u8>, bytes: usize) {
     if let Some(layout) = layout(bytes) {
         // SAFETY: `data` came from `allocate` with this size, hence this layout, and the caller is its last user.
@@ -54,7 +55,7 @@ fn advise(data: NonNull<u8>, bytes: usize) {
 #[cfg(not(all(target_os = "linux", not(miri))))]
 fn advise(_data: NonNull<u8>, _bytes: usize) {}
 
-/// A line of the cache, at which what kernels pack begins.
+/// A line of the cache. Packed data of kernels begins at one.
 #[derive(Debug, Clone, Copy)]
 #[repr(C, align(64))]
 pub struct Line([u8; LINE]);
@@ -63,7 +64,7 @@ impl Line {
     /// Zeros.
     pub const ZERO: Line = Line([0; LINE]);
 
-    /// Lines that hold so many numbers; `None` where there are too many.
+    /// The number of lines that hold this many numbers; `None` if there are too many.
     pub fn count<S: Number>(numbers: usize) -> Option<usize> {
         Some(numbers.checked_mul(size_of::<S>())?.div_ceil(LINE))
     }
@@ -83,7 +84,7 @@ impl Line {
     }
 }
 
-/// Lines in memory of their own, zeros at first: what kernels keep of constants.
+/// Lines in memory of their own, zeros at first, for packed constants of kernels.
 #[derive(Debug)]
 pub struct Lines {
     data: NonNull<Line>,
@@ -96,16 +97,16 @@ unsafe impl Send for Lines {}
 unsafe impl Sync for Lines {}
 
 impl Lines {
-    /// So many; `None` where there is no memory.
+    /// Allocates this number of lines; `None` if there is no memory.
     pub fn zeroed(count: usize) -> Option<Lines> {
         let bytes = count.checked_mul(LINE)?;
         let data = allocate(bytes)?;
-        // SAFETY: the block has so many bytes.
+        // SAFETY: the block has `bytes` bytes.
         unsafe { data.write_bytes(0, bytes) };
         Some(Lines { data: data.cast(), count })
     }
 
-    /// Enough for so many numbers; `None` where there is no memory.
+    /// Allocates enough lines for this many numbers; `None` if there is no memory.
     pub fn zeroed_for<S: Number>(numbers: usize) -> Option<Lines> {
         Lines::zeroed(Line::count::<S>(numbers)?)
     }
@@ -115,7 +116,7 @@ impl Deref for Lines {
     type Target = [Line];
 
     fn deref(&self) -> &[Line] {
-        // SAFETY: so many lines, written when they were made, at an aligned address.
+        // SAFETY: `count` lines, which were written when they were made, at an aligned address.
         unsafe { std::slice::from_raw_parts(self.data.as_ptr(), self.count) }
     }
 }

@@ -1,6 +1,7 @@
 //! Passes that libraries bring: their definition, and the graph as they edit it.
 //!
-//! A pass is declared with `register_pass!` and written against `PassContext`, both of `tenon-author`. On the host's side it runs over anything that is a [`GraphEdit`].
+//! A pass is declared with `register_pass!` and written against `PassContext`, both of `tenon-author`. On the host's
+//! side it runs over anything that implements [`GraphEdit`].
 
 mod table;
 
@@ -52,11 +53,11 @@ pub struct NodeSpec {
     pub attrs: AttrMap,
     /// Data inputs.
     pub inputs: Vec<Edge>,
-    /// Nodes that must have run before.
+    /// Nodes that run before this one.
     pub control: Vec<u32>,
 }
 
-/// A graph that passes of libraries edit. Nodes have numbers; of one that is not there nothing is known.
+/// A graph that passes of libraries edit. Nodes have numbers; a node that does not exist has no properties.
 pub trait GraphEdit {
     /// The nodes that run, sources first.
     ///
@@ -77,7 +78,7 @@ pub trait GraphEdit {
     fn output_count(&self, node: u32) -> usize;
     /// Element type of a tensor.
     fn dtype(&self, tensor: Edge) -> DType;
-    /// Dimensions of a tensor, -1 where unknown; none where the rank is.
+    /// Dimensions of a tensor, -1 where unknown; `None` if the rank is unknown.
     fn dims(&self, tensor: Edge) -> Option<Vec<i64>>;
     /// The value of a tensor that is the same in every step.
     fn constant(&self, tensor: Edge) -> Option<&Tensor>;
@@ -89,26 +90,26 @@ pub trait GraphEdit {
     fn is_kept(&self, node: u32) -> bool;
     /// Whether the node may be replaced.
     fn is_rewritable(&self, node: u32) -> bool;
-    /// Makes a node another one.
+    /// Replaces a node by another one.
     ///
     /// # Errors
-    /// Why not; then nothing has changed. So below.
+    /// The reason for the refusal; then nothing has changed. The edits below have the same errors.
     fn replace(&mut self, node: u32, new: NodeSpec) -> Result<(), KernelError>;
-    /// Adds a node where `near` runs.
+    /// Adds a node on the device of `near`.
     ///
     /// # Errors
     /// As above.
     fn add(&mut self, near: u32, suffix: &str, new: NodeSpec) -> Result<u32, KernelError>;
-    /// Lets the readers of `from` read `to`.
+    /// Makes the readers of `from` read `to`.
     ///
     /// # Errors
     /// As above.
     fn redirect(&mut self, from: Edge, to: Edge) -> Result<(), KernelError>;
-    /// Takes a node that gives what its input is out of the way.
+    /// Removes a node whose value is that of an input; its readers read the input.
     ///
     /// # Errors
     /// As above.
     fn bypass(&mut self, node: u32, index: usize) -> Result<(), KernelError>;
-    /// Says what was done to a node.
+    /// Reports a change of a node.
     fn note(&mut self, node: u32, text: &str);
 }

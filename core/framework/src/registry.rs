@@ -1,14 +1,15 @@
-//! The registry: an immutable snapshot of all that is registered.
+//! The registry: an immutable snapshot of all registrations.
 //!
 //! A plugin's registrations are collected in a [`Transaction`], which is validated and committed as a whole
-//! ([`commit_all`]); what comes out is a new [`Registry`]. [`RegistryHandle`] holds the current one and tells
-//! subscribers of changes ([`RegistryEvent`]). [`candidates`] chooses a kernel, as a pure function; [`select`] does without reasons.
+//! ([`commit_all`]); the result is a new [`Registry`]. [`RegistryHandle`] holds the current one and
+//! notifies subscribers of changes ([`RegistryEvent`]). [`candidates`] chooses a kernel, as a pure function; [`select`]
+//! does so without giving reasons.
 //!
 //! # Invariants
-//! - A snapshot never changes; who holds one keeps it.
+//! - A snapshot never changes; it lives as long as it is held.
 //! - The order of ops, kernels, device types and knobs does not depend on the order of registration: link
 //!   order is not stable between builds.
-//! - Every kernel that a snapshot offers fits its op. A kernel whose op went away with another plugin lies
+//! - Every kernel that a snapshot offers fits its op. A kernel whose op went away with another plugin is
 //!   dormant, with a [`Warning`].
 
 mod contract;

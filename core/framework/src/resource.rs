@@ -3,7 +3,7 @@
 use std::sync::{Arc, OnceLock};
 use tenon_abi::Resource as RawResource;
 
-/// What the names of containers of steps begin with, before the number of the step.
+/// The beginning of the names of containers of steps, before the number of the step.
 pub const STEP_CONTAINER: &str = "__per_step_";
 
 /// The container of a step: its resources go with the step.
@@ -71,7 +71,7 @@ impl ResourceRef {
         Arc::into_raw(self.0).cast_mut().cast()
     }
 
-    /// A further reference to what a raw pointer shows.
+    /// A further reference to the resource of a raw pointer.
     ///
     /// # Safety
     /// `raw` is null or came from [`ResourceRef::into_raw`], and its reference is alive.

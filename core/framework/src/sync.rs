@@ -25,7 +25,7 @@ pub struct Rank(pub u8);
 pub mod rank {
     use super::Rank;
 
-    /// What a server knows of its sessions: held while one of them changes.
+    /// A server's table of sessions: held while one of them changes.
     pub const SERVER: Rank = Rank(5);
     /// The session's table of plans.
     pub const SESSION: Rank = Rank(10);
@@ -92,7 +92,7 @@ pub struct Mutex<T> {
 
 /// A locked [`Mutex`].
 pub struct MutexGuard<'a, T> {
-    /// Present except while a condition variable has it.
+    /// `Some` except while a condition variable has it.
     inner: Option<imp::MutexGuard<'a, T>>,
     rank: Rank,
 }
@@ -115,7 +115,7 @@ impl<T> Mutex<T> {
         MutexGuard { inner: Some(inner), rank: self.rank }
     }
 
-    /// The value, without a lock, since nobody else has the mutex.
+    /// The value, without a lock, since no other code has the mutex.
     pub fn into_inner(self) -> T {
         self.inner.into_inner().unwrap_or_else(|poison| poison.into_inner())
     }
@@ -169,7 +169,7 @@ impl Condvar {
         guard
     }
 
-    /// Waits at most so long; may wake without cause.
+    /// Waits at most for this time; may wake without cause.
     pub fn wait_timeout<'a, T>(
         &self,
         mut guard: MutexGuard<'a, T>,

@@ -11,10 +11,10 @@ pub const NAME_BYTES: usize = 160;
 /// Most bytes that a message shows of a longer text, such as a list of names or a reason.
 pub const TEXT_BYTES: usize = 1000;
 
-/// Most bytes that a message shows of a whole message of somebody else, such as a kernel.
+/// The largest number of bytes that a message shows of a whole message of other code, such as a kernel.
 pub const MESSAGE_BYTES: usize = 8192;
 
-/// Text that shows at most so many bytes of itself, and how long it is where that is not all.
+/// Text that shows at most a number of bytes of itself, and its length if that is not all of it.
 ///
 /// ```
 /// use tenon_framework::text::cut;
@@ -39,7 +39,7 @@ pub fn cut_text(text: &str) -> Cut<'_> {
     cut_to(text, TEXT_BYTES)
 }
 
-/// A message of somebody else, of which a message shows at most [`MESSAGE_BYTES`] bytes.
+/// A message of other code, of which a message shows at most [`MESSAGE_BYTES`] bytes.
 pub fn cut_message(text: &str) -> Cut<'_> {
     cut_to(text, MESSAGE_BYTES)
 }
@@ -50,7 +50,7 @@ pub fn cut_to(text: &str, limit: usize) -> Cut<'_> {
 }
 
 impl<'a> Cut<'a> {
-    /// What is shown of the text, and whether that is less than all.
+    /// The part of the text that is shown, and whether it is less than all.
     fn shown(self) -> (&'a str, bool) {
         if self.text.len() <= self.limit {
             return (self.text, false);

@@ -1,18 +1,18 @@
 //! What the host knows of a device.
 //!
-//! [`DeviceBase`] is what everyone may know: a device of another process is one and nothing more. A
+//! [`DeviceBase`] has the public properties; a device of another process has nothing more. A
 //! [`LocalDevice`] runs kernels in this process. The host implements both over a plugin's table
-//! ([`tenon_abi::DeviceTable`]); what an author implements is `DeviceKind` of `tenon-author`.
+//! ([`tenon_abi::DeviceTable`]); an author implements `DeviceKind` of `tenon-author`.
 //!
 //! # Invariants
 //! - All methods may be called from any thread, also at the same time.
-//! - Streams and events belong to whoever created them. [`StreamId`] and [`EventId`] are plain names: copies
-//!   are free, the owner destroys the thing once, and from then on uses no copy.
+//! - Streams and events belong to the code that created them. [`StreamId`] and [`EventId`] are plain names: copies
+//!   are free, the owner destroys the stream or event once, and from then on uses no copy.
 //! - A device outlives its streams, events and buffers: the host closes it when the last of them is gone.
 //! - Once [`DeviceBase::lost`] says a reason, every fallible method answers `UNAVAILABLE` with that reason,
 //!   for the rest of this incarnation.
-//! - A command that ran when its device was lost may run on, and use the memory that it was enqueued with,
-//!   until [`LocalDevice::synchronize_stream`] of its stream has returned. None begins any more.
+//! - A command that ran when its device was lost may go on, and use the memory that it was enqueued with,
+//!   until [`LocalDevice::synchronize_stream`] of its stream has returned. No further command begins.
 
 use super::{
     name::DeviceName,
@@ -24,10 +24,10 @@ use tenon_abi::{
     Code, DeviceAttributes, DeviceState, MemoryInfo, MemoryKind, Notify, device_flags,
 };
 
-/// What everyone may know of a device: an author fills it, the host passes it on.
+/// Public properties of a device: an author fills them, the host passes them on.
 #[derive(Clone)]
 pub struct DeviceInfo {
-    /// Model and the like, for people.
+    /// Model and other descriptions, for people.
     pub description: String,
     /// Kinds of memory, at least one; the first is the ordinary one.
     pub memories: Vec<MemoryInfo>,
@@ -37,11 +37,12 @@ pub struct DeviceInfo {
     pub own_pool: bool,
     /// Kernels and copies run in order on streams: "returned" means enqueued.
     pub streams: bool,
-    /// NUMA node, where known.
+    /// NUMA node, if known.
     pub numa_node: Option<u32>,
-    /// Bus, where known: a positive number.
+    /// Bus, if known: a positive number.
     pub bus_id: Option<u32>,
-    /// Streams worth using at once, at least 1: what one step uses at most. Without events it is 1 to the host.
+    /// The largest number of streams that one step uses, at least 1. The host takes it as 1 for a device without
+    /// events.
     pub stream_count: u32,
 }
 
@@ -159,7 +160,7 @@ impl DeviceInfo {
     }
 }
 
-/// What everyone may know of a device, here or elsewhere.
+/// Public properties of a device of this or another process.
 pub trait DeviceBase: Send + Sync {
     /// The full name.
     fn name(&self) -> &DeviceName;
@@ -175,7 +176,7 @@ pub trait DeviceBase: Send + Sync {
     /// A random number of this life of the device, never 0: a message for an earlier life is refused.
     fn incarnation(&self) -> u64;
 
-    /// Why the device is lost; `None` while it is there.
+    /// The reason why the device is lost; `None` if it is not.
     fn lost(&self) -> Option<Arc<str>>;
 
     /// The device as one that runs kernels here; `None` for a device of another process.
@@ -252,7 +253,7 @@ pub struct Location<'a> {
     pub data: *mut c_void,
     /// Kind of the memory.
     pub memory: MemoryKind,
-    /// Whose memory it is; `None` for the host's.
+    /// The owner of the memory; `None` for the host's.
     pub device: Option<&'a dyn LocalDevice>,
 }
 
@@ -318,7 +319,7 @@ pub trait LocalDevice: DeviceBase {
         data: *mut c_void,
     ) -> Result<(), KernelError>;
 
-    /// Makes an event; the caller owns it. One that was never recorded counts as happened.
+    /// Makes an event; the caller owns it. An event that was never recorded counts as happened.
     ///
     /// # Errors
     /// As [`LocalDevice::create_stream`].
@@ -348,8 +349,8 @@ pub trait LocalDevice: DeviceBase {
     /// The first error of the stream before the recording.
     fn query_event(&self, event: EventId) -> Result<bool, KernelError>;
 
-    /// Whether [`LocalDevice::copy`] takes this pair of places; addresses are not looked at. Where neither
-    /// device of a pair does, the host stages through its own memory.
+    /// Whether [`LocalDevice::copy`] takes this pair of places; addresses are ignored. If neither
+    /// device of a pair does, the host copies through its own memory.
     fn can_copy(&self, source: Location<'_>, destination: Location<'_>) -> bool;
 
     /// Copies `bytes` bytes; with a stream: enqueues the copy.
@@ -358,8 +359,8 @@ pub trait LocalDevice: DeviceBase {
     /// `UNIMPLEMENTED` for a pair that `can_copy` refuses; what the plugin says.
     ///
     /// # Safety
-    /// Both places are valid for `bytes` bytes, do not overlap, and stay so until the copy is done; nobody
-    /// writes the source or uses the destination meanwhile.
+    /// Both places are valid for `bytes` bytes, do not overlap, and stay so until the copy is done; until
+    /// then, no other code writes the source or uses the destination.
     unsafe fn copy(
         &self,
         source: Location<'_>,
@@ -374,12 +375,12 @@ pub trait LocalDevice: DeviceBase {
     /// Its first error.
     fn synchronize(&self) -> Result<(), KernelError>;
 
-    /// Events that note the time, where the device has them.
+    /// Events that note the time, if the device has them.
     fn timers(&self) -> Option<&dyn Timers> {
         None
     }
 
-    /// Graphs of commands, where the device records them.
+    /// Graphs of commands, if the device records them.
     fn replay(&self) -> Option<&dyn Replay> {
         None
     }
@@ -410,7 +411,7 @@ impl dyn LocalDevice + '_ {
         let asked =
             unsafe { self.notify(stream, Notify { run: Some(run_boxed::<F>) }, data.cast()) };
         if asked.is_err() {
-            // SAFETY: `notify` failed, so that nobody else has the box.
+            // SAFETY: `notify` failed, so that no other code has the box.
             drop(unsafe { Box::from_raw(data) });
         }
         asked

@@ -80,7 +80,7 @@ impl DeviceName {
         DeviceName { device_type: Some(device_type.to_owned()), id: Some(id), ..self.clone() }
     }
 
-    /// Reads a name such as `/job:a/task:0/device:GPU:*`, `/cpu:0`, `CPU:0` or the empty one. Parts may stand
+    /// Reads a name such as `/job:a/task:0/device:GPU:*`, `/cpu:0`, `CPU:0` or the empty one. Parts may come
     /// in any order; the last of a kind counts. The types `cpu` and `gpu` are capitalised.
     ///
     /// # Errors

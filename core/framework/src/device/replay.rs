@@ -1,4 +1,4 @@
-//! What some local devices do beyond running commands: noting when they ran, and running them again.
+//! Optional abilities of local devices: they note when commands ran, and run recorded commands again.
 //!
 //! [`LocalDevice::timers`](super::base::LocalDevice::timers) and
 //! [`LocalDevice::replay`](super::base::LocalDevice::replay) lead here.
@@ -58,25 +58,25 @@ impl GraphId {
 /// Commands that are recorded once and run again with one call.
 ///
 /// # Invariants
-/// - Between [`Replay::begin_capture`] and [`Replay::end_capture`] nothing that is enqueued on the stream runs; nobody
-///   waits for it or asks for its events meanwhile.
-/// - What was recorded uses addresses and arguments as they were: whoever runs it again makes sure that they
-///   still mean the same.
+/// - Between [`Replay::begin_capture`] and [`Replay::end_capture`], no command that is enqueued on the stream runs, and no
+///   code waits for the stream or queries its events.
+/// - Recorded commands use addresses and arguments as they were: code that runs them again makes sure that these
+///   still have the same meaning.
 pub trait Replay: Send + Sync {
-    /// From here on what is enqueued on the stream is recorded instead of run; so is what is enqueued on streams
-    /// that wait for an event recorded there meanwhile, which are joined again before the end.
+    /// Begins a recording: commands that are enqueued on the stream are recorded instead of run. So are commands on
+    /// streams that wait for an event recorded on this stream in the meantime; these are joined again before the end.
     ///
     /// # Errors
     /// What the plugin says.
     fn begin_capture(&self, stream: StreamId) -> Result<(), KernelError>;
 
-    /// Ends it; the caller owns the graph.
+    /// Ends the recording; the caller owns the graph.
     ///
     /// # Errors
-    /// Why nothing was recorded; nothing was run either, and the stream is as before.
+    /// The reason why nothing was recorded; nothing was run either, and the stream is as before.
     fn end_capture(&self, stream: StreamId) -> Result<GraphId, KernelError>;
 
-    /// Enqueues all that was recorded.
+    /// Enqueues all recorded commands.
     ///
     /// # Errors
     /// What the plugin says.

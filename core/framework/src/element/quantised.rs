@@ -2,8 +2,8 @@
 
 use super::Element;
 
-/// An element of a quantised type: an integer, its code, which stands for a real number. Which one, a range or a
-/// scale beside the tensor says; no arithmetic is defined on codes alone.
+/// An element of a quantised type: an integer, its code, which represents a real number. A range or a
+/// scale beside the tensor says which one; no arithmetic is defined on codes alone.
 pub trait Quantised: Element + Ord {
     /// Bits of a code.
     const BITS: u32;

@@ -53,7 +53,7 @@ pub fn parse_fusion(
     })
 }
 
-/// Whether all inputs that are left stand last wherever they stand.
+/// Whether the term for all remaining inputs is the last argument in each call that has it.
 fn rest_is_last(expr: &Expr) -> bool {
     let Term::Call(call) = &expr.term else { return true };
     let rest = call.args.iter().position(|arg| arg.term == Term::Rest);

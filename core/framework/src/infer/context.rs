@@ -30,7 +30,7 @@ struct Output {
     handle: Vec<(DType, ShapeId)>,
 }
 
-/// What the handles of one run of a shape function mean, and what it has said of the outputs.
+/// The meaning of the handles of one run of a shape function, and the outputs that it has set.
 pub struct InferenceContext {
     attrs: *const Attrs,
     inputs: Vec<Input>,
@@ -116,7 +116,7 @@ impl InferenceContext {
         self.node(Dimension::Unknown(symbol))
     }
 
-    /// Where a dimension leads to; `None` for a handle that is not of this run.
+    /// The dimension to which a dimension leads; `None` for a handle that is not of this run.
     fn root(&self, id: DimId) -> Option<&Node> {
         let mut node = self.nodes.get(id.0 as usize)?;
         while let Some(parent) = self.nodes.get(node.parent as usize) {
@@ -258,7 +258,7 @@ impl InferenceContext {
         Ok(self.push_shape(Some(dims)))
     }
 
-    /// Takes back what was merged since, so that a merge that was only tried leaves nothing behind.
+    /// Undoes the merges since then, so that a merge that was only tried has no effect.
     fn part(&mut self, before: usize) {
         for node in self.merged.drain(before..) {
             self.nodes[node as usize].parent = node;
@@ -338,7 +338,7 @@ impl InferenceContext {
         Ok(())
     }
 
-    /// What the run has said of the outputs.
+    /// The outputs that the run has set.
     pub(super) fn outputs(&self) -> Result<Vec<ValueInfo>, KernelError> {
         if let Some(message) = &self.broken {
             return Err(KernelError::invalid_argument(message.clone()));

@@ -115,7 +115,7 @@ fn size(input: &ValueInfo) -> Option<SymbolicValue> {
     Some(SymbolicValue::scalar(Item::Known(product)))
 }
 
-/// Scalars become a vector; where nothing is known of any of them, nothing is known of it.
+/// Scalars become a vector; if nothing is known of any of them, nothing is known of it.
 fn pack(inputs: &[&ValueInfo], output: &ValueInfo) -> Option<SymbolicValue> {
     if output.shape.rank() != Some(1) || inputs.len() > MAX_ITEMS {
         return None;
@@ -181,7 +181,7 @@ fn slice(
     SymbolicValue::vector(items)?.with_rank(output.shape.rank()?)
 }
 
-/// Where a slice of a vector begins, if it takes anything, and the distance between the integers that it takes.
+/// The begin of a slice of a vector, if it takes anything, and the distance between the integers that it takes.
 fn first_and_stride(
     attrs: &AttrTable,
     length: i64,

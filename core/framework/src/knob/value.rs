@@ -18,7 +18,7 @@ pub enum KnobValue {
 
 impl KnobValue {
     /// Reads a value; integers may be written as `0x10` and `1_000`, booleans also as `1`, `0`, `on`, `off`.
-    /// `None` when `text` is no value of this kind.
+    /// `None` when `text` is not a value of this kind.
     pub fn parse(kind: KnobKind, text: &str) -> Option<KnobValue> {
         let trimmed = text.trim();
         Some(match kind {

@@ -178,7 +178,7 @@ fn length_attr(arg: &ArgDef) -> Option<&str> {
     }
 }
 
-/// Number of values of an argument, as far as the attributes tell.
+/// Number of values of an argument, as far as the attributes determine it.
 fn length(op: &OpDef, arg: &ArgDef, attrs: &AttrMap) -> Result<Option<usize>, OpError> {
     let Some(name) = length_attr(arg) else { return Ok(Some(1)) };
     let len = match attrs.get(name) {

@@ -1,6 +1,6 @@
-//! What an op says of its own measurement: calls that tell how fast a kernel is, and the work of a call.
+//! What an op states about its measurement: calls that show how fast a kernel is, and the work of a call.
 //!
-//! A definition carries them as texts ([`ExtBench`](tenon_abi::ExtBench)); the grammar stands in
+//! A definition carries them as texts ([`ExtBench`](tenon_abi::ExtBench)); the grammar is in
 //! core/abi/docs/bench.md. What they are not: cases that a check uses, which say what is valid.
 //!
 //! ```
@@ -72,7 +72,7 @@ fn unnumbered(error: OpError) -> OpError {
     }
 }
 
-/// A call leaves nothing open: who measures makes nothing up.
+/// A call leaves nothing open, so that a benchmark does not have to choose anything.
 fn check(op: &OpDef, case: &Case, cursor: &Cursor<'_>) -> Result<(), OpError> {
     let left = op.inputs.iter().find(|arg| case.input(&arg.name).is_none());
     if let Some(arg) = left {
@@ -96,8 +96,8 @@ fn check(op: &OpDef, case: &Case, cursor: &Cursor<'_>) -> Result<(), OpError> {
 }
 
 impl Case {
-    /// The values of its sizes, one map for each call that it stands for: those of a list, and of a range its first and
-    /// what doubling gives; at most one more than [`MAX_CALLS`] maps.
+    /// The values of its sizes, with one map for each call that it describes: those of a list, and of a range the first
+    /// value and those that doubling gives; at most one more than [`MAX_CALLS`] maps.
     pub fn sizes(&self) -> Vec<BTreeMap<&str, i64>> {
         let mut all: Vec<BTreeMap<&str, i64>> = vec![BTreeMap::new()];
         for choice in &self.symbols {

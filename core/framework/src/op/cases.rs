@@ -1,8 +1,9 @@
 //! Cases of an op: inputs and attributes that are valid, where the signature does not say what is.
 //!
 //! An op's definition carries them as texts ([`ExtCases`](tenon_abi::ExtCases)); the grammar and its meaning
-//! stand in core/abi/docs/cases.md. Here they are read, strictly, against the op's definition, and written
-//! back. What they are not: values. Who checks a kernel chooses sizes and attributes and makes the inputs.
+//! are in core/abi/docs/cases.md. Here they are read, strictly, against the op's definition, and written
+//! back. What they are not: values. The program that checks a kernel chooses sizes and attributes and makes
+//! the inputs.
 //!
 //! ```
 //! use tenon_framework::op::{Case, OpDef, Values};

@@ -16,7 +16,7 @@ use tenon_abi::{
     AttrKind, DType, ExtBench, ExtCases, ExtFacts, ShapeFn, Source, ext_tags, layout, op_flags,
 };
 
-/// Where a registration stands in its author's source.
+/// The place of a registration in its author's source.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct SourceInfo {
     /// Crate, or project of a C plugin.
@@ -146,7 +146,7 @@ pub struct OpDef {
     pub(crate) bench: Bench,
     /// What passes, placement and execution must know of it.
     pub(crate) facts: OpFacts,
-    /// Whether nobody registered it.
+    /// Whether it is not registered.
     pub(crate) missing: bool,
 }
 
@@ -189,7 +189,8 @@ impl OpDef {
         })
     }
 
-    /// What stands for an op that nobody registered, of which only the name is known. It counts as one with effects.
+    /// The definition in the place of an unregistered op, of which only the name is known. It counts as an op with
+    /// effects.
     pub fn missing(name: &str) -> OpDef {
         OpDef {
             name: name.to_owned(),
@@ -225,7 +226,7 @@ impl OpDef {
         OpDef { inputs, outputs, attrs, stateful, facts, missing, ..OpDef::missing(name) }
     }
 
-    /// Whether nobody registered the op, so that nodes of it cannot run.
+    /// Whether the op is not registered, so that its nodes cannot run.
     pub fn is_missing(&self) -> bool {
         self.missing
     }

@@ -27,7 +27,7 @@ pub enum OpError {
         position: usize,
         /// What the grammar wants there.
         expected: String,
-        /// What stands there.
+        /// The text that was found there.
         found: String,
     },
     /// A case that does not follow the grammar, or says what the op forbids.
@@ -47,7 +47,7 @@ pub enum OpError {
         position: usize,
         /// What is wanted there.
         expected: String,
-        /// What stands there.
+        /// The text that was found there.
         found: String,
     },
     /// A link of another layout than this host's.
@@ -242,7 +242,7 @@ pub enum OpError {
     },
     /// More inputs or outputs than any node may have.
     #[error(
-        "op '{op}': argument '{arg}' stands for {found} values, a node has at most {limit}",
+        "op '{op}': argument '{arg}' has {found} values, a node has at most {limit}",
         op = cut(.op), arg = cut(.arg)
     )]
     TooMany {

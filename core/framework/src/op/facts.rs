@@ -2,8 +2,8 @@
 //!
 //! Nothing outside an op's registration says what the op is: a pass asks whether it is elementwise, not whether its
 //! name is one of a list. So an op of a plugin is folded, merged and passed by as a built-in one is. A fact is a
-//! promise: every kernel of the op keeps it. An op that states nothing is one of which nothing is known: it may fail,
-//! and its values are new.
+//! promise: every kernel of the op keeps it. Nothing is assumed of an op that states nothing: it may fail, and its
+//! values are new.
 //!
 //! ```
 //! use tenon_framework::op::{OpDef, OpFacts, Refusal};
@@ -117,17 +117,17 @@ numbered! {
 }
 
 numbered! {
-    /// What a kernel of an op may refuse, of inputs that the signature lets through.
+    /// Which inputs a kernel of an op may refuse, of those that the signature accepts.
     Refusal {
         /// Not stated: anything.
         Anything = ANYTHING,
         /// Nothing.
         Nothing = NOTHING,
-        /// What the shape function refuses once it knows the shapes of all inputs, and the values of those that
-        /// decide. Of an elementwise op: shapes that do not broadcast.
+        /// Inputs that the shape function refuses once it knows the shapes of all inputs, and the values of those on
+        /// which its answer depends. Of an elementwise op: shapes that do not broadcast.
         Shapes = SHAPES,
-        /// What the shape function refuses once it knows the rank of the first input, and the values of those that
-        /// decide.
+        /// Inputs that the shape function refuses once it knows the rank of the first input, and the values of those
+        /// on which its answer depends.
         Axes = AXES,
         /// Of an elementwise op of two inputs: shapes that do not broadcast, and of integers a second operand that has
         /// a 0.
@@ -144,16 +144,16 @@ numbered! {
     Symmetry {
         /// Not stated.
         None = NONE,
-        /// The results are equal, but for the sign of a zero and for what a NaN holds: a fusion's pattern takes the
+        /// The results are equal, except for the sign of a zero and for the bits of a NaN: a fusion's pattern takes the
         /// operands in either order.
         Values = VALUES,
-        /// The results are equal bit for bit, of strings excepted: two such nodes are merged.
+        /// The results are equal bit for bit, except for strings: two such nodes are merged.
         Bits = BITS,
     }
 }
 
 numbered! {
-    /// What is said of an op's gradient.
+    /// What an op states about its gradient.
     GradientRule {
         /// Not stated.
         Unstated = UNSTATED,
@@ -176,13 +176,13 @@ pub struct Passed {
 /// What an op's registration states beside its signature. [`Facts`] is the same at the boundary.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OpFacts {
-    /// The op has no state, but that it runs matters: it checks, prints or sends. Never folded, merged or dropped.
+    /// The op has no state, but has to run: it checks, prints or sends. Never folded, merged or dropped.
     pub checks: bool,
     /// Each element of an output follows from the elements of the inputs at its place alone; the inputs broadcast.
     pub elementwise: bool,
     /// The first input and the first output are images, in the format that attribute `data_format` names.
     pub images: bool,
-    /// Stands for a value that a step feeds.
+    /// Represents a value that a step feeds.
     pub placeholder: bool,
     /// Attribute `shape` says the shape that a value fed in the place of the output has.
     pub declares_shape: bool,
@@ -194,11 +194,12 @@ pub struct OpFacts {
     pub value: ValueRule,
     /// What a kernel may refuse.
     pub refusal: Refusal,
-    /// For [`Refusal::Shapes`] and [`Refusal::Axes`]: bit `n` is set where the value of input argument `n` decides too.
+    /// For [`Refusal::Shapes`] and [`Refusal::Axes`]: bit `n` is set if the answer depends on the value of input
+    /// argument `n` too.
     pub deciding: u64,
     /// Whether the operands may be swapped.
     pub symmetry: Symmetry,
-    /// What is said of the gradient.
+    /// What the op states about its gradient.
     pub gradient: GradientRule,
 }
 
@@ -208,7 +209,7 @@ impl Default for OpFacts {
     }
 }
 
-/// The flag `bit` where `on` is set.
+/// The flag `bit` if `on` is set.
 const fn flag(on: bool, bit: u32) -> u32 {
     if on { bit } else { 0 }
 }
@@ -257,7 +258,7 @@ impl OpFacts {
         self.passed.is_some_and(|passed| !passed.reshaped)
     }
 
-    /// As the boundary has them.
+    /// The facts in the form of the boundary.
     pub const fn to_abi(self) -> Facts {
         let (input, output, pass) = match self.passed {
             None => (0, 0, 0),

@@ -1,10 +1,10 @@
-//! Which argument or attribute an error is about: a message that does not say it gets the inputs named behind it.
+//! Which argument or attribute an error is about: the inputs are appended to a message that does not name one.
 
 use super::def::{ArgDef, ArgType, OpDef};
 use crate::KernelError;
 use tenon_abi::{Code, Range};
 
-/// Inputs that are named behind a message at most.
+/// The largest number of inputs that are appended to a message.
 const MOST_NAMED: usize = 6;
 
 /// Codes of what a caller does wrong with an argument.
@@ -25,9 +25,8 @@ impl OpDef {
         inputs.chain(self.attrs.iter().map(|attr| &attr.name)).any(|name| stands_in(message, name))
     }
 
-    /// The error of a node, naming what it is about: where its message names no input and no attribute, the inputs
-    /// follow with
-    /// their shapes.
+    /// The error of a node, with the name of what it is about: if its message names no input and no attribute, the
+    /// inputs follow with their shapes.
     ///
     /// `ranges` are the positions of the inputs of each argument.
     pub fn naming_inputs(

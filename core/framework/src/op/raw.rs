@@ -56,7 +56,7 @@ pub enum RawError {
     },
 }
 
-/// A link that is not laid out as its version says.
+/// A link whose layout is not that of its version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[error(
     "link '{link}' of version {version} has layout {found:#x}, expected {expected:#x}: build the plugin for this host's ABI"

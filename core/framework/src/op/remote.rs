@@ -6,7 +6,7 @@ use crate::{
     symbolic::{Symbols, ValueInfo},
 };
 
-/// What stands for a shape function.
+/// A shape function of another process.
 pub trait RemoteShape: Send + Sync {
     /// What is known of the outputs, as [`infer`](crate::infer::infer) gives it.
     ///

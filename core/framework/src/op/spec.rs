@@ -189,7 +189,7 @@ fn group(word: &str) -> Option<&'static [DType]> {
     }
 }
 
-/// Reads an argument. A name that is no element type is taken for a `type` attribute.
+/// Reads an argument. A name that is not an element type is taken for a `type` attribute.
 pub(super) fn parse_arg(op: &str, text: &str) -> Result<ArgDef, OpError> {
     let mut cursor = Cursor::new(op, text);
     let rule =
@@ -302,7 +302,7 @@ fn parse_allowed(cursor: &mut Cursor<'_>) -> Result<(AttrKind, Option<Allowed>),
     Ok((AttrKind::TYPE, Some(Allowed::Types(types))))
 }
 
-/// One item or more, separated by commas, up to `close`; a comma may stand before `close`.
+/// One item or more, separated by commas, up to `close`; a comma may precede `close`.
 pub(super) fn parse_items<'a>(
     cursor: &mut Cursor<'a>,
     close: &str,

@@ -1,6 +1,6 @@
 //! Defaults of attributes.
 //!
-//! Lists stand in brackets, strings in quotes, shapes as `[2,?]` or `?`. Shapes and tensors are read in the
+//! Lists are written in brackets, strings in quotes, shapes as `[2,?]` or `?`. Shapes and tensors are read in the
 //! text form of their messages too: `{ dim { size: 2 } }`, `{ unknown_rank: true }`,
 //! `{ dtype: DT_UINT8 tensor_shape { dim { size: 4 } } int_val: 255 }`.
 
@@ -264,7 +264,7 @@ pub(super) fn same_value(a: &AttrValue, b: &AttrValue) -> bool {
         (AttrValue::List(AttrList::Tensor(a)), AttrValue::List(AttrList::Tensor(b))) => {
             a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same_tensor(a, b))
         }
-        // What is left prints all that it holds, and floats print as they are read back.
+        // The text of the other values is complete, and floats are written as they are read.
         _ => format!("{a:?}") == format!("{b:?}"),
     }
 }

@@ -273,7 +273,7 @@ unsafe fn list<'a, T>(items: *const T, count: usize) -> &'a [T] {
     unsafe { slice::from_raw_parts(items, count) }
 }
 
-/// Copies what a pass wants a node to be.
+/// Copies the description of a node that a pass makes.
 ///
 /// # Safety
 /// `new` is null or begins with its size; a node of the whole size has readable lists and texts.

@@ -1,4 +1,4 @@
-//! The host's table, as this library was given it.
+//! The host's table that this library was given.
 //!
 //! Each library has its own copy of this crate, hence its own pointer: a plugin's is set when the host
 //! opens it, the host's own when a runtime starts.

@@ -1,16 +1,16 @@
-//! What kernels have to promise for policy `measured` to choose among them.
+//! The promises that kernels must make, so that policy `measured` chooses among them.
 
 use super::{kernel_def::KernelDef, numerics};
 use std::str::FromStr;
 use tenon_abi::{Numerics, ToleranceKind};
 
-/// Which numerics contract is asked for.
+/// The requested numerics contract.
 #[derive(Clone, Copy, Default)]
 pub enum Contract {
     /// At least that of the kernel which policy `priority` chooses.
     #[default]
     OfFirst,
-    /// At least this one; who promises what the kernel by priority does may run too.
+    /// At least this one; a kernel with the promises of the kernel by priority may run too.
     AtLeast(Numerics),
     /// Any.
     Any,
@@ -24,14 +24,15 @@ fn is_not_weaker(own: &Numerics, other: &Numerics) -> bool {
         (ToleranceKind::ABSOLUTE_RELATIVE, ToleranceKind::ABSOLUTE_RELATIVE) => {
             own.absolute <= other.absolute && own.relative <= other.relative
         }
-        // Figures of different kinds say nothing of each other.
+        // Figures of different kinds cannot be compared.
         _ => false,
     };
     tolerance && own.determinism.0 >= other.determinism.0
 }
 
 impl Contract {
-    /// What the contract of `kernel` is weaker than, where `first` is the one by priority; `None` where it is enough.
+    /// What the contract of `kernel` is weaker than, where `first` is the kernel by priority; `None` if it is strong
+    /// enough.
     pub(super) fn missed(&self, kernel: &KernelDef, first: &KernelDef) -> Option<String> {
         let as_first = is_not_weaker(&kernel.numerics, &first.numerics);
         match self {

@@ -37,10 +37,10 @@ pub enum RegistryError {
         first: Box<SourceInfo>,
         /// Where it is defined differently.
         second: Box<SourceInfo>,
-        /// In what.
+        /// The part in which they differ.
         difference: String,
     },
-    /// A kernel for an op that nobody defines.
+    /// A kernel for an op that no plugin or crate defines.
     #[error(
         "{kernel}: no op '{op}' is registered: load the plugin that defines it first or too",
         kernel = cut_text(.kernel), op = cut(.op)
@@ -64,7 +64,7 @@ pub enum RegistryError {
         /// The attribute.
         attr: String,
     },
-    /// A constraint on an attribute that is no type.
+    /// A constraint on an attribute that is not a type.
     #[error(
         "{kernel}: constraint on '{attr}' of type {found}, expected a type or list(type)",
         kernel = cut_text(.kernel), attr = cut(.attr)
@@ -148,7 +148,7 @@ pub enum RegistryError {
         /// Output argument.
         output: String,
     },
-    /// Two kernels of one plugin among which nothing decides.
+    /// Two kernels of one plugin between which no rule decides.
     #[error(
         "{first} and {second} have the same key and priority {priority}: change a priority or a label",
         first = cut_text(.first), second = cut_text(.second)
@@ -253,7 +253,7 @@ pub enum RegistryError {
         /// The other.
         second: Box<SourceInfo>,
     },
-    /// A number of a plugin that is there already.
+    /// A number of a plugin that is already in use.
     #[error(
         "plugin number {} is taken by {name}: use Registry::next_plugin_id",
         .id.0, name = cut(.name)
@@ -261,7 +261,7 @@ pub enum RegistryError {
     PluginId {
         /// The number.
         id: PluginId,
-        /// Who has it.
+        /// The plugin that has it.
         name: String,
     },
     /// A number that no active plugin has.
@@ -290,7 +290,7 @@ impl RegistryError {
     }
 }
 
-/// What a commit lets pass and the user should know.
+/// Something that a commit accepts and that the user should know.
 #[derive(Debug, Clone, PartialEq, Error)]
 pub enum Warning {
     /// Two plugins offer the same: the declared order decides.
@@ -313,7 +313,7 @@ pub enum Warning {
     },
     /// A kernel of a plugin loaded earlier no longer fits.
     #[error(
-        "{kernel} of plugin {plugin} lies dormant: {reason}",
+        "{kernel} of plugin {plugin} is dormant: {reason}",
         kernel = cut_text(.kernel), plugin = cut(.plugin)
     )]
     Dormant {

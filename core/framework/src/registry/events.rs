@@ -1,7 +1,7 @@
-//! The current snapshot, and who is told of changes.
+//! The current snapshot, and the subscribers that are notified of changes.
 //!
 //! States: the handle holds one snapshot at a time; a writer builds the next one from it and swaps. Writers
-//! take turns; readers never wait. Subscribers are told after the swap, outside all locks, so that they may
+//! take turns; readers never wait. Subscribers are notified after the swap, outside all locks, so that they may
 //! read, subscribe and write in turn; two writers' events may reach a subscriber in either order.
 
 use super::{
@@ -63,7 +63,7 @@ pub struct RegistryHandle {
     subscribers: Arc<Mutex<Subscribers>>,
 }
 
-/// Keeps a callback subscribed; dropping it ends that. A call that runs meanwhile on another thread goes on.
+/// Keeps a callback subscribed until it is dropped. A call that runs on another thread at that time goes on.
 #[must_use = "dropping it ends the subscription"]
 pub struct Subscription {
     id: u64,
@@ -146,7 +146,7 @@ impl RegistryHandle {
         Subscription { id, subscribers: Arc::downgrade(&self.subscribers) }
     }
 
-    /// Tells the subscribers; device managers use it for their devices.
+    /// Notifies the subscribers; device managers use it for their devices.
     pub fn publish(&self, event: &RegistryEvent) {
         let callbacks: Vec<Callback> =
             self.subscribers.lock().callbacks.values().cloned().collect();
@@ -157,7 +157,7 @@ impl RegistryHandle {
 impl Drop for Subscription {
     fn drop(&mut self) {
         if let Some(subscribers) = self.subscribers.upgrade() {
-            // The callback may own what locks again when it is dropped: let the lock go first.
+            // The callback may own something that takes the lock again when it is dropped: the lock is released first.
             let callback = subscribers.lock().callbacks.remove(&self.id);
             drop(callback);
         }

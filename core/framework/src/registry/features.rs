@@ -1,4 +1,4 @@
-//! What a processor can do.
+//! Features of processors.
 
 use crate::text::edit_distance;
 use std::collections::BTreeSet;
@@ -126,8 +126,8 @@ fn detect() -> FeatureSet {
     FeatureSet::default()
 }
 
-/// Whether a processor of any architecture may have a feature of this name: one that has not is a slip, and a kernel
-/// that needs it would never run.
+/// Whether a processor of any architecture may have a feature of this name. Another name is a mistake: a kernel that
+/// needs it would never run.
 pub(super) fn is_known(name: &str) -> bool {
     X86_64.contains(&name) || AARCH64.contains(&name)
 }
@@ -141,7 +141,7 @@ pub(super) fn known() -> String {
     }
 }
 
-/// The name that a slip is likely to mean: none where no name is near.
+/// The name that was probably meant; `None` if no name is near.
 pub(super) fn nearest(slip: &str) -> Option<&'static str> {
     let slip = slip.to_ascii_lowercase();
     let slip: Vec<char> = slip.chars().collect();

@@ -4,7 +4,7 @@ use super::{error::RegistryError, kernel_def::KernelDef};
 use crate::op::{Allowed, ArgDef, ArgType, OpDef};
 use tenon_abi::{AttrKind, DType, InPlace};
 
-/// All that keeps a kernel from serving its op.
+/// All reasons why a kernel cannot serve its op.
 pub(super) fn problems(kernel: &KernelDef, op: &OpDef) -> Vec<RegistryError> {
     let mut errors = Vec::new();
     check_constraints(kernel, op, &mut errors);
@@ -22,7 +22,7 @@ fn check_constraints(kernel: &KernelDef, op: &OpDef, errors: &mut Vec<RegistryEr
         let bad =
             |problem| RegistryError::Constraint { kernel: name(), attr: attr.clone(), problem };
         if kernel.constraints[..at].iter().any(|earlier| earlier.attr == attr) {
-            errors.push(bad("stands twice: join the lists of types"));
+            errors.push(bad("is listed twice: join the lists of types"));
         }
         if constraint.types.is_empty() {
             errors.push(bad("allows no type: name at least one"));

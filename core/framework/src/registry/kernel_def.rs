@@ -31,13 +31,13 @@ pub struct Cost {
 pub struct KernelDef {
     /// Name of the op.
     pub op: String,
-    /// Device type; `DEFAULT` is every type.
+    /// Device type; `DEFAULT` for every type.
     pub device_type: String,
     /// Label of the variant; empty for the ordinary kernel.
     pub label: String,
-    /// Higher wins.
+    /// Priority: the kernel with the highest number wins.
     pub priority: i32,
-    /// Never chosen by policy, only when its label is asked for.
+    /// Never chosen by policy, only when its label is requested.
     pub on_request: bool,
     /// Computes with denormals, which others on the host flush.
     pub keeps_denormals: bool,
@@ -45,7 +45,7 @@ pub struct KernelDef {
     pub checks_shapes: bool,
     /// Type constraints, one per constrained attribute, in the order of their names.
     pub constraints: Vec<TypeConstraint>,
-    /// Names of arguments that lie in host memory, whatever the device.
+    /// Names of arguments that are in host memory, whatever the device.
     pub host_memory: Vec<String>,
     /// In-place pairs, by positions of the named arguments.
     pub in_place: Vec<InPlace>,
@@ -72,7 +72,7 @@ pub struct KernelDef {
 }
 
 const WHAT: &str = "kernel definition";
-/// The device type that stands for every type.
+/// The device type that represents every type.
 pub(super) const DEFAULT_DEVICE: &str = "DEFAULT";
 
 impl KernelDef {
@@ -222,7 +222,7 @@ impl KernelDef {
         self.device_type == device_type || self.device_type == DEFAULT_DEVICE
     }
 
-    /// What the order of a plugin's kernels is made of: not the order of registration.
+    /// The key by which a plugin's kernels are sorted, instead of by the order of registration.
     pub(super) fn sort_key(&self) -> impl Ord + use<> {
         let constraints: Vec<(String, Vec<u32>)> = self
             .constraints

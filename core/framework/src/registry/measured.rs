@@ -1,4 +1,4 @@
-//! Policy `measured`: among the kernels that may run, the fastest, as far as somebody has timed them.
+//! Policy `measured`: among the kernels that may run, the fastest of those that were timed.
 //!
 //! It begins where policy `priority` ends, and changes its choice only for a kernel that is faster by more than noise
 //! and promises no less.
@@ -19,9 +19,9 @@ pub enum Timed {
 }
 
 impl Explanation {
-    /// The kernels among which policy has chosen, the one that it chose first; those that promise less than
-    /// `contract` asks for, or take other arguments in host memory, are left out. Fewer than two where there was
-    /// nothing to choose.
+    /// The kernels among which policy has chosen, beginning with its choice. Kernels that promise less than
+    /// `contract` requires, or take other arguments in host memory, are left out. There are fewer than two if there
+    /// was nothing to choose.
     pub fn rivals(&mut self, contract: &Contract) -> Vec<Arc<KernelDef>> {
         let Some(first) = self.per_shape.first().or(self.winner.as_ref()).cloned() else {
             return Vec::new();
@@ -51,7 +51,7 @@ impl Explanation {
         rivals
     }
 
-    /// Has the fastest of the rivals run, where it is faster by more than noise. `times` are those of the rivals, in
+    /// Chooses the fastest of the rivals if it is faster by more than noise. `times` are those of the rivals, in
     /// their order; a kernel that failed does not run while another one may.
     pub fn prefer(&mut self, rivals: &[Arc<KernelDef>], times: &[Timed]) {
         let Some(at) = fastest(times) else { return };
@@ -79,7 +79,7 @@ impl Explanation {
     }
 }
 
-/// Which of the timed kernels runs: the first, unless another is faster by more than noise. `None` where all failed.
+/// Which of the timed kernels runs: the first, unless another is faster by more than noise. `None` if all failed.
 pub fn fastest(times: &[Timed]) -> Option<usize> {
     let ns = |time: &Timed| match time {
         Timed::Ns(ns) => Some(*ns),

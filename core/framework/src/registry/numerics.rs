@@ -25,7 +25,7 @@ impl Numerics {
         })
     }
 
-    /// Within so many units in the last place; the same bits from run to run.
+    /// Within this number of units in the last place; the same bits from run to run.
     pub const fn ulps(ulps: f64) -> Numerics {
         Numerics::of(ToleranceKind::ULPS, ulps, 0.0, 0.0).determinism(Determinism::RUN_TO_RUN)
     }

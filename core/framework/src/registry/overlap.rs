@@ -11,7 +11,7 @@ pub(super) fn same_key(a: &KernelDef, b: &KernelDef) -> bool {
         && constraints_overlap(a, b)
 }
 
-/// No attribute that both constrain tells them apart.
+/// No attribute that both constrain distinguishes them.
 fn constraints_overlap(a: &KernelDef, b: &KernelDef) -> bool {
     a.constraints.iter().all(|constraint| match b.types_of(&constraint.attr) {
         Some(types) => constraint.types.iter().any(|dtype| types.contains(dtype)),

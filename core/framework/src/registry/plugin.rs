@@ -14,7 +14,7 @@ pub struct PluginId(pub u32);
 pub struct PluginInfo {
     /// Number.
     pub id: PluginId,
-    /// Name, as its package has it.
+    /// Name of its package.
     pub name: String,
     /// Version.
     pub version: String,
@@ -140,7 +140,7 @@ impl DeviceTypeDef {
     }
 }
 
-/// The first entry that a device table lacks. Streams and events come whole or not at all.
+/// The first entry that a device table lacks. A table has all entries for streams and events, or none.
 fn missing_entry(table: &DeviceTable) -> Option<&'static str> {
     let memory = table.allocate.is_some() || table.deallocate.is_some();
     let streams = table.create_stream.is_some();

@@ -2,13 +2,13 @@
 //!
 //! A definition says by itself where its entries are: a kernel of an isolated plugin has a [`RemoteKernel`] beside a
 //! table that only knows how to compute and to end, an op has a [`RemoteShape`] in the place of its shape function.
-//! Who chooses, plans and runs kernels sees no difference.
+//! The code that chooses, plans and runs kernels sees no difference.
 
 use crate::tensor::Memory;
 use std::sync::Arc;
 use tenon_abi::{Code, Create, KernelState, Support};
 
-/// What stands for the entries of a kernel that need to know which kernel they are of.
+/// The replacement of those entries of a kernel that need to know to which kernel they belong.
 pub trait RemoteKernel: Send + Sync {
     /// As the entry `create` of a kernel's table.
     ///

@@ -1,4 +1,4 @@
-//! Why a kernel does not run: the rule that speaks against it.
+//! Why a kernel does not run: the rule that excludes it.
 
 use std::fmt;
 use tenon_abi::DType;
@@ -34,11 +34,11 @@ pub enum Removal {
         /// Type of the device.
         device_type: String,
     },
-    /// Another label was asked for.
+    /// Another label was requested.
     Label {
         /// Its own.
         own: String,
-        /// The one asked for.
+        /// The requested one.
         wanted: String,
     },
     /// Runs on request only.
@@ -81,10 +81,10 @@ pub enum Removal {
     },
     /// Policy `measured` does not time it: its numerics contract promises less.
     WeakerContract {
-        /// What is asked for: the contract of the kernel that policy `priority` chooses, or another.
+        /// The requested contract: that of the kernel that policy `priority` chooses, or another.
         than: String,
     },
-    /// The choice is open until the shapes are known, and where arguments lie is not.
+    /// The choice is open until the shapes are known, but the memory of the arguments is decided.
     OtherMemory {
         /// The one that is asked first.
         than: String,

@@ -1,9 +1,9 @@
 //! Choosing a kernel: a pure function over facts.
 //!
-//! Candidates are the kernels of the op. Each is removed by the first rule that speaks against it: device
+//! Candidates are the kernels of the op. Each is removed by the first rule that excludes it: device
 //! type, element types, features, label, `supports`; among those left, policy `priority` takes the highest
-//! priority, then a kernel of the very device type over a `DEFAULT` one, then the declared order. Where the one
-//! that wins asks for shapes that are not known yet, the choice stays open ([`Explanation::per_shape`]).
+//! priority, then a kernel of the very device type over a `DEFAULT` one, then the declared order. If the
+//! winner needs shapes that are not known yet, the choice stays open ([`Explanation::per_shape`]).
 
 use super::{features::FeatureSet, kernel_def::KernelDef, removal::Removal, snapshot::Registry};
 use crate::attr::{AttrList, AttrMap, AttrValue};
@@ -12,7 +12,7 @@ use std::{cmp::Reverse, collections::BTreeSet, sync::Arc};
 use tenon_abi::{Code, DType};
 use thiserror::Error;
 
-/// What a kernel is wanted for.
+/// The request for a kernel.
 #[derive(Debug, Clone, Copy)]
 pub struct KernelQuery<'a> {
     /// Name of the op.
@@ -38,36 +38,36 @@ pub enum SupportAnswer {
     DependsOnShapes,
 }
 
-/// A kernel of the op, and what became of it.
+/// A kernel of the op, and the reason for its removal.
 #[derive(Debug, Clone)]
 pub struct Candidate {
     /// The kernel.
     pub kernel: Arc<KernelDef>,
-    /// Why it does not run; `None` for the winner, and for those that may run where the choice is open.
+    /// Why it does not run; `None` for the winner, and for those that may run if the choice is open.
     pub removed: Option<Removal>,
-    /// Whether its `supports` asked for the shapes.
+    /// Whether its `supports` needs the shapes.
     pub depends_on_shapes: bool,
-    /// Nanoseconds of a call, where policy `measured` knows them.
+    /// Nanoseconds of a call, if policy `measured` knows them.
     pub measured_ns: Option<f64>,
 }
 
-/// Which candidates there were, which rule removed each, and who won.
+/// The candidates, the rule that removed each, and the winner.
 #[derive(Debug, Clone)]
 pub struct Explanation {
     /// Name of the op.
     pub op: String,
     /// Type of the device.
     pub device_type: String,
-    /// Label that was asked for.
+    /// Requested label.
     pub label: Option<String>,
     /// Whether the op is registered.
     pub op_is_known: bool,
     /// All kernels of the op, in declared order.
     pub candidates: Vec<Candidate>,
-    /// Who won. Where the choice is open: who is asked first.
+    /// The winner; if the choice is open, the kernel that is asked first.
     pub winner: Option<Arc<KernelDef>>,
-    /// Where the choice is open: the kernels to ask for each shape, the first that takes it runs. All but the last
-    /// depend on shapes. Empty where the choice is made.
+    /// If the choice is open: the kernels to ask for each shape, of which the first that takes it runs. All but the
+    /// last depend on shapes. Empty if the choice is made.
     pub per_shape: Vec<Arc<KernelDef>>,
 }
 
@@ -80,7 +80,7 @@ pub enum SelectError {
         /// The op.
         op: String,
     },
-    /// No kernel has the label that was asked for.
+    /// No kernel has the requested label.
     #[error(
         "op '{op}' has no kernel with label '{wanted}' on {device_type}: the labels are {}",
         quoted(.labels), op = cut(.op), wanted = cut(.wanted), device_type = cut(.device_type)
@@ -92,7 +92,7 @@ pub enum SelectError {
         device_type: String,
         /// The label.
         wanted: String,
-        /// Those there are.
+        /// The existing labels.
         labels: Vec<String>,
     },
     /// All candidates were removed.
@@ -141,13 +141,13 @@ impl Explanation {
         self.winner.as_ref().ok_or_else(|| self.error())
     }
 
-    /// Whether the choice is open until the shapes are known: the winner's `supports` asked for them.
+    /// Whether the choice is open until the shapes are known, because the winner's `supports` needs them.
     pub fn depends_on_shapes(&self) -> bool {
         !self.per_shape.is_empty()
     }
 
-    /// Where it may be that no kernel takes a shape, those of `next` are asked after these. `next` is of the same op,
-    /// asked otherwise: without a label, say.
+    /// If it is possible that no kernel takes a shape, those of `next` are asked after these. `next` is an explanation
+    /// for the same op with another request, such as one without a label.
     #[must_use]
     pub fn or(mut self, next: Explanation) -> Explanation {
         let depends = |kernel: &Arc<KernelDef>| {
@@ -179,7 +179,7 @@ impl Explanation {
         self
     }
 
-    /// Where the choice is open, keeps those kernels that agree with the first on what lies in host memory: that
+    /// If the choice is open, keeps those kernels that agree with the first on what is in host memory: that
     /// is decided before the shapes are known.
     pub fn keep_same_memory(&mut self) {
         let Some(first) = self.per_shape.first().cloned() else { return };
@@ -223,7 +223,7 @@ pub fn candidates(
         .map(|kernel| examine(kernel, query, supports))
         .collect();
     let order = order(&candidates, query.device_type);
-    // Who decides about those that come after it: it runs, or is the last to be asked.
+    // The last kernel decides about those that come after it: it runs, or is the last one to be asked.
     if let Some(last) = order.last() {
         for candidate in &mut candidates {
             let stays = order.iter().any(|kernel| Arc::ptr_eq(kernel, &candidate.kernel));
@@ -248,14 +248,14 @@ pub fn candidates(
 /// The kernels that a node gets.
 #[derive(Debug, Clone)]
 pub struct KernelChoice {
-    /// The one that runs; where the choice is open, the one that is asked first.
+    /// The kernel that runs; if the choice is open, the one that is asked first.
     pub kernel: Arc<KernelDef>,
-    /// Where the choice is open until a step knows the shapes: those that are asked for each shape, in order.
+    /// If the choice is open until a step knows the shapes: the kernels that are asked for each shape, in order.
     pub per_shape: Vec<Arc<KernelDef>>,
 }
 
-/// Who wins among [`candidates`], and the kernels to ask for each shape as [`Explanation::per_shape`] has them, without
-/// the reasons; `None` where no kernel is left.
+/// The winner among [`candidates`], and the kernels to ask for each shape, as in [`Explanation::per_shape`], without
+/// the reasons; `None` if no kernel is left.
 pub fn select(
     registry: &Registry,
     query: &KernelQuery<'_>,
@@ -280,7 +280,7 @@ pub fn select(
         .collect();
     let order = order(&left, query.device_type);
     let kernel = order.first().cloned()?;
-    // All but the last depend on shapes, and the last one does where it is the only one.
+    // All but the last depend on shapes, and the last one does if it is the only one.
     let open = left.iter().any(|c| c.depends_on_shapes && Arc::ptr_eq(&c.kernel, &kernel));
     Some(KernelChoice { kernel, per_shape: if open { order } else { Vec::new() } })
 }
@@ -329,7 +329,7 @@ fn examine(
     Candidate { kernel: kernel.clone(), removed, depends_on_shapes, measured_ns: None }
 }
 
-/// A rule that speaks against a kernel, before anybody wants to read it.
+/// A rule that excludes a kernel, before its text is needed.
 enum Against<'a> {
     DeviceType { own: &'a str, wanted: &'a str },
     MissingAttr { attr: &'a str },
@@ -360,7 +360,7 @@ impl Against<'_> {
     }
 }
 
-/// The first rule but `supports` that speaks against a kernel.
+/// The first rule except `supports` that excludes a kernel.
 fn against<'a>(kernel: &'a KernelDef, query: &KernelQuery<'a>) -> Option<Against<'a>> {
     let device_type = query.device_type;
     if !kernel.serves(device_type) {

@@ -41,7 +41,7 @@ pub struct Registry {
     knobs: KnobStore,
 }
 
-/// A new snapshot with what the user should know of it, or all that is wrong.
+/// A new snapshot with its warnings, or all errors.
 pub(super) type Built = Result<(Registry, Vec<Warning>), Vec<RegistryError>>;
 
 impl Registry {
@@ -116,7 +116,7 @@ impl Registry {
         PluginId(self.plugins().map(|plugin| plugin.id.0.saturating_add(1)).max().unwrap_or(0))
     }
 
-    /// A snapshot in which `new` stands in the place of plugin `old`, which is retired. `new` takes over the
+    /// A snapshot in which `new` takes the place of plugin `old`, which is retired. `new` takes over the
     /// declared order.
     ///
     /// # Errors
@@ -129,7 +129,7 @@ impl Registry {
         Ok((registry, warnings))
     }
 
-    /// A snapshot without what plugin `id` registered. Kernels of other plugins whose op went with it lie
+    /// A snapshot without the registrations of plugin `id`. Kernels of other plugins whose op went with it are
     /// dormant until it comes back.
     ///
     /// # Errors
@@ -152,7 +152,7 @@ impl Registry {
         Ok((registry, order))
     }
 
-    /// Builds a snapshot. Kernels of the plugins `new` must fit their ops, those of others may lie dormant.
+    /// Builds a snapshot. Kernels of the plugins `new` must fit their ops, those of others may be dormant.
     pub(super) fn build(
         mut collections: Vec<Arc<Collection>>,
         retired: Vec<PluginInfo>,

@@ -53,7 +53,7 @@ fn add_op() -> OpDef {
     op
 }
 
-/// A kernel of `Add` for these types; the line tells kernels apart.
+/// A kernel of `Add` for these types; the line identifies the kernel.
 fn kernel(types: &[DType], line: u32) -> KernelDef {
     KernelDef {
         op: "Add".into(),

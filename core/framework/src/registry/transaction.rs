@@ -84,8 +84,7 @@ impl Transaction {
         &self.kernels
     }
 
-    /// Says of each op and kernel, in the order in which they were added, where its entries are: not in this
-    /// process.
+    /// Sets the entries of each op and kernel that are not in this process, in the order in which they were added.
     pub fn set_remote(
         &mut self,
         shape: impl Fn(usize, &OpDef) -> Option<Arc<dyn RemoteShape>>,
@@ -158,7 +157,7 @@ impl Transaction {
         Code::OK
     }
 
-    /// Adds an op as a plugin hands it over; the code is that of what is wrong with it.
+    /// Adds an op as a plugin hands it over; returns the code of its error.
     ///
     /// # Safety
     /// As [`OpDef::from_abi`].
@@ -229,7 +228,7 @@ impl Transaction {
         Code::OK
     }
 
-    /// Keeps what is wrong with a registration that came another way; its code.
+    /// Keeps the error of a registration that came another way; returns its code.
     pub fn refuse(&mut self, error: RegistryError) -> Code {
         let code = error.code();
         self.errors.push(error);
@@ -317,7 +316,7 @@ pub fn commit_all(registry: &Registry, transactions: Vec<Transaction>) -> Built 
     if errors.is_empty() {
         return built;
     }
-    // An op that could not be read is missing for its kernels: that is no second error.
+    // An op that could not be read is missing for its kernels: that is not a second error.
     let unread = errors.iter().any(|e| matches!(e, RegistryError::Op(_) | RegistryError::Raw(_)));
     let consequence = |e: &RegistryError| unread && matches!(e, RegistryError::UnknownOp { .. });
     errors.extend(built.err().unwrap_or_default().into_iter().filter(|e| !consequence(e)));

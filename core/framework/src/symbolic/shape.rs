@@ -14,7 +14,7 @@ impl Symbol {
     }
 }
 
-/// Where the symbols of one graph come from.
+/// The source of the symbols of one graph.
 #[derive(Debug, Clone, Default)]
 pub struct Symbols {
     next: u64,
@@ -27,17 +27,17 @@ impl Symbols {
         Symbol(self.next)
     }
 
-    /// How many there were so far: the greatest number.
+    /// The number of symbols so far, which is the greatest number of a symbol.
     pub fn count(&self) -> u64 {
         self.next
     }
 
-    /// Symbols of a graph that had so many so far.
+    /// Symbols of a graph that already has this number of symbols.
     pub fn continued(count: u64) -> Symbols {
         Symbols { next: count }
     }
 
-    /// The symbol of a number; those up to it are taken from now on. 0 is no number.
+    /// The symbol of a number; those up to it are taken from now on. 0 is not a number of a symbol.
     pub fn symbol(&mut self, number: u64) -> Option<Symbol> {
         if number == 0 {
             return None;

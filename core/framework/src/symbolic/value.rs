@@ -4,7 +4,7 @@ use super::shape::{Dimension, Symbol, SymbolicShape, Symbols};
 use crate::{KernelError, Tensor};
 use tenon_abi::{DType, MAX_RANK};
 
-/// Longer vectors are not followed: they are no shapes.
+/// Longer vectors are not followed, because they are not shapes.
 pub(crate) const MAX_ITEMS: usize = 64;
 
 /// One integer.

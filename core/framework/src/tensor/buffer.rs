@@ -1,7 +1,7 @@
 //! The reference-counted buffer.
 //!
-//! States of the count: 1 or more while any [`Buffer`] (or any raw pointer of [`Buffer::into_raw`]) is
-//! there; at 0 the elements are destroyed and the memory goes back to where it came from. The count is the
+//! States of the count: 1 or more while any [`Buffer`] (or any raw pointer of [`Buffer::into_raw`])
+//! exists; at 0 the elements are destroyed and the memory goes back to where it came from. The count is the
 //! only field that changes after construction, except `elements`, which its single owner sets.
 
 use super::string::destroy_strings;
@@ -21,13 +21,13 @@ use tenon_abi::{DType, MemoryKind, ResourceElement, StringElement, VariantElemen
 /// Where buffers come from: host memory, a device's memory.
 ///
 /// # Safety
-/// `allocate` gives memory of at least the bytes and the alignment asked for, non-null also for no bytes,
-/// that nobody else uses until `deallocate`; addresses when `kind().is_host_address()`.
+/// `allocate` gives memory of at least the requested size and alignment, non-null also for no bytes,
+/// that no other code uses until `deallocate`; addresses when `kind().is_host_address()`.
 pub unsafe trait Memory: Send + Sync {
     /// The kind of memory.
     fn kind(&self) -> MemoryKind;
 
-    /// A number that names the device whose memory this is; 0 is the host's.
+    /// A number that names the device that owns the memory; 0 is the host.
     fn device(&self) -> u64;
 
     /// Takes memory.
@@ -39,7 +39,7 @@ pub unsafe trait Memory: Send + Sync {
     /// Gives memory back.
     ///
     /// # Safety
-    /// `data` came from `allocate` of this object with the same `bytes`, and nobody uses it any more.
+    /// `data` came from `allocate` of this object with the same `bytes`, and no code uses it any more.
     unsafe fn deallocate(&self, data: NonNull<c_void>, bytes: usize);
 }
 
@@ -79,7 +79,7 @@ impl Inner {
     /// Takes it out of its record, which is kept.
     ///
     /// # Safety
-    /// `record` came from [`Inner::record`], and nobody uses it any more.
+    /// `record` came from [`Inner::record`], and no code uses it any more.
     unsafe fn take(record: NonNull<Inner>) -> Inner {
         // SAFETY: `record` came from `Inner::record`, and the caller is its last user; the box drops nothing of it.
         let (inner, record) =
@@ -99,8 +99,8 @@ pub struct Buffer {
     inner: NonNull<Inner>,
 }
 
-// SAFETY: the count is atomic, the other fields do not change while it is shared, and what `data` points
-// to is governed by whoever reads or writes it.
+// SAFETY: the count is atomic, the other fields do not change while it is shared, and the code
+// that reads or writes the memory of `data` upholds its own conditions.
 unsafe impl Send for Buffer {}
 // SAFETY: as above.
 unsafe impl Sync for Buffer {}
@@ -153,7 +153,7 @@ impl Buffer {
         self.inner().data.as_ptr()
     }
 
-    /// Bytes there are; a tensor may use fewer.
+    /// Number of bytes; a tensor may use fewer.
     #[inline]
     pub fn capacity(&self) -> usize {
         self.inner().capacity
@@ -203,7 +203,7 @@ impl Buffer {
         NonNull::new(raw.cast()).map(|inner| Buffer { inner })
     }
 
-    /// A further reference to the buffer behind a raw pointer that somebody else holds.
+    /// A further reference to the buffer behind a raw pointer that other code holds.
     ///
     /// # Safety
     /// `raw` is null or came from `into_raw`, and its reference is alive during the call.
@@ -247,12 +247,12 @@ impl Drop for Buffer {
     }
 }
 
-/// Destroys the elements of a buffer that nobody holds any more, and gives its memory back.
+/// Destroys the elements of a buffer that has no holder any more, and gives its memory back.
 #[inline(never)]
 unsafe fn give_back(inner: NonNull<Inner>) {
     // SAFETY: `inner` came from `Inner::record`, and the caller has dropped the last reference to it.
     let inner = unsafe { Inner::take(inner) };
-    // SAFETY: the elements are initialised (all zero at first) and nobody else sees them.
+    // SAFETY: the elements are initialised (all zero at first) and no other code sees them.
     unsafe { destroy_elements(inner.droppable, inner.data, inner.elements) };
     // SAFETY: `data` came from this memory with this size.
     unsafe { inner.memory.deallocate(inner.data, inner.capacity) };

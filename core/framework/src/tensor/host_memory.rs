@@ -1,4 +1,4 @@
-//! Host memory as it comes from the global allocator: what tensors outside any runtime live in.
+//! Host memory of the global allocator, which tensors outside any runtime use.
 
 use super::buffer::Memory;
 use crate::{KernelError, pages};

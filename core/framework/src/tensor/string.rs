@@ -1,7 +1,7 @@
 //! Elements of string tensors. Only the host calls these; a plugin goes through the host's string table.
 //!
-//! Bytes of values are counted where a [`StringMeter`] was set: each thread sums up what it takes and gives back,
-//! and tells the meter of 64 KiB at a time, so that threads share no counter for a value.
+//! Bytes of values are counted if a [`StringMeter`] was set: each thread sums up what it takes and gives back,
+//! and reports 64 KiB at a time to the meter, so that threads share no counter for a value.
 
 use std::{
     alloc::{Layout, alloc, dealloc, realloc},
@@ -10,11 +10,11 @@ use std::{
 };
 use tenon_abi::{Code, StringElement};
 
-/// Is told by how many bytes the values of strings have grown, or shrunk. False where so many more are not
-/// allowed; what is given back always is.
+/// Receives the number of bytes by which the values of strings have grown, or shrunk. Returns false if growing by that
+/// number is not allowed; shrinking always is.
 pub type StringMeter = fn(bytes: i64) -> bool;
 
-/// A thread tells the meter once its sum is as large, and when it ends.
+/// A thread reports to the meter once its sum is as large, and when it ends.
 const BATCH: i64 = 64 << 10;
 
 static METER: OnceLock<StringMeter> = OnceLock::new();
@@ -24,7 +24,7 @@ pub fn set_string_meter(meter: StringMeter) {
     let _ = METER.set(meter);
 }
 
-/// What a thread has not told yet.
+/// The bytes that a thread has not reported yet.
 struct Untold(Cell<i64>);
 
 impl Drop for Untold {
@@ -40,7 +40,7 @@ thread_local! {
     static UNTOLD: Untold = const { Untold(Cell::new(0)) };
 }
 
-/// Counts bytes that a value takes, or gives back. False where they are not allowed: then they are not counted.
+/// Counts bytes that a value takes, or gives back. False if they are not allowed: then they are not counted.
 fn count(bytes: i64) -> bool {
     let Some(meter) = METER.get() else { return true };
     let told = UNTOLD.try_with(|untold| {
@@ -122,7 +122,7 @@ impl StringStorage {
 /// Replaces the value of an element.
 ///
 /// # Safety
-/// As [`StringStorage::reserve`]; `value` does not lie in the element.
+/// As [`StringStorage::reserve`]; `value` is not within the element.
 pub unsafe fn set_string(element: *mut StringElement, value: &[u8]) -> Code {
     // SAFETY: `element` is initialised, and the caller may write it.
     let code = unsafe { StringStorage::reserve(element, value.len() as u64) };

@@ -35,13 +35,13 @@ pub enum TensorError {
     /// Read as another type than it has.
     #[error("the tensor holds {found}, read as {expected}")]
     Type {
-        /// Asked for.
+        /// The requested type.
         expected: DType,
-        /// There is.
+        /// The type of the tensor.
         found: DType,
     },
-    /// Read on the host while it lies on a device.
-    #[error("the tensor lies in memory of a device: copy it to the host first")]
+    /// Read on the host while it is on a device.
+    #[error("the tensor is in memory of a device: copy it to the host first")]
     NotOnHost,
     /// A byte of a bool tensor that is neither 0 nor 1.
     #[error("a bool is 0 or 1, found {value} as element {index}")]
@@ -74,7 +74,7 @@ impl From<TensorError> for KernelError {
     }
 }
 
-/// A tensor: counted buffer, element type, shape. Cloning counts up.
+/// A tensor: reference-counted buffer, element type, shape. Clones share the buffer.
 #[derive(Clone)]
 pub struct Tensor {
     buffer: Buffer,

@@ -75,8 +75,8 @@ impl Formula {
         &self.text
     }
 
-    /// Its value for a call; `None` where a size or attribute in it is not there, or the value is negative or no
-    /// number.
+    /// Its value for a call; `None` if a size or attribute in it does not exist, or the value is negative or not
+    /// a number.
     pub fn value(&self, op: &OpDef, attrs: &AttrMap, tensors: Tensors<'_>) -> Option<f64> {
         let signature = Signature::resolve(op, attrs).ok()?;
         let call = Call { signature: &signature, attrs, tensors };

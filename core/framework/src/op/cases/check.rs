@@ -11,7 +11,7 @@ use crate::{
 };
 use tenon_abi::{AttrKind, DType};
 
-/// Where the parts of a case stand in its text.
+/// The places of the parts of a case in its text.
 #[derive(Default)]
 pub(super) struct Places {
     /// Each limited size.
@@ -23,7 +23,7 @@ pub(super) struct Places {
 }
 
 impl Places {
-    /// Checks what can be told only when the whole case is read.
+    /// Checks what can be checked only after the whole case is read.
     pub fn check(&self, op: &OpDef, case: &Case, cursor: &Cursor<'_>) -> Result<(), OpError> {
         let mut values = self.values.iter().copied();
         for (input, &place) in case.inputs.iter().zip(&self.inputs) {
@@ -74,7 +74,7 @@ impl Places {
     }
 }
 
-/// Whether an attribute is not set though it has no default and no input or checker can tell it.
+/// Whether an attribute is not set although it has no default and neither an input nor a checker can determine it.
 fn must_be_set(op: &OpDef, case: &Case, name: &str) -> bool {
     let Some(attr) = op.attr(name) else { return false };
     let of_args = op.inputs.iter().chain(&op.outputs).any(|arg| {

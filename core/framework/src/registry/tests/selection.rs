@@ -170,7 +170,7 @@ fn supports_is_asked_last_and_its_answers_count() {
         2 => SupportAnswer::Yes,
         _ => SupportAnswer::DependsOnShapes,
     });
-    assert!(!below.depends_on_shapes(), "who loses has no say");
+    assert!(!below.depends_on_shapes(), "a kernel that loses has no say");
 }
 
 fn lines(kernels: &[Arc<KernelDef>]) -> Vec<u32> {
@@ -198,7 +198,7 @@ fn an_open_choice_ends_with_the_first_that_takes_every_shape() {
         _ => SupportAnswer::Yes,
     });
     assert_eq!(lines(&explanation.per_shape), [1, 3, 4]);
-    assert_eq!(explanation.result().unwrap().source.line, 1, "who is asked first");
+    assert_eq!(explanation.result().unwrap().source.line, 1, "the one that is asked first");
     assert_eq!(reason(&explanation, 2), "supports says no: not this one");
     assert_eq!(reason(&explanation, 3), "", "it may run");
     let last = explanation.per_shape[2].to_string();
@@ -222,7 +222,7 @@ fn an_open_choice_goes_on_where_another_question_has_answers() {
     assert_eq!(both.winner.as_ref().unwrap().source.line, 3);
     assert_eq!((reason(&both, 1), reason(&both, 2)), (String::new(), String::new()));
     assert!(reason(&both, 4).starts_with("lower priority"), "{}", reason(&both, 4));
-    // Once more than the same kernel is not asked.
+    // The same kernel is not asked twice.
     let same = asked(Some("a"), &[1]).or(asked(None, &[1]));
     assert_eq!(lines(&same.per_shape), [1, 2]);
     let certain = asked(Some("c"), &[]).or(asked(None, &[1]));

@@ -101,7 +101,7 @@ fn constraints_must_fit_the_op() {
     assert!(constrained("T", &[DType(99)]).unwrap_err().contains("the op allows every type"));
     let mut twice = kernel(&[F], 1);
     twice.constraints.push(twice.constraints[0].clone());
-    assert!(errors_of(with_kernels(0, "a", 0, vec![twice]))[0].contains("stands twice"));
+    assert!(errors_of(with_kernels(0, "a", 0, vec![twice]))[0].contains("is listed twice"));
 }
 
 #[test]
@@ -212,7 +212,7 @@ fn retiring_an_op_leaves_its_kernels_dormant_until_it_is_back() {
     assert!(without.op("Add").is_none() && without.kernels_of("Add").is_empty());
     assert_eq!(
         warnings[0].to_string(),
-        "kernel of op 'Add' on CPU (T: float; k math.rs:1) of plugin kernels lies dormant: kernel of \
+        "kernel of op 'Add' on CPU (T: float; k math.rs:1) of plugin kernels is dormant: kernel of \
          op 'Add' on CPU (T: float; k math.rs:1): no op 'Add' is registered: load the plugin that \
          defines it first or too"
     );

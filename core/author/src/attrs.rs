@@ -26,7 +26,7 @@ impl<'a> AttrReader<'a> {
     /// The value of an attribute.
     ///
     /// # Errors
-    /// `NOT_FOUND` when the node has none of that name, `INVALID_ARGUMENT` when it is of another type.
+    /// `NOT_FOUND` when the node has no attribute of that name, `INVALID_ARGUMENT` when it is of another type.
     pub fn get<T: FromAttr<'a>>(&self, name: &str) -> Result<T, KernelError> {
         let mut view = AttrView { kind: AttrKind::INT, is_list: 0, data: std::ptr::null(), len: 0 };
         let entry = host().attr.expect("the host fills every entry");

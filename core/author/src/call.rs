@@ -35,8 +35,8 @@ impl AsyncCall {
     }
 
     /// Calls `callback` once when the step is cancelled, from any thread, or now when it already is. The last one that
-    /// is set is called. It is withdrawn before the call completes; `callback` itself may complete the call, where it
-    /// has a way to it.
+    /// is set is called. It is withdrawn before the call completes; `callback` itself may complete the call, if it
+    /// can reach it.
     ///
     /// [`AsyncCall::finish`] waits for a callback that runs on another thread: hold no lock that the callback takes.
     ///
@@ -113,7 +113,7 @@ impl AsyncCall {
         std::mem::forget(self);
     }
 
-    /// Leaves nothing to be dropped.
+    /// Leaves nothing that has to be dropped.
     fn complete(&mut self, result: Result<(), KernelError>) {
         self.withdraw();
         // SAFETY: the call lives; the host fills services and entries. After `complete` it is not touched.

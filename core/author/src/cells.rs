@@ -28,7 +28,7 @@ pub struct Cells<'v, T> {
 impl<T: Element> Cells<'_, T> {
     /// # Safety
     /// The slot shows host memory with elements of this type, aligned to 8 bytes, of a variable that stays locked for
-    /// the lifetime; whoever else has that lock accesses them by atomic operations. They may be written where
+    /// the lifetime; other calls that share the lock access them by atomic operations. They may be written if
     /// `is_written`.
     pub(super) unsafe fn of(slot: &Slot, is_written: bool) -> Self {
         Cells {
@@ -59,7 +59,7 @@ impl<T: Element> Cells<'_, T> {
     /// The element at a position.
     ///
     /// # Panics
-    /// When there is none.
+    /// When there is no such element.
     #[inline]
     pub fn get(&self, at: usize) -> T {
         assert!(at < self.len, "element {at} of {}", self.len);
@@ -85,7 +85,7 @@ impl<T: Element> Cells<'_, T> {
     /// Writes the element at a position.
     ///
     /// # Panics
-    /// When there is none, or the variable is locked for reading alone.
+    /// When there is no such element, or the variable is locked for reading only.
     #[inline]
     pub fn set(&self, at: usize, value: T) {
         assert!(self.is_written && at < self.len, "element {at} of {}", self.len);
@@ -120,7 +120,7 @@ mod tests {
         let mut memory = Aligned([T::default(); 3]);
         let data = (&raw mut memory.0).cast::<c_void>();
         let slot = Slot { data, elements: 3, dtype: T::DTYPE, ..Slot::EMPTY };
-        // SAFETY: three elements, which nobody else uses.
+        // SAFETY: three elements, which no other code uses.
         let cells = unsafe { Cells::<T>::of(&slot, true) };
         values.iter().enumerate().for_each(|(at, &value)| cells.set(at, value));
         assert_eq!([0, 1, 2].map(|at| cells.get(at)), values);

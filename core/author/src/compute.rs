@@ -1,4 +1,4 @@
-//! What a kernel computes with.
+//! The context of a call of a kernel.
 
 use crate::{
     misuse::{mismatch, no_such, read_late, taken_twice},
@@ -16,16 +16,16 @@ use tenon_framework::{KernelError, View, ViewMut, element::Element, shape::same_
 ///
 /// A kernel may assume, and the runtime has checked: arity and element types as the op's signature says
 /// for this node; `data` of every input non-null, 64-byte aligned in host memory and valid for the
-/// shape; arguments in host memory where the registration says `host_memory`, else in the memory of
+/// shape; arguments in host memory if the registration says `host_memory`, else in the memory of
 /// its device. It may not assume anything about shapes that the op's shape function does not check, and may
-/// read an input up to its last byte and no further, wherever that lies in its last 64.
+/// read an input up to its last byte and no further, wherever the input ends in its last 64 bytes.
 ///
 /// # Floating point
-/// Arithmetic on the host's threads, those of [`ComputeContext::parallel_for`] among them, rounds to nearest and takes
-/// denormal operands and results for zeros of their sign, as TensorFlow's kernels do: in `w * (x * y)` a product
-/// `x * y` below the smallest normal number (1.2e-38 of a float) is zero, and so is the whole. A kernel that needs
-/// such numbers is registered with `denormals = Denormals::Keep`, and computes with them at the processor's price.
-/// Comparing and moving numbers flushes none.
+/// Arithmetic on the host's threads, those of [`ComputeContext::parallel_for`] among them, rounds to nearest and
+/// takes denormal operands and results for zeros of their sign, as TensorFlow's kernels do: in `w * (x * y)` a
+/// product `x * y` below the smallest normal number (1.2e-38 of a float) is zero, and so is the whole expression. A
+/// kernel that needs such numbers is registered with `denormals = Denormals::Keep`, and computes with them, which
+/// takes the processor longer. Comparing and moving numbers flushes none.
 pub struct ComputeContext<'a> {
     call: &'a Call,
     /// Outputs that were handed out for writing, as bits.
@@ -163,7 +163,7 @@ impl<'a> ComputeContext<'a> {
         Ok(())
     }
 
-    /// The slot of an output, to look at.
+    /// The slot of an output, for inspection.
     ///
     /// # Errors
     /// `INTERNAL` when there is no such output.
@@ -258,7 +258,7 @@ impl<'a> ComputeContext<'a> {
             return Err(mismatch("output", output, T::DTYPE, slot));
         }
         self.take(output)?;
-        // SAFETY: host memory for `elements` elements that nobody else reads or writes during the call; it is
+        // SAFETY: host memory for `elements` elements that no other code reads or writes during the call; it is
         // handed out once. The slot's dimensions live as long as the call.
         Ok(unsafe {
             ViewMut {
@@ -283,8 +283,8 @@ impl<'a> ComputeContext<'a> {
         Ok(unsafe { slice::from_raw_parts_mut(slot.data.cast(), slot.bytes as usize) })
     }
 
-    /// An output that takes over the buffer of an input where nobody else holds that, as the registration's
-    /// `in_place` pair allows; else separate buffers. Ask before reading the input otherwise.
+    /// An output that takes over the buffer of an input if nothing else holds it, as the registration's
+    /// `in_place` pair allows; else separate buffers. Call this before reading the input in another way.
     ///
     /// # Errors
     /// As [`ComputeContext::input`] and [`ComputeContext::output`].

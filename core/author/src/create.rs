@@ -1,4 +1,4 @@
-//! What a kernel is created from.
+//! The context in which a kernel is created.
 
 use crate::{Knobs, attrs::AttrReader};
 use std::slice;
@@ -164,7 +164,7 @@ impl<'a> CreateContext<'a> {
 pub enum Supported {
     /// Whatever the unknown dimensions turn out to be.
     Yes,
-    /// Ask again when the shapes are known. Where the graph does not tell them, that is in the step which brings
+    /// Ask again when the shapes are known. If the graph does not determine them, that is in the step which brings
     /// them: once for each new shape, from any thread. A kernel that is made then is kept for that shape.
     DependsOnShapes,
     /// Not these attributes or shapes, with the reason.

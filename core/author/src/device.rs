@@ -1,4 +1,4 @@
-//! What the author of a device type writes: [`DeviceKind`], which `register_device!` turns into a table of
+//! The interface for authors of device types: [`DeviceKind`], which `register_device!` turns into a table of
 //! entries.
 //!
 //! The smallest device has neither memory nor streams of its own: its kernels compute in host memory and
@@ -58,7 +58,7 @@ use tenon_framework::{KernelError, plugin};
 
 pub use tenon_framework::device::base::DeviceInfo;
 
-/// The type of a device's streams and of its events when it has none: there is no value of it.
+/// The type of streams and of events for a device that has none. The type has no values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NoStreams {}
 
@@ -66,35 +66,35 @@ pub enum NoStreams {}
 pub trait DeviceKind: Send + Sync + Sized + 'static {
     /// A stream: commands enqueued on it run in order. [`NoStreams`] without.
     type Stream: Send + Sync + 'static;
-    /// An event: a point in a stream that others wait for. [`NoStreams`] without.
+    /// An event: a point in a stream that other streams wait for. [`NoStreams`] without.
     type Event: Send + Sync + 'static;
 
-    /// Whether the device has memory of its own: the host then asks `allocate`, `deallocate`, `can_copy`
+    /// Whether the device has memory of its own: the host then calls `allocate`, `deallocate`, `can_copy`
     /// and `copy`, and otherwise gives it host memory.
     const HAS_MEMORY: bool = false;
-    /// Whether kernels and copies are enqueued on streams. When it is false every one is done when it
-    /// returns, and no method for streams or events is asked.
+    /// Whether kernels and copies are enqueued on streams. If it is false, each of them is done when it
+    /// returns, and the host calls no method for streams or events.
     const HAS_STREAMS: bool = false;
 
     /// How many devices of this type are there. Cheap, without side effects. `knobs` are those of the runtime that
-    /// asks.
+    /// calls.
     ///
     /// # Errors
-    /// Why there are none; the host shows it to who lists devices.
+    /// The reason why there are none; the host shows it in lists of devices.
     fn probe(knobs: Knobs<'_>) -> Result<u32, KernelError>;
 
-    /// Opens device `ordinal`, less than what `probe` said, for the runtime that has `knobs`.
+    /// Opens device `ordinal`, which is less than the result of `probe`, for the runtime that has `knobs`.
     ///
     /// # Errors
-    /// Why it cannot be opened.
+    /// The reason why it cannot be opened.
     fn open(ordinal: u32, handle: DeviceHandle, knobs: Knobs<'_>) -> Result<Self, KernelError>;
 
-    /// Describes it; asked once, after `open`. `streams` is overwritten by [`DeviceKind::HAS_STREAMS`].
+    /// Describes the device; called once, after `open`. `streams` is overwritten by [`DeviceKind::HAS_STREAMS`].
     fn info(&self) -> DeviceInfo;
 
     /// Memory of a kind, also for 0 bytes, at a multiple of `align`, which is a power of two and at least
-    /// what the device declared. With a stream it need not be usable before what is enqueued on it from now
-    /// on. What is returned is an address when the kind says so, else whatever the device calls it.
+    /// what the device declared. With a stream, it need not be usable before commands that are enqueued on the
+    /// stream after this call. The result is an address if the kind says so, else a handle of the device.
     ///
     /// # Errors
     /// `RESOURCE_EXHAUSTED` when there is none, `UNAVAILABLE` when the device is lost.
@@ -127,7 +127,7 @@ pub trait DeviceKind: Send + Sync + Sized + 'static {
         let _ = (data, bytes, memory, stream);
     }
 
-    /// Whether `copy` takes this pair of places; addresses are not looked at.
+    /// Whether `copy` supports this pair of places; addresses are ignored.
     fn can_copy(&self, source: &Place<'_, Self>, destination: &Place<'_, Self>) -> bool {
         let _ = (source, destination);
         false
@@ -139,8 +139,8 @@ pub trait DeviceKind: Send + Sync + Sized + 'static {
     /// `UNIMPLEMENTED` for a pair that `can_copy` refuses; whatever goes wrong.
     ///
     /// # Safety
-    /// Both places are valid for `bytes` bytes, do not overlap, and stay so until the copy is done; nobody
-    /// writes the source or uses the destination meanwhile.
+    /// Both places are valid for `bytes` bytes, do not overlap, and stay so until the copy is done; until
+    /// then, no other code writes the source or uses the destination.
     unsafe fn copy(
         &self,
         source: &Place<'_, Self>,
@@ -165,8 +165,8 @@ pub trait DeviceKind: Send + Sync + Sized + 'static {
         drop(stream);
     }
 
-    /// Waits until all that was enqueued on the stream is done. On a lost device: until what runs of it has
-    /// ended, and not for what never comes; the host asks for that before it gives back what was in use.
+    /// Waits until all commands that were enqueued on the stream are done. On a lost device, waits only for commands
+    /// that have begun; the host calls this before it gives back memory that they use.
     ///
     /// # Errors
     /// The stream's first error, which stays until the stream is destroyed; `UNAVAILABLE` on a lost device.
@@ -182,7 +182,7 @@ pub trait DeviceKind: Send + Sync + Sized + 'static {
         done.run(Code::UNIMPLEMENTED);
     }
 
-    /// Makes an event. One that was never recorded counts as happened.
+    /// Makes an event. An event that was never recorded counts as happened.
     ///
     /// # Errors
     /// Whatever goes wrong.
@@ -190,7 +190,7 @@ pub trait DeviceKind: Send + Sync + Sized + 'static {
         Err(no_streams())
     }
 
-    /// Destroys an event that nobody waits for.
+    /// Destroys an event that no stream waits for.
     fn destroy_event(&self, event: Self::Event) {
         drop(event);
     }
@@ -223,7 +223,7 @@ pub trait DeviceKind: Send + Sync + Sized + 'static {
         Err(no_streams())
     }
 
-    /// Waits until the whole device is idle. Asked only with streams.
+    /// Waits until the whole device is idle. Called only for a device with streams.
     ///
     /// # Errors
     /// The first error of any stream.
@@ -232,7 +232,7 @@ pub trait DeviceKind: Send + Sync + Sized + 'static {
     }
 
     /// Name of the driver's interface whose handles kernels of other plugins may use, such as `cuda`
-    /// ([`tenon_abi::ExtNative`]); empty where there are none.
+    /// ([`tenon_abi::ExtNative`]); empty if there are none.
     const NATIVE_API: &'static str = "";
 
     /// The driver's handle of the device.
@@ -249,7 +249,7 @@ pub trait DeviceKind: Send + Sync + Sized + 'static {
     /// Whether there are events that note the time, for traces: the two methods below.
     const HAS_TIMERS: bool = false;
 
-    /// Makes an event that notes when it happens; recorded and destroyed as others.
+    /// Makes an event that notes when it happens. It is recorded and destroyed as other events are.
     ///
     /// # Errors
     /// Whatever goes wrong.
@@ -269,8 +269,8 @@ pub trait DeviceKind: Send + Sync + Sized + 'static {
     /// Whether commands can be recorded and run again ([`tenon_abi::ExtCapture`]): the three methods below.
     const HAS_CAPTURE: bool = false;
 
-    /// From here on what is enqueued on the stream is recorded instead of run; so is what is enqueued on streams
-    /// that wait for an event recorded there meanwhile.
+    /// Begins a recording: commands that are enqueued on the stream are recorded instead of run. So are commands on
+    /// streams that wait for an event recorded on this stream in the meantime.
     ///
     /// # Errors
     /// Whatever goes wrong.
@@ -279,16 +279,16 @@ pub trait DeviceKind: Send + Sync + Sized + 'static {
         Err(no_streams())
     }
 
-    /// Ends what `begin_capture` began, whatever happened since.
+    /// Ends the recording that `begin_capture` began, also after an error.
     ///
     /// # Errors
-    /// Why nothing was recorded; nothing was run either.
+    /// The reason why nothing was recorded; nothing was run either.
     fn end_capture(&self, stream: &Self::Stream) -> Result<Recorded, KernelError> {
         let _ = stream;
         Err(no_streams())
     }
 
-    /// Enqueues all that was recorded.
+    /// Enqueues all recorded commands.
     ///
     /// # Errors
     /// Whatever goes wrong.
@@ -302,7 +302,7 @@ pub trait DeviceKind: Send + Sync + Sized + 'static {
     }
 }
 
-/// Commands that a device recorded: whatever it keeps them in. Dropped when they do not run.
+/// The type in which a device keeps recorded commands. A value is dropped when its commands do not run.
 pub type Recorded = Box<dyn std::any::Any + Send + Sync>;
 
 fn no_streams() -> KernelError {
@@ -321,7 +321,7 @@ unsafe impl Sync for DeviceHandle {}
 
 impl DeviceHandle {
     /// The handle of a device that no host has opened, such as one in an author's own tests: its losses
-    /// go unheard.
+    /// are not reported.
     pub const NONE: DeviceHandle = DeviceHandle(ptr::null_mut());
 
     /// Wraps what the host gave.
@@ -329,9 +329,9 @@ impl DeviceHandle {
         DeviceHandle(raw)
     }
 
-    /// Says that the device is lost: its steps fail with `UNAVAILABLE`, and subscribers are told. From then
-    /// on every method of the device answers `UNAVAILABLE`, and no command begins. Commands that run may run on:
-    /// see [`tenon_abi::Host::device_lost`] for what the host waits for.
+    /// Reports that the device is lost: its steps fail with `UNAVAILABLE`, and subscribers are notified. From then
+    /// on every method of the device answers `UNAVAILABLE`, and no command begins. Commands that run may go on;
+    /// [`tenon_abi::Host::device_lost`] says what the host waits for.
     pub fn lost(self, reason: &str) {
         if self.0.is_null() {
             return;
@@ -342,11 +342,11 @@ impl DeviceHandle {
     }
 }
 
-/// Who owns the memory at one end of a copy.
+/// The owner of the memory at one end of a copy.
 pub enum Owner<'a, D> {
     /// The host.
     Host,
-    /// A device of this type and this plugin; perhaps the one that is asked.
+    /// A device of this type and this plugin; perhaps the one that is called.
     Device(&'a D),
     /// A device of another type or plugin: a pair with it is refused, and the host stages.
     Foreign,
@@ -359,7 +359,7 @@ pub struct Place<'a, D> {
     pub data: *mut c_void,
     /// Kind of the memory.
     pub memory: MemoryKind,
-    /// Whose memory it is.
+    /// The owner of the memory.
     pub owner: Owner<'a, D>,
 }
 
@@ -395,7 +395,7 @@ impl<'a, D: DeviceKind> Place<'a, D> {
     }
 }
 
-/// A call that the device owes the host, exactly once; dropped unused, it is made with `INTERNAL`.
+/// A call that the device has to make to the host exactly once. If it is dropped unused, it is made with `INTERNAL`.
 #[derive(Debug)]
 pub struct Notification {
     run: Option<unsafe extern "C" fn(data: *mut c_void, code: Code)>,
@@ -414,7 +414,7 @@ impl Notification {
         Notification { run: notify.run, data }
     }
 
-    /// Tells the host: all that was enqueued before is done, or failed with this code.
+    /// Reports to the host that all commands enqueued before are done, or that one failed with this code.
     pub fn run(mut self, code: Code) {
         self.tell(code);
     }
@@ -471,7 +471,7 @@ pub struct DeviceEntries {
 }
 
 impl DeviceEntries {
-    /// Those of a device type.
+    /// The entries of a device type.
     pub const fn of<D: DeviceKind>() -> DeviceEntries {
         DeviceEntries {
             probe: Some(entries::probe::<D>),

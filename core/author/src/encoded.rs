@@ -5,7 +5,7 @@ use std::{marker::PhantomData, slice};
 use tenon_abi::{Code, Slot, Str, TensorGive, VariantParts};
 use tenon_framework::KernelError;
 
-/// Where the tensors of a value go that is encoded.
+/// The receiver of the tensors of a value that is encoded.
 pub struct TensorSink<'a> {
     parts: *mut VariantParts,
     give: TensorGive,
@@ -24,7 +24,7 @@ impl<'a> TensorSink<'a> {
     /// Gives a tensor, without a copy.
     ///
     /// # Errors
-    /// What the host says; `INVALID_ARGUMENT` where nobody takes tensors.
+    /// The error of the host; `INVALID_ARGUMENT` if no receiver takes tensors.
     pub fn give(&mut self, tensor: &Kept) -> Result<(), KernelError> {
         let code = match self.give.run {
             // SAFETY: the host's entry with its own object, during the call that lent both; a slot that is kept.
@@ -38,7 +38,7 @@ impl<'a> TensorSink<'a> {
     }
 }
 
-/// What a value was encoded as.
+/// The encoded form of a value.
 pub struct EncodedValue<'a> {
     bytes: &'a [u8],
     tensors: &'a [Slot],
@@ -67,10 +67,10 @@ impl<'a> EncodedValue<'a> {
         self.tensors.len()
     }
 
-    /// A tensor, to be kept in the value.
+    /// The tensor at a place, which the value may keep.
     ///
     /// # Errors
-    /// `INVALID_ARGUMENT` where there is none at this place.
+    /// `INVALID_ARGUMENT` if there is no tensor at this place.
     pub fn tensor(&self, at: usize) -> Result<Kept, KernelError> {
         // SAFETY: the host lends filled slots.
         let kept = self.tensors.get(at).and_then(|slot| unsafe { Kept::of(slot) });

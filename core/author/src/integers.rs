@@ -1,4 +1,4 @@
-//! Integer inputs of a call whichever their width: axes, sizes, paddings.
+//! Integer inputs of a call of any width: axes, sizes, paddings.
 
 use crate::ComputeContext;
 use tenon_abi::DType;

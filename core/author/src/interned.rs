@@ -1,4 +1,4 @@
-//! One value for each type in this library, at an address of its own: what the boundary tells types apart by.
+//! One value for each type in this library, at an address of its own, by which the boundary distinguishes types.
 //!
 //! A constant of a generic type has no such address: the compiler may make several of one, or one of two.
 
@@ -12,12 +12,12 @@ use std::{
 pub(super) struct Interned<V: 'static>(RwLock<BTreeMap<TypeId, &'static V>>);
 
 impl<V: Sync> Interned<V> {
-    /// Without values.
+    /// Makes one without values.
     pub const fn new() -> Interned<V> {
         Interned(RwLock::new(BTreeMap::new()))
     }
 
-    /// The value for `T`; made when it is asked for the first time.
+    /// The value for `T`, which the first call makes.
     pub fn of<T: 'static>(&self, make: impl FnOnce() -> V) -> &'static V {
         let id = TypeId::of::<T>();
         if let Some(value) = self.0.read().unwrap_or_else(PoisonError::into_inner).get(&id) {

@@ -38,7 +38,7 @@ use tenon_framework::{KernelError, View, element::Element, growth, plugin::host}
 /// ```
 pub struct Kept {
     raw: NonNull<KeptTensor>,
-    /// What the host shows of it, for as long as it is kept.
+    /// The slot that the host shows, for as long as the tensor is kept.
     slot: Slot,
 }
 
@@ -136,7 +136,7 @@ impl Kept {
         })
     }
 
-    /// Keeps the tensor of a slot; `None` when it shows none that can be kept.
+    /// Keeps the tensor of a slot; `None` when the slot shows no tensor that can be kept.
     ///
     /// # Safety
     /// The slot is filled, of a running call, a kept tensor, a locked variable, or without a buffer.
@@ -251,8 +251,8 @@ impl ComputeContext<'_> {
         unsafe { Kept::part_of(self.slot(input)?, first, dims) }
     }
 
-    /// Keeps an input beyond this call, without a copy. Nobody writes it meanwhile: what would be computed
-    /// in its buffer gets another one. Ask before an output shares the buffer.
+    /// Keeps an input beyond this call, without a copy. While it is kept, no kernel writes it: an output that would
+    /// take over its buffer gets another one. Call this before an output shares the buffer.
     ///
     /// # Errors
     /// `INVALID_ARGUMENT` when the input has no tensor; `INTERNAL` when an output has its buffer already, as

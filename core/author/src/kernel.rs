@@ -31,8 +31,8 @@ pub enum Mode {
 /// A kernel with state made from a node's attributes. One object serves all calls for that node, also
 /// at the same time.
 ///
-/// What `compute` may assume is listed at [`ComputeContext`]. A kernel that packs constants implements [`Prepack`] too, one
-/// that does not take every node [`Supports`].
+/// What `compute` may assume is listed at [`ComputeContext`]. A kernel that packs constants implements [`Prepack`] too, a
+/// kernel that does not take every node implements [`Supports`].
 pub trait Kernel: Send + Sync + Sized + 'static {
     /// How calls return.
     const MODE: Mode = Mode::Inline;
@@ -40,13 +40,13 @@ pub trait Kernel: Send + Sync + Sized + 'static {
     /// Reads the attributes.
     ///
     /// # Errors
-    /// What is wrong with the node, for its user.
+    /// The node is wrong; the message is for its user.
     fn new(context: &CreateContext<'_>) -> Result<Self, KernelError>;
 
     /// Computes one call.
     ///
     /// # Errors
-    /// What is wrong with the inputs, for their user.
+    /// The inputs are wrong; the message is for their user.
     fn compute(&self, context: &ComputeContext<'_>) -> Result<(), KernelError>;
 
     /// Starts one call of a kernel of mode [`Mode::Async`].
@@ -108,7 +108,7 @@ pub trait Prepack: Kernel {
     /// Packs a constant input, once; `None` declines.
     ///
     /// # Errors
-    /// What is wrong with the constant.
+    /// The constant is wrong.
     fn prepack(&self, input: usize, view: &Slot) -> Result<Option<Packed>, KernelError>;
 
     /// Takes the packed form of an input, which may have been made for another object of the same node.
@@ -131,7 +131,7 @@ pub struct Packed {
 }
 
 impl Packed {
-    /// Wraps the form, which takes so many bytes.
+    /// Wraps the form, which takes this number of bytes.
     pub fn new(form: impl Any + Send + Sync, bytes: u64) -> Packed {
         Packed { form: Arc::new(form), bytes }
     }
@@ -178,7 +178,7 @@ pub struct PrepackEntries {
     release: unsafe extern "C" fn(*mut RawPacked),
 }
 
-/// The entry that says what a kernel takes.
+/// The entry that says which nodes a kernel takes.
 #[doc(hidden)]
 pub type SupportsEntry = unsafe extern "C" fn(*const Create) -> Support;
 
@@ -317,8 +317,8 @@ unsafe extern "C" fn start<K: Kernel>(state: *mut KernelState, call: *const Call
     // body panics, unwinding drops the `AsyncCall`, which completes the call with an error.
     unsafe {
         let kernel = &*state.cast_const().cast::<K>();
-        let owed = AsyncCall::new(call);
-        let _ = guard(|| kernel.start(owed));
+        let pending = AsyncCall::new(call);
+        let _ = guard(|| kernel.start(pending));
     }
     Code::PENDING
 }

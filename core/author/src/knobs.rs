@@ -24,7 +24,7 @@ pub enum Knob {
     String(String),
 }
 
-/// The plugin's knobs, as a kernel's session or a device's runtime has them.
+/// The plugin's knobs, with the values of a kernel's session or a device's runtime.
 ///
 /// ```
 /// use tenon_author::{ComputeContext, CreateContext, Kernel};
@@ -60,7 +60,7 @@ pub struct Knobs<'a> {
 }
 
 impl<'a> Knobs<'a> {
-    /// Those of code that no host has opened, such as a device in an author's own tests: there are none.
+    /// No knobs: for code that no host has opened, such as a device in an author's own tests.
     pub const NONE: Knobs<'a> = Knobs { raw: ptr::null(), lent: PhantomData };
 
     /// Wraps what the host gives; null is [`Knobs::NONE`].
@@ -74,7 +74,7 @@ impl<'a> Knobs<'a> {
     /// Reads a knob that this plugin declares.
     ///
     /// # Errors
-    /// `NOT_FOUND` when it declares none of that name.
+    /// `NOT_FOUND` when it declares no knob of that name.
     pub fn read(self, name: &str) -> Result<Knob, KernelError> {
         let mut value = KnobValue {
             kind: KnobKind::INT,

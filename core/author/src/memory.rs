@@ -1,4 +1,4 @@
-//! Memory that a kernel asks for: scratch, and outputs in memory of another kind than their own.
+//! Memory that a kernel requests: scratch, and outputs in memory of another kind than their own.
 
 use crate::compute::ComputeContext;
 use std::{ffi::c_void, slice};
@@ -6,8 +6,8 @@ use tenon_abi::{Code, HOST_ALIGNMENT, MemoryKind, Slot, slot_flags};
 use tenon_framework::{KernelError, ViewMut, element::Element};
 
 impl<'a> ComputeContext<'a> {
-    /// As [`ComputeContext::prepare`], in memory of this kind, whatever the output's own. Who reads the
-    /// output finds it there: a kernel on the device sees the kind in the slot.
+    /// As [`ComputeContext::prepare`], in memory of this kind, whatever the output's own kind.
+    /// Readers of the output find it there: a kernel on the device sees the kind in the slot.
     ///
     /// # Errors
     /// As [`ComputeContext::prepare`]; `INVALID_ARGUMENT` when the device has no memory of this kind.
@@ -26,8 +26,8 @@ impl<'a> ComputeContext<'a> {
         self.output_slot(output)
     }
 
-    /// As [`ComputeContext::output`], in memory of this kind: pinned or shared memory of a device without
-    /// streams, say. On a stream: [`ComputeContext::prepare_in`], and a command that writes.
+    /// As [`ComputeContext::output`], in memory of this kind, such as pinned or shared memory of a device without
+    /// streams. On a stream, use [`ComputeContext::prepare_in`] and a command that writes.
     ///
     /// ```
     /// use tenon_author::ComputeContext;
@@ -56,7 +56,7 @@ impl<'a> ComputeContext<'a> {
         self.hand_out(output, &slot)
     }
 
-    /// On a stream, memory that the device uses is reused in the stream's order: only what is enqueued may
+    /// On a stream, memory that the device uses is reused in the stream's order: only enqueued commands may
     /// write it.
     fn written_at_once(&self, memory: MemoryKind) -> Result<(), KernelError> {
         let problem = if !memory.is_host_address() {
@@ -76,7 +76,7 @@ impl<'a> ComputeContext<'a> {
     /// the result is the device's handle.
     ///
     /// # Errors
-    /// No memory, or none of this kind.
+    /// There is no memory left, or the device has no memory of this kind.
     pub fn scratch(&self, bytes: usize, memory: MemoryKind) -> Result<*mut c_void, KernelError> {
         let entry = self.services().scratch.expect("the host fills every entry");
         let (align, mut result) = (HOST_ALIGNMENT as u64, std::ptr::null_mut());

@@ -1,5 +1,5 @@
-//! What a kernel is told that uses its call wrongly. Out of line: the way there is in every kernel's body, which
-//! stays small enough to be inlined into the entry that the host calls.
+//! Errors for kernels that use their calls wrongly. The functions are out of line, because every kernel's body calls
+//! them and has to stay small enough to be inlined into the entry that the host calls.
 
 use tenon_abi::{DType, Slot};
 use tenon_framework::KernelError;

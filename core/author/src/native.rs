@@ -8,7 +8,7 @@ use tenon_framework::KernelError;
 /// What the driver calls the device and the stream of a call.
 ///
 /// A kernel for a device type of another plugin knows nothing of that plugin's types; with these it talks to the
-/// driver itself. [`Native::api`] says whose handles they are: a kernel looks at it before anything else.
+/// driver itself. [`Native::api`] says which driver the handles belong to: a kernel checks it first.
 pub struct Native<'a> {
     handles: NativeHandles,
     call: PhantomData<&'a ()>,

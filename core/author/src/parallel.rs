@@ -39,10 +39,10 @@ impl ComputeContext<'_> {
     /// and the caller's; returns when all are done. Work too small to be worth another thread stays here.
     ///
     /// Once the step is cancelled, or its deadline has passed, no further block begins: a block takes some
-    /// milliseconds at most where `cost_ns` is right. A call that has locked a variable computes all of its units.
+    /// milliseconds at most if `cost_ns` is right. A call that has locked a variable computes all of its units.
     ///
     /// # Errors
-    /// `INTERNAL` when `body` panicked; `CANCELLED` or `DEADLINE_EXCEEDED` when units were left out for it.
+    /// `INTERNAL` when `body` panicked; `CANCELLED` or `DEADLINE_EXCEEDED` when units were skipped for that reason.
     pub fn parallel_for(
         &self,
         total: usize,
@@ -53,7 +53,7 @@ impl ComputeContext<'_> {
     }
 
     /// Computes each item with its number, in blocks on the host's threads and the caller's; each item costs
-    /// about `cost_ns` nanoseconds. Items are what the parts of the work write, such as rows of an output:
+    /// about `cost_ns` nanoseconds. An item is something that a part of the work writes, such as a row of an output:
     ///
     /// ```
     /// use tenon_author::ComputeContext;

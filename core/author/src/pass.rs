@@ -81,7 +81,7 @@ impl PassContext<'_> {
     /// An integer attribute of a node.
     ///
     /// # Errors
-    /// There is no such node, no such attribute, or it is of another type. So below.
+    /// There is no such node, no such attribute, or it is of another type. The methods below have the same errors.
     pub fn int(&self, node: NodeNumber, name: &str) -> Result<i64, KernelError> {
         self.read(node, name, |attrs, name| attrs.get::<i64>(name))
     }
@@ -133,7 +133,7 @@ impl PassContext<'_> {
         (0..count).map(input).map(|edge| (edge.node, edge.output)).collect()
     }
 
-    /// The node that makes an input of a node; none where it is fed, or there is no such input.
+    /// The node that makes an input of a node; `None` if the input is fed or does not exist.
     pub fn source(&self, node: NodeNumber, index: usize) -> Option<NodeNumber> {
         let found = entry!(self, input, node, u32::try_from(index).ok()?);
         let fed = found.node == NO_NODE || entry!(self, is_fed, found) != 0;
@@ -192,19 +192,20 @@ impl PassContext<'_> {
     }
 
     fn checked(code: Code) -> Result<(), KernelError> {
-        // The host keeps the message; whoever returns this error returns it with the code.
+        // The host keeps the message: a pass that returns this error returns that message with the code.
         if code.is_ok() { Ok(()) } else { Err(KernelError::new(code, "the host refused an edit")) }
     }
 
-    /// Makes a node another one, under its name.
+    /// Replaces a node by another one of the same name.
     ///
     /// # Errors
-    /// What the host refuses; then nothing has changed, and the pass may go on. So below.
+    /// The host refuses the edit; then nothing has changed, and the pass may go on. The edits below have the same
+    /// errors.
     pub fn replace(&self, node: NodeNumber, new: &NewNode) -> Result<(), KernelError> {
         new.with(|raw| Self::checked(entry!(self, replace, node, raw)))
     }
 
-    /// Adds a node where `near` runs, called after it.
+    /// Adds a node on the device of `near`; its name is derived from that of `near`.
     ///
     /// # Errors
     /// As [`PassContext::replace`].
@@ -220,7 +221,7 @@ impl PassContext<'_> {
         Ok(made)
     }
 
-    /// Lets the readers of `from` read `to`.
+    /// Makes the readers of `from` read `to`.
     ///
     /// # Errors
     /// As [`PassContext::replace`].
@@ -232,7 +233,7 @@ impl PassContext<'_> {
         Self::checked(entry!(self, redirect, edge(from), edge(to)))
     }
 
-    /// Takes a node that gives what its input `index` is out of the way.
+    /// Removes a node whose value is that of its input `index`; its readers read the input.
     ///
     /// # Errors
     /// As [`PassContext::replace`].
@@ -240,7 +241,7 @@ impl PassContext<'_> {
         Self::checked(entry!(self, bypass, node, index as u32))
     }
 
-    /// Says what was done to a node, for `tenon explain`.
+    /// Reports a change of a node, for `tenon explain`.
     pub fn note(&self, node: NodeNumber, text: &str) {
         entry!(self, note, node, Str { ptr: text.as_ptr(), len: text.len() });
     }
@@ -276,14 +277,14 @@ impl NewNode {
         self
     }
 
-    /// Adds a node that must have run before.
+    /// Adds a node that runs before this one.
     #[must_use]
     pub fn after(mut self, node: NodeNumber) -> NewNode {
         self.control.push(node);
         self
     }
 
-    /// Sets an attribute. What the inputs determine, and what has a default, need not be set.
+    /// Sets an attribute. Attributes that the inputs determine or that have a default need not be set.
     #[must_use]
     pub fn attr(mut self, name: &str, value: impl Into<AttrValue>) -> NewNode {
         self.attrs.insert(name.to_owned(), value.into());

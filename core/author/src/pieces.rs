@@ -1,4 +1,4 @@
-//! Outputs that are put together from elements of kept tensors, whatever their type.
+//! Outputs that consist of elements of kept tensors of any type.
 
 use crate::{
     ComputeContext, Kept,
@@ -15,14 +15,14 @@ use tenon_framework::{KernelError, plugin::host};
 /// The number of pieces after which a kernel looks again at whether the step needs the results.
 const LOOK: usize = 1024;
 
-/// Elements of a kept tensor that lie one after the other, and their place in an output.
+/// Elements of a kept tensor that are one after the other, and their place in an output.
 #[derive(Debug, Clone, Copy)]
 pub struct Piece<'k> {
     /// The tensor.
     pub from: &'k Kept,
     /// Its first element that is taken.
     pub start: usize,
-    /// How many are taken.
+    /// The number of elements.
     pub len: usize,
     /// The element of the output that becomes the first.
     pub to: usize,
@@ -42,8 +42,8 @@ impl Piece<'_> {
 }
 
 impl ComputeContext<'_> {
-    /// Writes an output from pieces, which are copied; what no piece writes is zero, an empty string, or no value. No two
-    /// pieces write one element.
+    /// Writes an output from pieces, which are copied. An element that no piece writes is zero, an empty string, or
+    /// no value. No two pieces write one element.
     ///
     /// ```
     /// use tenon_author::{ComputeContext, Piece};
@@ -82,7 +82,7 @@ impl ComputeContext<'_> {
             if !piece.fits(&slot) {
                 return Err(mismatch("output", output, piece.from.dtype(), &slot));
             }
-            // SAFETY: the piece fits both tensors, which are of one type and lie in host memory; the output belongs to
+            // SAFETY: the piece fits both tensors, which are of one type and are in host memory; the output belongs to
             // this call and shares nothing with a kept tensor.
             unsafe {
                 clear(&slot, reached..piece.to);
@@ -100,13 +100,13 @@ impl ComputeContext<'_> {
 /// fresh buffer.
 ///
 /// # Safety
-/// The range lies within the slot, which is in host memory and belongs to the caller.
+/// The range is within the slot, which is in host memory and belongs to the caller.
 unsafe fn clear(slot: &Slot, range: Range<usize>) {
     if !slot.dtype.needs_drop()
         && !range.is_empty()
         && let Some(size) = slot.dtype.size()
     {
-        // SAFETY: the range lies within the slot, as the caller promises.
+        // SAFETY: the range is within the slot, as the caller promises.
         unsafe {
             let from = slot.data.cast::<u8>().add(range.start * size);
             ptr::write_bytes(from, 0, range.len() * size);
@@ -115,7 +115,7 @@ unsafe fn clear(slot: &Slot, range: Range<usize>) {
 }
 
 /// # Safety
-/// The piece fits its tensor and the slot, which are of one type and lie in host memory; the slot is an output that
+/// The piece fits its tensor and the slot, which are of one type and are in host memory; the slot is an output that
 /// belongs to the caller and shares no memory with the tensor.
 unsafe fn copy(piece: &Piece<'_>, slot: &Slot) -> Result<(), KernelError> {
     let from = piece.from.slot();
@@ -163,7 +163,7 @@ unsafe fn copy(piece: &Piece<'_>, slot: &Slot) -> Result<(), KernelError> {
             let size = dtype.size().ok_or_else(|| {
                 KernelError::unimplemented(format!("elements of {dtype} cannot be copied"))
             })?;
-            // SAFETY: both ranges lie within their tensors, which are different ones.
+            // SAFETY: both ranges are within their tensors, which are different ones.
             unsafe {
                 let source = from.data.cast::<u8>().cast_const().add(piece.start * size);
                 let target = slot.data.cast::<u8>().add(piece.to * size);

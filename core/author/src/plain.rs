@@ -1,4 +1,4 @@
-//! The plain call: what most calls of most kernels are, recognised at once.
+//! Plain calls, which are most calls of most kernels, are recognised at once.
 
 use crate::compute::ComputeContext;
 use std::slice;
@@ -10,7 +10,7 @@ fn holds<T: Element>(slot: &Slot) -> bool {
 }
 
 impl<'a> ComputeContext<'a> {
-    /// The elements of all `N` inputs and of output 0, to be written, where the call is a plain one for an
+    /// The elements of all `N` inputs and of output 0, to be written, if the call is a plain one for an
     /// elementwise kernel: one shape, one element type, host memory, and an output that has its buffer already.
     /// They are as many on every side.
     ///
@@ -45,7 +45,7 @@ impl<'a> ComputeContext<'a> {
         }
         self.taken.set(1);
         self.read.set(u64::MAX >> (64 - N));
-        // SAFETY: host memory that nobody else reads or writes during the call; handed out once.
+        // SAFETY: host memory that no other code reads or writes during the call; handed out once.
         let output =
             unsafe { slice::from_raw_parts_mut(output.data.cast(), output.elements as usize) };
         Some((inputs, output))

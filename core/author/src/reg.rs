@@ -31,7 +31,7 @@ pub use tenon_framework::{
 #[doc(hidden)]
 pub use variant::{give_variant, variant};
 
-/// The texts as the boundary has them.
+/// The texts in the form of the boundary.
 pub(crate) fn strs(texts: &[&'static str]) -> Vec<tenon_abi::Str> {
     texts.iter().map(|text| tenon_abi::Str::new(text)).collect()
 }

@@ -17,9 +17,9 @@ use tenon_framework::{
     plugin::{guard, host, report},
 };
 
-/// A type of a plugin's own whose values the host keeps: found or made by container and name on the kernel's device,
-/// alive as long as its container has it or there is a handle, dropped with the last of them. Without a name a
-/// value is made each time, and lives as long as its handles.
+/// A type of a plugin's own whose values the host keeps. A value is found or made by container and name on the
+/// kernel's device. It lives as long as its container has it or a handle exists. Without a name, each call makes a new
+/// value, which lives as long as its handles.
 ///
 /// ```
 /// use std::sync::atomic::{AtomicI64, Ordering};
@@ -69,7 +69,7 @@ pub(super) fn state_table() -> &'static StateTable {
     unsafe { &*host().state }
 }
 
-/// The type of boxed `T`s. The host tells types apart by the address of this, so that a value made by an
+/// The type of boxed `T`s. The host distinguishes types by the address of this, so that a value made by an
 /// earlier build of the plugin, or by a plugin that uses the same name, is never taken for a `T`.
 fn kind<T: ResourceValue>() -> &'static ResourceType {
     static KINDS: Interned<ResourceType> = Interned::new();
@@ -159,7 +159,7 @@ impl StateContext<'_> {
     /// Finds the resource of this name, or makes it. An empty container is the default one.
     ///
     /// # Errors
-    /// What `make` says; `FAILED_PRECONDITION` when the name belongs to a resource that another library
+    /// The error of `make`; `FAILED_PRECONDITION` when the name belongs to a resource that another library
     /// made, such as an earlier build of the plugin.
     pub fn find_or_create<T: ResourceValue>(
         &self,
@@ -220,7 +220,8 @@ impl StateContext<'_> {
         (code, raw)
     }
 
-    /// Removes the resource of this name from the call's device; whether there was one. Who has a handle keeps it.
+    /// Removes the resource of this name from the call's device; returns whether there was one. Handles to it stay
+    /// valid.
     ///
     /// # Errors
     /// A name that the host refuses.
@@ -307,7 +308,7 @@ impl StateContext<'_> {
     }
 }
 
-/// What has a handle: a resource of the plugin's own, or a variable.
+/// Something that has a handle: a resource of the plugin's own, or a variable.
 pub trait Handle: sealed::Raw {}
 
 impl<T: ResourceValue> Handle for ResourceHandle<T> {}
@@ -316,9 +317,9 @@ impl Handle for Var<'_> {}
 mod sealed {
     use tenon_abi::Resource;
 
-    /// The pointer is the framework's own affair.
+    /// Only this crate uses the pointer.
     pub trait Raw {
-        /// The resource, not counted anew.
+        /// The resource, without a new reference.
         fn raw(&self) -> *mut Resource;
     }
 }

@@ -1,4 +1,4 @@
-//! What a shape function works with.
+//! The context of a shape function.
 
 use crate::attrs::AttrReader;
 use half::{bf16, f16};
@@ -21,7 +21,7 @@ pub struct ShapeHandle(ShapeId);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Dim(DimId);
 
-/// What a shape function returns.
+/// The result of a shape function.
 pub type ShapeResult = Result<(), KernelError>;
 
 /// One run of a shape function.
@@ -129,7 +129,7 @@ impl<'a> ShapeContext<'a> {
         self.shape_of(&vec![UNKNOWN_DIM; rank])
     }
 
-    /// What two shapes say together.
+    /// Merges what is known of two shapes.
     ///
     /// # Errors
     /// `INVALID_ARGUMENT` when they contradict each other.
@@ -139,7 +139,7 @@ impl<'a> ShapeContext<'a> {
         self.done(code, ShapeHandle(result))
     }
 
-    /// What two dimensions say together.
+    /// Merges what is known of two dimensions.
     ///
     /// # Errors
     /// As [`ShapeContext::merge`].
@@ -186,7 +186,7 @@ impl<'a> ShapeContext<'a> {
     /// An input that holds a shape, as far as its values are known.
     ///
     /// # Errors
-    /// `INVALID_ARGUMENT` when it is not a vector or holds what no shape can be.
+    /// `INVALID_ARGUMENT` when it is not a vector or its values are not those of a shape.
     pub fn constant_as_shape(&self, input: usize) -> Result<ShapeHandle, KernelError> {
         let mut result = self.unknown().0;
         let code = entry!(self, constant_as_shape, input as u32, &mut result);

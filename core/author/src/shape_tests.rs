@@ -59,7 +59,7 @@ fn merging_joins_what_both_know() {
     let (a, b) = (shaped(&[2, -1, -1], &mut symbols), shaped(&[-1, 3, -1], &mut symbols));
     let merged = infer(&op, &attrs(&op), &[&a, &b], &mut symbols).unwrap();
     assert_eq!(merged[0].shape.to_string(), "[2,3,?]");
-    // The older of the two symbols stands for both.
+    // The older of the two symbols represents both.
     assert_eq!(merged[0].shape.dims().unwrap()[2], a.shape.dims().unwrap()[2]);
     let unknown = ValueInfo::default();
     let merged = infer(&op, &attrs(&op), &[&unknown, &b], &mut symbols).unwrap();

@@ -30,7 +30,7 @@ impl<'a> StateContext<'a> {
     /// Finds the variable of this name, or makes one without a value.
     ///
     /// # Errors
-    /// `INVALID_ARGUMENT` when the name belongs to something else.
+    /// `INVALID_ARGUMENT` when the name belongs to a resource of another kind.
     pub fn variable(
         &self,
         container: &str,
@@ -47,8 +47,8 @@ impl<'a> StateContext<'a> {
         Ok(Var { raw, owned: true, lent: PhantomData })
     }
 
-    /// Removes the variable of this name from the call's device; whether there was one. Who has a handle or a
-    /// reference keeps it.
+    /// Removes the variable of this name from the call's device; returns whether there was one. Handles and
+    /// references to it stay valid.
     ///
     /// # Errors
     /// A name that the host refuses.
@@ -131,11 +131,11 @@ impl<'a> StateContext<'a> {
         Ok(kept.strings()?.into_iter().map(text).collect())
     }
 
-    /// The value of a variable as it is now, without a copy: what is assigned or updated later does not change
-    /// it, and it keeps nobody waiting. The variable is locked only while the reference is taken.
+    /// The value of a variable as it is now, without a copy: later assignments and updates do not change it, and it
+    /// makes no other call wait. The variable is locked only while the reference is taken.
     ///
     /// # Errors
-    /// `FAILED_PRECONDITION` when it has none; as [`StateContext::lock`].
+    /// `FAILED_PRECONDITION` when it has no value; as [`StateContext::lock`].
     pub fn snapshot(&self, variable: &Var<'a>) -> Result<Kept, KernelError> {
         let variables = [variable];
         let locked = self.lock(&variables)?;
@@ -160,7 +160,7 @@ impl<'a> StateContext<'a> {
         Ok(VarGuard { call: self.call, raws, table: self.table })
     }
 
-    /// Locks variables for reading, at the same time as others that read, until the guard is dropped.
+    /// Locks variables for reading, at the same time as other readers, until the guard is dropped.
     ///
     /// # Errors
     /// As [`StateContext::lock`].
@@ -171,11 +171,12 @@ impl<'a> StateContext<'a> {
         self.shared(variables, 0)
     }
 
-    /// Locks variables for updates of some of their elements in place, at the same time as others that do so or read,
-    /// until the guard is dropped. From then on a variable copies its value for calls that read it outside the lock.
+    /// Locks variables for updates of some of their elements in place, at the same time as other calls that do so or
+    /// read, until the guard is dropped. From then on, calls that read a variable outside the lock get a copy of its
+    /// value.
     ///
     /// # Errors
-    /// As [`StateContext::lock`]; no memory for a copy of a value that somebody still holds.
+    /// As [`StateContext::lock`]; there is no memory for a copy of a value that another reader still holds.
     pub fn share_for_update<'v>(
         &self,
         variables: &'v [&'v Var<'a>],
@@ -202,7 +203,8 @@ impl<'a> StateContext<'a> {
         Ok(SharedVars(VarGuard { call: self.call, raws, table: self.table }))
     }
 
-    /// The container of the call's step, for [`StateContext::variable`] and resources: what is there goes with the step.
+    /// The container of the call's step, for [`StateContext::variable`] and resources: its content is dropped with
+    /// the step.
     pub fn step_container(&self) -> String {
         // SAFETY: the host gives a step that lives through the call.
         step_container(unsafe { (*self.call.step).step_id })
@@ -231,8 +233,8 @@ impl ComputeContext<'_> {
 pub struct SharedVars<'v>(VarGuard<'v>);
 
 impl SharedVars<'_> {
-    /// The value's slot, valid while this guard is there; calls that share the variable for an update may write its
-    /// elements meanwhile.
+    /// The value's slot, valid while this guard exists; calls that share the variable for an update may write its
+    /// elements in the meantime.
     ///
     /// # Errors
     /// As [`VarGuard::read`].
@@ -256,7 +258,8 @@ impl SharedVars<'_> {
     pub fn cells<T: Element>(&self, at: usize) -> Result<Cells<'_, T>, KernelError> {
         let slot = self.read(at)?;
         expect::<T>(&slot)?;
-        // SAFETY: elements of this type in host memory, which whoever shares the lock accesses by atomic operations.
+        // SAFETY: elements of this type in host memory, which all calls that share the lock access by atomic
+        // operations.
         Ok(unsafe { Cells::of(&slot, false) })
     }
 
@@ -280,7 +283,7 @@ pub struct Var<'a> {
 }
 
 impl Var<'_> {
-    /// The resource that the variable is, not counted anew.
+    /// The resource of the variable, without a new reference.
     pub(super) fn resource(&self) -> *mut Resource {
         let entry = state_table().variable_resource.expect("the host fills every entry");
         // SAFETY: the variable is alive.
@@ -316,7 +319,7 @@ impl VarGuard<'_> {
     /// The elements of the value.
     ///
     /// # Errors
-    /// `FAILED_PRECONDITION` when it has none; `INVALID_ARGUMENT` when it is of another type or in memory of a
+    /// `FAILED_PRECONDITION` when it has no value; `INVALID_ARGUMENT` when it is of another type or in memory of a
     /// device.
     pub fn view<T: Element>(&self, at: usize) -> Result<View<'_, T>, KernelError> {
         let slot = self.read(at)?;
@@ -332,7 +335,7 @@ impl VarGuard<'_> {
     pub fn view_mut<T: Element>(&mut self, at: usize) -> Result<ViewMut<'_, T>, KernelError> {
         let slot = self.update(at)?;
         expect::<T>(&slot)?;
-        // SAFETY: elements of this type in host memory that nobody else holds, for as long as this guard is
+        // SAFETY: elements of this type in host memory that no other code holds, for as long as this guard is
         // borrowed.
         Ok(unsafe {
             let data = slice::from_raw_parts_mut(slot.data.cast(), slot.elements as usize);
@@ -371,7 +374,7 @@ impl VarGuard<'_> {
             )));
         }
         // SAFETY: the host fills the table, which lives as long as the process; the element is one of the value's, which
-        // nobody else uses while this guard is borrowed.
+        // no other code uses while this guard is borrowed.
         let code = unsafe {
             let set = (*host().strings).set.expect("the host fills every entry");
             set(slot.data.cast::<StringElement>().add(element), Str::from_bytes(value))
@@ -382,7 +385,7 @@ impl VarGuard<'_> {
     /// The value's slot, valid while it is locked and not assigned.
     ///
     /// # Errors
-    /// `FAILED_PRECONDITION` when it has none.
+    /// `FAILED_PRECONDITION` when it has no value.
     pub fn read(&self, at: usize) -> Result<Slot, KernelError> {
         let mut slot = Slot::EMPTY;
         let entry = self.table.read_variable.expect("the host fills every entry");

@@ -23,12 +23,12 @@ impl Writer<'_> {
             self.watch.check()?;
         }
         let set = self.table.set.expect("the host fills every entry");
-        // SAFETY: element `at` of the output, which nobody else uses during the call.
+        // SAFETY: element `at` of the output, which no other code uses during the call.
         let code = unsafe { set(self.first.add(at), Str::from_bytes(value)) };
         if code.is_ok() { Ok(()) } else { Err(self.failed(at, value.len(), code)) }
     }
 
-    /// What was written is given back first: where strings took all memory, the error needs some.
+    /// The written strings are freed first: if they took all memory, the error needs some.
     #[cold]
     fn failed(&self, at: usize, bytes: usize, code: Code) -> KernelError {
         let destroy = self.table.destroy.expect("the host fills every entry");

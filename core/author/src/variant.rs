@@ -12,8 +12,8 @@ use tenon_abi::{
 use tenon_framework::KernelError;
 use tenon_framework::plugin::{give_bytes, guard, report};
 
-/// A type whose values variant tensors hold: the host and other plugins clone and drop a value, and ask for what else
-/// the type can; what a type cannot is `UNIMPLEMENTED`.
+/// A type whose values variant tensors hold: the host and other plugins clone and drop a value, and use the other
+/// abilities of the type; those that a type lacks are `UNIMPLEMENTED`.
 ///
 /// ```
 /// # use {tenon_author::{ComputeContext, Variant, VariantValue}, tenon_framework::KernelError};
@@ -55,18 +55,18 @@ pub trait VariantValue: Clone + Send + Sync + 'static {
         Err(unsupported::<Self>("encode it"))
     }
 
-    /// A value of what [`VariantValue::encode`] gave, perhaps in another process; it may be anything. A type that has
-    /// this is registered by [`register_variant!`](crate::register_variant).
+    /// Makes a value from the result of [`VariantValue::encode`], perhaps of another process. The bytes may be
+    /// anything. A type that has this is registered by [`register_variant!`](crate::register_variant).
     ///
     /// # Errors
-    /// `UNIMPLEMENTED`, unless the type says otherwise; what is wrong with bytes or tensors.
+    /// `UNIMPLEMENTED`, unless the type says otherwise; the bytes or tensors are wrong.
     fn decode(encoded: &EncodedValue<'_>) -> Result<Self, KernelError> {
         let _ = encoded;
         Err(unsupported::<Self>("decode it"))
     }
 
-    /// A value whose tensors lie in other memory. By default a clone where the memory is the host's: a value
-    /// without tensors.
+    /// A value whose tensors are in other memory. By default it is a clone if the memory is the host's, which is
+    /// right for a value without tensors.
     ///
     /// # Errors
     /// `UNIMPLEMENTED` for memory of a device, unless the type says otherwise.
@@ -99,7 +99,7 @@ fn unsupported<T: VariantValue>(what: &str) -> KernelError {
     KernelError::unimplemented(format!("a variant of type {}: the type cannot {what}", T::NAME))
 }
 
-/// Where a value is copied to.
+/// The place to which a value is copied.
 #[derive(Debug)]
 pub struct CopyTarget<'a> {
     device: *mut Device,
@@ -125,7 +125,7 @@ impl CopyTarget<'_> {
     }
 }
 
-/// The table of boxed `T`s. Its address tells the type: see [`Interned`].
+/// The table of boxed `T`s. Its address identifies the type: see [`Interned`].
 pub(crate) fn table<T: VariantValue>() -> &'static VariantTable {
     static TABLES: Interned<VariantTable> = Interned::new();
     TABLES.of::<T>(|| VariantTable {
@@ -259,7 +259,7 @@ pub struct VariantRef<'a> {
 
 impl<'a> VariantRef<'a> {
     /// # Safety
-    /// The element's value and table, where it has them, live for `'a`.
+    /// The element's value and table, if it has them, live for `'a`.
     pub(super) unsafe fn new(element: VariantElement) -> VariantRef<'a> {
         VariantRef { element, lent: PhantomData }
     }
@@ -283,7 +283,7 @@ impl<'a> VariantRef<'a> {
         unsafe { self.element.table.as_ref() }
     }
 
-    /// Whether there is no value: what a fresh tensor holds.
+    /// Whether there is no value, as in a fresh tensor.
     pub fn is_none(&self) -> bool {
         self.table().is_none()
     }
@@ -352,7 +352,7 @@ impl<'a> VariantRef<'a> {
         KernelError::unimplemented(format!("a variant of type {name}: the type cannot {what}"))
     }
 
-    /// What an entry of the table made. Where it failed its message is lost: only the host lends sinks.
+    /// The result of an entry of the table. If it failed, its message is lost, because only the host lends sinks.
     fn made(&self, entry: impl FnOnce(*mut *mut c_void) -> Code) -> Result<Variant, KernelError> {
         let mut value = ptr::null_mut();
         let code = entry(&mut value);
@@ -427,7 +427,7 @@ impl fmt::Debug for Variant {
 }
 
 /// # Safety
-/// The element is empty, or has a live value of its table that nobody uses any more.
+/// The element is empty, or has a live value of its table that no code uses any more.
 pub(super) unsafe fn destroy_element(element: VariantElement) {
     if element.value.is_null() {
         return;

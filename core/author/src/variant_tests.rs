@@ -79,14 +79,14 @@ fn a_value_without_tensors_is_copied_to_host_memory_only() {
     let error = amount.copy_to_device(&to(MemoryKind::DEVICE)).err().unwrap();
     assert_eq!(error.code, Code::UNIMPLEMENTED);
     assert!(error.message.contains("test.Amount"), "{error}");
-    // SAFETY: nobody takes tensors, and there are none.
-    let (mut nobody, nothing) = unsafe {
+    // SAFETY: the receiver takes no tensors, and there are none.
+    let (mut receiver, nothing) = unsafe {
         (
             TensorSink::new(ptr::null_mut(), TensorGive { run: None }),
             EncodedValue::new(Str::EMPTY, ptr::null(), 0),
         )
     };
-    assert_eq!(amount.encode(&mut nobody).unwrap_err().code, Code::UNIMPLEMENTED);
+    assert_eq!(amount.encode(&mut receiver).unwrap_err().code, Code::UNIMPLEMENTED);
     assert_eq!(Amount::decode(&nothing).err().unwrap().code, Code::UNIMPLEMENTED);
     assert_eq!(nothing.tensor(0).err().unwrap().code, Code::INVALID_ARGUMENT);
 }

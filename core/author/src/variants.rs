@@ -28,7 +28,7 @@ impl<'a> ComputeContext<'a> {
     /// The value of the first element of a variant input.
     ///
     /// # Errors
-    /// `INVALID_ARGUMENT` when there is none, or one of another type; as [`ComputeContext::variants`].
+    /// `INVALID_ARGUMENT` when there is no value, or a value of another type; as [`ComputeContext::variants`].
     pub fn variant<T: VariantValue>(&self, input: usize) -> Result<&'a T, KernelError> {
         let first = self.variants(input)?.first().copied();
         first.and_then(|first| first.get()).ok_or_else(|| {
@@ -92,8 +92,8 @@ impl<'a> ComputeContext<'a> {
         Ok(())
     }
 
-    /// Changes the values of a variant input and returns them as an output: in place where nobody else holds the
-    /// tensor, else clones. `change` is given the position of each. The input is read no more in the call.
+    /// Changes the values of a variant input and returns them as an output: in place if nothing else holds the
+    /// tensor, else clones. `change` is given the position of each. The input must not be read again in the call.
     ///
     /// ```
     /// use tenon_author::{ComputeContext, VariantValue};

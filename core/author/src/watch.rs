@@ -5,11 +5,11 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use tenon_abi::{Code, NO_DEADLINE};
 use tenon_framework::KernelError;
 
-/// Tells whether the step of a call is cancelled, or its deadline has passed. A copy may go to every thread that
+/// Shows whether the step of a call is cancelled, or its deadline has passed. A copy may go to every thread that
 /// works in the call.
 ///
-/// [`ComputeContext::parallel_for`] looks at it between blocks. A kernel that computes for longer than some ten
-/// milliseconds outside of such a loop, or in one unit of it, looks itself:
+/// [`ComputeContext::parallel_for`] checks it between blocks. A kernel that computes for longer than some ten
+/// milliseconds outside of such a loop, or in one unit of it, checks it itself:
 ///
 /// ```
 /// use tenon_author::ComputeContext;
@@ -35,7 +35,7 @@ pub struct StepWatch<'a> {
 
 impl StepWatch<'_> {
     /// Whether the step no longer needs the results. It costs a relaxed load, and a look at the clock in a step
-    /// with a deadline: ask once in some ten microseconds at most.
+    /// with a deadline: call it at most once in ten microseconds.
     #[inline]
     pub fn is_over(&self) -> bool {
         self.cancelled.load(Ordering::Relaxed) != 0 || self.is_late()
@@ -55,7 +55,7 @@ impl StepWatch<'_> {
         if self.is_over() { Err(self.error()) } else { Ok(()) }
     }
 
-    /// Why the step is over.
+    /// The reason why the step has ended.
     #[cold]
     pub(super) fn error(&self) -> KernelError {
         if self.is_late() {
@@ -67,7 +67,7 @@ impl StepWatch<'_> {
 }
 
 impl<'a> ComputeContext<'a> {
-    /// Tells whether the step still wants the results, also on other threads of the call.
+    /// Shows whether the step still needs the results, also on other threads of the call.
     #[inline]
     pub fn watch(&self) -> StepWatch<'a> {
         // SAFETY: the host fills step and flag for as long as the call runs.
@@ -79,7 +79,7 @@ impl<'a> ComputeContext<'a> {
         StepWatch { cancelled, deadline_ns: step.deadline_ns, now_ns }
     }
 
-    /// Whether the step was cancelled, or its deadline has passed: a long kernel looks now and then.
+    /// Whether the step was cancelled, or its deadline has passed: a long kernel checks it from time to time.
     #[inline]
     pub fn is_cancelled(&self) -> bool {
         self.watch().is_over()

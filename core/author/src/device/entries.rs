@@ -66,7 +66,7 @@ pub(super) unsafe fn event_of<'a, D: DeviceKind>(event: *mut Event) -> &'a D::Ev
 /// The table of a device type.
 pub(super) struct Table<D>(PhantomData<D>);
 
-/// `Some(entry)` where the device has what it is for.
+/// `Some(entry)` if the device has the ability that the entry is for.
 macro_rules! entry {
     ($has:expr, $entry:expr) => {
         if $has { Some($entry) } else { None }
@@ -113,7 +113,7 @@ pub(super) unsafe fn reported<R>(
     result.map_err(|error| unsafe { report(sink, &error) })
 }
 
-/// Runs a method of an entry without a sink: of an error the code is all that crosses, a panic is logged.
+/// Runs a method of an entry without a sink: only the code of an error crosses, and a panic is logged.
 fn logged<R>(what: &str, body: impl FnOnce() -> Result<R, KernelError>) -> Result<R, Code> {
     match guard(body) {
         Ok(result) => result.map_err(|error| error.code),

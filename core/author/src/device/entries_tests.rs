@@ -118,7 +118,7 @@ impl DeviceKind for Full {
 fn opened<D: DeviceKind>(ordinal: u32) -> Result<(&'static DeviceTable, *mut DeviceState), Code> {
     let entries = DeviceEntries::of::<D>();
     let mut state = ptr::null_mut();
-    // SAFETY: an entry with a place for the result; without a host nobody takes messages.
+    // SAFETY: an entry with a place for the result; without a host, no code takes messages.
     let code = unsafe {
         let create = entries.create.unwrap();
         create(ptr::null(), ptr::null(), ordinal, ptr::null_mut(), &mut state, ptr::null_mut())
@@ -157,7 +157,7 @@ fn a_minimal_device_leaves_null_what_it_does_not_have() {
 #[test]
 fn probing_and_opening_say_what_is_wrong() {
     let probe = |entries: DeviceEntries| {
-        // SAFETY: an entry; without a host nobody takes messages.
+        // SAFETY: an entry; without a host, no code takes messages.
         unsafe { entries.probe.unwrap()(ptr::null(), ptr::null(), ptr::null_mut()) }
     };
     assert_eq!(probe(DeviceEntries::of::<Plain>()), 0);
@@ -171,7 +171,7 @@ fn memory_and_copies_arrive_with_their_places() {
     let (table, state) = opened::<Full>(0).unwrap();
     let (_, peer) = opened::<Full>(0).unwrap();
     let (plain_table, plain) = opened::<Plain>(0).unwrap();
-    // SAFETY: entries with their device, places for results, and requests whose addresses nobody follows.
+    // SAFETY: entries with their device, places for results, and requests whose addresses no code follows.
     unsafe {
         let mut data = ptr::null_mut();
         let (kind, none) = (MemoryKind::DEVICE, ptr::null_mut());

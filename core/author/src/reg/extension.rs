@@ -34,8 +34,8 @@ impl ExtensionReg {
         ExtensionReg { tag: T::TAG, source: Source::There(Link::to(link)), site }
     }
 
-    /// Gives the link to a registrar. A host that does not know the tag says `UNIMPLEMENTED`, which is no
-    /// error: the plugin goes on without.
+    /// Gives the link to a registrar. A host that does not know the tag says `UNIMPLEMENTED`, which is not an
+    /// error: the plugin goes on without it.
     pub(crate) unsafe fn submit(&self, to: *mut Registrar, table: &RegistrarTable) -> Code {
         let entry = table.extension.expect("the host fills every entry");
         // SAFETY: the caller gives a registrar with its table; the host copies what it keeps.

@@ -58,13 +58,13 @@ pub const fn join_types<const N: usize>(first: &[DType], second: &[DType]) -> [D
     joined
 }
 
-/// What becomes of denormal numbers in a kernel's arithmetic on the host's threads.
+/// The treatment of denormal numbers in a kernel's arithmetic on the host's threads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Denormals {
     /// Operands and results are taken for zeros of their sign, as in TensorFlow's kernels.
     #[default]
     Flush,
-    /// They are what they are; the processor takes longer over each of them.
+    /// They keep their values; the processor takes longer for each of them.
     Keep,
 }
 
@@ -153,7 +153,7 @@ impl KernelReg {
         self.types((attr, One::<T>::TYPES))
     }
 
-    /// Higher wins.
+    /// Sets the priority: the kernel with the highest number wins.
     pub const fn priority(mut self, priority: i32) -> KernelReg {
         self.priority = priority;
         self
@@ -165,13 +165,13 @@ impl KernelReg {
         self
     }
 
-    /// Never chosen by policy, only when its label is asked for.
+    /// Never chosen by policy, only when its label is requested.
     pub const fn on_request(mut self, on: bool) -> KernelReg {
         self.flags = with_flag(self.flags, kernel_def_flags::ON_REQUEST, on);
         self
     }
 
-    /// What becomes of denormal numbers that the kernel computes with; they are flushed unless this says otherwise.
+    /// The treatment of denormal numbers that the kernel computes with. By default they are flushed.
     pub const fn denormals(mut self, denormals: Denormals) -> KernelReg {
         let keeps = matches!(denormals, Denormals::Keep);
         self.flags = with_flag(self.flags, kernel_def_flags::KEEPS_DENORMALS, keeps);
@@ -187,7 +187,7 @@ impl KernelReg {
         self
     }
 
-    /// Arguments that lie in host memory, whatever the device.
+    /// Arguments that are in host memory, whatever the device.
     pub const fn host_memory(mut self, arguments: &'static [&'static str]) -> KernelReg {
         self.host_memory = arguments;
         self
@@ -199,8 +199,8 @@ impl KernelReg {
         self
     }
 
-    /// Features of the processor that the kernel needs, by the names that Rust gives them (`avx2`): where one of them is
-    /// absent it is never a candidate. A name that no processor has is refused when the plugin is loaded.
+    /// Features of the processor that the kernel needs, by the names that Rust gives them (`avx2`): if one of them is
+    /// absent, it is never a candidate. A name that no processor has is refused when the plugin is loaded.
     pub const fn features(mut self, features: &'static [&'static str]) -> KernelReg {
         self.features = features;
         self

@@ -43,7 +43,7 @@ impl Link {
     }
 }
 
-/// Declares a link of the author's own: what a tool or a host of theirs reads from an op's or a kernel's
+/// Declares a link of the author's own, which a tool or a host of the author reads from an op's or a kernel's
 /// definition, or from a registration of its own. Hosts that do not know the tag skip it.
 ///
 /// The tag has its highest bit set (the others are Tenon's); the version is raised when fields are appended.
@@ -108,7 +108,7 @@ macro_rules! extension_link {
             }
 
             /// The same link, in front of another one.
-            #[allow(dead_code, reason = "for links that stand in a chain")]
+            #[allow(dead_code, reason = "for links that are part of a chain")]
             $vis const fn before<T: $crate::reg::ExtensionLink>(mut self, next: &'static T) -> $name {
                 self.header.next = ::core::ptr::from_ref(next).cast();
                 self

@@ -27,14 +27,14 @@ inventory::submit! {
     Source(|| registrations().into_iter().map(|entry| entry as &dyn Entry).collect())
 }
 
-/// A crate whose kernels all check their shapes, as [`kernels_check_shapes!`](crate::kernels_check_shapes) says.
+/// A crate all of whose kernels check their shapes, as [`kernels_check_shapes!`](crate::kernels_check_shapes) states.
 #[derive(Debug, Clone, Copy)]
 pub struct CheckingCrate(pub &'static str);
 
 inventory::collect!(CheckingCrate);
 
 impl CheckingCrate {
-    /// What it adds to the flags of a kernel of this crate.
+    /// The flags that it adds to a kernel of this crate.
     pub(super) fn flags(krate: &str) -> u32 {
         let says_so = inventory::iter::<CheckingCrate>().any(|one| one.0 == krate);
         if says_so { kernel_def_flags::CHECKS_SHAPES } else { 0 }
@@ -42,7 +42,7 @@ impl CheckingCrate {
 }
 
 impl Registration {
-    /// Where it stands.
+    /// Its place in the source.
     pub const fn site(&self) -> &Site {
         match self {
             Registration::Op(op) => &op.site,
@@ -53,8 +53,8 @@ impl Registration {
         }
     }
 
-    /// In one line: what it is, its name, and of a kernel its label and types. A plugin's test compares the lines
-    /// of [`registrations`] with a file, so that whatever the linker drops is noticed.
+    /// The registration in one line: its kind, its name, and the label and types of a kernel. A plugin's test
+    /// compares the lines of [`registrations`] with a file, so that whatever the linker drops is noticed.
     pub fn line(&self) -> String {
         match self {
             Registration::Op(op) => format!("op {}", op.name),

@@ -149,7 +149,7 @@ macro_rules! register_device {
     };
 }
 
-/// Registers a knob: `register_knob!("fail_after": INT = "0", "Fails after so many commands; 0 never.")`.
+/// Registers a knob: `register_knob!("fail_after": INT = "0", "Fails after this number of commands; 0 for never.")`.
 #[macro_export]
 macro_rules! register_knob {
     ($name:literal : $kind:ident = $default:literal, $help:literal $(,)?) => {

@@ -7,7 +7,7 @@
 use super::{KernelReg, OpReg, Registration, Site};
 use tenon_abi::{DType, kernel_def_flags};
 
-/// What the line of kind `plugin` says; filled by `export_plugin!`.
+/// The content of the line of kind `plugin`; filled by `export_plugin!`.
 #[derive(Clone, Copy)]
 pub struct PluginRecord {
     /// Package.

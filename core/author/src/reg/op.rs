@@ -93,18 +93,18 @@ impl OpReg {
         self
     }
 
-    /// Cases that are valid, where the signature does not say what is: each a text such as
-    /// `"rows; n in 1..9; x: [n, 4] uniform(-1, 1); index: [k] integers(0..n)"`. The grammar stands at
+    /// Valid cases, for an op whose signature does not say which inputs are valid: each is a text such as
+    /// `"rows; n in 1..9; x: [n, 4] uniform(-1, 1); index: [k] integers(0..n)"`. The grammar is at
     /// [`op::Case`](tenon_framework::op::Case); a text that does not follow it refuses the plugin.
     pub const fn cases(mut self, cases: &'static [&'static str]) -> OpReg {
         self.cases = cases;
         self
     }
 
-    /// Calls that say how fast a kernel is: what `tenon bench` measures where no shapes are given. Each is a text in the
-    /// grammar of a case that describes every input and gives every size a value; several values are several calls:
-    /// `"rows; n in {64, 4096}; x: [n, 768]; weight: [768]"`. The grammar stands in core/abi/docs/bench.md; a text that
-    /// does not follow it refuses the plugin.
+    /// Calls that say how fast a kernel is: `tenon bench` measures them if no shapes are given. Each is a text in
+    /// the grammar of a case that describes every input and gives every size a value; several values are several
+    /// calls: `"rows; n in {64, 4096}; x: [n, 768]; weight: [768]"`. The grammar is in core/abi/docs/bench.md; a text
+    /// that does not follow it refuses the plugin.
     pub const fn bench(mut self, calls: &'static [&'static str]) -> OpReg {
         self.bench = calls;
         self
@@ -118,7 +118,7 @@ impl OpReg {
         self
     }
 
-    /// Bytes that a call moves, where they are not those of all inputs and outputs: `"2 * bytes(y) + bytes(indices)"`.
+    /// Bytes that a call moves, if they are not those of all inputs and outputs: `"2 * bytes(y) + bytes(indices)"`.
     pub const fn bytes(mut self, formula: &'static str) -> OpReg {
         self.bytes = formula;
         self
@@ -159,7 +159,7 @@ impl OpReg {
         self.flag(op_flags::ALLOWS_UNINITIALIZED_INPUT, on)
     }
 
-    /// The op has no state, but that it runs matters: it checks, prints or sends. Never folded, merged or dropped.
+    /// The op has no state, but has to run: it checks, prints or sends. Never folded, merged or dropped.
     pub const fn checks(mut self, on: bool) -> OpReg {
         self.facts.checks = on;
         self
@@ -191,7 +191,7 @@ impl OpReg {
         self
     }
 
-    /// Stands for a value that a step feeds.
+    /// Represents a value that a step feeds.
     pub const fn placeholder(mut self, on: bool) -> OpReg {
         self.facts.placeholder = on;
         self
@@ -215,14 +215,15 @@ impl OpReg {
         self
     }
 
-    /// What a kernel may refuse, of inputs that the signature lets through. Without it anything: a node that may fail
-    /// runs though nothing reads it.
+    /// Which inputs a kernel may refuse, of those that the signature accepts. Without it any: a node that may fail
+    /// runs even if nothing reads it.
     pub const fn refuses(mut self, refusal: Refusal) -> OpReg {
         self.facts.refusal = refusal;
         self
     }
 
-    /// Positions of the input arguments whose values decide too, for [`Refusal::Shapes`] and [`Refusal::Axes`].
+    /// Positions of the input arguments on whose values the answer depends too, for [`Refusal::Shapes`] and
+    /// [`Refusal::Axes`].
     pub const fn deciding(mut self, inputs: &[usize]) -> OpReg {
         let mut at = 0;
         while at < inputs.len() {
@@ -239,7 +240,7 @@ impl OpReg {
         self
     }
 
-    /// What is said of the op's gradient.
+    /// What the op states about its gradient.
     pub const fn gradient(mut self, rule: GradientRule) -> OpReg {
         self.facts.gradient = rule;
         self

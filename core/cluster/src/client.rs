@@ -1,4 +1,4 @@
-//! Who is connected: clients as the server's listener sees them.
+//! The connected clients, as the server's listener sees them.
 
 use std::{
     io,
@@ -12,7 +12,7 @@ use tokio::{
 };
 use tonic::transport::server::Connected;
 
-/// A connection, as a request knows it: whether it is still there.
+/// The connection of a request: it shows whether it is still open.
 #[derive(Debug, Clone)]
 pub(crate) struct Client(Weak<()>);
 
@@ -28,7 +28,7 @@ impl Client {
     }
 }
 
-/// A stream whose end is seen by those that have its [`Client`].
+/// A stream whose end the owners of its [`Client`] see.
 pub(crate) struct Connection {
     stream: TcpStream,
     open: Arc<()>,

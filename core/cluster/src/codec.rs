@@ -1,7 +1,7 @@
 //! How messages become bytes of a call: protobuf, with tensors copied once each way.
 //!
-//! A message that is read keeps the bytes of its tensors where the transport put them; one that is written has its whole
-//! room at once.
+//! A message that is read keeps the bytes of its tensors where the transport put them; the buffer of one that is written
+//! has its final size from the beginning.
 
 use prost::Message;
 use std::marker::PhantomData;

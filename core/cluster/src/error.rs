@@ -11,7 +11,7 @@ use thiserror::Error;
 /// Why a server cannot start, or a session on one fails.
 #[derive(Debug, Error)]
 pub enum ClusterError {
-    /// The address cannot be listened on.
+    /// The server cannot listen at the address.
     #[error(
         "cannot listen on {listen}: {source}; expected an address of this machine with a port that is free (port 0 takes \
          one)"
@@ -19,7 +19,7 @@ pub enum ClusterError {
     Listen {
         /// The address.
         listen: SocketAddr,
-        /// What the system says.
+        /// The error of the system.
         source: io::Error,
     },
     /// A text that is not the specification of a cluster.
@@ -38,7 +38,7 @@ pub enum ClusterError {
         job: String,
         /// The number of the task.
         task: u32,
-        /// The tasks that there are.
+        /// The tasks of the cluster.
         there: String,
     },
     /// The address of a task whose host is not known.
@@ -46,7 +46,7 @@ pub enum ClusterError {
     Host {
         /// The address.
         address: String,
-        /// What the system says.
+        /// The error of the system.
         why: String,
     },
     /// The threads of the server, or of a session, cannot be started.
@@ -61,7 +61,7 @@ pub enum ClusterError {
     /// A value that has no message, or whose message is wrong.
     #[error(transparent)]
     Value(ConvertError),
-    /// What the server says.
+    /// The error of the server.
     #[error("{}", cut_message(.message))]
     Refused {
         /// The canonical code.

@@ -23,17 +23,17 @@ use tonic::{
 };
 use tower_service::Service;
 
-/// What every method begins with.
+/// The beginning of the path of every method.
 const MASTER: &str = "/tensorflow.MasterService/";
 
 type Answer<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
-/// A request as a method of the master gets it.
+/// The argument of a method of the master.
 pub(crate) struct Call<Q> {
     pub request: Q,
     /// The connection; `None` for a caller in this process.
     pub client: Option<Client>,
-    /// Cancelled when nobody waits for the answer any more.
+    /// Cancelled when no client waits for the answer any more.
     pub cancel: CancelToken,
 }
 

@@ -6,7 +6,7 @@
 //!
 //! A [`Session`] is one on such a server, or on TensorFlow's, from Rust.
 //!
-//! What is not here: how a step is compiled and run (`tenon-runtime`), and the form of messages (`tenon-proto`).
+//! What it is not: the compiling and running of steps (`tenon-runtime`), and the form of messages (`tenon-proto`).
 //!
 //! # Invariants
 //! - Every refusal has TensorFlow's canonical code.

@@ -40,7 +40,7 @@ use tenon_proto::{
 };
 use tenon_runtime::Worker;
 
-/// How much of a server its clients may take.
+/// Limits on the use of a server by its clients.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
     /// Sessions that are open at the same time.
@@ -55,7 +55,7 @@ impl Default for Limits {
     }
 }
 
-/// Bytes of the machine's memory: what a device may use that computes in the host's memory.
+/// Bytes of the machine's memory, which a device that computes in the host's memory may use.
 fn machine_memory() -> u64 {
     let system = rustix::system::sysinfo();
     system.totalram.saturating_mul(u64::from(system.mem_unit))

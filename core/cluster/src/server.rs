@@ -35,17 +35,17 @@ const STREAM_WINDOW: u32 = 16 << 20;
 const CONNECTION_WINDOW: u32 = 32 << 20;
 /// Most bytes of one frame.
 const FRAME: u32 = 1 << 20;
-/// How often sessions are looked at whose clients are away.
+/// How often the server looks at sessions whose clients are away.
 const COLLECT: Duration = Duration::from_secs(1);
-/// How often a server that drains looks whether steps run.
+/// How often a draining server checks whether steps run.
 const DRAIN: Duration = Duration::from_millis(20);
 
-/// How a server starts.
+/// The options of a server.
 #[derive(Debug, Clone)]
 pub struct ServerOptions {
-    /// Where it listens; port 0 is one that is free.
+    /// The address at which it listens; port 0 means any free port.
     pub listen: SocketAddr,
-    /// How much clients may take.
+    /// Limits on the use by clients.
     pub limits: Limits,
 }
 
@@ -60,7 +60,7 @@ pub struct Server {
     address: SocketAddr,
     master: Arc<Master>,
     stop: watch::Sender<bool>,
-    /// Ends last: its threads serve.
+    /// Dropped last, since its threads serve.
     threads: Option<Runtime>,
     served: Option<tokio::task::JoinHandle<Result<(), transport::Error>>>,
 }
@@ -89,7 +89,7 @@ impl Server {
         Ok(Server { address, master, stop, threads: Some(threads), served: Some(served) })
     }
 
-    /// Where it listens.
+    /// The address at which it listens.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
@@ -135,7 +135,7 @@ async fn serve(
 ) -> Result<(), transport::Error> {
     let connections = TcpListenerStream::new(listener).map(|stream| {
         stream.map(|stream| {
-            // A step's answer is small and awaited: it is not to wait for more to send.
+            // A client waits for a step's answer, which is small: it is sent at once.
             let _ = stream.set_nodelay(true);
             Connection::new(stream)
         })

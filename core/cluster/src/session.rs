@@ -45,7 +45,7 @@ pub struct Session {
     /// Version of the graph.
     version: Mutex<i64>,
     threads: Runtime,
-    /// Whether the server need not be told of the end.
+    /// Whether the server need not be notified of the end.
     ended: AtomicBool,
 }
 
@@ -90,7 +90,7 @@ impl Session {
     /// Opens a session with this graph on the server at a target such as `grpc://127.0.0.1:2222`.
     ///
     /// # Errors
-    /// A target of another form; nobody listens there; the server refuses the graph.
+    /// The target has another form, no server listens there, or the server refuses the graph.
     pub fn connect(target: &str, graph: GraphDef) -> Result<Session, ClusterError> {
         Session::connect_with(target, graph, ConfigProto::default())
     }
@@ -152,7 +152,7 @@ impl Session {
     /// Appends the nodes of a graph.
     ///
     /// # Errors
-    /// What the server refuses; `ABORTED` where another client extended the graph meanwhile.
+    /// The server refuses the graph; `ABORTED` if another client has extended the graph in the meantime.
     pub fn extend(&self, graph: GraphDef) -> Result<(), ClusterError> {
         let mut version = self.version.lock();
         let request = ExtendSessionRequest {
@@ -181,7 +181,7 @@ impl Session {
     /// Runs one step; the values are in the order of the fetches. `deadline` is the step's; `None` waits for any time.
     ///
     /// # Errors
-    /// What the step fails with; a server that is gone.
+    /// The error of the step; the server is gone.
     pub fn run(
         &self,
         feeds: &[(&str, Tensor)],
@@ -217,13 +217,13 @@ impl Session {
     /// Closes the session; steps that run are cancelled.
     ///
     /// # Errors
-    /// A session that the server has not any more.
+    /// The server no longer has the session.
     pub fn close(self) -> Result<(), ClusterError> {
         self.ended.store(true, Ordering::Relaxed);
         self.end()
     }
 
-    /// Drops the session without a word to the server, as a client that dies does.
+    /// Drops the session without a message to the server, as a client that dies does.
     pub fn forget(self) {
         self.ended.store(true, Ordering::Relaxed);
     }

@@ -25,8 +25,8 @@ pub struct ClusterSpec {
 
 impl ClusterSpec {
     /// Reads a JSON object with the tasks of each job: a list of addresses, or an object with
-    /// addresses by number. An object with such a one under `cluster`, as `TF_CONFIG` is, is read as
-    /// that.
+    /// addresses by number. If an object has such an object under `cluster`, as `TF_CONFIG` does, that one is
+    /// read.
     ///
     /// # Errors
     /// Text that is not such an object; an address that is not `host:port`.
@@ -65,7 +65,7 @@ impl ClusterSpec {
     /// The address of a task, as the network layer knows it.
     ///
     /// # Errors
-    /// The cluster does not have the task; nothing has the name of its host.
+    /// The cluster does not have the task; the name of its host is unknown.
     pub fn socket_address(&self, job: &str, task: u32) -> Result<SocketAddr, ClusterError> {
         let address = self.address(job, task)?;
         let unknown = |why: String| ClusterError::Host { address: address.to_owned(), why };

@@ -1,4 +1,4 @@
-//! A client's `ConfigProto`: what of it has a meaning here.
+//! A client's `ConfigProto`, as far as it has a meaning here.
 
 use crate::refusal::Refusal;
 use prost::Message;
@@ -13,7 +13,7 @@ use tenon_runtime::SessionOptions;
 /// Options of a session, as its client gave them.
 pub(super) struct Options {
     pub session: SessionOptions,
-    /// How long a request of the session may take that has no deadline of its own.
+    /// The longest time of a request of the session that has no deadline of its own.
     pub timeout: Option<Duration>,
     /// Whether the place of each node is logged.
     pub log_placement: bool,
@@ -24,7 +24,7 @@ pub(super) struct Options {
 /// The part of `OptimizerOptions` that has a meaning here.
 #[derive(Clone, PartialEq, Message)]
 struct OptimizerOptions {
-    /// -1 is no optimisation.
+    /// -1 means no optimisation.
     #[prost(int32, tag = "3")]
     opt_level: i32,
 }
@@ -36,7 +36,7 @@ struct RewriterConfig {
     disable_meta_optimizer: bool,
 }
 
-/// A duration in milliseconds; none for 0 and less.
+/// A duration in milliseconds; `None` for 0 and less.
 pub(super) fn milliseconds(number: i64) -> Option<Duration> {
     u64::try_from(number).ok().filter(|&number| number > 0).map(Duration::from_millis)
 }
@@ -78,7 +78,7 @@ impl Options {
     }
 }
 
-/// Says once for each option that it has no meaning for sessions of a server.
+/// Logs once for each option that it has no meaning for sessions of a server.
 fn note_ignored(config: &ConfigProto) {
     static SAID: LazyLock<Mutex<HashSet<&'static str>>> = LazyLock::new(Mutex::default);
     let graph = config.graph_options.clone().unwrap_or_default();

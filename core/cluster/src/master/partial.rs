@@ -27,7 +27,7 @@ impl Default for PartialRuns {
 }
 
 impl PartialRuns {
-    /// Begins a partial run; its handle.
+    /// Begins a partial run; returns its handle.
     pub fn set_up(
         &self,
         session: &MasterSession,

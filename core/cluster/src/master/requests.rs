@@ -1,4 +1,5 @@
-//! Which requests came already: a client numbers them, so that one that is sent again by a transport is not run twice.
+//! The requests that have already arrived. A client numbers them, so that a request that the transport sends again is
+//! not run twice.
 
 use crate::refusal::Refusal;
 use std::collections::{HashSet, VecDeque};
@@ -29,7 +30,7 @@ impl Requests {
     /// Notes a number; 0 is that of a request which may be repeated.
     ///
     /// # Errors
-    /// `ABORTED` where it came before.
+    /// `ABORTED` if it came before.
     pub fn note(&self, number: i64) -> Result<(), Refusal> {
         if number == 0 {
             return Ok(());

@@ -31,9 +31,9 @@ struct Prepared {
     signature: tenon_runtime::CallableOptions,
 }
 
-/// Who uses a session.
+/// The clients that use a session.
 struct Clients {
-    /// Connections that its requests came by, as far as they are open.
+    /// The open connections through which its requests came.
     connected: Vec<Client>,
     /// When it was used last.
     used: Instant,
@@ -55,7 +55,7 @@ pub(super) struct MasterSession {
     running: AtomicUsize,
 }
 
-/// A handle that no session had: 64 random bits.
+/// A handle that no session had before: 64 random bits.
 pub(super) fn new_handle() -> String {
     format!("{:016x}", RandomState::new().hash_one(std::process::id()))
 }
@@ -84,7 +84,7 @@ impl MasterSession {
         &self.handle
     }
 
-    /// Notes that a request came, and by which connection.
+    /// Records a request and its connection.
     pub fn used_by(&self, client: Option<&Client>) {
         let mut clients = self.clients.lock();
         clients.used = Instant::now();
@@ -96,7 +96,7 @@ impl MasterSession {
         }
     }
 
-    /// Since when no client of the session is connected; `None` while one is, or while a step runs.
+    /// The time since which no client of the session is connected; `None` while one is, or while a step runs.
     pub fn away_since(&self) -> Option<Instant> {
         let clients = self.clients.lock();
         let away = !clients.connected.iter().any(Client::is_there) && !self.is_busy();
@@ -107,7 +107,7 @@ impl MasterSession {
         self.running.load(Ordering::Acquire) > 0
     }
 
-    /// Appends nodes to the graph, if it has the version that the client means; the new version.
+    /// Appends nodes to the graph, if it has the version that the client means; returns the new version.
     pub fn extend(&self, graph: GraphDef, current: i64) -> Result<i64, Refusal> {
         let mut version = self.version.lock();
         if *version != current {
@@ -203,7 +203,7 @@ impl MasterSession {
         self.session.close();
     }
 
-    /// Counts a step that runs, until what is returned is dropped.
+    /// Counts a step that runs, until the result is dropped.
     fn running(&self) -> impl Drop + use<'_> {
         self.running.fetch_add(1, Ordering::AcqRel);
         Running(&self.running)

@@ -22,10 +22,10 @@ use tenon_proto::{
 };
 use tenon_runtime::NodeReport;
 
-/// `RunOptions.TraceLevel` from which on the times of nodes are wanted.
+/// The lowest `RunOptions.TraceLevel` that requests the times of nodes.
 const SOFTWARE_TRACE: i32 = 1;
 
-/// The part of `TensorDescription` that says what an output was.
+/// The part of `TensorDescription` that describes an output.
 #[derive(Clone, PartialEq, Message)]
 struct TensorDescription {
     #[prost(int32, tag = "1")]
@@ -42,7 +42,7 @@ struct Call {
     outputs: Vec<(DType, Shape)>,
 }
 
-/// What ran on a stream, or was copied.
+/// Commands and copies on a stream.
 struct Extra {
     device: String,
     label: String,
@@ -67,7 +67,7 @@ pub(super) struct StepStatsSink {
 }
 
 impl StepStatsSink {
-    /// A sink, where a client asks for times.
+    /// A sink, if the client requests times.
     pub fn wanted(options: &RunOptions) -> Option<Arc<StepStatsSink>> {
         if options.trace_level < SOFTWARE_TRACE {
             return None;
@@ -78,7 +78,7 @@ impl StepStatsSink {
         Some(Arc::new(StepStatsSink { collected, epoch_ns: now.saturating_sub(monotonic_ns()) }))
     }
 
-    /// What was taken, by device: `nodes` says where each ran.
+    /// The recorded times by device; `nodes` says where each node ran.
     pub fn finish(&self, nodes: &[NodeReport]) -> StepStats {
         let Collected { calls, extras, names, .. } = mem::take(&mut *self.collected.lock());
         let reports: HashMap<&str, &NodeReport> =

@@ -40,7 +40,7 @@ pub(super) fn run(
     Ok(RunStepResponse { tensor, metadata, ..RunStepResponse::default() })
 }
 
-/// How a step runs whose client asks for this.
+/// The options of a step that its client requests.
 pub(super) fn options(
     session: &MasterSession,
     asked: &RunOptions,
@@ -54,7 +54,7 @@ pub(super) fn options(
     }
 }
 
-/// What a step tells beside its values, where its client asked for it.
+/// The metadata of a step that its client requested.
 pub(super) fn metadata(
     session: &MasterSession,
     asked: &RunOptions,

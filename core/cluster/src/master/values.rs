@@ -8,7 +8,7 @@ use tenon_proto::{
     convert::{tensor_from_proto, tensor_to_proto},
 };
 
-/// What a request feeds, in its order.
+/// The feeds of a request, in its order.
 pub(super) fn read(feeds: Vec<NamedTensorProto>) -> Result<Vec<(String, Tensor)>, Refusal> {
     let one = |feed: NamedTensorProto| {
         let tensor = read_one(&feed.tensor.unwrap_or_default());
@@ -26,7 +26,7 @@ pub(super) fn read_one(proto: &TensorProto) -> Result<Tensor, Refusal> {
     Ok(tensor_from_proto(proto)?)
 }
 
-/// What is fetched, under the names that were asked for.
+/// The fetched tensors, under the requested names.
 pub(super) fn write(
     names: Vec<String>,
     tensors: &[Tensor],

@@ -1,4 +1,4 @@
-"""Values of variants: lists of lists, sums and zeros, loops and gradients over lists, and maps of tensors."""
+"""Values of variants: lists of lists, sums and zeros, loops and gradients over lists, maps of tensors, optional values."""
 
 import numpy as np
 import tensorflow as tf
@@ -180,3 +180,32 @@ def sums_and_zeros_of_maps(address, log):
         log.value("zeros", session.run(raw.TensorMapSize(input_handle=raw.ZerosLike(x=a))))
         with log.refused("a list and a map"):
             session.run(raw.AddN(inputs=[a, empty()]).op)
+
+
+@case
+def optional_values(address, log):
+    def get(optional, dtypes=(tf.float32, tf.string), shapes=((None,), ())):
+        return raw.OptionalGetValue(optional=optional, output_types=list(dtypes), output_shapes=list(shapes))
+
+    x = tf1.placeholder(tf.float32, [None])
+    some, nothing = raw.OptionalFromValue(components=[x, "text"]), raw.OptionalNone()
+    feed = {x: [1., 2]}
+    with tf1.Session(address) as session:
+        has = [raw.OptionalHasValue(optional=one) for one in (some, nothing)]
+        log.value("has", session.run(has, feed))
+        log.value("got", session.run(get(some), feed))
+        zeros = raw.ZerosLike(x=raw.OptionalFromValue(components=[x, tf.range(3)]))
+        log.value("zeros", session.run(get(zeros, (tf.float32, tf.int32), ((2,), (3,))), feed))
+        log.value("zeros of nothing", session.run(raw.OptionalHasValue(optional=raw.ZerosLike(x=nothing))))
+        numbers = raw.OptionalFromValue(components=[x])
+        total = raw.AddN(inputs=[numbers, numbers, numbers])
+        log.value("sum", session.run(get(total, (tf.float32,), ((2,),)), feed))
+        for name, op in (("nothing", lambda: get(nothing)),
+                         ("fewer", lambda: get(some, (tf.float32,), ((2,),))),
+                         ("another type", lambda: get(some, (tf.int32, tf.string))),
+                         ("another shape", lambda: get(some, shapes=((3,), ()))),
+                         ("a sum with nothing", lambda: raw.OptionalHasValue(
+                             optional=raw.AddN(inputs=[numbers, nothing]))),
+                         ("a list", lambda: raw.OptionalHasValue(optional=empty()))):
+            with log.refused(name):
+                session.run(op(), feed)

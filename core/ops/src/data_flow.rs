@@ -3,6 +3,7 @@
 
 mod accumulator;
 mod barrier;
+mod optional;
 mod queue;
 mod reference;
 mod stack;

@@ -1,8 +1,8 @@
 //! Calls of functions: of a function of the graph's library, under a condition, and in a loop.
 
-use crate::shape::{input_of_rank, pass_on, scalar_output};
+use crate::shape::{by_attribute, input_of_rank, pass_on, scalar_output};
 use tenon_author::{ShapeContext, ShapeResult, register_op};
-use tenon_framework::{KernelError, PartialShape, op::OpRole};
+use tenon_framework::{PartialShape, op::OpRole};
 
 /// An op that calls functions with its inputs; `$outputs` is the list of its output types.
 macro_rules! register_call {
@@ -183,27 +183,6 @@ register_op!(
 
 /// The results of a call are known once the function is.
 fn by_definition(_: &ShapeContext<'_>) -> ShapeResult {
-    Ok(())
-}
-
-/// The shapes in attribute `output_shapes`, where it has one for each output.
-fn by_attribute(c: &ShapeContext<'_>) -> ShapeResult {
-    let shapes: Vec<PartialShape> = c.attr("output_shapes")?;
-    if shapes.is_empty() {
-        return Ok(());
-    }
-    if shapes.len() != c.output_count() {
-        return Err(KernelError::invalid_argument(format!(
-            "output_shapes: expected a shape for each of {} outputs, found {}",
-            c.output_count(),
-            shapes.len()
-        )));
-    }
-    for (at, shape) in shapes.iter().enumerate() {
-        if let Some(dims) = shape.dims() {
-            c.set_output(at, c.shape_of(dims))?;
-        }
-    }
     Ok(())
 }
 

@@ -2,7 +2,7 @@
 //! identity.
 
 use tenon_author::{Dim, ShapeContext, ShapeHandle, ShapeResult};
-use tenon_framework::KernelError;
+use tenon_framework::{KernelError, PartialShape};
 use tenon_geometry::{GeometryError, broadcast_shape};
 
 /// The output has the shape of the input.
@@ -46,6 +46,27 @@ pub(crate) fn handle_input(c: &ShapeContext<'_>, input: usize, what: &'static st
 
 /// The op has no outputs, or nothing is known about them.
 pub(crate) fn nothing_known(_: &ShapeContext<'_>) -> ShapeResult {
+    Ok(())
+}
+
+/// The shapes in attribute `output_shapes`, where it has one for each output.
+pub(crate) fn by_attribute(c: &ShapeContext<'_>) -> ShapeResult {
+    let shapes: Vec<PartialShape> = c.attr("output_shapes")?;
+    if shapes.is_empty() {
+        return Ok(());
+    }
+    if shapes.len() != c.output_count() {
+        return Err(KernelError::invalid_argument(format!(
+            "output_shapes: expected a shape for each of {} outputs, found {}",
+            c.output_count(),
+            shapes.len()
+        )));
+    }
+    for (at, shape) in shapes.iter().enumerate() {
+        if let Some(dims) = shape.dims() {
+            c.set_output(at, c.shape_of(dims))?;
+        }
+    }
     Ok(())
 }
 

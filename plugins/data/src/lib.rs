@@ -32,6 +32,7 @@ mod handle;
 mod handle_of_step;
 mod mutex;
 mod naming;
+mod optional;
 mod parsing;
 mod place;
 mod queue;

@@ -1,0 +1,163 @@
+//! Optional values: variants that hold tensors, or nothing.
+
+use crate::tensors::{Held, let_go, one_deeper, sum, zeros_like};
+use std::sync::Arc;
+use tenon_sdk::{
+    author::{EncodedValue, TensorSink},
+    growth,
+    prelude::*,
+};
+
+/// An optional value. Its clones share the tensors.
+#[derive(Clone, Default)]
+struct OptionalValue {
+    /// What it holds, which is at least one tensor; `None` for nothing.
+    components: Option<Arc<Components>>,
+}
+
+struct Components(Vec<Held>);
+
+impl Drop for Components {
+    fn drop(&mut self) {
+        let_go(std::mem::take(&mut self.0));
+    }
+}
+
+impl OptionalValue {
+    fn of(components: Vec<Held>) -> OptionalValue {
+        OptionalValue { components: Some(Arc::new(Components(components))) }
+    }
+
+    fn tensors(&self) -> Option<&[Held]> {
+        self.components.as_deref().map(|components| components.0.as_slice())
+    }
+}
+
+impl VariantValue for OptionalValue {
+    const NAME: &'static str = "tensorflow::data::Optional";
+
+    /// The tensors; none for nothing.
+    fn encode(&self, tensors: &mut TensorSink<'_>) -> Result<Vec<u8>, KernelError> {
+        for tensor in self.tensors().unwrap_or_default() {
+            tensors.give(tensor)?;
+        }
+        Ok(Vec::new())
+    }
+
+    fn decode(encoded: &EncodedValue<'_>) -> Result<OptionalValue, KernelError> {
+        if encoded.tensor_count() == 0 {
+            return Ok(OptionalValue::default());
+        }
+        let tensors = (0..encoded.tensor_count()).map(|at| encoded.tensor(at).map(Arc::new));
+        growth::try_collected(tensors).map(OptionalValue::of)
+    }
+
+    /// Zeros like the tensors; nothing for nothing.
+    fn zeros_like(&self) -> Result<OptionalValue, KernelError> {
+        let Some(tensors) = self.tensors() else { return Ok(OptionalValue::default()) };
+        let zeros = one_deeper(|| growth::try_collected(tensors.iter().map(|one| zeros_like(one))));
+        zeros.map(OptionalValue::of)
+    }
+
+    fn add(&self, other: &OptionalValue) -> Result<OptionalValue, KernelError> {
+        let (a, b) = match (self.tensors(), other.tensors()) {
+            (None, None) => return Ok(OptionalValue::default()),
+            (Some(a), Some(b)) => (a, b),
+            _ => {
+                return Err(KernelError::invalid_argument(
+                    "cannot add optional values of which one holds tensors and the other holds nothing",
+                ));
+            }
+        };
+        if a.len() != b.len() {
+            return Err(KernelError::invalid_argument(format!(
+                "cannot add optional values of {} and {} tensors",
+                a.len(),
+                b.len()
+            )));
+        }
+        let sums = a.iter().zip(b).map(|(a, b)| sum(a, b));
+        one_deeper(|| growth::try_collected(sums)).map(OptionalValue::of)
+    }
+}
+
+register_variant!(OptionalValue);
+
+fn from_value(c: &ComputeContext<'_>) -> Result<(), KernelError> {
+    let tensors = (0..c.input_count()).map(|input| c.keep(input).map(Arc::new));
+    let tensors = growth::try_collected(tensors)?;
+    c.set_variant(0, Variant::new(OptionalValue::of(tensors)))
+}
+
+register_kernel!("OptionalFromValue" on "CPU": fn from_value);
+
+fn none(c: &ComputeContext<'_>) -> Result<(), KernelError> {
+    c.set_variant(0, Variant::new(OptionalValue::default()))
+}
+
+register_kernel!("OptionalNone" on "CPU": fn none);
+
+fn optional_in<'c>(c: &ComputeContext<'c>) -> Result<&'c OptionalValue, KernelError> {
+    match c.dims(0) {
+        [] => c.variant(0),
+        found => Err(KernelError::invalid_argument(format!(
+            "optional: expected an optional value, a scalar, found shape {found:?}"
+        ))),
+    }
+}
+
+fn has_value(c: &ComputeContext<'_>) -> Result<(), KernelError> {
+    c.output::<bool>(0, &[])?.data[0] = optional_in(c)?.tensors().is_some();
+    Ok(())
+}
+
+register_kernel!("OptionalHasValue" on "CPU": fn has_value);
+
+struct GetValue {
+    types: Vec<DType>,
+    shapes: Vec<PartialShape>,
+}
+
+impl Kernel for GetValue {
+    fn new(c: &CreateContext<'_>) -> Result<Self, KernelError> {
+        let (types, shapes): (Vec<DType>, Vec<PartialShape>) =
+            (c.attr("output_types")?, c.attr("output_shapes")?);
+        if types.len() != shapes.len() {
+            return Err(KernelError::invalid_argument(format!(
+                "output_shapes: expected a shape for each of {} types, found {}",
+                types.len(),
+                shapes.len()
+            )));
+        }
+        Ok(GetValue { types, shapes })
+    }
+
+    fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
+        let tensors = optional_in(c)?.tensors().ok_or_else(|| {
+            KernelError::invalid_argument(
+                "optional: expected tensors, found nothing: ask OptionalHasValue first",
+            )
+        })?;
+        if tensors.len() != self.types.len() {
+            return Err(KernelError::invalid_argument(format!(
+                "optional: expected {} tensors, found {}",
+                self.types.len(),
+                tensors.len()
+            )));
+        }
+        for (output, tensor) in tensors.iter().enumerate() {
+            let (dtype, shape) = (self.types[output], &self.shapes[output]);
+            if tensor.dtype() != dtype || !shape.accepts(tensor.dims()) {
+                return Err(KernelError::invalid_argument(format!(
+                    "optional: expected {dtype} {shape} as tensor {output}, found {} {:?}",
+                    tensor.dtype(),
+                    tensor.dims()
+                )));
+            }
+            c.output_kept(output, tensor)?;
+        }
+        Ok(())
+    }
+}
+
+register_kernel!("OptionalGetValue" on "CPU": GetValue);

@@ -1,5 +1,5 @@
-"""Whole graphs of TensorFlow 1: recurrent networks, maps, scans and searches by `Enter`, `Merge` and `NextIteration`, with
-arrays of a step."""
+"""Whole graphs of TensorFlow 1: recurrent networks, maps, scans and searches by `Enter`, `Merge` and `NextIteration`,
+with arrays of a step."""
 
 import tensorflow as tf
 

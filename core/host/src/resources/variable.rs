@@ -26,6 +26,9 @@ use tenon_framework::{
     tensor::Memory,
 };
 
+#[cfg(all(test, loom))]
+mod model;
+
 /// Name of the type of variables.
 pub const VARIABLE_TYPE: &str = "tenon.Variable";
 

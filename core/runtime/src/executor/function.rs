@@ -237,24 +237,14 @@ struct Run {
 
 impl Run {
     /// Drives the call until it is finished or parked.
-    fn go(mut self: Box<Self>) {
-        loop {
-            if self.advance() == Progress::Done {
-                let done = self.done.take();
-                let result = self.finish();
-                if let Some(done) = done {
-                    done(result);
-                }
-                return;
-            }
-            let shared = Arc::clone(self.state.shared());
-            let mut own = Some(self);
-            shared.park(|| own.take().map(|run| run as Box<dyn Parked>));
-            match own {
-                // Something was completed meanwhile.
-                Some(run) => self = run,
-                None => return,
-            }
+    fn go(self: Box<Self>) {
+        // The call, and its state with it, may be gone before this thread has parked it.
+        let shared = Arc::clone(self.state.shared());
+        let Some(mut run) = shared.drive_or_park(self, Run::advance) else { return };
+        let done = run.done.take();
+        let result = run.finish();
+        if let Some(done) = done {
+            done(result);
         }
     }
 }

@@ -13,7 +13,7 @@
 //! in the same critical section that adds the result to the inbox, so the driver always sees one or
 //! the other.
 
-use super::callee::Callees;
+use super::callee::{Callees, Progress};
 use crate::error::StepError;
 use std::{
     sync::{Arc, OnceLock, Weak},
@@ -148,9 +148,25 @@ impl StepShared {
         }
     }
 
+    /// Drives the call whose state this is by `advance`, until nothing of it is left, and returns it;
+    /// or parks it, and returns nothing.
+    pub fn drive_or_park<C: Parked + 'static>(
+        &self,
+        mut call: Box<C>,
+        advance: impl Fn(&mut C) -> Progress,
+    ) -> Option<Box<C>> {
+        while advance(&mut call) == Progress::Pending {
+            let mut own = Some(call);
+            self.park(|| own.take().map(|call| call as Box<dyn Parked>));
+            // It is still here if something was completed meanwhile.
+            call = own?;
+        }
+        Some(call)
+    }
+
     /// Parks the call that `call` makes, which is asked for it only if nothing lets the call go on
     /// at once.
-    pub fn park(&self, call: impl FnOnce() -> Option<Box<dyn Parked>>) {
+    fn park(&self, call: impl FnOnce() -> Option<Box<dyn Parked>>) {
         let mut inbox = self.inbox.lock();
         let is_told = inbox.told || !self.is_stopped();
         if inbox.ready.is_empty() && inbox.outstanding > 0 && is_told {

@@ -9,6 +9,8 @@ use std::sync::Arc;
 use tenon_framework::Code;
 use tenon_host::call::Cancellation;
 
+mod parked;
+
 fn shared() -> Arc<StepShared> {
     Arc::new(StepShared::new(Arc::new(Cancellation::new()), None))
 }

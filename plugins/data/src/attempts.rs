@@ -16,10 +16,14 @@
 //!   the callback: the flag is set before callbacks run, and the callback takes the lock.
 //! - No call is completed, and no callback withdrawn, under the lock.
 
+#[cfg(loom)]
+use loom::sync::{Mutex, MutexGuard};
+#[cfg(not(loom))]
+use std::sync::{Mutex, MutexGuard};
 use std::{
     collections::VecDeque,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc, PoisonError,
         atomic::{AtomicU64, Ordering},
     },
 };
@@ -129,6 +133,7 @@ impl<S: Send + 'static, C: Caller> Attempts<S, C> {
 
     /// Starts an attempt of a call.
     pub fn start(self: &Arc<Self>, list: usize, mut call: C, attempt: Box<dyn Attempt<S, C>>) {
+        // The numbers tell attempts apart; they do not synchronise, so the standard type suffices.
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         // The call owns the callback, and the state the call: the circle ends with the attempt.
@@ -306,6 +311,9 @@ impl<K: Begins> Kernel for Async<K> {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, loom))]
+#[path = "attempts_model.rs"]
+mod model;
+#[cfg(all(test, not(loom)))]
 #[path = "attempts_tests.rs"]
 mod tests;

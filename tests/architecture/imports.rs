@@ -138,7 +138,7 @@ const CRATES: &[(&str, &[Row])] = &[
         row("client codec error refusal"),
         row("session spec"),
         knot("grpc master", "a path leads to a method of the master, which takes the call as it came"),
-        row("server"),
+        row("rogue server"),
     ]),
     ("core/monitor", &[
         row("error prometheus"),

@@ -3,3 +3,4 @@
 
 mod completions;
 mod memory_limit;
+mod requests;

@@ -34,6 +34,9 @@ mod error;
 mod grpc;
 mod master;
 mod refusal;
+#[cfg(feature = "fuzzing")]
+#[doc(hidden)]
+pub mod rogue;
 mod server;
 mod session;
 mod spec;

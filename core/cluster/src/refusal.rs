@@ -7,7 +7,7 @@ use tenon_runtime::RuntimeError;
 use tonic::Status;
 
 /// Most bytes of a message in a header; longer ones are cut, as TensorFlow's servers cut them.
-const HEADER_BYTES: usize = 3072;
+pub(crate) const HEADER_BYTES: usize = 3072;
 
 /// Why a request is refused.
 #[derive(Debug, Clone)]

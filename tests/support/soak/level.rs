@@ -9,6 +9,8 @@ const WARM_UP: f64 = 0.5;
 const PART: f64 = 0.2;
 /// How much more memory there may be at the end.
 const GROWTH: f64 = 0.05;
+/// How many more descriptors there may be at the end.
+const DESCRIPTORS: f64 = 8.0;
 
 /// What the process holds at one moment.
 #[derive(Clone, Copy)]
@@ -23,20 +25,20 @@ pub struct Sample {
 }
 
 impl Sample {
-    /// Now, so long after the beginning.
-    pub fn now(after: Duration) -> Sample {
-        let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    /// Now, so long after the beginning, of a process: its number, or `self`.
+    pub fn of(process: &str, after: Duration) -> Sample {
+        let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
         let figure = |name: &str| {
             let line = status.lines().find_map(|line| line.strip_prefix(name));
             let word = line.and_then(|line| line.split_whitespace().next());
             word.and_then(|word| word.parse::<u64>().ok()).unwrap_or(0)
         };
-        let maps = fs::read_to_string("/proc/self/maps").unwrap_or_default();
+        let maps = fs::read_to_string(format!("/proc/{process}/maps")).unwrap_or_default();
         Sample {
             after,
             own: figure("RssAnon:"),
             shared: figure("RssShmem:"),
-            descriptors: fs::read_dir("/proc/self/fd").map_or(0, Iterator::count),
+            descriptors: fs::read_dir(format!("/proc/{process}/fd")).map_or(0, Iterator::count),
             threads: figure("Threads:") as usize,
             mappings: maps.lines().count(),
         }
@@ -71,7 +73,7 @@ fn median(samples: &[Sample], of: impl Fn(&Sample) -> u64) -> f64 {
 /// Compares the end with what was after the warm-up.
 ///
 /// # Errors
-/// Memory has grown by more than 5 %, or there were too few looks.
+/// Memory has grown by more than 5 %, or descriptors by more than 8, or there were too few looks.
 pub fn verdict(samples: &[Sample]) -> Result<String, String> {
     let at = |part: f64| (samples.len() as f64 * part) as usize;
     let (warm, part) = (at(WARM_UP), at(PART));
@@ -89,5 +91,10 @@ pub fn verdict(samples: &[Sample]) -> Result<String, String> {
         100.0 * GROWTH,
         samples[samples.len() - 1]
     );
+    let open = |part: &[Sample]| median(part, |sample| sample.descriptors as u64);
+    if open(last) > open(first) + DESCRIPTORS {
+        let (before, after) = (open(first), open(last));
+        return Err(format!("descriptors grow from {before} to {after}: {text}"));
+    }
     if growth > GROWTH { Err(format!("memory grows: {text}")) } else { Ok(text) }
 }

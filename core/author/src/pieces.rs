@@ -73,8 +73,7 @@ impl ComputeContext<'_> {
             return Err(mismatch("output", output, slot.dtype, &slot));
         }
         self.take(output)?;
-        let watch = self.watch();
-        let mut reached = 0;
+        let (watch, mut reached) = (self.watch(), 0);
         for (at, piece) in pieces.into_iter().enumerate() {
             if at.is_multiple_of(LOOK) {
                 watch.check()?;
@@ -93,6 +92,69 @@ impl ComputeContext<'_> {
         // SAFETY: the output is in host memory and belongs to this call.
         unsafe { clear(&slot, reached..slot.elements as usize) };
         Ok(())
+    }
+}
+
+impl Kept {
+    /// A tensor that is put together from pieces, which are copied; what no piece writes is zero, an empty string, or no
+    /// value. Where pieces write one element, the last one counts.
+    ///
+    /// ```no_run
+    /// use tenon_author::{Kept, Piece};
+    /// use tenon_framework::KernelError;
+    ///
+    /// /// The same tensor twice, one below the other.
+    /// fn twice(x: &Kept) -> Result<Kept, KernelError> {
+    ///     let dims: Vec<i64> = std::iter::once(2).chain(x.dims().iter().copied()).collect();
+    ///     let len = x.dims().iter().product::<i64>() as usize;
+    ///     let pieces = [0, len].map(|to| Piece { from: x, start: 0, len, to });
+    ///     Kept::from_pieces(x.dtype(), &dims, pieces)
+    /// }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Kept::zeros`]; `INTERNAL` for a piece of another type or one that reaches beyond a tensor; the error of copying
+    /// a variant.
+    pub fn from_pieces<'k>(
+        dtype: DType,
+        dims: &[i64],
+        pieces: impl IntoIterator<Item = Piece<'k>>,
+    ) -> Result<Kept, KernelError> {
+        let made = Kept::zeros(dtype, dims)?;
+        for piece in pieces {
+            if !piece.fits(made.slot()) {
+                return Err(mismatch("kept tensor", 0, piece.from.dtype(), made.slot()));
+            }
+            // SAFETY: the piece fits both tensors, which are of one type and lie in host memory. The host has just made
+            // this one, whose memory nobody else holds before it is returned.
+            unsafe { copy(&piece, made.slot())? };
+        }
+        Ok(made)
+    }
+
+    /// A tensor of strings.
+    ///
+    /// # Errors
+    /// As [`Kept::zeros`]; `INVALID_ARGUMENT` when their number is not that of the dimensions.
+    pub fn from_strings<S: AsRef<[u8]>>(dims: &[i64], values: &[S]) -> Result<Kept, KernelError> {
+        let made = Kept::zeros(DType::STRING, dims)?;
+        let slot = made.slot();
+        if slot.elements != values.len() as u64 {
+            return Err(KernelError::invalid_argument(format!(
+                "a tensor {dims:?}: expected {} strings, found {}",
+                slot.elements,
+                values.len()
+            )));
+        }
+        // SAFETY: the host fills the table, which lives as long as the process.
+        let table: &StringTable = unsafe { &*host().strings };
+        let set = table.set.expect("the host fills every entry");
+        for (at, value) in values.iter().enumerate() {
+            let to = slot.data.cast::<StringElement>();
+            // SAFETY: an element of a tensor of strings that the host has just made, and nobody else holds yet.
+            written(unsafe { set(to.add(at), Str::from_bytes(value.as_ref())) })?;
+        }
+        Ok(made)
     }
 }
 

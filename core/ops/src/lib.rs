@@ -24,6 +24,7 @@
 mod array;
 mod control_flow;
 mod data_flow;
+mod dataset;
 mod fft;
 mod functional;
 mod fused;

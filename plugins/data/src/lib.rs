@@ -13,6 +13,9 @@
 //! queue, `mutex` locks between steps. `parsing` makes tensors of messages, whose fields `wire` reads;
 //! `files` says which files graphs may read.
 //!
+//! `dataset` has descriptions of elements, `iterator` the walks over them that steps share, `optional` elements
+//! that may be there or not.
+//!
 //! `queue`, `barrier`, `accumulator` and `staging` have what elements wait in between steps. Their calls
 //! wait without a thread (`attempts`), and find each other by `place`. `for_loop` calls a function of the
 //! graph for each value of a counter.
@@ -25,11 +28,13 @@
 mod accumulator;
 mod attempts;
 mod barrier;
+mod dataset;
 mod files;
 mod for_loop;
 mod gather;
 mod handle;
 mod handle_of_step;
+mod iterator;
 mod mutex;
 mod naming;
 mod optional;

@@ -1,6 +1,9 @@
 //! Optional values: variants that hold tensors, or nothing.
 
-use crate::tensors::{Held, let_go, one_deeper, sum, zeros_like};
+use crate::{
+    queue::Component,
+    tensors::{Held, let_go, one_deeper, sum, zeros_like},
+};
 use std::sync::Arc;
 use tenon_sdk::{
     author::{EncodedValue, TensorSink},
@@ -10,7 +13,7 @@ use tenon_sdk::{
 
 /// An optional value. Its clones share the tensors.
 #[derive(Clone, Default)]
-struct OptionalValue {
+pub struct Optional {
     /// What it holds, which is at least one tensor; `None` for nothing.
     components: Option<Arc<Components>>,
 }
@@ -23,9 +26,25 @@ impl Drop for Components {
     }
 }
 
-impl OptionalValue {
-    fn of(components: Vec<Held>) -> OptionalValue {
-        OptionalValue { components: Some(Arc::new(Components(components))) }
+impl Optional {
+    /// The components of an element of a dataset.
+    ///
+    /// # Errors
+    /// As [`Component::kept`].
+    pub fn of_element(element: &[Component]) -> Result<Optional, KernelError> {
+        growth::try_collected(element.iter().map(Component::kept)).map(Optional::of)
+    }
+
+    /// Returns it as output 0.
+    ///
+    /// # Errors
+    /// As [`ComputeContext::set_variant`].
+    pub fn output(self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
+        c.set_variant(0, Variant::new(self))
+    }
+
+    fn of(components: Vec<Held>) -> Optional {
+        Optional { components: Some(Arc::new(Components(components))) }
     }
 
     fn tensors(&self) -> Option<&[Held]> {
@@ -33,7 +52,7 @@ impl OptionalValue {
     }
 }
 
-impl VariantValue for OptionalValue {
+impl VariantValue for Optional {
     const NAME: &'static str = "tensorflow::data::Optional";
 
     /// The tensors; none for nothing.
@@ -44,24 +63,24 @@ impl VariantValue for OptionalValue {
         Ok(Vec::new())
     }
 
-    fn decode(encoded: &EncodedValue<'_>) -> Result<OptionalValue, KernelError> {
+    fn decode(encoded: &EncodedValue<'_>) -> Result<Optional, KernelError> {
         if encoded.tensor_count() == 0 {
-            return Ok(OptionalValue::default());
+            return Ok(Optional::default());
         }
         let tensors = (0..encoded.tensor_count()).map(|at| encoded.tensor(at).map(Arc::new));
-        growth::try_collected(tensors).map(OptionalValue::of)
+        growth::try_collected(tensors).map(Optional::of)
     }
 
     /// Zeros like the tensors; nothing for nothing.
-    fn zeros_like(&self) -> Result<OptionalValue, KernelError> {
-        let Some(tensors) = self.tensors() else { return Ok(OptionalValue::default()) };
+    fn zeros_like(&self) -> Result<Optional, KernelError> {
+        let Some(tensors) = self.tensors() else { return Ok(Optional::default()) };
         let zeros = one_deeper(|| growth::try_collected(tensors.iter().map(|one| zeros_like(one))));
-        zeros.map(OptionalValue::of)
+        zeros.map(Optional::of)
     }
 
-    fn add(&self, other: &OptionalValue) -> Result<OptionalValue, KernelError> {
+    fn add(&self, other: &Optional) -> Result<Optional, KernelError> {
         let (a, b) = match (self.tensors(), other.tensors()) {
-            (None, None) => return Ok(OptionalValue::default()),
+            (None, None) => return Ok(Optional::default()),
             (Some(a), Some(b)) => (a, b),
             _ => {
                 return Err(KernelError::invalid_argument(
@@ -77,27 +96,27 @@ impl VariantValue for OptionalValue {
             )));
         }
         let sums = a.iter().zip(b).map(|(a, b)| sum(a, b));
-        one_deeper(|| growth::try_collected(sums)).map(OptionalValue::of)
+        one_deeper(|| growth::try_collected(sums)).map(Optional::of)
     }
 }
 
-register_variant!(OptionalValue);
+register_variant!(Optional);
 
 fn from_value(c: &ComputeContext<'_>) -> Result<(), KernelError> {
     let tensors = (0..c.input_count()).map(|input| c.keep(input).map(Arc::new));
     let tensors = growth::try_collected(tensors)?;
-    c.set_variant(0, Variant::new(OptionalValue::of(tensors)))
+    Optional::of(tensors).output(c)
 }
 
 register_kernel!("OptionalFromValue" on "CPU": fn from_value);
 
 fn none(c: &ComputeContext<'_>) -> Result<(), KernelError> {
-    c.set_variant(0, Variant::new(OptionalValue::default()))
+    Optional::default().output(c)
 }
 
 register_kernel!("OptionalNone" on "CPU": fn none);
 
-fn optional_in<'c>(c: &ComputeContext<'c>) -> Result<&'c OptionalValue, KernelError> {
+fn optional_in<'c>(c: &ComputeContext<'c>) -> Result<&'c Optional, KernelError> {
     match c.dims(0) {
         [] => c.variant(0),
         found => Err(KernelError::invalid_argument(format!(

@@ -179,10 +179,31 @@ pub fn output_reference<T: Shared>(
     c: &ComputeContext<'_>,
     value: &Arc<T>,
 ) -> Result<(), KernelError> {
+    keep_findable(c, value)?;
+    let Place { container, name } = value.place();
+    c.output_ref_to_strings(0, &[container, name])
+}
+
+/// Makes sure that something is found under its place, which does not keep it alive.
+pub fn keep_findable<T: Shared>(c: &ComputeContext<'_>, value: &Arc<T>) -> Result<(), KernelError> {
     let Place { container, name } = value.place();
     let entry = || Ok(Entry::OfKernel(Arc::downgrade(value)));
-    c.state().find_or_create::<Entry<T>>(container, name, entry)?;
-    c.output_ref_to_strings(0, &[container, name])
+    c.state().find_or_create::<Entry<T>>(container, name, entry).map(drop)
+}
+
+/// What is found under a place, and the handle that leads to it.
+///
+/// # Errors
+/// `NOT_FOUND` when there is nothing of that name, or it is gone.
+pub fn find_by_place<T: Shared>(
+    c: &ComputeContext<'_>,
+    place: &Place,
+) -> Result<(ResourceHandle<Entry<T>>, Arc<T>), KernelError> {
+    let Some(entry) = c.state().find::<Entry<T>>(&place.container, &place.name)? else {
+        return Err(KernelError::new(Code::NOT_FOUND, format!("there is no {} {place}", T::WHAT)));
+    };
+    let value = entry.get()?;
+    Ok((entry, value))
 }
 
 /// What input 0 leads to.
@@ -209,13 +230,8 @@ pub fn input_at<T: Shared>(c: &ComputeContext<'_>, at: usize) -> Result<Arc<T>, 
             strings.len()
         )));
     };
-    match state.find::<Entry<T>>(container, name)? {
-        Some(entry) => entry.get(),
-        None => Err(KernelError::new(
-            Code::NOT_FOUND,
-            format!("there is no {} '{name}' in container '{container}'", T::WHAT),
-        )),
-    }
+    let place = Place { container: container.clone(), name: name.clone() };
+    find_by_place(c, &place).map(|(_, value)| value)
 }
 
 /// Returns the handle of something that is found nowhere, and lives as long as its handles.

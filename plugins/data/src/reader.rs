@@ -13,11 +13,13 @@ mod ops;
 mod read;
 mod source;
 
+pub use source::{Compression, FixedSizes, Format, Source, failed};
+
 use crate::{
     files::Access,
     place::{Place, Shared},
 };
-use source::{Format, Record, Source};
+use source::Record;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use tenon_sdk::{growth, prelude::*};
 

@@ -169,36 +169,3 @@ register_op!(
     shape = element,
     summary = "The only element of a dataset.",
 );
-
-register_op!(
-    "OptionalFromValue",
-    inputs = &["components: Toutput_types"],
-    outputs = &["optional: variant"],
-    attrs = &["Toutput_types: list(type) >= 1"],
-    shape = scalar_output,
-    summary = "A value that is there: the components of an element.",
-);
-
-register_op!(
-    "OptionalNone",
-    outputs = &["optional: variant"],
-    shape = scalar_output,
-    summary = "A value that is not there.",
-);
-
-register_op!(
-    "OptionalHasValue",
-    inputs = &["optional: variant"],
-    outputs = &["has_value: bool"],
-    shape = of_optional,
-    summary = "Whether a value is there.",
-);
-
-register_op!(
-    "OptionalGetValue",
-    inputs = &["optional: variant"],
-    outputs = &["components: output_types"],
-    attrs = OF_FORM,
-    shape = element,
-    summary = "The components of a value that is there.",
-);

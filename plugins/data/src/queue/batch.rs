@@ -1,5 +1,6 @@
 //! Components of elements, alone and in batches.
 
+use crate::tensors::{count_of, with_rows};
 use std::sync::Arc;
 use tenon_sdk::prelude::*;
 
@@ -27,6 +28,42 @@ impl Component {
             None => self.tensor.dims(),
             Some(_) => self.tensor.dims().get(1..).unwrap_or_default(),
         }
+    }
+
+    /// Its element type.
+    pub fn dtype(&self) -> DType {
+        self.tensor.dtype()
+    }
+
+    /// It as a tensor of its own; a whole tensor without a copy.
+    ///
+    /// # Errors
+    /// As [`Kept::part`].
+    pub fn kept(&self) -> Result<Arc<Kept>, KernelError> {
+        match self.row {
+            None => Ok(Arc::clone(&self.tensor)),
+            Some(_) => self.tensor.part(self.start() as u64, self.dims()).map(Arc::new),
+        }
+    }
+
+    /// Components one below the other, of which there is at least one. `dims` are the sizes of a row; a smaller
+    /// component is padded at the end of each dimension, with the elements of `under` or with zeros.
+    ///
+    /// # Errors
+    /// As [`Kept::from_pieces`].
+    pub fn joined(
+        components: &[&Component],
+        dims: &[i64],
+        under: Option<&Kept>,
+    ) -> Result<Component, KernelError> {
+        let all = with_rows(components.len(), dims);
+        let (size, dtype) = (count_of(dims)? as usize, components[0].dtype());
+        count_of(&all)?;
+        let pieces = components.iter().enumerate().flat_map(|(at, component)| {
+            let padding = under.map(|from| Piece { from, start: 0, len: size, to: at * size });
+            padding.into_iter().chain(pieces_of(component, dims, at * size))
+        });
+        Ok(Component::whole(&Arc::new(Kept::from_pieces(dtype, &all, pieces)?)))
     }
 
     /// Where its elements begin in the tensor.
@@ -86,16 +123,26 @@ pub fn output_batch(
     // The output is made first, which checks that the sizes fit the address space.
     c.prepare(output, &all)?;
     let size = elements(dims);
-    let pieces = components.iter().enumerate().flat_map(|(at, component)| {
-        let (start, to) = (component.start(), at * size);
-        runs(component.dims(), dims).map(move |run| Piece {
-            from: &component.tensor,
-            start: start + run.from,
-            len: run.len,
-            to: to + run.to,
-        })
-    });
+    let pieces = components
+        .iter()
+        .enumerate()
+        .flat_map(|(at, component)| pieces_of(component, dims, at * size));
     c.output_pieces(output, &all, pieces)
+}
+
+/// The pieces of a component in a tensor in which a row of sizes `dims` begins at element `to`.
+fn pieces_of<'c>(
+    component: &'c Component,
+    dims: &[i64],
+    to: usize,
+) -> impl Iterator<Item = Piece<'c>> {
+    let start = component.start();
+    runs(component.dims(), dims).map(move |run| Piece {
+        from: &component.tensor,
+        start: start + run.from,
+        len: run.len,
+        to: to + run.to,
+    })
 }
 
 /// Elements that lie one after the other in a tensor and in a larger one.

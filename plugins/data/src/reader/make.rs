@@ -25,15 +25,7 @@ fn bytes(c: &CreateContext<'_>, attr: &str, least: i64) -> Result<u64, KernelErr
 }
 
 fn compression(c: &CreateContext<'_>, attr: &str) -> Result<Compression, KernelError> {
-    match c.attr::<&str>(attr)? {
-        "" => Ok(Compression::None),
-        name if name.eq_ignore_ascii_case("none") => Ok(Compression::None),
-        name if name.eq_ignore_ascii_case("zlib") => Ok(Compression::Zlib),
-        name if name.eq_ignore_ascii_case("gzip") => Ok(Compression::Gzip),
-        found => Err(KernelError::invalid_argument(format!(
-            "{attr}: expected ZLIB, GZIP or nothing, found '{found}'"
-        ))),
-    }
+    Compression::named(attr, c.attr::<&str>(attr)?.as_bytes())
 }
 
 fn fixed(c: &CreateContext<'_>) -> Result<FixedSizes, KernelError> {
@@ -56,7 +48,7 @@ impl Kernel for Make {
             "WholeFileReader" => Format::WholeFile,
             "TextLineReader" => {
                 let skipped: i64 = c.attr("skip_header_lines")?;
-                Format::Lines(u64::try_from(skipped).unwrap_or(0))
+                Format::Lines(u64::try_from(skipped).unwrap_or(0), Compression::None)
             }
             "FixedLengthRecordReader" => Format::Fixed(fixed(c)?),
             "TFRecordReader" => Format::Records(compression(c, "compression_type")?),

@@ -20,6 +20,24 @@ pub enum Compression {
     Gzip,
 }
 
+impl Compression {
+    /// The compression of this name; `what` says who has it.
+    ///
+    /// # Errors
+    /// `INVALID_ARGUMENT` for another name.
+    pub fn named(what: &str, name: &[u8]) -> Result<Compression, KernelError> {
+        match &name.to_ascii_lowercase()[..] {
+            b"" | b"none" => Ok(Compression::None),
+            b"zlib" => Ok(Compression::Zlib),
+            b"gzip" => Ok(Compression::Gzip),
+            _ => Err(KernelError::invalid_argument(format!(
+                "{what}: expected ZLIB, GZIP or nothing, found '{}'",
+                String::from_utf8_lossy(name)
+            ))),
+        }
+    }
+}
+
 /// Sizes of a file with records of a fixed number of bytes.
 #[derive(Debug, Clone, Copy)]
 pub struct FixedSizes {
@@ -40,8 +58,8 @@ pub struct FixedSizes {
 pub enum Format {
     /// A file is one record.
     WholeFile,
-    /// A record is a line; this many are left out at the beginning.
-    Lines(u64),
+    /// A record is a line; this many are left out at the beginning of a file that is compressed so.
+    Lines(u64, Compression),
     /// Records have a fixed size.
     Fixed(FixedSizes),
     /// A TFRecord file.
@@ -52,6 +70,8 @@ pub enum Format {
 
 /// A record, under its key.
 pub type Record = (Vec<u8>, Vec<u8>);
+/// A record, with the number that its key has.
+type Numbered = (Option<u64>, Vec<u8>);
 
 type Bytes = Box<dyn BufRead + Send>;
 
@@ -82,7 +102,8 @@ enum State {
     },
 }
 
-fn failed(work: &[u8], error: &std::io::Error) -> KernelError {
+/// The error of the system for a file.
+pub fn failed(work: &[u8], error: &std::io::Error) -> KernelError {
     let code = match error.kind() {
         std::io::ErrorKind::InvalidData | std::io::ErrorKind::InvalidInput => Code::DATA_LOSS,
         std::io::ErrorKind::UnexpectedEof => Code::DATA_LOSS,
@@ -111,12 +132,12 @@ impl Source {
             Format::WholeFile => {
                 State::Once(Some(access.contents("the work item", &path_of(&work))?))
             }
-            Format::Lines(skipped) => {
-                let bytes = opened(access, &work, Compression::None)?;
+            Format::Lines(skipped, how) => {
+                let bytes = opened(access, &work, how)?;
                 let state = State::Lines { bytes, number: 0 };
                 let mut source = Source { work, state, broken: None };
                 for _ in 0..skipped {
-                    if source.next()?.is_none() {
+                    if source.next_value()?.is_none() {
                         break;
                     }
                 }
@@ -143,6 +164,25 @@ impl Source {
         Ok(Source { work, state, broken: None })
     }
 
+    /// Opens a work item whose first record is that at a byte.
+    ///
+    /// # Errors
+    /// As [`Source::open`].
+    pub fn open_at(
+        work: Vec<u8>,
+        format: Format,
+        access: &Access,
+        first: u64,
+    ) -> Result<Source, KernelError> {
+        let mut source = Source::open(work, format, access)?;
+        if let State::Records { bytes, offset } = &mut source.state {
+            // A file that ends before has no records.
+            skip(bytes, first).map_err(|error| failed(&source.work, &error))?;
+            *offset = first;
+        }
+        Ok(source)
+    }
+
     /// Whether there may be further records.
     pub fn has_more(&self) -> bool {
         !matches!(self.state, State::Once(None))
@@ -153,6 +193,23 @@ impl Source {
     /// # Errors
     /// `DATA_LOSS` for a file that is damaged or cut off; the system's error.
     pub fn next(&mut self) -> Result<Option<Record>, KernelError> {
+        let Some((number, value)) = self.next_numbered()? else { return Ok(None) };
+        let mut key = growth::copied(&self.work)?;
+        if let Some(number) = number {
+            growth::append(&mut key, format!(":{number}").as_bytes())?;
+        }
+        Ok(Some((key, value)))
+    }
+
+    /// The next record without its key.
+    ///
+    /// # Errors
+    /// As [`Source::next`].
+    pub fn next_value(&mut self) -> Result<Option<Vec<u8>>, KernelError> {
+        Ok(self.next_numbered()?.map(|(_, value)| value))
+    }
+
+    fn next_numbered(&mut self) -> Result<Option<Numbered>, KernelError> {
         if let Some(error) = &self.broken {
             return Err(error.clone());
         }
@@ -161,44 +218,27 @@ impl Source {
         found
     }
 
-    fn read(&mut self) -> Result<Option<Record>, KernelError> {
+    fn read(&mut self) -> Result<Option<Numbered>, KernelError> {
         let work = &self.work;
-        let keyed = |number: u64, value: Vec<u8>| {
-            let mut key = growth::copied(work)?;
-            growth::append(&mut key, format!(":{number}").as_bytes())?;
-            Ok(Some((key, value)))
-        };
-        match &mut self.state {
-            State::Once(value) => match value.take() {
-                Some(value) => Ok(Some((growth::copied(work)?, value))),
-                None => Ok(None),
-            },
-            State::Lines { bytes, number } => match line(bytes, work)? {
-                Some(line) => {
-                    *number += 1;
-                    keyed(*number, line)
-                }
-                None => Ok(None),
-            },
+        Ok(match &mut self.state {
+            State::Once(value) => value.take().map(|value| (None, value)),
+            State::Lines { bytes, number } => line(bytes, work)?.map(|line| {
+                *number += 1;
+                (Some(*number), line)
+            }),
             State::Fixed { bytes, sizes, ahead, number } => {
-                match fixed(bytes, sizes, ahead, *number == 0, work)? {
-                    Some(record) => {
-                        *number += 1;
-                        keyed(*number - 1, record)
-                    }
-                    None => Ok(None),
-                }
+                fixed(bytes, sizes, ahead, *number == 0, work)?.map(|record| {
+                    *number += 1;
+                    (Some(*number - 1), record)
+                })
             }
-            State::Records { bytes, offset } => match record(bytes, work, *offset)? {
-                Some(record) => {
-                    let at = *offset;
-                    // A record stands between its length with a checksum and a checksum.
-                    *offset += record.len() as u64 + 16;
-                    keyed(at, record)
-                }
-                None => Ok(None),
-            },
-        }
+            State::Records { bytes, offset } => record(bytes, work, *offset)?.map(|record| {
+                let at = *offset;
+                // A record is between its length with a checksum and a checksum.
+                *offset += record.len() as u64 + 16;
+                (Some(at), record)
+            }),
+        })
     }
 }
 

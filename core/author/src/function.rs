@@ -1,7 +1,7 @@
 //! Functions of the graph's library, which kernels call.
 
 use crate::{compute::ComputeContext, kept::Kept, links::host_link};
-use std::{ffi::c_void, ptr, ptr::NonNull, slice};
+use std::{borrow::Borrow, ffi::c_void, ptr, ptr::NonNull, slice};
 use tenon_abi::{
     CallRecord, Code, ExtFunctions, FunctionDone, FunctionStart, KeptTensor, Str, ext_tags,
     layout::EXT_FUNCTIONS,
@@ -143,7 +143,7 @@ impl Function {
     /// The call has no deadline; [`Function::cancel`] ends it.
     pub fn call(
         &self,
-        args: &[Kept],
+        args: &[impl Borrow<Kept>],
         schedule: Schedule,
         done: impl FnOnce(FunctionResults) + Send + 'static,
     ) {
@@ -156,7 +156,7 @@ impl Function {
     pub fn call_within(
         &self,
         mut call: crate::AsyncCall,
-        args: &[Kept],
+        args: &[impl Borrow<Kept>],
         schedule: Schedule,
         done: impl FnOnce(crate::AsyncCall, FunctionResults) + Send + 'static,
     ) {
@@ -170,12 +170,12 @@ impl Function {
     unsafe fn start<F: FnOnce(FunctionResults) + Send + 'static>(
         &self,
         record: *mut CallRecord,
-        args: &[Kept],
+        args: &[impl Borrow<Kept>],
         schedule: Schedule,
         done: F,
     ) {
         let entry = self.link.call.expect("the host fills every entry");
-        let args: Vec<*const KeptTensor> = args.iter().map(Kept::raw).collect();
+        let args: Vec<*const KeptTensor> = args.iter().map(|kept| kept.borrow().raw()).collect();
         let data = Box::into_raw(Box::new(done)).cast();
         let done = FunctionDone { run: Some(run_done::<F>) };
         // SAFETY: a function of the host's, a record as the caller promises, tensors that are kept until the entry

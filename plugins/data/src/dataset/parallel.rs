@@ -6,9 +6,9 @@
 use super::{
     BoxFuture, Captured, Context, Dataset, Element, Elements, Input, Next, Shared,
     batch::{Batch, Sizes},
+    function::Running,
     make::{Build, Make, dataset_in, number, unexpected},
     map::mapped,
-    task::Receiver,
 };
 use std::{
     collections::VecDeque,
@@ -134,19 +134,17 @@ enum Source {
 
 /// A call that has begun, or an error of the input in its place.
 enum Begun {
-    Call(Receiver<Result<Element, KernelError>>),
+    Call(Running),
     Failed(Option<KernelError>),
 }
 
 impl Begun {
     fn poll(&mut self, polled: &mut task::Context<'_>) -> Poll<Result<Element, KernelError>> {
-        let lost = || KernelError::internal("a call of a function ended without a result");
         match self {
-            Begun::Call(receiver) => {
-                let result = Pin::new(receiver).poll(polled);
-                result.map(|result| result.unwrap_or_else(|| Err(lost())))
-            }
-            Begun::Failed(error) => Poll::Ready(Err(error.take().unwrap_or_else(lost))),
+            Begun::Call(running) => Pin::new(running).poll(polled),
+            Begun::Failed(error) => Poll::Ready(Err(error
+                .take()
+                .unwrap_or_else(|| KernelError::internal("an error of the input is taken twice")))),
         }
     }
 }

@@ -185,6 +185,13 @@ impl<T> Sender<T> {
     }
 }
 
+impl<T> Receiver<T> {
+    /// Whether the value is there, or it is known that there will be none.
+    pub fn is_ready(&self) -> bool {
+        lock(&self.0).is_left
+    }
+}
+
 impl<T> Drop for Sender<T> {
     fn drop(&mut self) {
         let mut place = lock(&self.0);

@@ -321,6 +321,11 @@ impl<'a> ComputeContext<'a> {
         }
     }
 
+    /// Whether an output took the buffer of an input over.
+    pub(super) fn is_lost(&self, input: usize) -> bool {
+        input < 64 && self.lost.get() & (1 << input) != 0
+    }
+
     pub(super) fn forward(
         &self,
         input: usize,

@@ -6,7 +6,7 @@ use crate::{
     slots::{strings, view},
 };
 use std::{ffi::c_void, ptr::NonNull, slice};
-use tenon_abi::{Code, DType, KeptTensor, Slot};
+use tenon_abi::{Code, DType, KeptTensor, Slot, slot_flags};
 use tenon_framework::{KernelError, View, element::Element, growth, plugin::host};
 
 /// A tensor that this plugin keeps: an element of its queue, a value that it remembers. It is read for as
@@ -259,8 +259,12 @@ impl ComputeContext<'_> {
     /// that of an in-place pair may.
     pub fn keep(&self, input: usize) -> Result<Kept, KernelError> {
         let slot = self.slot(input)?;
-        let mut outputs = (0..self.output_count()).filter_map(|at| self.output_slot(at).ok());
-        if !slot.buffer.is_null() && outputs.any(|output| output.buffer == slot.buffer) {
+        // The slot of an output that is not planned may still show what an earlier call returned.
+        let is_planned = |slot: &&Slot| slot.flags & slot_flags::PLANNED != 0;
+        let outputs = (0..self.output_count()).filter_map(|at| self.output_slot(at).ok());
+        let mut planned = outputs.filter(is_planned);
+        let is_an_output_s = planned.any(|output| output.buffer == slot.buffer);
+        if self.is_lost(input) || !slot.buffer.is_null() && is_an_output_s {
             return Err(KernelError::internal(format!(
                 "input {input} cannot be kept: an output has its buffer"
             )));

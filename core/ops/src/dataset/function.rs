@@ -172,6 +172,22 @@ register_op!(
 );
 
 register_op!(
+    "LegacyParallelInterleaveDatasetV2",
+    inputs = &[
+        "input_dataset: variant",
+        "other_arguments: Targuments",
+        "cycle_length: int64",
+        "block_length: int64",
+        "buffer_output_elements: int64",
+        "prefetch_input_elements: int64"
+    ],
+    outputs = &["handle: variant"],
+    attrs = OF_PARALLEL_FUNCTION,
+    shape = scalar_output,
+    summary = "A dataset that takes turns between the datasets that a function makes of the elements of another, all of which are read at the same time.",
+);
+
+register_op!(
     "MapAndBatchDataset",
     inputs = &[
         "input_dataset: variant",

@@ -73,7 +73,12 @@ impl MakeFiles {
             how = Compression::named("compression_type", text(c, at, "compression_type")?)?;
         }
         let buffer = if self.kind == Kind::Fixed { 4 } else { 2 };
-        at_least(c, buffer, "buffer_size", 0)?;
+        // A size of -1 means that of the reader.
+        let least = if self.kind == Kind::Record { -1 } else { 0 };
+        let size = number(c, buffer, "buffer_size")?;
+        if size < least {
+            return Err(unexpected("buffer_size", &format!("at least {least}"), size));
+        }
         Ok(match self.kind {
             Kind::Line => Format::Lines(0, how),
             Kind::Record => Format::Records(how),
@@ -151,10 +156,17 @@ impl Elements for Records {
                     Ok(Some(value)) => {
                         return whole([Kept::from_strings(&[], &[&value])?]).map(Some);
                     }
-                    Ok(None) => self.leave(),
-                    Err(error) => {
-                        // What is left of a damaged file is left out, as in TensorFlow.
+                    Ok(None) => {
+                        let rest = self.files.check_rest(source, self.next);
                         self.leave();
+                        rest?;
+                    }
+                    Err(error) => {
+                        // What is left of a damaged file of records is left out, as in TensorFlow. Lines of a file that
+                        // cannot be read are asked for again and again.
+                        if !matches!(self.files.format, Format::Lines(..)) {
+                            self.leave();
+                        }
                         return Err(error);
                     }
                 }
@@ -192,13 +204,38 @@ impl Files {
             return Ok(());
         }
         Err(KernelError::invalid_argument(format!(
-            "file '{}': expected records of {} bytes between a header of {} and a footer of {}, found {bytes} bytes in all",
-            String::from_utf8_lossy(name),
-            sizes.record,
-            sizes.header,
-            sizes.footer
+            "{}, found {bytes} bytes in all",
+            whole_records(name, sizes)
         )))
     }
+
+    /// Checks that a compressed file ended with a whole record and the footer.
+    fn check_rest(&self, source: &Source, at: usize) -> Result<(), KernelError> {
+        let (Format::Fixed(sizes), Some(rest)) = (self.format, source.rest()) else {
+            return Ok(());
+        };
+        if rest as u64 == sizes.footer {
+            return Ok(());
+        }
+        Err(KernelError::new(
+            Code::DATA_LOSS,
+            format!(
+                "{}, found {rest} bytes after the last record",
+                whole_records(&self.names[at], &sizes)
+            ),
+        ))
+    }
+}
+
+/// The beginning of the message of a file with a part of a record.
+fn whole_records(name: &[u8], sizes: &FixedSizes) -> String {
+    format!(
+        "file '{}': expected records of {} bytes between a header of {} and a footer of {}",
+        String::from_utf8_lossy(name),
+        sizes.record,
+        sizes.header,
+        sizes.footer
+    )
 }
 
 register_kernel!("TextLineDataset" on "CPU": Make<MakeFiles>);

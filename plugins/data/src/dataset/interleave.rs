@@ -2,12 +2,14 @@
 //!
 //! There is a cycle of open datasets. Each gives a block of elements, then it is the next one's turn; one
 //! that is at its end is replaced by the dataset of the next element of the input. A flat map is a cycle of
-//! one with blocks that do not end.
+//! one with blocks that do not end. In the parallel forms, threads make the elements of open datasets before
+//! their turns, which come in the same order.
 
 use super::{
     Captured, Context, Dataset, Element, Elements, Input, Next, Shared,
     make::{Build, Make, dataset_in, dataset_of, number, unexpected},
     parallel::{any_order, calls, processors},
+    prefetch::{CHOSEN, ahead},
 };
 use std::sync::Arc;
 use tenon_sdk::{growth, prelude::*};
@@ -20,19 +22,31 @@ struct Interleave {
     cycle: usize,
     /// How many elements each gives in its turn.
     block: usize,
+    /// How many of the open datasets have a thread.
+    threads: usize,
+    /// How many elements a thread makes before they are asked for.
+    room: usize,
 }
 
 struct MakeInterleave {
     is_flat: bool,
-    /// Where the inputs behind the captured arguments have the number of calls.
+    /// All open datasets have a thread.
+    is_all_ahead: bool,
+    /// The inputs, by their names.
     calls: Option<usize>,
+    room: Option<usize>,
 }
 
 impl Build for MakeInterleave {
     fn new(c: &CreateContext<'_>) -> Result<Self, KernelError> {
         any_order(c)?;
-        let calls = c.input_named("num_parallel_calls").ok().map(|range| range.start);
-        Ok(MakeInterleave { is_flat: c.op() == "FlatMapDataset", calls })
+        let named = |name| c.input_named(name).ok().map(|range| range.start);
+        Ok(MakeInterleave {
+            is_flat: c.op() == "FlatMapDataset",
+            is_all_ahead: c.op() == "LegacyParallelInterleaveDatasetV2",
+            calls: named("num_parallel_calls"),
+            room: named("buffer_output_elements"),
+        })
     }
 
     fn build(&self, c: &ComputeContext<'_>) -> Result<Shared, KernelError> {
@@ -46,11 +60,35 @@ impl Build for MakeInterleave {
             };
             block = positive("block_length", number(c, arguments.end + 1, "block_length")?)?;
         }
-        if let Some(at) = self.calls {
-            calls(c, at)?;
-        }
+        let (threads, room) = self.work_ahead(c, arguments.end, cycle)?;
         let function = Captured::of(c, "f", arguments)?;
-        Ok(Arc::new(Interleave { input, function, cycle, block }))
+        Ok(Arc::new(Interleave { input, function, cycle, block, threads, room }))
+    }
+}
+
+impl MakeInterleave {
+    /// How many datasets have threads, and how many elements each makes ahead. `at` is the input with the length of the
+    /// cycle.
+    fn work_ahead(
+        &self,
+        c: &ComputeContext<'_>,
+        at: usize,
+        cycle: usize,
+    ) -> Result<(usize, usize), KernelError> {
+        let room = match self.room.map(|at| number(c, at, "buffer_output_elements")).transpose()? {
+            None | Some(-1) => CHOSEN,
+            Some(found) => usize::try_from(found)
+                .map_err(|_| unexpected("buffer_output_elements", "at least 0, or -1", found))?,
+        };
+        let Some(calls_at) = self.calls else {
+            return Ok((if self.is_all_ahead { cycle } else { 0 }, room));
+        };
+        let (wanted, threads) = (number(c, calls_at, "num_parallel_calls")?, calls(c, calls_at)?);
+        if wanted > 0 && number(c, at, "cycle_length")? > 0 && threads > cycle {
+            let expected = format!("at most the length of the cycle, {cycle}, or -1 for any");
+            return Err(unexpected("num_parallel_calls", &expected, wanted));
+        }
+        Ok((threads.min(cycle), room))
     }
 }
 
@@ -77,6 +115,7 @@ impl Dataset for Interleave {
 struct Open {
     elements: Box<dyn Elements>,
     context: Context,
+    has_thread: bool,
 }
 
 struct Turns {
@@ -147,13 +186,20 @@ impl Turns {
         };
         let dataset = dataset_of(&*dataset.kept()?, "f")?;
         let context = context.inner(dataset.depth)?;
-        self.open[self.turn] = Some(Open { elements: dataset.dataset.elements(), context });
+        let threads = self.open.iter().flatten().filter(|open| open.has_thread).count();
+        let has_thread = threads < self.how.threads;
+        let elements = match has_thread {
+            true => ahead(&dataset.dataset, self.how.room, &context)?,
+            false => dataset.dataset.elements(),
+        };
+        self.open[self.turn] = Some(Open { elements, context, has_thread });
         Ok(())
     }
 }
 
 register_kernel!("FlatMapDataset" on "CPU": Make<MakeInterleave>);
 register_kernel!("InterleaveDataset" on "CPU": Make<MakeInterleave>);
+register_kernel!("LegacyParallelInterleaveDatasetV2" on "CPU": Make<MakeInterleave>);
 register_kernel!("ParallelInterleaveDatasetV2" on "CPU": Make<MakeInterleave>);
 register_kernel!("ParallelInterleaveDatasetV3" on "CPU": Make<MakeInterleave>);
 register_kernel!("ParallelInterleaveDatasetV4" on "CPU": Make<MakeInterleave>);

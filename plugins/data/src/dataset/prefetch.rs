@@ -22,7 +22,7 @@ use std::{
 use tenon_sdk::{author::spawn as spawn_thread, prelude::*};
 
 /// The size of the buffer where the runtime is to choose it.
-const CHOSEN: usize = 8;
+pub const CHOSEN: usize = 8;
 
 struct Prefetch {
     input: Shared,
@@ -50,14 +50,22 @@ impl Build for MakePrefetch {
 
 impl Dataset for Prefetch {
     fn elements(&self) -> Box<dyn Elements> {
-        let shared = Arc::new(Buffer::default());
-        Box::new(Prefetched {
-            input: Some(Input::of(&self.input)),
-            room: self.room,
-            shared,
-            part: None,
-        })
+        Box::new(Prefetched::new(Input::of(&self.input), self.room))
     }
+}
+
+/// Starts a walk over a dataset whose elements a thread makes from now on, as long as there is room for them.
+///
+/// # Errors
+/// `RESOURCE_EXHAUSTED` when there is no thread.
+pub fn ahead(
+    dataset: &Shared,
+    room: usize,
+    context: &Context,
+) -> Result<Box<dyn Elements>, KernelError> {
+    let mut elements = Prefetched::new(Input::of(dataset), room.max(1));
+    elements.start(context)?;
+    Ok(Box::new(elements))
 }
 
 type Made = Result<Option<Element>, KernelError>;
@@ -111,6 +119,10 @@ struct Prefetched {
 }
 
 impl Prefetched {
+    fn new(input: Input, room: usize) -> Prefetched {
+        Prefetched { input: Some(input), room, shared: Arc::default(), part: None }
+    }
+
     fn start(&mut self, context: &Context) -> Result<(), KernelError> {
         let Some(mut input) = self.input.take() else { return Ok(()) };
         let (part, heard) = context.part();
@@ -173,3 +185,7 @@ impl Drop for Prefetched {
 }
 
 register_kernel!("PrefetchDataset" on "CPU": Make<MakePrefetch>);
+
+#[cfg(test)]
+#[path = "prefetch_tests.rs"]
+mod tests;

@@ -183,6 +183,14 @@ impl Source {
         Ok(source)
     }
 
+    /// The number of bytes after the last record, of a file with records of a fixed size that is at its end.
+    pub fn rest(&self) -> Option<usize> {
+        match &self.state {
+            State::Fixed { ahead, .. } => Some(ahead.len()),
+            _ => None,
+        }
+    }
+
     /// Whether there may be further records.
     pub fn has_more(&self) -> bool {
         !matches!(self.state, State::Once(None))

@@ -1,8 +1,5 @@
 """Readers: records of files whose names come from a queue; and mutexes between steps."""
 
-import contextlib
-import os
-import tempfile
 import threading
 import zlib
 
@@ -10,6 +7,7 @@ import numpy as np
 import tensorflow as tf
 
 from harness import case
+from written import files, records
 
 tf1 = tf.compat.v1
 raw = tf.raw_ops
@@ -21,29 +19,6 @@ READERS = {
     "tf_record": lambda **options: raw.TFRecordReaderV2(**options),
     "identity": lambda **options: raw.IdentityReaderV2(**options),
 }
-
-
-@contextlib.contextmanager
-def files(*contents):
-    """Files with these bytes, while the block runs; their names are the same for both servers in what is logged."""
-    with tempfile.TemporaryDirectory() as folder:
-        paths = []
-        for at, content in enumerate(contents):
-            paths.append(os.path.join(folder, f"file{at}"))
-            with open(paths[-1], "wb") as file:
-                file.write(content)
-        yield paths
-
-
-def records(*values, compression=None):
-    """The bytes of a TFRecord file."""
-    with tempfile.NamedTemporaryFile() as file:
-        options = tf.io.TFRecordOptions(compression_type=compression or "")
-        with tf.io.TFRecordWriter(file.name, options) as writer:
-            for value in values:
-                writer.write(value)
-        with open(file.name, "rb") as written:
-            return written.read()
 
 
 def base(key):

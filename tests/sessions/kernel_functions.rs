@@ -115,11 +115,11 @@ fn a_call_within_a_step_ends_with_it() {
         let runtime = over(2, language);
         let session = session_of(&Worker::new(&runtime), &runtime, |b| {
             let input = x(b)?;
-            let node = b.op(language.op("Apply")).name("y").input(input).attr("f", named("wait"));
+            let node = b.op(&language.op("Apply")).name("y").input(input).attr("f", named("wait"));
             node.attr("on_pool", on_pool).build().map(|_| ())
         });
         let options =
-            RunOptions { timeout: Some(Duration::from_millis(50)), ..RunOptions::default() };
+            RunOptions { deadline: Some(Duration::from_millis(50)), ..RunOptions::default() };
         let began = Instant::now();
         let error =
             session::run_with(&session, &[("x", floats(&[1.]))], &["y"], &options).unwrap_err();
@@ -161,7 +161,7 @@ fn a_function_outlives_its_session() {
         let worker = Worker::new(&runtime);
         let keep = |function: &str| {
             let session = session_of(&worker, &runtime, |b| {
-                let node = b.op(language.op("FunctionKeep")).name("keep");
+                let node = b.op(&language.op("FunctionKeep")).name("keep");
                 let node = node.attr("shared_name", "f").attr("f", named(function));
                 node.build().map(|_| ())
             });
@@ -170,10 +170,10 @@ fn a_function_outlives_its_session() {
         let users = session_of(&worker, &runtime, |b| {
             let input = x(b)?;
             for (name, on_pool) in [("here", false), ("pool", true)] {
-                let node = b.op(language.op("FunctionCall")).name(name).input(input);
+                let node = b.op(&language.op("FunctionCall")).name(name).input(input);
                 node.attr("shared_name", "f").attr("on_pool", on_pool).build()?;
             }
-            let node = b.op(language.op("FunctionCancel")).name("cancel");
+            let node = b.op(&language.op("FunctionCancel")).name("cancel");
             node.attr("shared_name", "f").build().map(|_| ())
         });
         let error = ran(&users, &[1.], "here").unwrap_err();

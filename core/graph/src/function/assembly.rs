@@ -32,7 +32,7 @@ pub(super) struct Place<'p> {
     pub prefix: &'p str,
     /// The device of copies that request none.
     pub device: &'p DeviceName,
-    /// The node that copies without inputs wait for.
+    /// The node for which copies wait that have no inputs, or in a loop act on nothing but its constants.
     pub pivot: Option<NodeId>,
     /// The frame of the copies, if they are in a loop.
     pub frame: Option<&'p Frame>,
@@ -141,7 +141,8 @@ impl<'r> Assembly<'r> {
         let mut map = Map::new(body, args);
         if let Some(frame) = place.frame {
             for &id in live.iter().filter(|&&id| is_plain_constant(body.graph.node(id))) {
-                let value = self.copy_node(body, id, &map, &Place { pivot: None, ..*place });
+                let place = Place { pivot: None, ..*place };
+                let value = self.copy_node(body, id, &map, &place, false);
                 let name = format!("{}/enter", self.graph().node(value).name);
                 map.tensors[id.index()] =
                     Some(self.enter(value.into(), frame, true, &[], &name)?.into());
@@ -154,20 +155,44 @@ impl<'r> Assembly<'r> {
             map.nodes[id.index()] = Some(NodeId(at));
         }
         for &id in &copied {
-            self.copy_node(body, id, &map, place);
+            map.steady[id.index()] = place.frame.is_some() && self.is_steady(body, id, &map);
+            let acts = acts(body.graph.node(id));
+            self.copy_node(body, id, &map, place, acts && map.steady[id.index()]);
+            map.steady[id.index()] &= !acts;
         }
         let returns = body.returns.iter().map(|&output| map.tensor(output)).collect();
         let effects = body.effects.iter().filter_map(|&id| map.nodes[id.index()]).collect();
         Ok(Copied { returns, effects })
     }
 
-    /// Appends a copy of a node. Its inputs may be nodes that are appended later.
-    fn copy_node(&mut self, body: &Body, id: NodeId, map: &Map, place: &Place<'_>) -> NodeId {
+    /// Whether a node has inputs, all of which are the same in all iterations of the loop: without more
+    /// it would run once more than the body, in the iteration whose condition does not hold.
+    fn is_steady(&self, body: &Body, id: NodeId, map: &Map) -> bool {
+        let node = body.graph.node(id);
+        let inputs = node.inputs.iter().map(|input| input.node);
+        let mut before = inputs.chain(node.control_inputs.iter().copied()).peekable();
+        before.peek().is_some()
+            && before.all(|id| match map.tensors[id.index()] {
+                Some(tensor) => self.graph().node(tensor.node).control_flow() == ControlFlow::Enter,
+                None => map.steady[id.index()],
+            })
+    }
+
+    /// Appends a copy of a node, which waits for the pivot if it `waits` or has no inputs. Its inputs may
+    /// be nodes that are appended later.
+    fn copy_node(
+        &mut self,
+        body: &Body,
+        id: NodeId,
+        map: &Map,
+        place: &Place<'_>,
+        waits: bool,
+    ) -> NodeId {
         let node = body.graph.node(id);
         let inputs: Vec<Output> = node.inputs.iter().map(|&input| map.tensor(input)).collect();
         let control = node.control_inputs.iter();
         let mut control: Vec<NodeId> = control.filter_map(|id| map.nodes[id.index()]).collect();
-        if inputs.is_empty() && control.is_empty() {
+        if waits || inputs.is_empty() && control.is_empty() {
             control.extend(place.pivot);
         }
         let name = self.builder.unused_name(&format!("{}/{}", place.prefix, node.name));
@@ -181,6 +206,11 @@ impl<'r> Assembly<'r> {
             ..node.clone()
         })
     }
+}
+
+/// Whether it matters how often a node runs: it has state, or begins a loop of its own.
+fn acts(node: &Node) -> bool {
+    node.op.stateful || node.control_flow() == ControlFlow::Enter
 }
 
 /// Adds control inputs.
@@ -207,9 +237,10 @@ fn renamed(body: &Body, node: &Node, prefix: &str) -> Arc<AttrTable> {
     if let Some(AttrValue::List(AttrList::String(groups))) = attrs.get_mut("_class") {
         groups.retain_mut(|group| {
             let named = group.strip_prefix(b"loc:@").and_then(|name| str::from_utf8(name).ok());
-            let Some(name) = named.filter(|name| body.graph.find(name).is_some()) else {
-                return false;
-            };
+            // Arguments have no copies.
+            let is_copied =
+                |name: &&str| body.graph.find(name).is_some_and(|id| !body.args.contains(&id));
+            let Some(name) = named.filter(is_copied) else { return false };
             *group = format!("loc:@{prefix}/{name}").into_bytes();
             true
         });
@@ -223,6 +254,8 @@ struct Map {
     tensors: Vec<Option<Output>>,
     /// The copy of each node.
     nodes: Vec<Option<NodeId>>,
+    /// Whether a node's outputs are the same in all iterations of the loop, and it does not wait for the pivot.
+    steady: Vec<bool>,
 }
 
 impl Map {
@@ -231,7 +264,8 @@ impl Map {
         for (&arg, &tensor) in body.args.iter().zip(args) {
             tensors[arg.index()] = Some(tensor);
         }
-        Map { tensors, nodes: vec![None; body.graph.len()] }
+        let count = body.graph.len();
+        Map { tensors, nodes: vec![None; count], steady: vec![false; count] }
     }
 
     fn tensor(&self, output: Output) -> Output {

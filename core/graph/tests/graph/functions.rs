@@ -173,6 +173,31 @@ fn a_loop_is_a_frame_with_its_constants_outside() {
     assert_eq!(roles(ControlFlow::Enter), 6, "a value and two constants enter each");
 }
 
+/// Without waiting, it would run once more than the body: nothing that it reads is dead after the last iteration.
+#[test]
+fn what_acts_on_constants_of_a_loop_alone_waits_for_its_body() {
+    let mut b = builder();
+    small(&mut b);
+    define(&mut b, "body", |b, x| {
+        let shape = b.constant("shape", Tensor::from_slice(&[0], &[0i32; 0]).unwrap())?;
+        let random = b.op("RandomUniform").name("random").input(shape);
+        let random = random.attr("dtype", AttrValue::Type(DType::FLOAT)).build()?;
+        let scaled = b.op("Neg").name("scaled").input(random).build()?;
+        b.op("AddV2").name("y").input(x).input(scaled).build().map(|_| ())
+    });
+    let x = x(&mut b).unwrap();
+    let first = repeat(&mut b, "first", x);
+    let graph = b.finish();
+    let expanded = expanded(&graph, first);
+    let waits = |name: &str| {
+        let node = expanded.graph.node(expanded.graph.find(name).unwrap());
+        let before = node.control_inputs.iter().map(|&id| expanded.graph.node(id).name.clone());
+        before.collect::<Vec<_>>()
+    };
+    assert_eq!(waits("first/body/random"), ["first/body/pivot"]);
+    assert!(waits("first/body/scaled").is_empty() && waits("first/body/y").is_empty());
+}
+
 #[test]
 fn frames_of_functions_that_are_called_twice_are_two() {
     let mut b = builder();

@@ -478,6 +478,29 @@ def dataset_iterator_without_a_name(address, log):
 
 
 @case
+def dataset_iterator_in_a_loop(address, log):
+    iterator = data.make_initializable_iterator(Dataset.range(1, 100))
+    total = tf.while_loop(lambda i, s: i < 10, lambda i, s: (i + 1, s + iterator.get_next()),
+                          [tf.constant(0), tf.constant(0, tf.int64)], parallel_iterations=1)[1]
+    with tf1.Session(address) as session:
+        session.run(iterator.initializer)
+        log.value("ten", session.run(total))
+        log.value("ten more", session.run(total))
+
+
+@case
+def dataset_in_a_function(address, log):
+    @tf.function
+    def total(dataset):
+        iterator = iter(dataset)
+        return next(iterator) + 100 * next(iterator)
+    with tf1.Session(address) as session:
+        found = total(Dataset.range(10).map(lambda n: n * 2))
+        for at in range(2):
+            log.value(f"{at}", session.run(found))
+
+
+@case
 def dataset_that_waits_longer_than_its_step(address, log):
     def take(n):
         queue = raw.FIFOQueueV2(component_types=[tf.int64], shapes=[[]], shared_name="dataset_late")

@@ -17,7 +17,6 @@ use std::{
     cell::RefCell,
     collections::VecDeque,
     future::Future,
-    mem,
     pin::{Pin, pin},
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
@@ -210,7 +209,7 @@ impl<T> Future for Receiver<T> {
         if place.is_left {
             return Poll::Ready(place.value.take());
         }
-        let before = mem::replace(&mut place.waker, Some(context.waker().clone()));
+        let before = place.waker.replace(context.waker().clone());
         drop(place);
         drop(before);
         Poll::Pending

@@ -1,7 +1,7 @@
 //! Iterators over the one dataset that a function makes, when the iterator is asked for the first time.
 //!
 //! # States
-//! *new* → *making*, by the first call; further calls wait → *made*, or failed: every call says so.
+//! *new* → *begun*, by the first call; further calls wait → *ended*: the iterator is made, or every call fails.
 
 use super::Iterator;
 use crate::{
@@ -15,8 +15,8 @@ use tenon_sdk::prelude::*;
 /// How far an iterator is made.
 pub enum Making {
     New,
-    Making,
-    Made(Result<(), KernelError>),
+    Begun,
+    Ended(Result<(), KernelError>),
 }
 
 /// The making of an iterator, and the calls that wait for it.
@@ -42,7 +42,7 @@ struct Wait {
 impl Attempt<Making> for Wait {
     fn run(&mut self, state: &mut Making) -> Progress {
         match state {
-            Making::Made(result) => Progress::Done(result.clone()),
+            Making::Ended(result) => Progress::Done(result.clone()),
             _ => Progress::Stuck,
         }
     }
@@ -70,7 +70,7 @@ impl Kernel for OneShot {
                 iterator.once.start(TAKE, call, Box::new(wait));
                 let is_first = iterator.once.update(|state| match state {
                     Making::New => {
-                        *state = Making::Making;
+                        *state = Making::Begun;
                         true
                     }
                     _ => false,
@@ -106,7 +106,7 @@ async fn make(iterator: Arc<Iterator>, factory: Captured) {
         iterator.begin(&dataset_of(&*dataset.kept()?, "dataset_factory")?)
     });
     let result = result.await;
-    iterator.once.update(|state| *state = Making::Made(result));
+    iterator.once.update(|state| *state = Making::Ended(result));
 }
 
 register_kernel!("OneShotIterator" on "CPU": OneShot);

@@ -13,7 +13,10 @@ use tenon_sdk::{
     Code, KernelError,
     abi::{LogLevel, MemoryInfo, MemoryKind},
     author::{Knobs, log},
-    device::author::{DeviceHandle, DeviceInfo, DeviceKind, Notification, Owner, Place},
+    device::author::{
+        DeviceEvents, DeviceHandle, DeviceInfo, DeviceKind, DeviceMemory, DeviceStreams,
+        Notification, Owner, Place,
+    },
     register_device,
 };
 
@@ -71,9 +74,6 @@ impl Accel {
 
 impl DeviceKind for Accel {
     type Stream = Stream;
-    type Event = Event;
-    const HAS_MEMORY: bool = true;
-    const HAS_STREAMS: bool = true;
 
     fn probe(knobs: Knobs<'_>) -> Result<u32, KernelError> {
         match settings::device_count(knobs)? {
@@ -95,7 +95,9 @@ impl DeviceKind for Accel {
         let description = format!("simulated accelerator {}", self.ordinal);
         DeviceInfo { stream_count: self.streams, ..DeviceInfo::new(description, vec![memory]) }
     }
+}
 
+impl DeviceMemory for Accel {
     fn allocate(
         &self,
         bytes: u64,
@@ -168,7 +170,9 @@ impl DeviceKind for Accel {
             }
         }
     }
+}
 
+impl DeviceStreams for Accel {
     fn create_stream(&self) -> Result<Stream, KernelError> {
         Stream::new(&self.queue)
     }
@@ -180,6 +184,14 @@ impl DeviceKind for Accel {
     fn notify(&self, stream: &Stream, done: Notification) {
         stream.notify(done);
     }
+
+    fn synchronize(&self) -> Result<(), KernelError> {
+        self.queue.synchronize()
+    }
+}
+
+impl DeviceEvents for Accel {
+    type Event = Event;
 
     fn create_event(&self) -> Result<Event, KernelError> {
         self.health.check()?;
@@ -196,10 +208,6 @@ impl DeviceKind for Accel {
 
     fn query_event(&self, event: &Event) -> Result<bool, KernelError> {
         event.query()
-    }
-
-    fn synchronize(&self) -> Result<(), KernelError> {
-        self.queue.synchronize()
     }
 }
 

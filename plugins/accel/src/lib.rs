@@ -13,7 +13,7 @@
 //! | [`memory`]: a table from handles to blocks | the driver's allocator |
 //! | [`queue`]: a thread that runs commands | the driver's queues |
 //! | [`stream`], [`event`]: names of positions in the queue | the driver's streams and events |
-//! | [`device`]: the trait [`DeviceKind`](tenon_sdk::device::author::DeviceKind) over the three | the same |
+//! | [`device`]: [the traits of a device](tenon_sdk::device::author) over the three | the same |
 //! | [`kernels`]: commands that capture handles and dimensions | launches of device code |
 //! | [`faults`]: what goes wrong, and when | only the handling of a device that is lost |
 //!

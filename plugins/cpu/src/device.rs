@@ -20,7 +20,6 @@ pub struct Cpu;
 
 impl DeviceKind for Cpu {
     type Stream = NoStreams;
-    type Event = NoStreams;
 
     fn probe(knobs: Knobs<'_>) -> Result<u32, KernelError> {
         let devices = knobs.int("devices")?;

@@ -32,6 +32,7 @@ mod stream;
 
 pub use context::{Context, Facts};
 pub use event::Event;
+pub use graph::Graph;
 pub use library::{Library, LibraryObject};
 pub use memory::{Constant, Constants};
 pub use stream::Stream;
@@ -46,7 +47,8 @@ use tenon_sdk::{
     abi::{MemoryInfo, MemoryKind},
     author::Knobs,
     device::author::{
-        DeviceHandle, DeviceInfo, DeviceKind, Notification, Place, Recorded,
+        DeviceCapture, DeviceEvents, DeviceHandle, DeviceInfo, DeviceKind, DeviceMemory,
+        DeviceNative, DeviceStreams, DeviceTimers, Notification, Place,
         callbacks::{Callback, CallbackThread},
     },
     register_device,
@@ -127,9 +129,6 @@ impl Cuda {
 
 impl DeviceKind for Cuda {
     type Stream = Stream;
-    type Event = Event;
-    const HAS_MEMORY: bool = true;
-    const HAS_STREAMS: bool = true;
 
     fn probe(knobs: Knobs<'_>) -> Result<u32, KernelError> {
         probe::count(knobs)
@@ -159,7 +158,9 @@ impl DeviceKind for Cuda {
             ..DeviceInfo::new(facts.to_string(), memories)
         }
     }
+}
 
+impl DeviceMemory for Cuda {
     fn allocate(
         &self,
         bytes: u64,
@@ -222,7 +223,9 @@ impl DeviceKind for Cuda {
         // overlap, until the copy is done.
         unsafe { copy::copy(&self.context, &self.pinned, from, to, bytes, stream) }
     }
+}
 
+impl DeviceStreams for Cuda {
     fn create_stream(&self) -> Result<Stream, KernelError> {
         Stream::new(&self.context)
     }
@@ -237,6 +240,14 @@ impl DeviceKind for Cuda {
         }
         stream.when_done(Callback::Host(Box::new(move |code| done.run(code))));
     }
+
+    fn synchronize(&self) -> Result<(), KernelError> {
+        self.context.synchronize()
+    }
+}
+
+impl DeviceEvents for Cuda {
+    type Event = Event;
 
     fn create_event(&self) -> Result<Event, KernelError> {
         Event::new(&self.context)
@@ -253,12 +264,10 @@ impl DeviceKind for Cuda {
     fn query_event(&self, event: &Event) -> Result<bool, KernelError> {
         event.query()
     }
+}
 
-    fn synchronize(&self) -> Result<(), KernelError> {
-        self.context.synchronize()
-    }
-
-    const NATIVE_API: &'static str = "cuda";
+impl DeviceNative for Cuda {
+    const API: &'static str = "cuda";
 
     fn native_device(&self) -> *mut c_void {
         self.context.raw().cast()
@@ -267,9 +276,9 @@ impl DeviceKind for Cuda {
     fn native_stream(&self, stream: &Stream) -> *mut c_void {
         stream.raw().cast()
     }
+}
 
-    const HAS_TIMERS: bool = true;
-
+impl DeviceTimers for Cuda {
     fn create_timer(&self) -> Result<Event, KernelError> {
         Event::timed(&self.context)
     }
@@ -277,22 +286,21 @@ impl DeviceKind for Cuda {
     fn elapsed_ns(&self, first: &Event, last: &Event) -> Result<u64, KernelError> {
         last.since(first)
     }
+}
 
-    const HAS_CAPTURE: bool = true;
+impl DeviceCapture for Cuda {
+    type Recorded = Graph;
 
     fn begin_capture(&self, stream: &Stream) -> Result<(), KernelError> {
         graph::begin(stream)
     }
 
-    fn end_capture(&self, stream: &Stream) -> Result<Recorded, KernelError> {
-        graph::end(stream).map(|graph| Box::new(graph) as Recorded)
+    fn end_capture(&self, stream: &Stream) -> Result<Graph, KernelError> {
+        graph::end(stream)
     }
 
-    fn launch_recorded(&self, recorded: &Recorded, stream: &Stream) -> Result<(), KernelError> {
-        match recorded.downcast_ref::<graph::Graph>() {
-            Some(graph) => graph.launch(stream),
-            None => Err(KernelError::internal("a graph that CUDA did not record")),
-        }
+    fn launch_recorded(&self, recorded: &Graph, stream: &Stream) -> Result<(), KernelError> {
+        recorded.launch(stream)
     }
 }
 

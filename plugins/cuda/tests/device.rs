@@ -12,7 +12,9 @@ use tenon_cuda::{Settings, compile::Variant, kernels, launch::Grid};
 use tenon_sdk::{
     Code,
     abi::MemoryKind,
-    device::author::{DeviceKind, Place},
+    device::author::{
+        DeviceCapture, DeviceEvents, DeviceKind, DeviceMemory, DeviceStreams, DeviceTimers, Place,
+    },
 };
 
 const DEVICE: MemoryKind = MemoryKind::DEVICE;

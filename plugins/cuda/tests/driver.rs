@@ -9,7 +9,7 @@ use tenon_cuda::Cuda;
 use tenon_sdk::{
     Code,
     abi::MemoryKind,
-    device::author::{DeviceKind, Place},
+    device::author::{DeviceCapture, DeviceEvents, DeviceMemory, DeviceStreams, Place},
 };
 
 const DEVICE: MemoryKind = MemoryKind::DEVICE;

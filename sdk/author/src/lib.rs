@@ -87,7 +87,10 @@ pub mod prelude {
         KeptKnobs, Kernel, Knob, Knobs, Mode, Packed, PassContext, Piece, Prepack, ResourceHandle,
         ResourceValue, Schedule, ShapeContext, ShapeHandle, ShapeResult, Supported, Supports,
         Variant, VariantRef, VariantValue,
-        device::{DeviceHandle, DeviceInfo, DeviceKind, NoStreams},
+        device::{
+            DeviceCapture, DeviceEvents, DeviceHandle, DeviceInfo, DeviceKind, DeviceMemory,
+            DeviceNative, DeviceStreams, DeviceTimers, NoStreams,
+        },
         reg::{ANY_TYPE, COPYABLE, Denormals, Numerics},
         register_device, register_fusion, register_kernel, register_knob, register_op,
         register_pass, register_variant,

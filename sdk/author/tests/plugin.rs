@@ -68,7 +68,6 @@ struct Plain;
 
 impl DeviceKind for Plain {
     type Stream = NoStreams;
-    type Event = NoStreams;
 
     fn probe(_knobs: Knobs<'_>) -> Result<u32, KernelError> {
         Ok(1)

@@ -12,7 +12,10 @@ use std::{
 };
 use tenon_author::{
     Knobs,
-    device::{DeviceHandle, DeviceInfo, DeviceKind, Notification, Owner, Place},
+    device::{
+        DeviceEvents, DeviceHandle, DeviceInfo, DeviceKind, DeviceMemory, DeviceStreams,
+        Notification, Owner, Place,
+    },
     register_device,
 };
 use tenon_framework::{
@@ -135,9 +138,6 @@ impl<const WAY: u8> Wrong<WAY> {
 
 impl<const WAY: u8> DeviceKind for Wrong<WAY> {
     type Stream = Lane;
-    type Event = ();
-    const HAS_MEMORY: bool = true;
-    const HAS_STREAMS: bool = true;
 
     fn probe(_knobs: Knobs<'_>) -> Result<u32, KernelError> {
         Ok(2)
@@ -153,7 +153,9 @@ impl<const WAY: u8> DeviceKind for Wrong<WAY> {
         let memory = MemoryInfo { kind: MemoryKind::DEVICE, alignment, limit: LIMIT };
         DeviceInfo { own_pool: true, ..DeviceInfo::new("for a test", vec![memory]) }
     }
+}
 
+impl<const WAY: u8> DeviceMemory for Wrong<WAY> {
     fn allocate(
         &self,
         bytes: u64,
@@ -245,7 +247,9 @@ impl<const WAY: u8> DeviceKind for Wrong<WAY> {
         lane.run();
         Ok(())
     }
+}
 
+impl<const WAY: u8> DeviceStreams for Wrong<WAY> {
     fn create_stream(&self) -> Result<Lane, KernelError> {
         let number = self.streams.fetch_add(1, Ordering::SeqCst);
         Ok(Lane { number, waiting: Mutex::default() })
@@ -260,6 +264,15 @@ impl<const WAY: u8> DeviceKind for Wrong<WAY> {
         lane.run();
         done.run(if WAY == NOTIFIES_WRONG { Code::ABORTED } else { Code::OK });
     }
+
+    fn synchronize(&self) -> Result<(), KernelError> {
+        // Commands of a right device have run when they are enqueued. What a wrong one holds back stays held back.
+        Ok(())
+    }
+}
+
+impl<const WAY: u8> DeviceEvents for Wrong<WAY> {
+    type Event = ();
 
     fn create_event(&self) -> Result<(), KernelError> {
         Ok(())

@@ -1,19 +1,24 @@
 //! Devices driven through their tables, as a host drives them.
 
 use super::*;
-use crate::device::{DeviceEntries, DeviceInfo, NoStreams, Owner};
-use std::ptr;
-use std::sync::{
-    Arc, Mutex,
-    atomic::{AtomicI32, Ordering},
+use crate::device::{
+    DeviceEntries, DeviceEvents, DeviceMemory, DeviceStreams, NoStreams, Notification, Owner,
+    Place, stream_of,
 };
-use tenon_abi::device_flags;
+use std::{
+    ffi::c_void,
+    ptr::{self, NonNull},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicI32, Ordering},
+    },
+};
+use tenon_abi::{CopyRequest, DeviceTable, MemoryKind, Notify, device_flags};
 
 struct Plain;
 
 impl DeviceKind for Plain {
     type Stream = NoStreams;
-    type Event = NoStreams;
 
     fn probe(_knobs: Knobs<'_>) -> Result<u32, KernelError> {
         Err(KernelError::new(Code::NOT_FOUND, "nothing plugged in"))
@@ -57,9 +62,6 @@ impl Full {
 
 impl DeviceKind for Full {
     type Stream = Marker;
-    type Event = u8;
-    const HAS_MEMORY: bool = true;
-    const HAS_STREAMS: bool = true;
 
     fn probe(_knobs: Knobs<'_>) -> Result<u32, KernelError> {
         Ok(2)
@@ -71,9 +73,11 @@ impl DeviceKind for Full {
 
     fn info(&self) -> DeviceInfo {
         let memory = MemoryInfo { kind: MemoryKind::DEVICE, alignment: 256, limit: 9 };
-        DeviceInfo { bus_id: Some(3), ..DeviceInfo::new("full", vec![memory]) }
+        DeviceInfo { bus_id: Some(3), stream_count: 2, ..DeviceInfo::new("full", vec![memory]) }
     }
+}
 
+impl DeviceMemory for Full {
     fn allocate(
         &self,
         bytes: u64,
@@ -83,6 +87,16 @@ impl DeviceKind for Full {
     ) -> Result<NonNull<c_void>, KernelError> {
         self.note(format!("allocate {bytes} {align} {} {}", memory.0, stream.is_some()));
         Ok(NonNull::dangling())
+    }
+
+    unsafe fn deallocate(
+        &self,
+        _data: NonNull<c_void>,
+        bytes: u64,
+        memory: MemoryKind,
+        stream: Option<&Marker>,
+    ) {
+        self.note(format!("deallocate {bytes} {} {}", memory.0, stream.is_some()));
     }
 
     fn can_copy(&self, source: &Place<'_, Full>, destination: &Place<'_, Full>) -> bool {
@@ -96,8 +110,26 @@ impl DeviceKind for Full {
         true
     }
 
+    unsafe fn copy(
+        &self,
+        _source: &Place<'_, Full>,
+        _destination: &Place<'_, Full>,
+        bytes: u64,
+        _stream: Option<&Marker>,
+    ) -> Result<(), KernelError> {
+        self.note(format!("copy {bytes}"));
+        Err(KernelError::new(Code::DATA_LOSS, "the cable is out"))
+    }
+}
+
+impl DeviceStreams for Full {
     fn create_stream(&self) -> Result<Marker, KernelError> {
         Ok(Marker(Arc::clone(DROPPED.lock().unwrap().as_ref().unwrap())))
+    }
+
+    fn synchronize_stream(&self, _stream: &Marker) -> Result<(), KernelError> {
+        self.note("synchronize_stream".to_owned());
+        Ok(())
     }
 
     fn notify(&self, _stream: &Marker, done: Notification) {
@@ -105,8 +137,27 @@ impl DeviceKind for Full {
         done.run(Code::OK);
     }
 
+    fn synchronize(&self) -> Result<(), KernelError> {
+        self.note("synchronize".to_owned());
+        Ok(())
+    }
+}
+
+impl DeviceEvents for Full {
+    type Event = u8;
+
     fn create_event(&self) -> Result<u8, KernelError> {
         Ok(7)
+    }
+
+    fn record_event(&self, event: &u8, _stream: &Marker) -> Result<(), KernelError> {
+        self.note(format!("record {event}"));
+        Err(KernelError::new(Code::ABORTED, "only the code reaches the host"))
+    }
+
+    fn wait_event(&self, _stream: &Marker, event: &u8) -> Result<(), KernelError> {
+        self.note(format!("wait {event}"));
+        Ok(())
     }
 
     fn query_event(&self, event: &u8) -> Result<bool, KernelError> {
@@ -115,8 +166,15 @@ impl DeviceKind for Full {
     }
 }
 
-fn opened<D: DeviceKind>(ordinal: u32) -> Result<(&'static DeviceTable, *mut DeviceState), Code> {
-    let entries = DeviceEntries::of::<D>();
+crate::__registered!(RegisteredPlain: Plain);
+crate::__registered!(RegisteredFull: Full);
+const PLAIN: DeviceEntries = DeviceEntries::of::<RegisteredPlain>();
+const FULL: DeviceEntries = DeviceEntries::of::<RegisteredFull>();
+
+fn opened(
+    entries: DeviceEntries,
+    ordinal: u32,
+) -> Result<(&'static DeviceTable, *mut DeviceState), Code> {
     let mut state = ptr::null_mut();
     // SAFETY: an entry with a place for the result; without a host, no code takes messages.
     let code = unsafe {
@@ -143,7 +201,7 @@ fn info(table: &DeviceTable, state: *mut DeviceState) -> DeviceInfo {
 
 #[test]
 fn a_minimal_device_leaves_null_what_it_does_not_have() {
-    let (table, state) = opened::<Plain>(0).unwrap();
+    let (table, state) = opened(PLAIN, 0).unwrap();
     assert!(table.allocate.is_none() && table.copy.is_none() && table.can_copy.is_none());
     assert!(table.create_stream.is_none() && table.notify.is_none());
     assert!(table.query_event.is_none() && table.synchronize.is_none());
@@ -160,17 +218,17 @@ fn probing_and_opening_say_what_is_wrong() {
         // SAFETY: an entry; without a host, no code takes messages.
         unsafe { entries.probe.unwrap()(ptr::null(), ptr::null(), ptr::null_mut()) }
     };
-    assert_eq!(probe(DeviceEntries::of::<Plain>()), 0);
-    assert_eq!(probe(DeviceEntries::of::<Full>()), 2);
-    assert_eq!(opened::<Plain>(1).err(), Some(Code::PERMISSION_DENIED));
-    assert_eq!(opened::<Plain>(2).err(), Some(Code::INTERNAL), "a panic is an error");
+    assert_eq!(probe(PLAIN), 0);
+    assert_eq!(probe(FULL), 2);
+    assert_eq!(opened(PLAIN, 1).err(), Some(Code::PERMISSION_DENIED));
+    assert_eq!(opened(PLAIN, 2).err(), Some(Code::INTERNAL), "a panic is an error");
 }
 
 #[test]
 fn memory_and_copies_arrive_with_their_places() {
-    let (table, state) = opened::<Full>(0).unwrap();
-    let (_, peer) = opened::<Full>(0).unwrap();
-    let (plain_table, plain) = opened::<Plain>(0).unwrap();
+    let (table, state) = opened(FULL, 0).unwrap();
+    let (_, peer) = opened(FULL, 0).unwrap();
+    let (plain_table, plain) = opened(PLAIN, 0).unwrap();
     // SAFETY: entries with their device, places for results, and requests whose addresses no code follows.
     unsafe {
         let mut data = ptr::null_mut();
@@ -183,17 +241,27 @@ fn memory_and_copies_arrive_with_their_places() {
             (request.source_device, request.destination_device) = (from, to);
             assert_eq!(table.can_copy.unwrap()(state, &request), 1);
         }
+        let mut request: CopyRequest = std::mem::zeroed();
+        request.bytes = 3;
+        let code = table.copy.unwrap()(state, &request, ptr::null_mut(), ptr::null_mut());
+        assert_eq!(code, Code::DATA_LOSS);
+        table.deallocate.unwrap()(state, data, 5, kind, none);
+        table.deallocate.unwrap()(state, ptr::null_mut(), 6, kind, none);
         let notes = device_of::<Full>(state).notes.lock().unwrap().clone();
         assert_eq!(
             notes,
-            ["allocate 5 64 1 false", "host to self", "self to peer", "foreign to self"]
+            [
+                "allocate 5 64 1 false",
+                "host to self",
+                "self to peer",
+                "foreign to self",
+                "copy 3",
+                "deallocate 5 1 false"
+            ]
         );
-        // A copy that the device does not write is refused.
-        let request: CopyRequest = std::mem::zeroed();
-        let code = table.copy.unwrap()(state, &request, ptr::null_mut(), ptr::null_mut());
-        assert_eq!(code, Code::UNIMPLEMENTED);
     }
-    assert_eq!(info(table, state).memory(MemoryKind::DEVICE).unwrap().limit, 9);
+    let info = info(table, state);
+    assert_eq!((info.memory(MemoryKind::DEVICE).unwrap().limit, info.stream_count), (9, 2));
     close(table, state);
     close(table, peer);
     close(plain_table, plain);
@@ -208,10 +276,11 @@ unsafe extern "C" fn keep(data: *mut c_void, code: Code) {
 fn streams_and_events_go_to_and_fro_and_a_panic_still_notifies_once() {
     let dropped = Arc::new(AtomicI32::new(0));
     *DROPPED.lock().unwrap() = Some(Arc::clone(&dropped));
-    for (ordinal, told, queried) in
-        [(0, Code::OK, Code::PENDING), (1, Code::INTERNAL, Code::INTERNAL)]
+    let panicked = Code::INTERNAL;
+    for (ordinal, told, recorded, queried) in
+        [(0, Code::OK, Code::ABORTED, Code::PENDING), (1, panicked, panicked, panicked)]
     {
-        let (table, state) = opened::<Full>(ordinal).unwrap();
+        let (table, state) = opened(FULL, ordinal).unwrap();
         let codes = Mutex::new(Vec::<Code>::new());
         let (mut stream, mut event) = (ptr::null_mut(), ptr::null_mut());
         // SAFETY: entries with their device, its stream and event; the list outlives the notification.
@@ -223,7 +292,10 @@ fn streams_and_events_go_to_and_fro_and_a_panic_still_notifies_once() {
             let notify = Notify { run: Some(keep) };
             assert_eq!(table.notify.unwrap()(state, stream, notify, data), Code::OK);
             assert_eq!(table.query_event.unwrap()(state, event), queried);
-            assert_eq!(table.record_event.unwrap()(state, event, stream), Code::UNIMPLEMENTED);
+            assert_eq!(table.record_event.unwrap()(state, event, stream), recorded);
+            assert_eq!(table.wait_event.unwrap()(state, stream, event), told);
+            assert_eq!(table.synchronize_stream.unwrap()(state, stream, sink), told);
+            assert_eq!(table.synchronize.unwrap()(state, sink), told);
             assert!(stream_of::<Full>(ptr::null_mut()).is_none());
             assert!(stream_of::<Full>(stream).is_some());
             table.destroy_event.unwrap()(state, event);
@@ -237,7 +309,7 @@ fn streams_and_events_go_to_and_fro_and_a_panic_still_notifies_once() {
 
 #[test]
 fn a_pointer_of_a_closed_device_is_not_followed() {
-    let (table, state) = opened::<Full>(0).unwrap();
+    let (table, state) = opened(FULL, 0).unwrap();
     // SAFETY: the device is open.
     assert!(unsafe { find::<Full>(state) }.is_some());
     // SAFETY: as above; another type of device.

@@ -1,7 +1,7 @@
 //! Registration of a device type.
 
 use super::Site;
-use crate::device::{DeviceEntries, DeviceKind};
+use crate::device::{DeviceEntries, Registered};
 use tenon_abi::{Code, DeviceTypeDef, Registrar, RegistrarTable, Str};
 
 /// A device type as `register_device!` writes it.
@@ -14,9 +14,11 @@ pub struct DeviceReg {
 }
 
 impl DeviceReg {
-    /// A device type.
-    pub const fn of<D: DeviceKind>(name: &'static str, site: Site) -> DeviceReg {
-        DeviceReg { name, priority: 0, entries: DeviceEntries::of::<D>(), site }
+    /// A device type, with the roles that `register_device!` found.
+    #[doc(hidden)]
+    #[track_caller]
+    pub const fn of<R: Registered>(name: &'static str, site: Site) -> DeviceReg {
+        DeviceReg { name, priority: 0, entries: DeviceEntries::of::<R>(), site }
     }
 
     /// Placement prefers the type with the higher figure.

@@ -140,12 +140,46 @@ macro_rules! __kernels {
 }
 
 /// Registers a device type: `register_device!("ACCEL": Accel, priority = 10)`, where `Accel` implements
-/// [`DeviceKind`](crate::device::DeviceKind).
+/// [`DeviceKind`](crate::device::DeviceKind). The registration finds which of the traits for further roles the type
+/// implements: see [`device`](crate::device).
 #[macro_export]
 macro_rules! register_device {
     ($name:literal : $device:ty $(, $key:ident = $value:expr)* $(,)?) => {
-        $crate::__submit!(Device,
-            $crate::reg::DeviceReg::of::<$device>($name, $crate::__site!())$(.$key($value))*);
+        $crate::__submit!(Device, {
+            $crate::__registered!(__Registered: $device);
+            $crate::reg::DeviceReg::of::<__Registered>($name, $crate::__site!())$(.$key($value))*
+        });
+    };
+}
+
+/// A type that stands for a device type with the roles that it has.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __registered {
+    ($registered:ident : $device:ty) => {
+        #[allow(
+            unused_imports,
+            reason = "the traits count where the type has no constant of its own"
+        )]
+        use $crate::device::{
+            WithStreamType as _, WithoutCapture as _, WithoutEvents as _, WithoutKind as _,
+            WithoutMemory as _, WithoutNative as _, WithoutStreams as _, WithoutTimers as _,
+        };
+        struct $registered;
+        impl $crate::device::Registered for $registered {
+            type Device = $device;
+            const MEMORY: $crate::abi::DeviceTable = $crate::device::Roles::<$device>::MEMORY;
+            const STREAMS: $crate::abi::DeviceTable = $crate::device::Roles::<$device>::STREAMS;
+            const EVENTS: $crate::abi::DeviceTable = $crate::device::Roles::<$device>::EVENTS;
+            const TIMERS: ::core::option::Option<$crate::abi::ExtTimers> =
+                $crate::device::Roles::<$device>::TIMERS;
+            const CAPTURE: ::core::option::Option<$crate::abi::ExtCapture> =
+                $crate::device::Roles::<$device>::CAPTURE;
+            const NATIVE: ::core::option::Option<$crate::abi::ExtNative> =
+                $crate::device::Roles::<$device>::NATIVE;
+            const HAS_STREAM_TYPE: bool = $crate::device::Roles::<$device>::IS_KIND
+                && $crate::device::Roles::<$device>::HAS_STREAM_TYPE;
+        }
     };
 }
 

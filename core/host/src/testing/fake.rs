@@ -10,14 +10,17 @@ use std::{
     ffi::c_void,
     ptr::NonNull,
     sync::{
-        Arc, Mutex,
+        Arc, Mutex, Weak,
         atomic::{AtomicUsize, Ordering},
     },
 };
 use tenon_abi::{Code, MemoryInfo, MemoryKind};
 use tenon_author::{
     Knobs,
-    device::{DeviceHandle, DeviceInfo, DeviceKind, NoStreams, Notification, Owner, Place},
+    device::{
+        DeviceHandle, DeviceInfo, DeviceKind, DeviceMemory, DeviceStreams, NoStreams, Notification,
+        Owner, Place,
+    },
     register_device,
 };
 use tenon_framework::KernelError;
@@ -44,14 +47,18 @@ pub(crate) struct Fake {
     ordinal: u32,
     handle: DeviceHandle,
     blocks: Blocks,
+    /// The queues of streams that exist, for `synchronize`.
+    queues: Mutex<Vec<Weak<Queue>>>,
     pub log: FakeLog,
 }
 
 type Command = Box<dyn FnOnce() + Send>;
 
+type Queue = Mutex<Vec<Command>>;
+
 #[derive(Default)]
 pub(crate) struct FakeStream {
-    queue: Mutex<Vec<Command>>,
+    queue: Arc<Queue>,
 }
 
 impl FakeStream {
@@ -60,9 +67,13 @@ impl FakeStream {
     }
 
     fn run(&self) {
-        let commands = std::mem::take(&mut *self.queue.lock().unwrap());
-        commands.into_iter().for_each(|command| command());
+        run(&self.queue);
     }
+}
+
+fn run(queue: &Queue) {
+    let commands = std::mem::take(&mut *queue.lock().unwrap());
+    commands.into_iter().for_each(|command| command());
 }
 
 /// An address of the host, or the number of a block.
@@ -121,23 +132,28 @@ impl Fake {
 
 impl DeviceKind for Fake {
     type Stream = FakeStream;
-    type Event = NoStreams;
-    const HAS_MEMORY: bool = true;
-    const HAS_STREAMS: bool = true;
 
     fn probe(_knobs: Knobs<'_>) -> Result<u32, KernelError> {
         Ok(2)
     }
 
     fn open(ordinal: u32, handle: DeviceHandle, _knobs: Knobs<'_>) -> Result<Fake, KernelError> {
-        Ok(Fake { ordinal, handle, blocks: Blocks::default(), log: FakeLog::default() })
+        Ok(Fake {
+            ordinal,
+            handle,
+            blocks: Blocks::default(),
+            queues: Mutex::default(),
+            log: FakeLog::default(),
+        })
     }
 
     fn info(&self) -> DeviceInfo {
         let memory = MemoryInfo { kind: MemoryKind::DEVICE, alignment: 256, limit: FAKE_LIMIT };
         DeviceInfo::new(format!("fake {}", self.ordinal), vec![memory])
     }
+}
 
+impl DeviceMemory for Fake {
     fn allocate(
         &self,
         bytes: u64,
@@ -195,9 +211,13 @@ impl DeviceKind for Fake {
         }
         Ok(())
     }
+}
 
+impl DeviceStreams for Fake {
     fn create_stream(&self) -> Result<FakeStream, KernelError> {
-        Ok(FakeStream::default())
+        let stream = FakeStream::default();
+        self.queues.lock().unwrap().push(Arc::downgrade(&stream.queue));
+        Ok(stream)
     }
 
     fn destroy_stream(&self, stream: FakeStream) {
@@ -214,13 +234,18 @@ impl DeviceKind for Fake {
         stream.run();
         done.run(Code::OK);
     }
+
+    fn synchronize(&self) -> Result<(), KernelError> {
+        let queues: Vec<_> = self.queues.lock().unwrap().iter().filter_map(Weak::upgrade).collect();
+        queues.iter().for_each(|queue| run(queue));
+        Ok(())
+    }
 }
 
 pub(crate) struct Loose;
 
 impl DeviceKind for Loose {
     type Stream = NoStreams;
-    type Event = NoStreams;
 
     fn probe(_knobs: Knobs<'_>) -> Result<u32, KernelError> {
         Ok(1)
@@ -240,7 +265,6 @@ pub(crate) struct Nowhere;
 
 impl DeviceKind for Nowhere {
     type Stream = NoStreams;
-    type Event = NoStreams;
 
     fn probe(_knobs: Knobs<'_>) -> Result<u32, KernelError> {
         Err(KernelError::new(Code::NOT_FOUND, "no driver on this machine"))

@@ -10,8 +10,8 @@ use cudarc::driver::sys::{self, CUgraph, CUgraphExec, CUresult, CUstreamCaptureM
 use std::sync::Arc;
 use tenon_sdk::KernelError;
 
-/// An executable graph.
-pub(super) struct Graph {
+/// An executable graph: commands that were recorded.
+pub struct Graph {
     context: Arc<Context>,
     raw: CUgraphExec,
 }
@@ -51,7 +51,7 @@ pub(super) fn end(stream: &Stream) -> Result<Graph, KernelError> {
 
 impl Graph {
     /// Enqueues the whole graph.
-    pub fn launch(&self, stream: &Stream) -> Result<(), KernelError> {
+    pub(super) fn launch(&self, stream: &Stream) -> Result<(), KernelError> {
         if !Arc::ptr_eq(&self.context, stream.context()) {
             return Err(foreign("a stream"));
         }

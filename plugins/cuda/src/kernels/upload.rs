@@ -10,7 +10,7 @@ use tenon_sdk::{
     KernelError,
     abi::MemoryKind,
     author::CreateContext,
-    device::author::{DeviceKind, Place},
+    device::author::{DeviceMemory, Place},
 };
 
 static SOURCE: Source = source!("upload.cu");

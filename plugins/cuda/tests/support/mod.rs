@@ -16,7 +16,7 @@ use tenon_cuda::{Cuda, Settings, device::Stream, libraries};
 use tenon_sdk::{
     KernelError,
     abi::MemoryKind,
-    device::author::{DeviceHandle, DeviceKind, Place},
+    device::author::{DeviceHandle, DeviceMemory, Place},
 };
 
 type Set = unsafe extern "C" fn(name: *const c_char, value: *const c_char);

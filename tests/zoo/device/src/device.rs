@@ -1,4 +1,4 @@
-//! The device type: every method of the trait, over memory, streams and events.
+//! The device type: its traits, over memory, streams and events.
 
 use crate::{
     memory::{LIMIT, MAX_ALIGN, Memory, Spot},
@@ -101,10 +101,6 @@ fn spot(place: &Place<'_, ZooDevice>) -> Option<Spot> {
 
 impl DeviceKind for ZooDevice {
     type Stream = Arc<Stream>;
-    type Event = Event;
-
-    const HAS_MEMORY: bool = true;
-    const HAS_STREAMS: bool = true;
 
     fn probe(knobs: Knobs<'_>) -> Result<u32, KernelError> {
         match knobs.int("count")? {
@@ -142,7 +138,9 @@ impl DeviceKind for ZooDevice {
             ..DeviceInfo::new(format!("zoo device {}", self.ordinal), ZooDevice::kinds())
         }
     }
+}
 
+impl DeviceMemory for ZooDevice {
     fn allocate(
         &self,
         bytes: u64,
@@ -195,7 +193,9 @@ impl DeviceKind for ZooDevice {
             None => copy(),
         }
     }
+}
 
+impl DeviceStreams for ZooDevice {
     fn create_stream(&self) -> Result<Arc<Stream>, KernelError> {
         self.alive()?;
         let stream = Arc::new(Stream::new()?);
@@ -217,6 +217,15 @@ impl DeviceKind for ZooDevice {
         }
     }
 
+    fn synchronize(&self) -> Result<(), KernelError> {
+        self.drain()?;
+        self.alive()
+    }
+}
+
+impl DeviceEvents for ZooDevice {
+    type Event = Event;
+
     fn create_event(&self) -> Result<Event, KernelError> {
         self.alive()?;
         Ok(Event::default())
@@ -235,10 +244,5 @@ impl DeviceKind for ZooDevice {
     fn query_event(&self, event: &Event) -> Result<bool, KernelError> {
         self.alive()?;
         event.query()
-    }
-
-    fn synchronize(&self) -> Result<(), KernelError> {
-        self.drain()?;
-        self.alive()
     }
 }

@@ -2,7 +2,6 @@
 
 import numpy as np
 import tensorflow as tf
-from tensorflow.python.ops import gen_resource_variable_ops
 
 from harness import case
 
@@ -54,6 +53,7 @@ def what_is_anonymous(address, log):
         dtype=tf.float32, shape=[], shared_name="cd2c89b7-88b7-44c8-ad83-06c2a9158347")
     with tf1.Session(address) as session:
         for name, handle in (("named", named), ("anonymous", anonymous)):
-            is_counted = gen_resource_variable_ops.is_resource_handle_ref_counting(handle)
-            log.value(name, session.run(is_counted))
+            # The op has no function in Python.
+            counted = session.graph.create_op("IsResourceHandleRefCounting", [handle], [tf.bool])
+            log.value(name, session.run(counted.outputs[0]))
             session.run(raw.DestroyResourceOp(resource=handle, ignore_lookup_error=True))

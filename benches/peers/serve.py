@@ -20,7 +20,7 @@ import numpy as np
 sys.path.insert(0, str(pathlib.Path(__file__).parent.parent.parent / "tests" / "client"))
 import harness  # noqa: E402
 
-MIB = 64 << 20
+BYTES = 64 << 20
 
 
 def rows(tf):
@@ -28,12 +28,12 @@ def rows(tf):
     tf1 = tf.compat.v1
     x = tf1.placeholder(tf.float32, [None])
     taken = tf1.group(tf.size(x))
-    big = tf1.get_variable("big", initializer=tf.zeros([MIB // 4]), use_resource=True)
+    big = tf1.get_variable("big", initializer=tf.zeros([BYTES // 4]), use_resource=True)
     one = tf1.get_variable("one", initializer=np.float32(1), use_resource=True)
     nothing = tf1.no_op()
     reads = tf1.group(*[one.read_value() for _ in range(1000)])
     loop = tf.while_loop(lambda i: i < 10000, lambda i: i + 1, [0])[0].op
-    array = np.zeros([MIB // 4], np.float32)
+    array = np.zeros([BYTES // 4], np.float32)
     steps = {
         "serve/noop_step": (nothing, None),
         "serve/feed_64MiB": (taken, {x: array}),

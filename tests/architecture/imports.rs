@@ -36,7 +36,7 @@ const CRATES: &[(&str, &[Row])] = &[
             "call create device host shape state tensor",
             "tables of the boundary name each other: a call leads to tensors and devices, and those to the host",
         ),
-        row("device_ext op pass"),
+        row("device_ext function op pass"),
         row("plugin"),
         row("door layout"),
         row("links"),
@@ -52,13 +52,13 @@ const CRATES: &[(&str, &[Row])] = &[
         row("registry testing"),
     ]),
     ("core/author", &[
-        row("attrs cells interned knobs misuse slots"),
+        row("attrs cells interned knobs links misuse slots"),
         knot(
             "compute kept resource state",
             "a call gives resources, variables and kept tensors, and each of them is taken from a call",
         ),
         row("call create device encoded integers memory native parallel pass plain shape watch"),
-        row("kernel strings variant"),
+        row("function kernel strings variant"),
         row("pieces reg variants"),
         row("testing"),
     ]),
@@ -101,6 +101,7 @@ const CRATES: &[(&str, &[Row])] = &[
     ]),
     ("core/runtime", &[
         row("error isolate tuning"),
+        row("feeds"),
         row("rendezvous"),
         row("plan"),
         row("executor metrics"),

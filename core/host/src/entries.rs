@@ -1,27 +1,42 @@
 //! The host's table: services that a plugin can use outside a call.
 
 use crate::{
-    call::monotonic_ns,
+    call::{self, monotonic_ns},
     context::{PluginContext, release_entry as release_context_entry, retain_entry},
-    devices::{NATIVE_OF, device_lost_entry},
+    devices::{self, device_lost_entry},
     memory::{allocate_entry, deallocate_entry},
     record::PluginRecord,
     services::{
         buffers::{keep_entry, release_entry, view_entry},
-        state::STATE_TABLE,
+        state::{self, STATE_TABLE},
         strings::STRING_TABLE,
     },
     sink::report_entry,
 };
 use std::{
     cell::RefCell,
+    ptr,
     sync::atomic::{AtomicPtr, Ordering},
 };
-use tenon_abi::{self as abi, ABI_MAJOR, ABI_MINOR, Code, Host, KnobValue, LogLevel, Plugin, Str};
+use tenon_abi::{
+    self as abi, ABI_MAJOR, ABI_MINOR, Code, ExtFunctions, ExtHandles, ExtHeader, ExtNativeOf,
+    Host, KnobValue, LogLevel, Plugin, Str,
+};
 use tenon_framework::{
     attr_view::attr_entry,
     infer::SHAPE_TABLE,
     plugin::{guard, install_host},
+};
+
+/// The links of the table, in a chain.
+static HANDLES: ExtHandles = state::HANDLES;
+static FUNCTIONS: ExtFunctions = ExtFunctions {
+    header: ExtHeader { next: ptr::from_ref(&HANDLES).cast(), ..call::FUNCTIONS.header },
+    ..call::FUNCTIONS
+};
+static NATIVE_OF: ExtNativeOf = ExtNativeOf {
+    header: ExtHeader { next: ptr::from_ref(&FUNCTIONS).cast(), ..devices::NATIVE_OF.header },
+    ..devices::NATIVE_OF
 };
 
 /// The table that every plugin receives.
@@ -47,7 +62,7 @@ pub static HOST: Host = Host {
     strings: &STRING_TABLE,
     shapes: &SHAPE_TABLE,
     state: &STATE_TABLE,
-    ext: std::ptr::from_ref(&NATIVE_OF).cast(),
+    ext: ptr::from_ref(&NATIVE_OF).cast(),
 };
 
 /// The table that plugins receive instead of [`HOST`]; null for `HOST`.

@@ -63,11 +63,6 @@ fn of_iterator(c: &ShapeContext<'_>) -> ShapeResult {
     dataset(c, &["resource_handle"])
 }
 
-/// A scalar from an optional value.
-fn of_optional(c: &ShapeContext<'_>) -> ShapeResult {
-    dataset(c, &["optional"])
-}
-
 /// A handle from a text.
 fn from_text(c: &ShapeContext<'_>) -> ShapeResult {
     dataset(c, &["string_handle"])

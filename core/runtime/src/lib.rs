@@ -55,6 +55,7 @@
 
 mod error;
 mod executor;
+mod feeds;
 pub mod isolate;
 mod kernels;
 pub mod metrics;

@@ -2,7 +2,7 @@
 //!
 //! | file | content |
 //! |---|---|
-//! | `named.rs`, `feeds.rs` | the tensors and nodes that a signature names; the specification of feeds |
+//! | `named.rs` | the tensors and nodes that a signature names |
 //! | `placed.rs` | pruning, shape inference and placement; choice of kernels and partitioning |
 //! | `placement.rs` | placement according to the session's options |
 //! | `optimize.rs`, `evaluate.rs` | which passes run, and the kernels that fold constants |
@@ -17,7 +17,6 @@ mod callees;
 mod choice;
 mod evaluate;
 mod explain;
-mod feeds;
 mod named;
 mod optimize;
 mod placed;
@@ -26,12 +25,12 @@ mod placement;
 pub(crate) use callees::CalledGraphs;
 pub use explain::NodeExplanation;
 pub(crate) use explain::{explain, explain_made};
-pub(crate) use feeds::{FeedSpec, FeedSpecs};
 pub use optimize::Simplified;
 pub(crate) use optimize::{explain as explain_passes, simplified};
 
 use crate::{
     error::RuntimeError,
+    feeds::{FeedSpec, FeedSpecs},
     kernels::{KernelCache, Scope, Tuned},
     options::{CallableOptions, SessionOptions},
     run_limits::RunLimits,

@@ -7,8 +7,8 @@
 use super::{CallFrame, Cancellation, OVER, StepEnv};
 use std::{ffi::c_void, ptr, slice, sync::Arc};
 use tenon_abi::{
-    CallRecord, Code, ExtFunctions, Function, FunctionDone, FunctionStart, KeptTensor, Str,
-    ext_tags, layout::EXT_FUNCTIONS,
+    CallRecord, Code, ExtFunctions, ExtHeader, Function, FunctionDone, FunctionStart, KeptTensor,
+    Str, ext_tags, layout::EXT_FUNCTIONS,
 };
 use tenon_framework::{
     KernelError, Tensor,
@@ -68,12 +68,9 @@ struct Handle {
     cancellation: Arc<Cancellation>,
 }
 
-/// The link that plugins receive.
-pub static FUNCTIONS: ExtFunctions = ExtFunctions {
-    header: tenon_abi::ExtHeader {
-        next: ptr::from_ref(&crate::services::state::HANDLES).cast(),
-        ..tenon_abi::ExtHeader::new(ext_tags::FUNCTIONS, 1, &EXT_FUNCTIONS)
-    },
+/// The link of the host's table.
+pub const FUNCTIONS: ExtFunctions = ExtFunctions {
+    header: ExtHeader::new(ext_tags::FUNCTIONS, 1, &EXT_FUNCTIONS),
     find: Some(find_entry),
     retain: Some(retain_entry),
     release: Some(release_entry),

@@ -1,7 +1,6 @@
 //! Extensions of a device's table that the host knows.
 
 use super::{core::device_of, plugin_device::PluginDevice};
-use crate::call::FUNCTIONS;
 use std::ptr::NonNull;
 use tenon_abi::{
     Code, Device, DeviceTable, ExtCapture, ExtHeader, ExtNative, ExtNativeOf, ExtTimers,
@@ -148,11 +147,8 @@ impl Replay for PluginDevice {
 }
 
 /// The host's link to the driver's handles of any device.
-pub static NATIVE_OF: ExtNativeOf = ExtNativeOf {
-    header: ExtHeader {
-        next: std::ptr::from_ref(&FUNCTIONS).cast(),
-        ..ExtHeader::new(ext_tags::NATIVE_OF, 1, &EXT_NATIVE_OF)
-    },
+pub const NATIVE_OF: ExtNativeOf = ExtNativeOf {
+    header: ExtHeader::new(ext_tags::NATIVE_OF, 1, &EXT_NATIVE_OF),
     native: Some(native_entry),
 };
 

@@ -2,7 +2,7 @@
 //!
 //! The kernels are plugins/data/src/iterator.rs and plugins/data/src/optional.rs.
 
-use super::{element, from_text, handle_and_deleter, of_iterator, of_optional};
+use super::{element, from_text, handle_and_deleter, of_iterator};
 use crate::shape::{nothing_known, scalar_output};
 use tenon_author::register_op;
 

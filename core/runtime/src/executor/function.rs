@@ -16,7 +16,7 @@ use super::{
     shared::{Parked, StepShared},
     step::{StepState, StepWiring},
 };
-use crate::{error::StepError, plan::Plan, step_graph::FeedSpecs};
+use crate::{error::StepError, feeds::FeedSpecs, plan::Plan};
 use std::{
     cell::Cell,
     collections::BTreeMap,

@@ -1,7 +1,7 @@
 //! A compiled step of a session: its registration at the worker, and the specification of its
 //! feeds.
 
-use crate::{step_graph::FeedSpecs, worker::Registered};
+use crate::{feeds::FeedSpecs, worker::Registered};
 
 /// A compiled step.
 pub(super) struct Executable {

@@ -10,10 +10,11 @@
 use super::{Inner, Session, executable::Executable};
 use crate::{
     error::{RuntimeError, StepError},
+    feeds::{FeedSpec, FeedSpecs},
     options::{CallableOptions, CancelToken, RunOptions},
     rendezvous::{EdgeName, Key, LocalRendezvous, Parcel, Rendezvous},
     run_limits::RunLimits,
-    step_graph::{self, FeedSpec, FeedSpecs, Named},
+    step_graph::{self, Named},
     worker::{CallerOptions, StepCall, register},
 };
 use std::{

@@ -1,7 +1,11 @@
 //! The step graphs of the functions that a step's nodes call.
 
-use super::{Context, FeedSpec, FeedSpecs, GraphVersion, StepGraph, optimize, placed::PlacedStep};
-use crate::{error::RuntimeError, run_limits::RunLimits};
+use super::{Context, GraphVersion, StepGraph, optimize, placed::PlacedStep};
+use crate::{
+    error::RuntimeError,
+    feeds::{FeedSpec, FeedSpecs},
+    run_limits::RunLimits,
+};
 use std::{
     collections::{BTreeMap, VecDeque},
     sync::Arc,

@@ -3,11 +3,12 @@
 use super::{CallerOptions, Registered, StepCall, Worker, register};
 use crate::{
     error::RuntimeError,
+    feeds::FeedSpecs,
     kernels::KernelCache,
     options::{RunOptions, SessionOptions},
     rendezvous::Rendezvous,
     run_limits::RunLimits,
-    step_graph::{Context, FeedSpecs, GraphVersion, take},
+    step_graph::{Context, GraphVersion, take},
 };
 use std::sync::{Arc, atomic::AtomicU64};
 use tenon_framework::Tensor;

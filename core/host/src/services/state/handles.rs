@@ -8,8 +8,8 @@ use crate::{
 use tenon_abi::{CallRecord, Code, ExtHandles, ExtHeader, Resource, ext_tags, layout::EXT_HANDLES};
 use tenon_framework::{KernelError, resource::ResourceRef};
 
-/// The link that plugins receive.
-pub static HANDLES: ExtHandles = ExtHandles {
+/// The link of the host's table.
+pub const HANDLES: ExtHandles = ExtHandles {
     header: ExtHeader::new(ext_tags::HANDLES, 1, &EXT_HANDLES),
     remove: Some(remove),
     has_name: Some(has_name),

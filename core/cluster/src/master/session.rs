@@ -24,6 +24,9 @@ use tenon_proto::{
 };
 use tenon_runtime::{Callable, CancelToken, Session, Worker};
 
+/// The maximum number of callables of a session.
+const MOST_CALLABLES: usize = 10_000;
+
 /// A prepared step.
 struct Prepared {
     callable: Callable,
@@ -163,6 +166,14 @@ impl MasterSession {
             ));
         }
         values::check_once(feed.iter().map(String::as_str), "fed")?;
+        if self.callables.lock().len() >= MOST_CALLABLES {
+            return Err(Refusal::new(
+                Code::RESOURCE_EXHAUSTED,
+                format!(
+                    "the session has {MOST_CALLABLES} callables, its limit: release those that are done"
+                ),
+            ));
+        }
         let signature =
             tenon_runtime::CallableOptions { feeds: feed, fetches: fetch, targets: target };
         let callable = self.session.callable(signature.clone())?;

@@ -296,3 +296,24 @@ def dynamic_rnn(address, log):
         feed = {x: random.randn(2, 5, 4), lengths: [5, 3]}
         log.value("outputs", session.run([outputs, state], feed))
         log.value("gradient", session.run(tf1.gradients([outputs, state], x), feed))
+
+
+@case
+def a_loop_over_a_counter(address, log):
+    @tf.function(input_signature=[tf.TensorSpec([], tf.int32), tf.TensorSpec([None], tf.float32)])
+    def body(i, x):
+        return x * 2 + tf.cast(i, tf.float32)
+
+    definition = body.get_concrete_function()
+    definition.add_to_graph()
+    start, limit, delta = (tf1.placeholder(tf.int32, []) for _ in range(3))
+    loop = tf.raw_ops.For(start=start, limit=limit, delta=delta, input=[np.float32([1, 2])],
+                          body=definition)
+    with tf1.Session(address) as session:
+        for values in ((0, 4, 1), (5, 0, -2), (3, 3, 1), (0, 5, 7)):
+            feeds = dict(zip((start, limit, delta), values))
+            log.value(str(values), session.run(loop, feeds))
+        for values in ((0, 5, -1), (0, 5, 0), (5, 0, 1)):
+            feeds = dict(zip((start, limit, delta), values))
+            with log.refused(str(values)):
+                session.run(loop, feeds)

@@ -7,6 +7,7 @@ from harness import case
 
 tf1 = tf.compat.v1
 data = tf.compat.v1.data
+Dataset = data.Dataset
 errors = tf.errors
 
 
@@ -85,3 +86,13 @@ def wrapped(handle, types, shapes):
 def variant(op, types, shapes, **inputs):
     """A dataset of a raw op."""
     return wrapped(op(output_types=types, output_shapes=shapes, **inputs), types, shapes)
+
+
+def checked(n):
+    """A number; every third one is an error."""
+    with tf.control_dependencies([tf.debugging.assert_none_equal(n % 3, tf.constant(1, tf.int64))]):
+        return tf.identity(n * 10)
+
+
+def numbers_with_errors(count):
+    return Dataset.range(count).map(checked)

@@ -5,7 +5,7 @@ import threading
 import numpy as np
 import tensorflow as tf
 
-from datasets import as_written, flat, numbers_with_errors, walk
+from datasets import as_written, elements, flat, numbers_with_errors, walk
 from harness import case
 from waiting import Later
 

@@ -263,8 +263,8 @@ impl ComputeContext<'_> {
         let is_planned = |slot: &&Slot| slot.flags & slot_flags::PLANNED != 0;
         let outputs = (0..self.output_count()).filter_map(|at| self.output_slot(at).ok());
         let mut planned = outputs.filter(is_planned);
-        let is_an_output_s = planned.any(|output| output.buffer == slot.buffer);
-        if self.is_lost(input) || !slot.buffer.is_null() && is_an_output_s {
+        let has_an_output = planned.any(|output| output.buffer == slot.buffer);
+        if self.is_lost(input) || !slot.buffer.is_null() && has_an_output {
             return Err(KernelError::internal(format!(
                 "input {input} cannot be kept: an output has its buffer"
             )));

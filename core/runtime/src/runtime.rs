@@ -292,7 +292,7 @@ impl Runtime {
         self.inner.next_step.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// The number of the next step, for those who start steps of their own.
+    /// The number of the next step, for callers that start steps of their own.
     pub(crate) fn step_numbers(&self) -> &Arc<AtomicU64> {
         &self.inner.next_step
     }

@@ -21,6 +21,7 @@ mod element;
 mod file;
 mod filter;
 mod function;
+mod helper;
 mod interleave;
 mod join;
 mod make;
@@ -38,7 +39,8 @@ pub use element::{Element, Spec};
 pub use function::Captured;
 pub use make::{DatasetValue, dataset_in, dataset_of, text};
 pub use shuffle::{Deleter, delete};
-pub use task::{BoxFuture, caught, spawn};
+use task::pace;
+pub use task::{BoxFuture, caught, leave, spawn};
 
 use std::sync::Arc;
 use tenon_sdk::prelude::*;
@@ -64,6 +66,14 @@ pub type Shared = Arc<dyn Dataset>;
 /// The elements of an input, which are dropped at their end.
 pub struct Input(Option<Box<dyn Elements>>);
 
+/// The error of one element: `OUT_OF_RANGE`, which means the end of an iterator, becomes `INTERNAL`.
+pub fn in_the_middle(error: KernelError) -> KernelError {
+    if error.code != Code::OUT_OF_RANGE {
+        return error;
+    }
+    KernelError::internal(format!("an element failed as only an iterator ends: {}", error.message))
+}
+
 impl Input {
     /// A walk over a dataset.
     pub fn of(dataset: &Shared) -> Input {
@@ -76,7 +86,8 @@ impl Input {
     /// Those of the element.
     pub async fn next(&mut self, context: &Context) -> Result<Option<Element>, KernelError> {
         let Some(elements) = &mut self.0 else { return Ok(None) };
-        let found = elements.next(context).await?;
+        pace().await;
+        let found = elements.next(context).await.map_err(in_the_middle)?;
         if found.is_none() {
             self.0 = None;
         }

@@ -159,7 +159,13 @@ impl<T: Shared> Maker<T> {
             return output_reference(c, value);
         }
         let kept = || Ok(Entry::Shared(Arc::clone(value)));
-        c.output_handle(0, &c.state().find_or_create::<Entry<T>>("", "", kept)?)
+        // The handle of a shared one is that of the entry that its name finds.
+        let place = value.place();
+        let (container, name) = match self.naming.shared.is_empty() {
+            true => ("", ""),
+            false => (place.container.as_str(), place.name.as_str()),
+        };
+        c.output_handle(0, &c.state().find_or_create::<Entry<T>>(container, name, kept)?)
     }
 }
 

@@ -5,7 +5,11 @@
 //! reference to the function, and the cancellation of the calls that belong to no step.
 
 use super::{CallFrame, Cancellation, OVER, StepEnv};
-use std::{ffi::c_void, ptr, slice, sync::Arc};
+use std::{
+    ffi::c_void,
+    ptr, slice,
+    sync::{Arc, Weak},
+};
 use tenon_abi::{
     CallRecord, Code, ExtFunctions, ExtHeader, Function, FunctionDone, FunctionStart, KeptTensor,
     Str, ext_tags, layout::EXT_FUNCTIONS,
@@ -36,6 +40,8 @@ pub struct FunctionCall<'c> {
     pub step: Option<&'c StepEnv>,
     /// Cancels a call that is a step of its own.
     pub cancellation: &'c Arc<Cancellation>,
+    /// The number of calls that the step is within in which the function was found.
+    pub depth: u32,
     /// Whether it begins on a thread of the pool.
     pub on_pool: bool,
     /// Takes the results.
@@ -66,6 +72,8 @@ pub(crate) fn functions_of(attrs: &AttrMap) -> NodeFunctions {
 struct Handle {
     function: Arc<dyn CallableFunction>,
     cancellation: Arc<Cancellation>,
+    /// The number of calls that the step is within in which it was found.
+    depth: u32,
 }
 
 /// The link of the host's table.
@@ -112,7 +120,7 @@ fn find(frame: &CallFrame, attr: &str, item: usize) -> Result<Handle, KernelErro
             format!("item {item} of attribute '{attr}' names no function: expected type func");
         KernelError::new(Code::NOT_FOUND, message)
     })?;
-    let table = frame.env().functions.as_ref().and_then(std::sync::Weak::upgrade);
+    let table = frame.env().functions.as_ref().and_then(Weak::upgrade);
     let function = table.and_then(|table| table.find(named)).ok_or_else(|| {
         let message = format!(
             "attribute '{attr}' names function '{}': expected a function in the graph's library",
@@ -120,7 +128,7 @@ fn find(frame: &CallFrame, attr: &str, item: usize) -> Result<Handle, KernelErro
         );
         KernelError::new(Code::NOT_FOUND, message)
     })?;
-    Ok(Handle { function, cancellation: Arc::default() })
+    Ok(Handle { function, cancellation: Arc::default(), depth: frame.env().depth })
 }
 
 /// # Safety
@@ -217,6 +225,7 @@ unsafe extern "C" fn call_entry(
     let call = FunctionCall {
         step,
         cancellation: &handle.cancellation,
+        depth: handle.depth,
         on_pool: start == FunctionStart::POOL,
         end: Box::new(move |result| end.give(result)),
     };

@@ -35,9 +35,9 @@ fn of_kernel(error: &StepError) -> KernelError {
 
 impl CallableFunction for Callable {
     fn call(&self, args: &[Tensor], call: FunctionCall<'_>) {
-        let FunctionCall { step, cancellation, on_pool, end } = call;
+        let FunctionCall { step, cancellation, depth, on_pool, end } = call;
         let functions = &self.functions;
-        let own = step.is_none().then(|| functions.step_of_its_own(cancellation));
+        let own = step.is_none().then(|| functions.step_of_its_own(cancellation, depth));
         let Some(env) = step.or(own.as_ref()) else { return };
         let begun = functions.accepts(self.number, args);
         let mut run = match begun.and_then(|()| functions.begin(self.number, args, env)) {

@@ -116,10 +116,13 @@ impl Functions {
         &self.pool
     }
 
-    /// The environment of a call that is a step of its own, which this cancellation ends.
-    pub fn step_of_its_own(&self, cancellation: &Arc<Cancellation>) -> StepEnv {
+    /// The environment of a call that is a step of its own, which this cancellation ends. It is within
+    /// as many calls as the step in which the function was found, so that a recursion over such
+    /// steps ends too.
+    pub fn step_of_its_own(&self, cancellation: &Arc<Cancellation>, depth: u32) -> StepEnv {
         let (pool, resources) = (Arc::clone(&self.pool), Arc::clone(&self.resources));
         let mut env = StepEnv::cancelled_by(Arc::clone(cancellation), pool, resources);
+        env.depth = depth;
         env.step.step_id = self.next_step.fetch_add(1, Ordering::Relaxed);
         env
     }

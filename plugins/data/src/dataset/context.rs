@@ -116,7 +116,7 @@ impl Context {
         if !self.is_over() {
             return Ok(());
         }
-        Err(KernelError::new(Code::CANCELLED, "the iterator is gone that wanted the element"))
+        Err(KernelError::new(Code::CANCELLED, "the iterator that wanted the element is gone"))
     }
 
     /// Calls `callback` when the context ends, or at once when it is over.

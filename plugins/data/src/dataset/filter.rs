@@ -1,9 +1,8 @@
 //! Datasets of the elements for which a function gives true.
 
 use super::{
-    Captured, Context, Dataset, Elements, Input, Next, Shared,
+    Captured, Context, Dataset, Elements, Input, Next, Shared, in_the_middle,
     make::{Build, Make, dataset_in},
-    map::mapped,
 };
 use crate::queue::Component;
 use std::sync::Arc;
@@ -47,7 +46,7 @@ impl Elements for Filtered {
                 context.check()?;
                 let Some(element) = self.input.next(context).await? else { return Ok(None) };
                 let answer = self.predicate.call(context, growth::copied(&element)?).await;
-                let Some(answer) = mapped(answer, false)? else { return Ok(None) };
+                let answer = answer.map_err(in_the_middle)?;
                 if is_true(&answer)? {
                     return Ok(Some(element));
                 }

@@ -44,6 +44,8 @@ impl Elements for Zipped {
                 match input.next(context).await {
                     Ok(Some(element)) => growth::append(&mut all, &element)?,
                     Ok(None) => is_end = true,
+                    // After the end of one, errors of the others say nothing.
+                    Err(_) if is_end => {}
                     Err(found) => drop(error.get_or_insert(found)),
                 }
             }

@@ -20,6 +20,9 @@ use std::{
 };
 use tenon_sdk::prelude::*;
 
+/// The maximum number of calls at the same time.
+const MOST_CALLS: usize = 1024;
+
 /// How many calls there are at the same time.
 ///
 /// # Errors
@@ -28,7 +31,7 @@ pub fn calls(c: &ComputeContext<'_>, input: usize) -> Result<usize, KernelError>
     let found = number(c, input, "num_parallel_calls")?;
     match (found, usize::try_from(found)) {
         (-1, _) => Ok(processors()),
-        (_, Ok(calls)) if calls > 0 => Ok(calls),
+        (_, Ok(calls)) if calls > 0 => Ok(calls.min(MOST_CALLS)),
         _ => Err(unexpected("num_parallel_calls", "at least 1, or -1 for any", found)),
     }
 }

@@ -151,18 +151,20 @@ impl Elements for Skipped {
 }
 
 /// Every n-th element.
-#[derive(Clone)]
+struct MakeShard {
+    is_each_needed: bool,
+}
+
 struct Shard {
-    input: Option<Shared>,
+    input: Shared,
     shards: u64,
     index: u64,
     is_each_needed: bool,
 }
 
-impl Build for Shard {
+impl Build for MakeShard {
     fn new(c: &CreateContext<'_>) -> Result<Self, KernelError> {
-        let is_each_needed = c.attr("require_non_empty")?;
-        Ok(Shard { input: None, shards: 1, index: 0, is_each_needed })
+        Ok(MakeShard { is_each_needed: c.attr("require_non_empty")? })
     }
 
     fn build(&self, c: &ComputeContext<'_>) -> Result<Shared, KernelError> {
@@ -173,7 +175,7 @@ impl Build for Shard {
         if !(0..shards).contains(&index) {
             return Err(unexpected("index", &format!("0 or more and less than {shards}"), index));
         }
-        let input = Some(Arc::clone(&dataset_in(c, 0)?.dataset));
+        let input = Arc::clone(&dataset_in(c, 0)?.dataset);
         let (shards, index) = (shards as u64, index as u64);
         Ok(Arc::new(Shard { input, shards, index, is_each_needed: self.is_each_needed }))
     }
@@ -181,14 +183,16 @@ impl Build for Shard {
 
 impl Dataset for Shard {
     fn elements(&self) -> Box<dyn Elements> {
-        let input = Input(self.input.as_ref().map(|input| input.elements()));
-        Box::new(OfShard { input, shard: self.clone(), next: 0 })
+        let Shard { ref input, shards, index, is_each_needed } = *self;
+        Box::new(OfShard { input: Input::of(input), shards, index, is_each_needed, next: 0 })
     }
 }
 
 struct OfShard {
     input: Input,
-    shard: Shard,
+    shards: u64,
+    index: u64,
+    is_each_needed: bool,
     /// Number of the element of the input that comes next.
     next: u64,
 }
@@ -201,11 +205,11 @@ impl Elements for OfShard {
                 let Some(element) = self.input.next(context).await? else { return Ok(None) };
                 let number = self.next;
                 self.next += 1;
-                if number % self.shard.shards != self.shard.index {
+                if number % self.shards != self.index {
                     continue;
                 }
-                if number == self.shard.index {
-                    check_others(&self.shard, context).await?;
+                if number == self.index && self.is_each_needed {
+                    self.check_others(context).await?;
                 }
                 return Ok(Some(element));
             }
@@ -213,23 +217,24 @@ impl Elements for OfShard {
     }
 }
 
-/// Checks with another walk that every shard has an element, where that is asked for.
-async fn check_others(shard: &Shard, context: &Context) -> Result<(), KernelError> {
-    let (true, Some(input)) = (shard.is_each_needed, &shard.input) else { return Ok(()) };
-    let mut others = Input::of(input);
-    for number in 0..shard.shards {
-        context.check()?;
-        if others.next(context).await?.is_none() {
-            return Err(KernelError::invalid_argument(format!(
-                "expected an element for each of {} shards, found {number}: use fewer shards",
-                shard.shards
-            )));
+impl OfShard {
+    /// Checks that the shards after this one have an element, which is passed over.
+    async fn check_others(&mut self, context: &Context) -> Result<(), KernelError> {
+        while self.next < self.shards {
+            context.check()?;
+            if self.input.next(context).await?.is_none() {
+                return Err(KernelError::invalid_argument(format!(
+                    "expected an element for each of {} shards, found {}: use fewer shards",
+                    self.shards, self.next
+                )));
+            }
+            self.next += 1;
         }
+        Ok(())
     }
-    Ok(())
 }
 
 register_kernel!("RepeatDataset" on "CPU": Make<MakeRepeat>);
 register_kernel!("TakeDataset" on "CPU": Make<MakeTake>);
 register_kernel!("SkipDataset" on "CPU": Make<MakeSkip>);
-register_kernel!("ShardDataset" on "CPU": Make<Shard>);
+register_kernel!("ShardDataset" on "CPU": Make<MakeShard>);

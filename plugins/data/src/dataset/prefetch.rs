@@ -10,6 +10,7 @@
 use super::{
     Context, Dataset, Element, Elements, Input, Next, Shared,
     context::Heard,
+    helper,
     make::{Build, Make, dataset_in, number, unexpected},
     task::{block_on, caught},
 };
@@ -105,7 +106,10 @@ impl Buffer {
         state.made.push_back(made);
         let waker = state.waker.take();
         drop(state);
-        waker.into_iter().for_each(Waker::wake);
+        // The walk goes on elsewhere, so that this thread makes the next element meanwhile.
+        if let Some(waker) = waker {
+            helper::run(move || waker.wake());
+        }
     }
 }
 

@@ -8,15 +8,20 @@
 //! the list until the list is empty; a call inside of a poll only adds to the list, so that polls do not
 //! nest.
 //!
+//! A call that makes a task ready may be of a thread that has other things to do, such as the one that
+//! drives a step. After [`BUDGET`] elements the tasks of such a call go on on a thread of `helper`
+//! ([`pace`]).
+//!
 //! # Invariants
 //! - A task is in at most one list, once, and one thread at a time polls it.
 //! - A task drops its future when it is done, or when a poll panics.
 //! - Wakers are called without a lock of this module.
 
+use super::helper;
 use std::{
-    cell::RefCell,
+    cell::{Cell, RefCell},
     collections::VecDeque,
-    future::Future,
+    future::{Future, poll_fn},
     pin::{Pin, pin},
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
@@ -52,7 +57,13 @@ pub fn spawn(future: impl Future<Output = ()> + Send + 'static) {
     run(Arc::new(Task { state: AtomicU8::new(READY), future: Mutex::new(Some(future)) }));
 }
 
+/// How many elements a call makes on a thread that is not for tasks.
+const BUDGET: u32 = 1000;
+
 thread_local! {
+    /// How many elements are left to the call that polls the tasks of the thread; `None` where it may
+    /// go on for as long as it likes.
+    static LEFT: Cell<Option<u32>> = const { Cell::new(None) };
     /// The ready tasks of the thread; `None` while no call polls them.
     static LIST: RefCell<Option<VecDeque<Arc<Task>>>> = const { RefCell::new(None) };
 }
@@ -60,6 +71,13 @@ thread_local! {
 /// Polls a ready task and all that become ready meanwhile on this thread, or leaves it to a call further
 /// out that does so.
 fn run(task: Arc<Task>) {
+    match LEFT.get() {
+        Some(0) => helper::run(move || run_here(task)),
+        _ => run_here(task),
+    }
+}
+
+fn run_here(task: Arc<Task>) {
     let is_outermost = LIST.with_borrow_mut(|list| match list {
         Some(list) => {
             list.push_back(task);
@@ -73,10 +91,39 @@ fn run(task: Arc<Task>) {
     if !is_outermost {
         return;
     }
+    LEFT.set((!helper::is_helper()).then_some(BUDGET));
     while let Some(task) = LIST.with_borrow_mut(|list| list.as_mut()?.pop_front()) {
         task.poll();
     }
     LIST.set(None);
+    LEFT.set(None);
+}
+
+/// Counts an element, and leaves the thread when the call has made enough of them.
+pub async fn pace() {
+    let mut has_left = false;
+    poll_fn(|polled| match LEFT.get() {
+        Some(0) if !has_left => {
+            has_left = true;
+            // The task is ready again as soon as this poll ends, and then goes to another thread.
+            polled.waker().wake_by_ref();
+            Poll::Pending
+        }
+        Some(left) => {
+            LEFT.set(Some(left.saturating_sub(1)));
+            Poll::Ready(())
+        }
+        None => Poll::Ready(()),
+    })
+    .await;
+}
+
+/// Leaves the thread, unless it is for tasks.
+pub async fn leave() {
+    if LEFT.get().is_some() {
+        LEFT.set(Some(0));
+    }
+    pace().await;
 }
 
 impl Task {
@@ -150,7 +197,7 @@ pub async fn caught<T>(
     future: impl Future<Output = Result<T, KernelError>>,
 ) -> Result<T, KernelError> {
     let mut future = pin!(future);
-    std::future::poll_fn(|context| {
+    poll_fn(|context| {
         guard(|| future.as_mut().poll(context)).unwrap_or_else(|panic| {
             Poll::Ready(Err(KernelError::internal(format!("{what} panicked: {panic}"))))
         })

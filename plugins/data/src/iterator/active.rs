@@ -7,7 +7,7 @@
 
 use crate::{
     attempts::{Attempts, Order},
-    dataset::{Context, DatasetValue, Element, Elements, caught, spawn},
+    dataset::{Context, DatasetValue, Element, Elements, caught, in_the_middle, leave, spawn},
 };
 use std::sync::Arc;
 use tenon_sdk::prelude::*;
@@ -24,7 +24,7 @@ pub struct State {
     pub is_wanted: bool,
 }
 
-/// A walk, and those who wait for it.
+/// A walk, and the calls that wait for it.
 pub struct Active {
     attempts: Arc<Attempts<State>>,
     context: Context,
@@ -80,13 +80,9 @@ async fn work(attempts: Arc<Attempts<State>>, context: Context, elements: Box<dy
             state.elements = Some(elements);
             state.begin()
         });
+        if next.is_some() {
+            // The element of another call: this thread may be waited for.
+            leave().await;
+        }
     }
-}
-
-/// An error that means the end is none of a single element.
-fn in_the_middle(error: KernelError) -> KernelError {
-    if error.code != Code::OUT_OF_RANGE {
-        return error;
-    }
-    KernelError::internal(format!("an element failed as only an iterator ends: {}", error.message))
 }

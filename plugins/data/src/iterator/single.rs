@@ -1,7 +1,9 @@
 //! The only element of a dataset.
 
 use super::get_next::output_element;
-use crate::dataset::{Context, DatasetValue, Element, Spec, caught, dataset_in, spawn};
+use crate::dataset::{
+    Context, DatasetValue, Element, Spec, caught, dataset_in, in_the_middle, spawn,
+};
 use std::sync::Arc;
 use tenon_sdk::prelude::*;
 
@@ -40,10 +42,10 @@ impl Kernel for Single {
 /// The one element of a dataset.
 async fn single(dataset: DatasetValue, context: Context) -> Result<Element, KernelError> {
     let mut elements = dataset.dataset.elements();
-    let Some(element) = elements.next(&context).await? else {
+    let Some(element) = elements.next(&context).await.map_err(in_the_middle)? else {
         return Err(KernelError::invalid_argument("dataset: expected one element, found none"));
     };
-    match elements.next(&context).await? {
+    match elements.next(&context).await.map_err(in_the_middle)? {
         None => Ok(element),
         Some(_) => Err(KernelError::invalid_argument("dataset: expected one element, found more")),
     }

@@ -31,12 +31,17 @@ unsafe extern "C" fn remove(record: *mut CallRecord, resource: *mut Resource) ->
 fn removed(frame: &CallFrame, resource: Option<ResourceRef>) -> Result<(), KernelError> {
     let none = |what: String| KernelError::new(Code::NOT_FOUND, what);
     let resource = resource.ok_or_else(|| none("the handle shows no resource".to_owned()))?;
+    let variable = Variable::of(&resource);
+    // A step that is cancelled while it waits for the lock removes nothing.
+    let _locked = match variable {
+        Some(variable) => Some(LockedVariables::lock(&[variable], &frame.env().cancellation)?),
+        None => None,
+    };
     let place = resource
         .place()
         .filter(|place| manager(frame).remove_exactly(place, &resource))
         .ok_or_else(|| none(format!("no container has this {}", resource.get().type_name())))?;
-    if let Some(variable) = Variable::of(&resource) {
-        let _locked = LockedVariables::lock(&[variable], &frame.env().cancellation)?;
+    if let Some(variable) = variable {
         // The ops that give handles make variables without values, which count as absent.
         if variable.replace(None)?.is_none() {
             return Err(none(format!("variable '{}' has no value", place.name)));

@@ -6,7 +6,7 @@ use tenon_runtime::{
     RunOptions, Runtime, RuntimeError, Session, SessionOptions, Worker,
     framework::{
         Code, DType, PartialShape, Tensor,
-        attr::{AttrValue, FuncValue},
+        attr::{AttrList, AttrValue, FuncValue},
     },
 };
 use tenon_tests::{
@@ -194,5 +194,52 @@ fn a_function_outlives_its_session() {
         });
         let error = ran(&users, &[1.], "here").unwrap_err();
         assert_eq!(error.code(), Code::CANCELLED, "{error}");
+    }
+}
+
+/// Adds an iterator over the numbers for which function `refuse_all` is true: over none of very many.
+fn endless(b: &mut GraphBuilder<'_>, runtime: &Runtime) -> Built {
+    let body: Graph = graph(runtime, |b| {
+        let n = b.placeholder("n", DType::INT64, PartialShape::UNKNOWN)?;
+        b.op("Less").name("y").input(n).input(n).build().map(|_| ())
+    });
+    b.define("refuse_all", &body, &[body.tensor("n")?], &[body.tensor("y")?])?;
+    let types = || AttrValue::from(vec![DType::INT64]);
+    let shapes =
+        || AttrValue::List(AttrList::Shape(vec![PartialShape::new(&[]).expect("a shape")]));
+    let mut number =
+        |name: &str, value: i64| b.constant(name, Tensor::scalar(value).expect("a scalar"));
+    let (start, stop, step) = (number("start", 0)?, number("stop", i64::MAX)?, number("step", 1)?);
+    let range = b.op("RangeDataset").name("range").input(start).input(stop).input(step);
+    let range = range.attr("output_types", types()).attr("output_shapes", shapes()).build()?;
+    let filter = b.op("FilterDataset").name("filter").input(range);
+    let filter =
+        filter.attr("predicate", named("refuse_all")).attr("Targuments", Vec::<DType>::new());
+    let filter = filter.attr("output_types", types()).attr("output_shapes", shapes()).build()?;
+    let iterator =
+        b.op("IteratorV2").name("iterator").attr("shared_name", "").attr("container", "");
+    let iterator =
+        iterator.attr("output_types", types()).attr("output_shapes", shapes()).build()?;
+    b.op("MakeIterator").name("make").input(filter).input(iterator).build()?;
+    let next = b.op("IteratorGetNext").name("next").input(iterator);
+    next.attr("output_types", types()).attr("output_shapes", shapes()).build().map(|_| ())
+}
+
+#[test]
+fn an_iterator_that_finds_no_element_ends_with_step_and_session() {
+    let _turn = turn();
+    for threads in [1, 2] {
+        let runtime = over(threads, Language::Rust);
+        let session = session_of(&Worker::new(&runtime), &runtime, |b| endless(b, &runtime));
+        effect(&session, "make").unwrap();
+        let began = Instant::now();
+        for _ in 0..2 {
+            let options =
+                RunOptions { deadline: Some(Duration::from_millis(100)), ..RunOptions::default() };
+            let error = session::run_with(&session, &[], &["next"], &options).unwrap_err();
+            assert_eq!(error.code(), Code::DEADLINE_EXCEEDED, "{threads} threads: {error}");
+        }
+        drop(session);
+        assert!(began.elapsed() < Duration::from_secs(30), "{:?}", began.elapsed());
     }
 }

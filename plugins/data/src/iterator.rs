@@ -15,7 +15,7 @@ mod one_shot;
 mod single;
 
 use crate::{
-    dataset::{DatasetValue, Spec},
+    dataset::{Context, DatasetValue, Spec},
     place::{Place, Shared},
 };
 use active::Active;
@@ -30,6 +30,14 @@ pub struct Iterator {
     active: Mutex<Option<Arc<Active>>>,
     /// The making of an iterator of one dataset.
     once: Once,
+    /// Ends with the iterator, and the call that makes its dataset too.
+    making: Context,
+}
+
+impl Drop for Iterator {
+    fn drop(&mut self) {
+        self.making.end();
+    }
 }
 
 impl Shared for Iterator {
@@ -44,7 +52,7 @@ impl Shared for Iterator {
 impl Iterator {
     fn new(place: Place, spec: Spec) -> Iterator {
         let once = one_shot::once(&place);
-        Iterator { place, spec, active: Mutex::new(None), once }
+        Iterator { place, spec, active: Mutex::new(None), once, making: Context::new(0) }
     }
 
     fn label(&self) -> String {
@@ -65,7 +73,7 @@ impl Iterator {
         Ok(())
     }
 
-    /// The walk of now.
+    /// The current walk.
     ///
     /// # Errors
     /// `FAILED_PRECONDITION` when there is none.

@@ -113,7 +113,7 @@ impl Dataset for Interleave {
 
 /// An open dataset.
 struct Open {
-    elements: Box<dyn Elements>,
+    elements: Input,
     context: Context,
     has_thread: bool,
 }
@@ -189,8 +189,8 @@ impl Turns {
         let threads = self.open.iter().flatten().filter(|open| open.has_thread).count();
         let has_thread = threads < self.how.threads;
         let elements = match has_thread {
-            true => ahead(&dataset.dataset, self.how.room, &context)?,
-            false => dataset.dataset.elements(),
+            true => Input(Some(ahead(&dataset.dataset, self.how.room, &context)?)),
+            false => Input::of(&dataset.dataset),
         };
         self.open[self.turn] = Some(Open { elements, context, has_thread });
         Ok(())

@@ -84,7 +84,7 @@ impl Dataset for Concatenate {
 }
 
 struct Concatenated {
-    current: Option<Box<dyn Elements>>,
+    current: Option<Input>,
     /// The last one comes first.
     rest: Vec<Shared>,
 }
@@ -100,7 +100,7 @@ impl Elements for Concatenated {
                     self.current = None;
                 }
                 let Some(next) = self.rest.pop() else { return Ok(None) };
-                self.current = Some(next.elements());
+                self.current = Some(Input::of(&next));
             }
         })
     }

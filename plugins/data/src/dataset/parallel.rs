@@ -178,7 +178,7 @@ impl Elements for Results {
 impl Results {
     /// Begins calls until there are enough, or the input has to be waited for.
     fn begin(&mut self, context: &Context, polled: &mut task::Context<'_>) {
-        while self.begun.len() < self.parallel.calls {
+        while self.begun.len() < self.parallel.calls && !context.is_over() {
             let mut fetch = match std::mem::replace(&mut self.source, Source::AtEnd) {
                 Source::AtEnd => return,
                 Source::Here(mut input) => {

@@ -47,7 +47,7 @@ impl Dataset for Repeat {
 struct Repeated {
     input: Shared,
     left: Option<u64>,
-    current: Option<Box<dyn Elements>>,
+    current: Option<Input>,
     /// Whether the current walk has given nothing yet.
     is_new: bool,
 }
@@ -63,7 +63,7 @@ impl Elements for Repeated {
                 context.check()?;
                 let current = self.current.get_or_insert_with(|| {
                     self.is_new = true;
-                    self.input.elements()
+                    Input::of(&self.input)
                 });
                 if let Some(element) = current.next(context).await? {
                     self.is_new = false;

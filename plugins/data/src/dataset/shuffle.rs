@@ -5,7 +5,7 @@
 //! element takes its place. The order is TensorFlow's for the same seeds.
 
 use super::{
-    Context, Dataset, Element, Elements, Next, Shared,
+    Context, Dataset, Element, Elements, Input, Next, Shared,
     make::{Build, Make, dataset_in, number, truth, unexpected},
 };
 use std::{
@@ -170,7 +170,7 @@ struct Shuffled {
     /// Element `n` is at place `n`, modulo the buffer's size.
     buffer: Vec<Option<Element>>,
     slices: VecDeque<Slice>,
-    current: Option<Box<dyn Elements>>,
+    current: Option<Input>,
     /// Number of walks that began.
     walks: u64,
     /// Number of elements in the buffer.
@@ -189,6 +189,7 @@ impl Elements for Shuffled {
             while self.slices.front().is_some_and(|slice| slice.start == slice.end) {
                 self.slices.pop_front();
                 self.words = words(self.how.seeds.next());
+                self.shrink();
             }
             let word = self.words.next_word() as usize;
             let Some(slice) = self.slices.front_mut() else {
@@ -206,6 +207,17 @@ impl Elements for Shuffled {
 }
 
 impl Shuffled {
+    /// Drops the places before the first slice, in a buffer that has room for any number.
+    fn shrink(&mut self) {
+        let (None, Some(first)) = (self.how.room, self.slices.front()) else { return };
+        let taken = first.start;
+        self.buffer.drain(..taken.min(self.buffer.len()));
+        for slice in &mut self.slices {
+            slice.start -= taken;
+            slice.end -= taken;
+        }
+    }
+
     fn has_room(&self) -> bool {
         let is_last = self.how.count.is_some_and(|count| self.walks >= count);
         if self.current.is_none() && is_last || self.slices.len() > WALKS && self.held > 0 {
@@ -220,7 +232,7 @@ impl Shuffled {
             if self.current.is_none() {
                 let start = self.slices.back().map_or(0, |slice| slice.end);
                 self.slices.push_back(Slice { start, end: start });
-                self.current = Some(self.how.input.elements());
+                self.current = Some(Input::of(&self.how.input));
                 self.walks += 1;
             }
             let Some(current) = &mut self.current else { continue };

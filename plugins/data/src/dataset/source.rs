@@ -145,9 +145,6 @@ impl Elements for Numbers {
             }
             // A number beyond the range of the type is beyond the stop.
             self.next = value.saturating_add(self.step);
-            if self.next == value {
-                self.stop = value;
-            }
             whole([scalar(value, self.dtype)?]).map(Some)
         })
     }

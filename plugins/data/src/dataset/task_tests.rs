@@ -141,3 +141,18 @@ fn no_wake_is_lost() {
     }
     assert_eq!(seen.recv_timeout(PATIENCE), Ok::<_, RecvTimeoutError>(THREADS * ROUNDS));
 }
+
+#[test]
+fn a_task_leaves_a_thread_that_has_made_enough_elements() {
+    let (ends, (sender, receiver)) = (Arc::new(AtomicBool::new(false)), std::sync::mpsc::channel());
+    let told = Arc::clone(&ends);
+    spawn(async move {
+        while !told.load(Ordering::Acquire) {
+            pace().await;
+        }
+        sender.send(helper::is_helper()).expect("the test listens");
+    });
+    // The task goes on; this thread has come back from it.
+    ends.store(true, Ordering::Release);
+    assert!(receiver.recv().expect("the task ends"), "it has left this thread");
+}

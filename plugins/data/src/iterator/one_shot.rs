@@ -9,7 +9,7 @@ use crate::{
     dataset::{Captured, Context, Spec, caught, dataset_of, spawn},
     place::{Maker, Place},
 };
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use tenon_sdk::prelude::*;
 
 /// How far an iterator is made.
@@ -76,7 +76,8 @@ impl Kernel for OneShot {
                     _ => false,
                 });
                 if is_first {
-                    spawn(make(iterator, factory));
+                    let (once, context) = (Arc::clone(&iterator.once), iterator.making.clone());
+                    spawn(make(Arc::downgrade(&iterator), once, context, factory));
                 }
             }
             Err(error) => call.finish(Err(error)),
@@ -93,8 +94,8 @@ impl OneShot {
     }
 }
 
-async fn make(iterator: Arc<Iterator>, factory: Captured) {
-    let context = Context::new(0);
+/// Makes the dataset. The iterator is not kept: when it is gone, its context ends the call.
+async fn make(iterator: Weak<Iterator>, once: Once, context: Context, factory: Captured) {
     let result = caught("making a dataset", async {
         let results = factory.call(&context, Vec::new()).await?;
         let [dataset] = &results[..] else {
@@ -103,10 +104,11 @@ async fn make(iterator: Arc<Iterator>, factory: Captured) {
                 results.len()
             )));
         };
-        iterator.begin(&dataset_of(&*dataset.kept()?, "dataset_factory")?)
+        let dataset = dataset_of(&*dataset.kept()?, "dataset_factory")?;
+        iterator.upgrade().map_or(Ok(()), |iterator| iterator.begin(&dataset))
     });
     let result = result.await;
-    iterator.once.update(|state| *state = Making::Ended(result));
+    once.update(|state| *state = Making::Ended(result));
 }
 
 register_kernel!("OneShotIterator" on "CPU": OneShot);

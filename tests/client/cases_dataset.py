@@ -68,11 +68,15 @@ of("shard_of_few", lambda: Dataset.range(2).shard(3, 2))
 of("shards_that_must_not_be_empty", lambda: variant(
     raw.ShardDataset, [tf.int64], [[]], input_dataset=Dataset.range(2)._variant_tensor, num_shards=3, index=1,
     require_non_empty=True), limit=3)
+of("shuffled_shards_that_must_not_be_empty", lambda: variant(
+    raw.ShardDataset, [tf.int64], [[]], input_dataset=Dataset.range(9).shuffle(4, seed=5)._variant_tensor,
+    num_shards=3, index=1, require_non_empty=True))
 refused("shard_out_of_range", lambda: variant(
     raw.ShardDataset, [tf.int64], [[]], input_dataset=Dataset.range(2)._variant_tensor, num_shards=fed(3), index=fed(3)))
 
 # Several datasets.
 of("zip", lambda: Dataset.zip((mixed(), Dataset.range(10, 13))), twice=True)
+of("zip_with_an_error_after_an_end", lambda: Dataset.zip((Dataset.range(1), numbers_with_errors(4))))
 of("zip_after_errors", lambda: Dataset.zip((numbers_with_errors(6), Dataset.range(6))))
 of("concatenate", lambda: Dataset.range(3).concatenate(Dataset.range(7, 9)), twice=True)
 of("cache", lambda: Dataset.range(4).map(lambda n: n * n).cache().repeat(3))
@@ -124,10 +128,6 @@ of("cache_v2", lambda: variant(
 
 
 # Functions.
-def checked(n):
-    """A number; every third one is an error."""
-    with tf.control_dependencies([tf.debugging.assert_none_equal(n % 3, tf.constant(1, tf.int64))]):
-        return tf.identity(n * 10)
 
 
 of("map", lambda: mixed().map(lambda element: (element["a"] * 2, tf.strings.join([element["b"], "!"]))), twice=True)
@@ -145,6 +145,10 @@ of("map_and_batch", lambda: variant(
     raw.MapAndBatchDataset, [tf.int64], [[None]],
     input_dataset=Dataset.range(7)._variant_tensor, other_arguments=[], batch_size=3, num_parallel_calls=2,
     drop_remainder=False, f=square_function(), preserve_cardinality=True))
+of("map_and_batch_with_errors", lambda: variant(
+    raw.MapAndBatchDataset, [tf.int64], [[None]],
+    input_dataset=Dataset.range(9)._variant_tensor, other_arguments=[], batch_size=4, num_parallel_calls=2,
+    drop_remainder=False, f=checked_function(), preserve_cardinality=True))
 of("filter", lambda: mixed().filter(lambda element: element["c"] > 0), twice=True)
 of("filter_of_errors", lambda: numbers_with_errors(9).filter(lambda n: n % 20 == 0))
 of("filter_that_fails", lambda: Dataset.range(6).filter(lambda n: checked(n) > 0))
@@ -173,6 +177,10 @@ def square_function():
     def square(n):
         return n * n
     return square.get_concrete_function()
+
+
+def checked_function():
+    return tf.function(checked, input_signature=[tf.TensorSpec([], tf.int64)]).get_concrete_function()
 
 
 def captured(dataset):

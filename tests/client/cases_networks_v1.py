@@ -99,7 +99,7 @@ def keras_layers_in_loops_of_frames(address, log):
 
 
 @case
-def a_map_in_a_map(address, log):
+def a_map_in_a_map_of_frames(address, log):
     x = tf1.placeholder(tf.float32, [None, None, 2])
     weights = tf.constant(normal("weights", 2, 2))
 
@@ -144,7 +144,7 @@ def conditionals_in_loops_in_conditionals(address, log):
 
 
 @case
-def a_beam_search(address, log):
+def a_beam_search_of_frames(address, log):
     first, steps = tf1.placeholder(tf.int32, []), tf1.placeholder(tf.int32, [])
     ids, scores = Words(7, 5).search(first, steps, width=3)
     with tf1.Session(address) as session:

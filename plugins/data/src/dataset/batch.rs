@@ -44,6 +44,9 @@ pub struct Batch {
     pub sizes: Sizes,
     /// How components are padded; `None` for components of one shape.
     pub padding: Option<Arc<Vec<Padding>>>,
+    /// Whether an error takes the place of an element, so that a batch fails as a whole and the next one
+    /// begins where it would without errors. Otherwise the next batch begins behind the error.
+    pub errors_count: bool,
 }
 
 /// How a component is padded.
@@ -64,7 +67,7 @@ impl Build for MakeBatch {
     fn build(&self, c: &ComputeContext<'_>) -> Result<Shared, KernelError> {
         let input = Arc::clone(&dataset_in(c, 0)?.dataset);
         let sizes = Sizes::new(c, 1, (c.input_count() > 2).then_some(2))?;
-        Ok(Arc::new(Batch { input, sizes, padding: None }))
+        Ok(Arc::new(Batch { input, sizes, padding: None, errors_count: false }))
     }
 }
 
@@ -91,7 +94,12 @@ impl Build for MakePadded {
         let each = shapes.zip(values).zip(types);
         let padding = each.map(|((shape, value), &dtype)| Padding::new(c, shape, value, dtype));
         let padding = Some(Arc::new(growth::try_collected(padding)?));
-        Ok(Arc::new(Batch { input: Arc::clone(&input.dataset), sizes, padding }))
+        Ok(Arc::new(Batch {
+            input: Arc::clone(&input.dataset),
+            sizes,
+            padding,
+            errors_count: false,
+        }))
     }
 }
 
@@ -164,8 +172,8 @@ impl Padding {
 
 impl Dataset for Batch {
     fn elements(&self) -> Box<dyn Elements> {
-        let padding = self.padding.clone();
-        Box::new(Batches { input: Input::of(&self.input), sizes: self.sizes, padding })
+        let Batch { ref input, sizes, ref padding, errors_count } = *self;
+        Box::new(Batches { input: Input::of(input), sizes, padding: padding.clone(), errors_count })
     }
 }
 
@@ -173,18 +181,25 @@ struct Batches {
     input: Input,
     sizes: Sizes,
     padding: Option<Arc<Vec<Padding>>>,
+    errors_count: bool,
 }
 
 impl Elements for Batches {
     fn next<'a>(&'a mut self, context: &'a Context) -> Next<'a> {
         Box::pin(async move {
-            let mut elements: Vec<Element> = Vec::new();
-            while elements.len() < self.sizes.size {
+            let (mut elements, mut taken, mut failed) = (Vec::<Element>::new(), 0, None);
+            while taken < self.sizes.size {
                 context.check()?;
-                match self.input.next(context).await? {
-                    Some(element) => growth::push(&mut elements, element)?,
-                    None => break,
+                match self.input.next(context).await {
+                    Ok(Some(element)) => growth::push(&mut elements, element)?,
+                    Ok(None) => break,
+                    Err(error) if self.errors_count => drop(failed.get_or_insert(error)),
+                    Err(error) => return Err(error),
                 }
+                taken += 1;
+            }
+            if let Some(error) = failed {
+                return Err(error);
             }
             let is_short = elements.len() < self.sizes.size && self.sizes.drops_rest;
             if elements.is_empty() || is_short {

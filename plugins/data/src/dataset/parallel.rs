@@ -113,7 +113,7 @@ impl Build for MakeBatches {
         let (sizes, calls) = (Sizes::new(c, at, Some(at + 2))?, calls(c, at + 1)?);
         let function = Captured::of(c, "f", arguments)?;
         let input = Arc::new(Parallel { input, function, calls, how: self.0 });
-        Ok(Arc::new(Batch { input, sizes, padding: None }))
+        Ok(Arc::new(Batch { input, sizes, padding: None, errors_count: true }))
     }
 }
 

@@ -19,6 +19,8 @@ import harness
 sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "goldens"))
 
 
+# Ops whose results are the process's own.
+OF_PROCESS = {"IteratorToStringHandle"}
 # Ops whose results may stand in any order.
 UNORDERED = {"LookupTableExport", "LookupTableExportV2", "RandomShuffleQueue", "RandomShuffleQueueV2"}
 
@@ -52,6 +54,8 @@ class Recorder:
         from tensorflow.python.framework import errors_impl
         if self.session not in (None, session) or threading.current_thread() is not threading.main_thread():
             self.refuse("several sessions or threads")
+        if any(tensor.op.type in OF_PROCESS for tensor in fetches):
+            self.refuse("texts that name what a process made")
         self.session, self.graph = session, session.graph
         number = len(self.steps)
         names = [tensor.name for tensor in fetches]

@@ -8,9 +8,16 @@ use tenon_sdk::prelude::*;
 
 struct VarHandle(Named);
 
+/// The shared name by which a node asks for a variable without a name; it is TensorFlow's.
+const ANONYMOUS: &str = "cd2c89b7-88b7-44c8-ad83-06c2a9158347";
+
 impl Kernel for VarHandle {
     fn new(c: &CreateContext<'_>) -> Result<Self, KernelError> {
-        Named::new(c).map(VarHandle)
+        let mut named = Named::new(c)?;
+        if named.name == ANONYMOUS {
+            named.name.clear();
+        }
+        Ok(VarHandle(named))
     }
 
     fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {

@@ -37,7 +37,7 @@ mod task;
 pub use context::Context;
 pub use element::{Element, Spec};
 pub use function::Captured;
-pub use make::{DatasetValue, dataset_in, dataset_of, text};
+pub use make::{DatasetValue, dataset_in, only_dataset, text};
 pub use shuffle::{Deleter, delete};
 use task::pace;
 pub use task::{BoxFuture, caught, leave, spawn};

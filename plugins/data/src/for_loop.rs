@@ -58,7 +58,9 @@ enum Turn {
 
 impl Loop {
     fn of(c: &ComputeContext<'_>) -> Result<Loop, KernelError> {
-        let counter = Counter::new(scalar(c, 0)?, scalar(c, 1)?, scalar(c, 2)?)?;
+        // The type of the inputs is int32.
+        let number = |input, name| c.integer(input, name).map(|number| number as i32);
+        let counter = Counter::new(number(0, "start")?, number(1, "limit")?, number(2, "delta")?)?;
         let values = (3..c.input_count()).map(|input| c.keep(input)).collect::<Result<_, _>>()?;
         Ok(Loop { body: c.function("body")?, counter, values })
     }
@@ -90,16 +92,20 @@ impl Loop {
             };
             drop(turn);
             (call, self) = (ended, state);
-            if let Err(error) = self.take(results) {
-                return call.finish(Err(error));
+            match results {
+                Ok(values) => self.values = values,
+                Err(error) => return call.finish(Err(error)),
             }
         }
     }
 
     /// Goes on after a call that has waited.
     fn resume(mut self, call: AsyncCall, results: FunctionResults) {
-        match self.take(results) {
-            Ok(()) => self.run(call),
+        match results {
+            Ok(values) => {
+                self.values = values;
+                self.run(call);
+            }
             Err(error) => call.finish(Err(error)),
         }
     }
@@ -109,12 +115,6 @@ impl Loop {
         let mut args = vec![Kept::new(&[], &[value])?];
         args.append(&mut self.values);
         Ok(args)
-    }
-
-    /// Takes the results of a call as the values of the next one.
-    fn take(&mut self, results: FunctionResults) -> Result<(), KernelError> {
-        self.values = results?;
-        Ok(())
     }
 
     fn finish(self, mut call: AsyncCall) {
@@ -130,18 +130,6 @@ impl Loop {
             )))
         };
         call.finish(result);
-    }
-}
-
-/// An input that is a scalar of type int32.
-fn scalar(c: &ComputeContext<'_>, input: usize) -> Result<i32, KernelError> {
-    let value = c.input::<i32>(input)?;
-    match value.data {
-        &[value] => Ok(value),
-        data => Err(KernelError::invalid_argument(format!(
-            "input {input}: expected one int32, found {} elements",
-            data.len()
-        ))),
     }
 }
 

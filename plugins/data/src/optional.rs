@@ -1,6 +1,7 @@
 //! Optional values: variants that hold tensors, or nothing.
 
 use crate::{
+    dataset::Spec,
     queue::Component,
     tensors::{Held, let_go, one_deeper, sum, zeros_like},
 };
@@ -132,23 +133,11 @@ fn has_value(c: &ComputeContext<'_>) -> Result<(), KernelError> {
 
 register_kernel!("OptionalHasValue" on "CPU": fn has_value);
 
-struct GetValue {
-    types: Vec<DType>,
-    shapes: Vec<PartialShape>,
-}
+struct GetValue(Spec);
 
 impl Kernel for GetValue {
     fn new(c: &CreateContext<'_>) -> Result<Self, KernelError> {
-        let (types, shapes): (Vec<DType>, Vec<PartialShape>) =
-            (c.attr("output_types")?, c.attr("output_shapes")?);
-        if types.len() != shapes.len() {
-            return Err(KernelError::invalid_argument(format!(
-                "output_shapes: expected a shape for each of {} types, found {}",
-                types.len(),
-                shapes.len()
-            )));
-        }
-        Ok(GetValue { types, shapes })
+        Spec::new(c).map(GetValue)
     }
 
     fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
@@ -157,25 +146,8 @@ impl Kernel for GetValue {
                 "optional: expected tensors, found nothing: ask OptionalHasValue first",
             )
         })?;
-        if tensors.len() != self.types.len() {
-            return Err(KernelError::invalid_argument(format!(
-                "optional: expected {} tensors, found {}",
-                self.types.len(),
-                tensors.len()
-            )));
-        }
-        for (output, tensor) in tensors.iter().enumerate() {
-            let (dtype, shape) = (self.types[output], &self.shapes[output]);
-            if tensor.dtype() != dtype || !shape.accepts(tensor.dims()) {
-                return Err(KernelError::invalid_argument(format!(
-                    "optional: expected {dtype} {shape} as tensor {output}, found {} {:?}",
-                    tensor.dtype(),
-                    tensor.dims()
-                )));
-            }
-            c.output_kept(output, tensor)?;
-        }
-        Ok(())
+        self.0.check_element(&growth::collected(tensors.iter().map(Component::whole))?)?;
+        tensors.iter().enumerate().try_for_each(|(output, tensor)| c.output_kept(output, tensor))
     }
 }
 

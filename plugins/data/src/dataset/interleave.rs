@@ -7,7 +7,7 @@
 
 use super::{
     Captured, Context, Dataset, Element, Elements, Input, Next, Shared,
-    make::{Build, Make, dataset_in, dataset_of, number, unexpected},
+    make::{Build, Make, count_or, dataset_in, number, only_dataset, unexpected},
     parallel::{any_order, calls, processors},
     prefetch::{CHOSEN, ahead},
 };
@@ -75,16 +75,14 @@ impl MakeInterleave {
         at: usize,
         cycle: usize,
     ) -> Result<(usize, usize), KernelError> {
-        let room = match self.room.map(|at| number(c, at, "buffer_output_elements")).transpose()? {
-            None | Some(-1) => CHOSEN,
-            Some(found) => usize::try_from(found)
-                .map_err(|_| unexpected("buffer_output_elements", "at least 0, or -1", found))?,
-        };
+        let room = self.room.map(|at| count_or(c, at, "buffer_output_elements", CHOSEN));
+        let room = room.transpose()?.unwrap_or(CHOSEN);
         let Some(calls_at) = self.calls else {
             return Ok((if self.is_all_ahead { cycle } else { 0 }, room));
         };
         let (wanted, threads) = (number(c, calls_at, "num_parallel_calls")?, calls(c, calls_at)?);
-        if wanted > 0 && number(c, at, "cycle_length")? > 0 && threads > cycle {
+        let is_more = usize::try_from(wanted).is_ok_and(|wanted| wanted > cycle);
+        if is_more && number(c, at, "cycle_length")? > 0 {
             let expected = format!("at most the length of the cycle, {cycle}, or -1 for any");
             return Err(unexpected("num_parallel_calls", &expected, wanted));
         }
@@ -178,13 +176,7 @@ impl Turns {
             return Ok(());
         };
         let result: Element = self.how.function.call(context, element).await?;
-        let [dataset] = &result[..] else {
-            return Err(KernelError::invalid_argument(format!(
-                "f: expected a function that returns one dataset, found {} results",
-                result.len()
-            )));
-        };
-        let dataset = dataset_of(&*dataset.kept()?, "f")?;
+        let dataset = only_dataset(&result, "f")?;
         let context = context.inner(dataset.depth)?;
         let threads = self.open.iter().flatten().filter(|open| open.has_thread).count();
         let has_thread = threads < self.how.threads;

@@ -1,6 +1,7 @@
 //! How kernels make datasets, and find those that are their inputs.
 
 use super::{Shared, Spec, context::check_depth};
+use crate::queue::Component;
 use std::sync::Arc;
 use tenon_sdk::prelude::*;
 
@@ -49,6 +50,20 @@ pub fn dataset_of(tensor: &Kept, what: &str) -> Result<DatasetValue, KernelError
             "{what}: expected a dataset, a scalar variant, found {tensor:?}"
         ))
     })
+}
+
+/// The dataset that a function returned.
+///
+/// # Errors
+/// As [`dataset_of`], and `INVALID_ARGUMENT` for more or fewer results than one; `what` names the function.
+pub fn only_dataset(results: &[Component], what: &str) -> Result<DatasetValue, KernelError> {
+    match results {
+        [dataset] => dataset_of(&*dataset.kept()?, what),
+        _ => Err(KernelError::invalid_argument(format!(
+            "{what}: expected a function that returns one dataset, found {} results",
+            results.len()
+        ))),
+    }
 }
 
 /// Makes datasets of one kind.
@@ -120,6 +135,24 @@ pub fn text<'c>(c: &ComputeContext<'c>, input: usize, name: &str) -> Result<&'c 
     match c.strings(input)?[..] {
         [text] if c.dims(input).is_empty() => Ok(text),
         _ => Err(scalar_expected(name, c.dims(input))),
+    }
+}
+
+/// A number of elements; `chosen` for -1.
+///
+/// # Errors
+/// `INVALID_ARGUMENT` for another number below 0; as [`number`].
+pub fn count_or(
+    c: &ComputeContext<'_>,
+    input: usize,
+    name: &str,
+    chosen: usize,
+) -> Result<usize, KernelError> {
+    match number(c, input, name)? {
+        -1 => Ok(chosen),
+        found => {
+            usize::try_from(found).map_err(|_| unexpected(name, "at least 0, or -1 for any", found))
+        }
     }
 }
 

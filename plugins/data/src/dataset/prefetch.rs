@@ -11,7 +11,7 @@ use super::{
     Context, Dataset, Element, Elements, Input, Next, Shared,
     context::Heard,
     helper,
-    make::{Build, Make, dataset_in, number, unexpected},
+    make::{Build, Make, count_or, dataset_in},
     task::{block_on, caught},
 };
 use std::{
@@ -39,12 +39,7 @@ impl Build for MakePrefetch {
 
     fn build(&self, c: &ComputeContext<'_>) -> Result<Shared, KernelError> {
         let input = Arc::clone(&dataset_in(c, 0)?.dataset);
-        let size = number(c, 1, "buffer_size")?;
-        let room = match (size, usize::try_from(size)) {
-            (-1, _) => CHOSEN,
-            (_, Ok(room)) => room,
-            _ => return Err(unexpected("buffer_size", "at least 0, or -1 for any", size)),
-        };
+        let room = count_or(c, 1, "buffer_size", CHOSEN)?;
         Ok(if room == 0 { input } else { Arc::new(Prefetch { input, room }) })
     }
 }

@@ -6,7 +6,7 @@
 use super::Iterator;
 use crate::{
     attempts::{Attempt, Attempts, Order, Progress, TAKE},
-    dataset::{Captured, Context, Spec, caught, dataset_of, spawn},
+    dataset::{Captured, Context, Spec, caught, only_dataset, spawn},
     place::{Maker, Place},
 };
 use std::sync::{Arc, Weak};
@@ -98,13 +98,7 @@ impl OneShot {
 async fn make(iterator: Weak<Iterator>, once: Once, context: Context, factory: Captured) {
     let result = caught("making a dataset", async {
         let results = factory.call(&context, Vec::new()).await?;
-        let [dataset] = &results[..] else {
-            return Err(KernelError::invalid_argument(format!(
-                "dataset_factory: expected a function that returns one dataset, found {} results",
-                results.len()
-            )));
-        };
-        let dataset = dataset_of(&*dataset.kept()?, "dataset_factory")?;
+        let dataset = only_dataset(&results, "dataset_factory")?;
         iterator.upgrade().map_or(Ok(()), |iterator| iterator.begin(&dataset))
     });
     let result = result.await;

@@ -6,7 +6,7 @@ use std::hint::black_box;
 use tenon_benches::{Failure, filled, plugin};
 use tenon_framework::{
     DType, PartialShape, Tensor,
-    attr::{AttrList, AttrValue, FuncValue},
+    attr::{AttrList, AttrValue},
 };
 use tenon_runtime::{
     CallableOptions, RunOptions, Runtime, RuntimeOptions, Session, SessionOptions,
@@ -23,10 +23,6 @@ const ITERATIONS: i32 = 10_000;
 
 fn scalar(value: i32) -> Tensor {
     Tensor::scalar(value).expect("a scalar")
-}
-
-fn named(name: &str) -> AttrValue {
-    AttrValue::Func(FuncValue { name: name.to_owned(), ..FuncValue::default() })
 }
 
 fn types(types: &[DType]) -> AttrValue {
@@ -108,7 +104,10 @@ fn counting(b: &mut GraphBuilder<'_>, runtime: &Runtime) -> Built {
     function(b, "next", "AddV2", 1)?;
     let zero = b.constant("zero", scalar(0))?;
     let node = b.op("StatelessWhile").name("last").input(zero);
-    node.attr("cond", named("below")).attr("body", named("next")).build().map(|_| ())
+    node.attr("cond", AttrValue::function("below"))
+        .attr("body", AttrValue::function("next"))
+        .build()
+        .map(|_| ())
 }
 
 /// Calls of a function that is not inlined, one after the other.
@@ -116,7 +115,8 @@ fn calls(b: &mut GraphBuilder<'_>, runtime: &Runtime) -> Built {
     variable(b)?;
     define(b, runtime, "f", "AddV2")?;
     in_turn(b, |b, name, value| {
-        let node = b.op("PartitionedCall").name(name).input(value).attr("f", named("f"));
+        let node =
+            b.op("PartitionedCall").name(name).input(value).attr("f", AttrValue::function("f"));
         node.attr("Tout", types(&[DType::FLOAT])).build()
     })
 }
@@ -138,7 +138,9 @@ fn conditionals(b: &mut GraphBuilder<'_>, runtime: &Runtime) -> Built {
     let truth = b.op("LogicalNot").input(truth).build()?;
     in_turn(b, |b, name, value| {
         let node = b.op("StatelessIf").name(name).input(truth).input(value);
-        let node = node.attr("then_branch", named("more")).attr("else_branch", named("less"));
+        let node = node
+            .attr("then_branch", AttrValue::function("more"))
+            .attr("else_branch", AttrValue::function("less"));
         node.attr("Tout", types(&[DType::FLOAT])).build()
     })
 }

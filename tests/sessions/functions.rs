@@ -9,7 +9,7 @@ use tenon_runtime::{
     CancelToken, RunOptions, Runtime, RuntimeError, Session, SessionOptions,
     framework::{
         Code, DType, PartialShape, Tensor,
-        attr::{AttrList, AttrValue, FuncValue},
+        attr::{AttrList, AttrValue},
     },
 };
 use tenon_tests::session::{self, graph, turn};
@@ -18,11 +18,6 @@ type Built = Result<(), GraphError>;
 
 fn int(value: i32) -> Tensor {
     Tensor::scalar(value).expect("a scalar")
-}
-
-/// The value of an attribute that names a function.
-fn named(name: &str) -> AttrValue {
-    AttrValue::Func(FuncValue { name: name.to_owned(), ..FuncValue::default() })
 }
 
 /// The value of an attribute that lists one type.
@@ -53,7 +48,8 @@ fn call(
     input: Output,
     dtype: DType,
 ) -> Result<NodeId, GraphError> {
-    let node = b.op("PartitionedCall").name(name).input(input).attr("f", named(function));
+    let node =
+        b.op("PartitionedCall").name(name).input(input).attr("f", AttrValue::function(function));
     node.attr("Tout", types(dtype)).build()
 }
 
@@ -72,7 +68,9 @@ fn counting(runtime: &Runtime, step: i32) -> GraphDef {
             let zero = b.constant("zero", int(0))?;
             let goes_on = b.op("Greater").name("goes_on").input(x).input(zero).build()?;
             let node = b.op("StatelessIf").name("y").input(goes_on).input(x);
-            let node = node.attr("then_branch", named("more")).attr("else_branch", named("none"));
+            let node = node
+                .attr("then_branch", AttrValue::function("more"))
+                .attr("else_branch", AttrValue::function("none"));
             node.attr("Tout", types(DType::INT32)).build().map(|_| ())
         })?;
         let x = b.placeholder("x", DType::INT32, PartialShape::UNKNOWN)?;

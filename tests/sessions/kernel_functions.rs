@@ -6,7 +6,7 @@ use tenon_runtime::{
     RunOptions, Runtime, RuntimeError, Session, SessionOptions, Worker,
     framework::{
         Code, DType, PartialShape, Tensor,
-        attr::{AttrList, AttrValue, FuncValue},
+        attr::{AttrList, AttrValue},
     },
 };
 use tenon_tests::{
@@ -15,10 +15,6 @@ use tenon_tests::{
 };
 
 type Built = Result<(), GraphError>;
-
-fn named(name: &str) -> AttrValue {
-    AttrValue::Func(FuncValue { name: name.to_owned(), ..FuncValue::default() })
-}
 
 /// The plugins for CPU and for queues, and the zoo of a language.
 fn over(threads: usize, language: Language) -> Runtime {
@@ -89,11 +85,13 @@ fn a_kernel_calls_a_function() {
             for (name, function, on_pool) in
                 [("once", "double", false), ("twice", "double", true), ("fails", "refuse", false)]
             {
-                let node = b.op(&apply).name(name).input(input).attr("f", named(function));
+                let node =
+                    b.op(&apply).name(name).input(input).attr("f", AttrValue::function(function));
                 let node = node.attr("on_pool", on_pool).build()?;
                 input = node.into();
             }
-            let node = b.op(&apply).name("unknown").input(input).attr("f", named("nothing"));
+            let node =
+                b.op(&apply).name("unknown").input(input).attr("f", AttrValue::function("nothing"));
             node.build().map(|_| ())
         });
         assert_eq!(ran(&session, &[1., 2.], "once").unwrap(), [2., 4.], "{language:?}");
@@ -115,7 +113,11 @@ fn a_call_within_a_step_ends_with_it() {
         let runtime = over(2, language);
         let session = session_of(&Worker::new(&runtime), &runtime, |b| {
             let input = x(b)?;
-            let node = b.op(&language.op("Apply")).name("y").input(input).attr("f", named("wait"));
+            let node = b
+                .op(&language.op("Apply"))
+                .name("y")
+                .input(input)
+                .attr("f", AttrValue::function("wait"));
             node.attr("on_pool", on_pool).build().map(|_| ())
         });
         let options =
@@ -144,7 +146,7 @@ fn a_constant_is_kept_and_returned_in_each_step() {
         });
         b.define("body", &body, &[body.tensor("i")?, body.tensor("x")?], &[body.tensor("y")?])?;
         let node = b.op("For").name("y").input(zero).input(limit).input(one).input(value);
-        node.attr("body", named("body")).build().map(|_| ())
+        node.attr("body", AttrValue::function("body")).build().map(|_| ())
     });
     for (limit, expected) in [(0, [1., 2.]), (0, [1., 2.]), (3, [8., 16.]), (0, [1., 2.])] {
         let limit = Tensor::scalar(limit).expect("a scalar");
@@ -162,7 +164,7 @@ fn a_function_outlives_its_session() {
         let keep = |function: &str| {
             let session = session_of(&worker, &runtime, |b| {
                 let node = b.op(&language.op("FunctionKeep")).name("keep");
-                let node = node.attr("shared_name", "f").attr("f", named(function));
+                let node = node.attr("shared_name", "f").attr("f", AttrValue::function(function));
                 node.build().map(|_| ())
             });
             effect(&session, "keep")
@@ -213,8 +215,9 @@ fn endless(b: &mut GraphBuilder<'_>, runtime: &Runtime) -> Built {
     let range = b.op("RangeDataset").name("range").input(start).input(stop).input(step);
     let range = range.attr("output_types", types()).attr("output_shapes", shapes()).build()?;
     let filter = b.op("FilterDataset").name("filter").input(range);
-    let filter =
-        filter.attr("predicate", named("refuse_all")).attr("Targuments", Vec::<DType>::new());
+    let filter = filter
+        .attr("predicate", AttrValue::function("refuse_all"))
+        .attr("Targuments", Vec::<DType>::new());
     let filter = filter.attr("output_types", types()).attr("output_shapes", shapes()).build()?;
     let iterator =
         b.op("IteratorV2").name("iterator").attr("shared_name", "").attr("container", "");

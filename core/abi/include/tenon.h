@@ -1309,7 +1309,7 @@ struct TenonExtHandles {
     TenonExtHeader header;
     /**
      * Removes a resource from its container on the call's device, and the value of a variable;
-     * later calls that ask for its name make a new one. Who holds a reference keeps the resource.
+     * later calls that ask for its name make a new one. A holder of a reference keeps the resource.
      * `TENON_NOT_FOUND` when no container has it.
      */
     TenonCode (*remove)(TenonCallRecord *record, TenonResource *resource);

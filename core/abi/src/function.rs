@@ -91,7 +91,7 @@ pub struct ExtHandles {
     /// Head, with tag [`crate::ext_tags::HANDLES`].
     pub header: ExtHeader,
     /// Removes a resource from its container on the call's device, and the value of a variable; later calls that ask
-    /// for its name make a new one. Who holds a reference keeps the resource. `NOT_FOUND` when no container has it.
+    /// for its name make a new one. A holder of a reference keeps the resource. `NOT_FOUND` when no container has it.
     pub remove:
         Option<unsafe extern "C" fn(record: *mut CallRecord, resource: *mut Resource) -> Code>,
     /// Whether a container has or had a resource under a name: 1, or 0 for an anonymous one and for null.

@@ -1,4 +1,4 @@
-//! What the author of a device type writes: [`DeviceKind`], and a trait for each further role that the type has.
+//! The interface for authors of device types: [`DeviceKind`], and a trait for each further role that a type has.
 //! `register_device!` finds the traits that a type implements, and turns them into a table of entries.
 //!
 //! | trait | what a type that implements it has | needs |
@@ -77,7 +77,7 @@ pub use streams::{DeviceStreams, Notification};
 pub use tenon_framework::device::base::DeviceInfo;
 pub use timers::DeviceTimers;
 
-/// The type of a device's streams when it has none: there is no value of it.
+/// The type of streams for a device that has none. The type has no values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NoStreams {}
 
@@ -100,7 +100,7 @@ pub trait DeviceKind: Send + Sync + Sized + 'static {
     /// The reason why it cannot be opened.
     fn open(ordinal: u32, handle: DeviceHandle, knobs: Knobs<'_>) -> Result<Self, KernelError>;
 
-    /// Describes it; asked once, after `open`. `streams` is overwritten by whether the type implements
+    /// Describes the device; called once, after `open`. `streams` is overwritten by whether the type implements
     /// [`DeviceStreams`]. A `stream_count` above 1 takes effect when it implements [`DeviceEvents`].
     fn info(&self) -> DeviceInfo;
 }

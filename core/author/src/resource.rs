@@ -263,8 +263,8 @@ impl StateContext<'_> {
         })
     }
 
-    /// Removes the resource behind element 0 of a resource input from its container, and the value of a variable. Who
-    /// has a handle keeps the resource.
+    /// Removes the resource behind element 0 of a resource input from its container, and the value of a variable. A
+    /// holder of a handle keeps the resource.
     ///
     /// # Errors
     /// `NOT_FOUND` when no container has it; `UNIMPLEMENTED` in a host without the service, as in the process of an

@@ -189,6 +189,11 @@ impl AttrValue {
         }
     }
 
+    /// The function of this name in the graph's library, without attributes of its own.
+    pub fn function(name: &str) -> AttrValue {
+        AttrValue::Func(FuncValue { name: name.to_owned(), ..FuncValue::default() })
+    }
+
     /// The type, when it is one.
     pub fn as_type(&self) -> Option<DType> {
         if let AttrValue::Type(dtype) = self { Some(*dtype) } else { None }

@@ -187,7 +187,7 @@ pub struct DeviceEntries {
 }
 
 impl DeviceEntries {
-    /// Those of a device type, with the roles that `register_device!` found.
+    /// The entries of a device type, with the roles that `register_device!` found.
     ///
     /// # Panics
     /// When the type names a type of streams and does not implement [`DeviceStreams`](super::DeviceStreams). In a constant

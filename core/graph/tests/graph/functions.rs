@@ -3,7 +3,7 @@
 use crate::support::{builder, registry, sub};
 use tenon_framework::{
     Code, DType, PartialShape, Tensor,
-    attr::{AttrList, AttrValue, FuncValue},
+    attr::{AttrList, AttrValue},
 };
 use tenon_graph::{
     ControlFlow, Expanded, Frames, Graph, GraphBuilder, GraphError, Node, NodeId, Output, called,
@@ -13,10 +13,6 @@ use tenon_proto::{
     ArgDef, AttrDef, AttrValue as AttrProto, AttrValueKind, FunctionDef, FunctionDefLibrary,
     GraphDef, NodeDef, OpDef,
 };
-
-fn named(name: &str) -> AttrValue {
-    AttrValue::Func(FuncValue { name: name.to_owned(), ..FuncValue::default() })
-}
 
 fn floats(count: usize) -> AttrValue {
     AttrValue::List(AttrList::Type(vec![DType::FLOAT; count]))
@@ -40,7 +36,8 @@ fn define(
 }
 
 fn call(b: &mut GraphBuilder<'_>, name: &str, function: &str, input: Output) -> Output {
-    let node = b.op("PartitionedCall").name(name).input(input).attr("f", named(function));
+    let node =
+        b.op("PartitionedCall").name(name).input(input).attr("f", AttrValue::function(function));
     node.attr("Tout", floats(1)).build().unwrap().into()
 }
 
@@ -115,7 +112,8 @@ fn effects_come_before_results_and_after_what_the_call_waits_for() {
     });
     let x = x(&mut b).unwrap();
     let before = b.op("NoOp").name("before").build().unwrap();
-    let node = b.op("StatefulPartitionedCall").name("f").input(x).attr("f", named("f"));
+    let node =
+        b.op("StatefulPartitionedCall").name("f").input(x).attr("f", AttrValue::function("f"));
     let node = node.attr("Tout", floats(1)).control(before).build().unwrap();
     let after = b.op("Relu").name("after").input(x).control(node).build().unwrap();
     let graph = b.finish();
@@ -133,8 +131,9 @@ fn effects_come_before_results_and_after_what_the_call_waits_for() {
 
 /// A loop `while cond(x): x = body(x)`.
 fn repeat(b: &mut GraphBuilder<'_>, name: &str, input: Output) -> Output {
-    let node = b.op("StatelessWhile").name(name).input(input).attr("cond", named("small"));
-    node.attr("body", named("body")).build().unwrap().into()
+    let node =
+        b.op("StatelessWhile").name(name).input(input).attr("cond", AttrValue::function("small"));
+    node.attr("body", AttrValue::function("body")).build().unwrap().into()
 }
 
 fn small(b: &mut GraphBuilder<'_>) {
@@ -204,8 +203,9 @@ fn frames_of_functions_that_are_called_twice_are_two() {
     small(&mut b);
     define(&mut b, "body", |b, x| b.op("Exp").name("y").input(x).build().map(|_| ()));
     define(&mut b, "loop", |b, x| {
-        let node = b.op("StatelessWhile").name("y").input(x).attr("cond", named("small"));
-        node.attr("body", named("body")).build().map(|_| ())
+        let node =
+            b.op("StatelessWhile").name("y").input(x).attr("cond", AttrValue::function("small"));
+        node.attr("body", AttrValue::function("body")).build().map(|_| ())
     });
     let x = x(&mut b).unwrap();
     let first = call(&mut b, "first", "loop", x);
@@ -224,7 +224,8 @@ fn frames_of_functions_that_are_called_twice_are_two() {
 fn a_function_that_calls_itself_is_called_by_a_node() {
     let mut b = builder();
     define(&mut b, "f", |b, x| {
-        let node = b.op("PartitionedCall").name("again").input(x).attr("f", named("f"));
+        let node =
+            b.op("PartitionedCall").name("again").input(x).attr("f", AttrValue::function("f"));
         let again = node.attr("Tout", floats(1)).build()?;
         b.op("Neg").name("y").input(again).build().map(|_| ())
     });

@@ -8,7 +8,7 @@ use crate::check::fill::Random;
 use tenon_framework::{
     DType, PartialShape,
     abi::AttrKind,
-    attr::{AttrList, AttrMap, AttrValue, FuncValue},
+    attr::{AttrList, AttrMap, AttrValue},
     op::{Allowed, AttrDef, Case, OpDef},
 };
 
@@ -154,7 +154,7 @@ fn single_values(op: &OpDef, attr: &AttrDef, types: &AttrMap) -> Vec<AttrValue> 
         AttrKind::SHAPE => shapes(),
         AttrKind::TENSOR => tensors(types),
         AttrKind::FUNC => {
-            vec![AttrValue::Func(FuncValue { name: "f".to_owned(), ..FuncValue::default() })]
+            vec![AttrValue::function("f")]
         }
         _ => Vec::new(),
     }

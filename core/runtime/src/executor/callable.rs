@@ -6,14 +6,14 @@
 //! (an iterator, say) can call them.
 
 use super::{
-    callee::{Callees, Done, Progress},
+    callee::{Callees, Done},
     function::Functions,
 };
 use crate::error::StepError;
 use std::sync::Arc;
 use tenon_framework::{KernelError, Tensor, attr::FuncValue};
 use tenon_graph::FunctionKey;
-use tenon_host::call::{CallableFunction, FunctionCall, FunctionTable};
+use tenon_host::call::{CallableFunction, FunctionCall, FunctionEnd, FunctionTable, StepEnv};
 
 /// A function that kernels call.
 struct Callable {
@@ -33,30 +33,35 @@ fn of_kernel(error: &StepError) -> KernelError {
     KernelError::new(error.code, error.to_string())
 }
 
-impl CallableFunction for Callable {
-    fn call(&self, args: &[Tensor], call: FunctionCall<'_>) {
-        let FunctionCall { step, cancellation, depth, on_pool, end } = call;
-        let functions = &self.functions;
-        let own = step.is_none().then(|| functions.step_of_its_own(cancellation, depth));
-        let Some(env) = step.or(own.as_ref()) else { return };
-        let begun = functions.accepts(self.number, args);
-        let mut run = match begun.and_then(|()| functions.begin(self.number, args, env)) {
+impl Callable {
+    /// Starts a call that belongs to the step of `env`.
+    fn start(&self, args: &[Tensor], env: &StepEnv, on_pool: bool, end: FunctionEnd) {
+        let accepted = self.functions.accepts(self.number, args);
+        let run = match accepted.and_then(|()| self.functions.begin(self.number, args, env)) {
             Ok(run) => run,
             Err(error) => return end(Err(error)),
         };
-        let resources = own.as_ref().map(|own| (Arc::clone(&own.resources), own.step.step_id));
-        let done: Done = Box::new(move |result| {
-            if let Some((resources, step)) = resources {
-                resources.end_step(step);
-            }
-            end(result.map_err(|error| of_kernel(&error)));
-        });
+        let done: Done = Box::new(move |result| end(result.map_err(|error| of_kernel(&error))));
         if on_pool {
-            return functions.pool().spawn(move || run.wait(done));
+            self.functions.pool().spawn(move || run.wait(done));
+        } else {
+            run.wait(done);
         }
-        match run.advance() {
-            Progress::Done => done(run.finish()),
-            Progress::Pending => run.wait(done),
+    }
+}
+
+impl CallableFunction for Callable {
+    fn call(&self, args: &[Tensor], call: FunctionCall<'_>) {
+        let FunctionCall { step, cancellation, depth, on_pool, end } = call;
+        if let Some(step) = step {
+            return self.start(args, step, on_pool, end);
         }
+        let own = self.functions.step_of_its_own(cancellation, depth);
+        let (resources, step) = (Arc::clone(&own.resources), own.step.step_id);
+        let end: FunctionEnd = Box::new(move |result| {
+            resources.end_step(step);
+            end(result);
+        });
+        self.start(args, &own, on_pool, end);
     }
 }

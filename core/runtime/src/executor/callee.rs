@@ -26,7 +26,8 @@ pub(crate) trait OpenCall: Send {
     /// The results of a finished call.
     fn finish(self: Box<Self>) -> Result<Vec<Tensor>, StepError>;
 
-    /// Drives a pending call to its end, on threads of the pool, and hands its results over.
+    /// Drives a call, on this thread as far as it goes and then on threads of the pool, and hands its
+    /// results over.
     fn wait(self: Box<Self>, done: Done);
 }
 

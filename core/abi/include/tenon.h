@@ -1634,6 +1634,14 @@ struct TenonStateTable {
                             uint32_t output);
     /** The variable behind a reference slot; null for another slot. */
     TenonVariable *(*ref_variable)(const TenonSlot *slot);
+    /**
+     * Returns the value of a variable as output `output`, without a copy. The call has not locked
+     * it; the host waits while another call has it locked exclusively. `TENON_FAILED_PRECONDITION`
+     * when it has no value; `TENON_CANCELLED` when the step was cancelled while it waited.
+     */
+    TenonCode (*output_value)(TenonCallRecord *record,
+                              TenonVariable *variable,
+                              uint32_t output);
 };
 
 /* ---------------------------------------------------------------------------------------------- */
@@ -2787,7 +2795,7 @@ TENON_FIELD(TenonVariantTable, zeros_like, 64);
 TENON_FIELD(TenonVariantTable, add, 72);
 TENON_FIELD(TenonVariantTable, ext, 80);
 
-TENON_SIZE(TenonStateTable, 144);
+TENON_SIZE(TenonStateTable, 152);
 TENON_FIELD(TenonStateTable, struct_size, 0);
 TENON_FIELD(TenonStateTable, reserved, 4);
 TENON_FIELD(TenonStateTable, resource, 8);
@@ -2807,6 +2815,7 @@ TENON_FIELD(TenonStateTable, assign_variable, 112);
 TENON_FIELD(TenonStateTable, update_variable, 120);
 TENON_FIELD(TenonStateTable, output_ref, 128);
 TENON_FIELD(TenonStateTable, ref_variable, 136);
+TENON_FIELD(TenonStateTable, output_value, 144);
 
 TENON_SIZE(TenonMemoryInfo, 16);
 TENON_FIELD(TenonMemoryInfo, kind, 0);

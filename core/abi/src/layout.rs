@@ -385,7 +385,8 @@ pub static LAYOUTS: &[StructLayout] = &[
         assign_variable,
         update_variable,
         output_ref,
-        ref_variable
+        ref_variable,
+        output_value
     }),
     struct_layout!(MemoryInfo { kind, alignment, limit }),
     struct_layout!(DeviceAttributes {

@@ -3,6 +3,7 @@
 use crate::{
     cells::Cells, compute::ComputeContext, kept::Kept, resource::state_table, slots, slots::view,
 };
+use smallvec::SmallVec;
 use std::{marker::PhantomData, slice};
 use tenon_abi::{Call, Code, DType, Resource, Slot, StateTable, Str, StringElement, Variable};
 use tenon_framework::{
@@ -131,6 +132,18 @@ impl<'a> StateContext<'a> {
         Ok(kept.strings()?.into_iter().map(text).collect())
     }
 
+    /// Returns the value of a variable as it is now as an output, without a copy. The variable is locked for reading only
+    /// while the reference is taken.
+    ///
+    /// # Errors
+    /// As [`StateContext::snapshot`].
+    pub fn output_value(&self, variable: &Var<'a>, output: usize) -> Result<(), KernelError> {
+        let entry = self.table.output_value.expect("the host fills every entry");
+        // SAFETY: the variable is alive.
+        let code = unsafe { entry(self.call.record, variable.raw, output as u32) };
+        check(code, "the variable has no value")
+    }
+
     /// The value of a variable as it is now, without a copy: later assignments and updates do not change it, and it
     /// makes no other call wait. The variable is locked only while the reference is taken.
     ///
@@ -152,7 +165,7 @@ impl<'a> StateContext<'a> {
     where
         'a: 'v,
     {
-        let raws: Vec<*mut Variable> = variables.iter().map(|variable| variable.raw).collect();
+        let raws: Raws = variables.iter().map(|variable| variable.raw).collect();
         let entry = self.table.lock_variables.expect("the host fills every entry");
         // SAFETY: the variables are alive.
         let code = unsafe { entry(self.call.record, raws.as_ptr(), raws.len()) };
@@ -195,7 +208,7 @@ impl<'a> StateContext<'a> {
     where
         'a: 'v,
     {
-        let raws: Vec<*mut Variable> = variables.iter().map(|variable| variable.raw).collect();
+        let raws: Raws = variables.iter().map(|variable| variable.raw).collect();
         let entry = self.table.share_variables.expect("the host fills every entry");
         // SAFETY: the variables are alive.
         let code = unsafe { entry(self.call.record, raws.as_ptr(), raws.len(), update) };
@@ -275,6 +288,9 @@ impl SharedVars<'_> {
     }
 }
 
+/// Variables of a call; a list of the usual length needs no memory.
+type Raws = SmallVec<[*mut Variable; 6]>;
+
 /// A variable.
 pub struct Var<'a> {
     raw: *mut Variable,
@@ -304,7 +320,7 @@ impl Drop for Var<'_> {
 /// Locked variables, by their position in the call of [`StateContext::lock`].
 pub struct VarGuard<'v> {
     call: &'v Call,
-    raws: Vec<*mut Variable>,
+    raws: Raws,
     table: &'static StateTable,
 }
 
@@ -393,6 +409,11 @@ impl VarGuard<'_> {
         let code = unsafe { entry(self.call.record, self.raw(at)?, &mut slot) };
         check(code, "the variable has no value, or is locked for reading alone")?;
         Ok(slot)
+    }
+
+    /// Whether the variable has a value.
+    pub fn has_value(&self, at: usize) -> bool {
+        self.read(at).is_ok()
     }
 
     /// The sizes of the value; `None` when it has none.

@@ -88,6 +88,15 @@ impl ResourceRef {
     }
 }
 
+/// The resource of a raw pointer, without a further reference; null gives none.
+///
+/// # Safety
+/// `raw` is null or came from [`ResourceRef::into_raw`], and its reference is alive for `'a`.
+pub unsafe fn lend_raw<'a>(raw: *const RawResource) -> Option<&'a dyn Resource> {
+    // SAFETY: `raw` came from `into_raw`, and the caller keeps its reference alive for `'a`.
+    unsafe { raw.cast::<Held>().as_ref() }.map(|held| &*held.resource)
+}
+
 /// Gives a raw reference back; null is allowed.
 ///
 /// # Safety

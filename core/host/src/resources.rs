@@ -29,7 +29,7 @@ pub use foreign::{ForeignResource, ForeignType, foreign_type};
 pub use manager::{DEFAULT_CONTAINER, ResourceManager};
 pub use tenon_framework::resource::step_container;
 pub use variable::{
-    Access, LockedVariables, VARIABLE_TYPE, Variable, lock_variables, unlock_variables,
+    Access, Few, LockedVariables, VARIABLE_TYPE, Variable, lock_variables, unlock_variables,
 };
 
 /// A resource in a table.

@@ -27,7 +27,7 @@ register_kernel!("VariableV2" on "CPU": Variable);
 fn is_initialized(c: &ComputeContext<'_>) -> Result<(), KernelError> {
     let state = c.state();
     let variable = state.input_ref(0)?;
-    let is_set = state.lock(&[&variable])?.dims(0).is_some();
+    let is_set = state.lock(&[&variable])?.has_value(0);
     c.output::<bool>(0, &[])?.data[0] = is_set;
     Ok(())
 }

@@ -31,8 +31,7 @@ register_kernel!("VarHandleOp" on "CPU": VarHandle);
 
 fn read(c: &ComputeContext<'_>) -> Result<(), KernelError> {
     let state = c.state();
-    let variable = state.input_variable(0)?;
-    state.lock(&[&variable])?.output(0, 0)
+    state.output_value(&state.input_variable(0)?, 0)
 }
 
 register_kernel!("ReadVariableOp" on "CPU": fn read);
@@ -68,8 +67,8 @@ fn update<T: Element>(
     let variable = state.input_variable(0)?;
     let variables = [&variable];
     let mut locked = state.lock(&variables)?;
-    check_there(locked.dims(0).is_some())?;
-    elementwise(c, &mut locked, 1, combine)
+    let updated = elementwise(c, &mut locked, 1, combine);
+    updated.or_else(|error| check_there(locked.has_value(0)).and(Err(error)))
 }
 
 fn assign_add<T: Sum>(c: &ComputeContext<'_>) -> Result<(), KernelError> {
@@ -88,7 +87,7 @@ register_kernel!("AssignSubVariableOp" on "CPU": fn assign_sub<T> for "dtype" in
 fn is_initialized(c: &ComputeContext<'_>) -> Result<(), KernelError> {
     let state = c.state();
     let variable = state.input_variable(0)?;
-    let is_set = state.lock(&[&variable])?.dims(0).is_some();
+    let is_set = state.lock(&[&variable])?.has_value(0);
     c.output::<bool>(0, &[])?.data[0] = is_set;
     Ok(())
 }
@@ -100,7 +99,7 @@ fn shape<T: Number>(c: &ComputeContext<'_>) -> Result<(), KernelError> {
     let variable = state.input_variable(0)?;
     let variables = [&variable];
     let locked = state.lock(&variables)?;
-    check_there(locked.dims(0).is_some())?;
+    check_there(locked.has_value(0))?;
     let dims = locked.dims(0).unwrap_or_default();
     let sizes = c.output::<T>(0, &[dims.len() as i64])?.data;
     for (size, &dim) in sizes.iter_mut().zip(&dims) {

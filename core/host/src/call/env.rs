@@ -147,9 +147,9 @@ impl StepEnv {
     }
 
     /// Keeps a variable that a reference slot shows until [`StepEnv::end_step`].
-    pub(crate) fn keep_shown(&self, variable: &ResourceRef) {
+    pub(crate) fn keep_shown(&self, variable: ResourceRef) {
         let address = std::ptr::from_ref(variable.get()).cast::<()>().addr();
-        self.shown.lock().entry(address).or_insert_with(|| variable.clone());
+        self.shown.lock().entry(address).or_insert(variable);
         self.shows.store(true, Ordering::Relaxed);
     }
 

@@ -17,6 +17,7 @@ use crate::{
     cancel::Cancellation,
     memory::{HostMemory, copy_on_host},
 };
+use smallvec::SmallVec;
 use std::{any::Any, ffi::c_void, sync::atomic::Ordering};
 use tenon_abi::{CancelCallback, Slot};
 use tenon_framework::{
@@ -52,6 +53,8 @@ struct Core {
     sharers: u32,
     /// Number of calls that wait for the exclusive lock.
     waiting: u32,
+    /// Number of calls that wait for either lock.
+    waiters: u32,
     /// Whether a holder of the lock received the value for writing.
     written: bool,
     copy_on_read: bool,
@@ -121,7 +124,12 @@ impl Variable {
 
     /// The resource as a variable, if it is one.
     pub fn of(resource: &ResourceRef) -> Option<&Variable> {
-        super::downcast(resource)
+        Variable::from_resource(resource.get())
+    }
+
+    /// The resource as a variable, if it is one.
+    pub fn from_resource(resource: &dyn Resource) -> Option<&Variable> {
+        resource.as_any().downcast_ref()
     }
 
     /// Its position in the order of locks.
@@ -151,6 +159,34 @@ impl Variable {
     /// `FAILED_PRECONDITION` without a value.
     pub fn get(&self) -> Result<Tensor, KernelError> {
         self.value().ok_or_else(|| self.unset())
+    }
+
+    /// The current value, unaffected by later updates, for callers without the lock. Waits while a
+    /// call holds the exclusive one. In copy-on-read mode it is a copy that `copy` makes.
+    ///
+    /// # Errors
+    /// `FAILED_PRECONDITION` without a value; `CANCELLED` when the step is cancelled meanwhile; the
+    /// error of `copy`.
+    pub fn read(
+        &self,
+        cancellation: &Cancellation,
+        copy: impl FnOnce(&Tensor) -> Result<Tensor, KernelError>,
+    ) -> Result<Tensor, KernelError> {
+        {
+            let core = self.core.lock();
+            if !core.held && !core.copy_on_read {
+                return core.value.clone().ok_or_else(|| self.unset());
+            }
+        }
+        // Calls that update rows hold the shared lock.
+        self.lock(Access::Exclusive, cancellation)?;
+        let read = self.get();
+        let read = match self.copies_on_read() {
+            true => read.and_then(|tensor| copy(&tensor)),
+            false => read,
+        };
+        self.unlock();
+        read
     }
 
     /// The current value, unaffected by later updates, for callers without the lock. In
@@ -292,12 +328,14 @@ impl Variable {
         let mut core = self.core.lock();
         let waits = u32::from(access == Access::Exclusive);
         core.waiting += waits;
+        core.waiters += 1;
         let mut locked = core.take(access);
         while !locked && !cancellation.is_cancelled() {
             core = self.freed.wait(core);
             locked = core.take(access);
         }
         core.waiting -= waits;
+        core.waiters -= 1;
         drop(core);
         cancellation.withdraw(token);
         if locked {
@@ -324,8 +362,12 @@ impl Variable {
             0 => core.held = false,
             _ => core.sharers -= 1,
         }
+        let is_awaited = core.waiters > 0;
         drop(core);
-        self.freed.notify_all();
+        // It is a system call, even without a waiting thread.
+        if is_awaited {
+            self.freed.notify_all();
+        }
     }
 
     /// Enters copy-on-read mode, under the exclusive lock: other holders keep the value, and the
@@ -344,9 +386,12 @@ impl Variable {
     }
 }
 
+/// Variables that a call locks at the same time; a list of the usual length needs no memory.
+pub type Few<'v> = SmallVec<[&'v Variable; 6]>;
+
 /// The variables in the order of their numbers, without duplicates.
-fn ordered<'v>(variables: &[&'v Variable]) -> Vec<&'v Variable> {
-    let mut ordered = variables.to_vec();
+fn ordered<'v>(variables: &[&'v Variable]) -> Few<'v> {
+    let mut ordered = Few::from_slice(variables);
     ordered.sort_by_key(|variable| variable.number);
     ordered.dedup_by_key(|variable| variable.number);
     ordered

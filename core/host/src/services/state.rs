@@ -11,7 +11,7 @@ use crate::{
     call::{CallFrame, OVER, Value, input, output},
     devices::{copy_tensor, device_of},
     memory::{HostMemory, copy_on_host},
-    resources::{Access, Variable, lock_variables as lock, unlock_variables},
+    resources::{Access, Few, Variable, lock_variables as lock, unlock_variables},
 };
 pub use handles::HANDLES;
 use resources::{
@@ -24,7 +24,7 @@ use tenon_abi::{
 use tenon_framework::{
     KernelError, Tensor,
     device::base::{LocalDevice, StreamId},
-    resource::ResourceRef,
+    resource::{ResourceRef, lend_raw},
     tensor::Memory,
 };
 
@@ -49,6 +49,7 @@ pub static STATE_TABLE: StateTable = StateTable {
     update_variable: Some(update_variable),
     output_ref: Some(output_ref),
     ref_variable: Some(ref_variable),
+    output_value: Some(output_value),
 };
 
 /// Ends a service: passes the result to `give`, or stores the error's message.
@@ -74,33 +75,17 @@ unsafe fn text<'a>(what: &str, text: Str) -> Result<&'a str, KernelError> {
 }
 
 /// # Safety
-/// - `raw` is null or a live variable, as its resource.
-unsafe fn variable_of(raw: *const RawVariable) -> Result<ResourceRef, KernelError> {
-    // SAFETY: the caller guarantees that `raw` is null or a live variable, and a variable's pointer
-    // is its resource's.
-    let resource = unsafe { ResourceRef::clone_raw(raw.cast()) };
+/// - `raw` is null or a variable, as its resource, that lives for `'a`.
+unsafe fn variable_of<'a>(raw: *const RawVariable) -> Result<&'a Variable, KernelError> {
+    // SAFETY: the caller guarantees that `raw` is null or a variable that lives for `'a`, and a
+    // variable's pointer is its resource's.
+    let resource = unsafe { lend_raw(raw.cast()) };
     resource
-        .filter(|resource| Variable::of(resource).is_some())
+        .and_then(Variable::from_resource)
         .ok_or_else(|| KernelError::invalid_argument("expected a variable, found none"))
 }
 
-/// Runs `body` with the variable behind a pointer.
-///
-/// # Safety
-/// - The arguments meet what [`variable_of`] requires.
-unsafe fn with_variable<T>(
-    raw: *const RawVariable,
-    body: impl FnOnce(&Variable, &ResourceRef) -> Result<T, KernelError>,
-) -> Result<T, KernelError> {
-    // SAFETY: the caller guarantees that `raw` is null or a live variable.
-    let resource = unsafe { variable_of(raw) }?;
-    match Variable::of(&resource) {
-        Some(variable) => body(variable, &resource),
-        None => Err(KernelError::internal("a variable turned into something else")),
-    }
-}
-
-/// A service for one variable of a call: calls `body` with the call, the variable and its resource.
+/// A service for one variable of a call: calls `body` with the call and the variable.
 ///
 /// # Safety
 /// - `record` is that of a running call.
@@ -108,13 +93,13 @@ unsafe fn with_variable<T>(
 unsafe fn serve(
     record: *mut CallRecord,
     raw: *const RawVariable,
-    body: impl FnOnce(&CallFrame, &Variable, &ResourceRef) -> Result<(), KernelError>,
+    body: impl FnOnce(&CallFrame, &Variable) -> Result<(), KernelError>,
 ) -> Code {
     // SAFETY: the caller guarantees that `record` is that of a call, and `raw` null or a live
     // variable.
     unsafe {
         let Some(frame) = CallFrame::from_raw(record) else { return OVER };
-        let result = with_variable(raw, |variable, resource| body(frame, variable, resource));
+        let result = variable_of(raw).and_then(|variable| body(frame, variable));
         conclude(frame, result, |()| ())
     }
 }
@@ -163,17 +148,14 @@ unsafe extern "C" fn variable_resource(variable: *mut RawVariable) -> *mut Resou
 }
 
 /// # Safety
-/// - `first` points to `count` live variables.
-unsafe fn list(
-    first: *const *mut RawVariable,
-    count: usize,
-) -> Result<Vec<ResourceRef>, KernelError> {
+/// - `first` points to `count` variables that live for `'a`.
+unsafe fn list<'a>(first: *const *mut RawVariable, count: usize) -> Result<Few<'a>, KernelError> {
     if first.is_null() || count == 0 {
-        return Ok(Vec::new());
+        return Ok(Few::new());
     }
     // SAFETY: the caller guarantees that `first` points to `count` live variables.
     let raws = unsafe { std::slice::from_raw_parts(first, count) };
-    // SAFETY: the caller guarantees that `first` points to `count` live variables.
+    // SAFETY: the caller guarantees that `first` points to `count` variables that live for `'a`.
     raws.iter().map(|&raw| unsafe { variable_of(raw) }).collect()
 }
 
@@ -218,8 +200,7 @@ unsafe fn lock_for(
     // `count` live variables.
     unsafe {
         let Some(frame) = CallFrame::from_raw(record) else { return OVER };
-        let locked = list(variables, count).and_then(|resources| {
-            let variables: Vec<&Variable> = resources.iter().filter_map(Variable::of).collect();
+        let locked = list(variables, count).and_then(|variables| {
             let copy = |tensor: &Tensor| copy_value(frame, tensor);
             lock(&variables, access, &frame.env().cancellation, copy)?;
             frame.locks(variables.len());
@@ -240,8 +221,7 @@ unsafe extern "C" fn unlock(
     count: usize,
 ) {
     // SAFETY: the kernel passes `count` live variables, which it has locked.
-    if let Ok(resources) = unsafe { list(variables, count) } {
-        let variables: Vec<&Variable> = resources.iter().filter_map(Variable::of).collect();
+    if let Ok(variables) = unsafe { list(variables, count) } {
         unlock_variables(&variables);
         // SAFETY: the kernel passes its call's record.
         if let Some(frame) = unsafe { CallFrame::from_raw(record) } {
@@ -263,7 +243,7 @@ unsafe extern "C" fn read_variable(
     // SAFETY: the kernel passes its call's record, a variable that it has locked, and a valid
     // result pointer.
     unsafe {
-        serve(record, variable, |frame, variable, _| {
+        serve(record, variable, |frame, variable| {
             *value = variable.slot()?;
             let stream = frame.call().stream;
             if !stream.is_null() {
@@ -289,25 +269,57 @@ unsafe extern "C" fn output_variable(
 ) -> Code {
     // SAFETY: the kernel passes its call's record and a variable that it has locked.
     unsafe {
-        serve(record, variable, |frame, variable, _| {
-            let (slot, value) = output(frame, index)?;
-            let expected = frame.node().outputs[index as usize].dtype.base();
-            if expected != variable.dtype() {
-                return Err(KernelError::invalid_argument(format!(
-                    "output {index} is {expected}, variable '{}' holds {}",
-                    variable.name(),
-                    variable.dtype()
-                )));
-            }
-            let tensor = variable.get()?;
-            let tensor = match variable.copies_on_read() {
-                true => copy_value(frame, &tensor)?,
-                false => tensor,
-            };
-            value.hold(slot, &tensor);
-            Ok(())
+        serve(record, variable, |frame, variable| {
+            give_value(frame, variable, index, || {
+                let tensor = variable.get()?;
+                if variable.copies_on_read() { copy_value(frame, &tensor) } else { Ok(tensor) }
+            })
         })
     }
+}
+
+/// Sets an output to the value of a variable that the call has not locked.
+///
+/// # Safety
+/// - The caller upholds what [`serve`] requires.
+/// - The outputs belong to the caller.
+unsafe extern "C" fn output_value(
+    record: *mut CallRecord,
+    variable: *mut RawVariable,
+    index: u32,
+) -> Code {
+    // SAFETY: the kernel passes its call's record and a live variable.
+    unsafe {
+        serve(record, variable, |frame, variable| {
+            give_value(frame, variable, index, || {
+                variable.read(&frame.env().cancellation, |tensor| copy_value(frame, tensor))
+            })
+        })
+    }
+}
+
+/// Sets an output to the value of a variable, which `read` reads.
+///
+/// # Safety
+/// - The call runs, and its outputs belong to the caller.
+unsafe fn give_value(
+    frame: &CallFrame,
+    variable: &Variable,
+    index: u32,
+    read: impl FnOnce() -> Result<Tensor, KernelError>,
+) -> Result<(), KernelError> {
+    // SAFETY: the outputs belong to the caller.
+    let (slot, value) = unsafe { output(frame, index) }?;
+    let expected = frame.node().outputs[index as usize].dtype.base();
+    if expected != variable.dtype() {
+        return Err(KernelError::invalid_argument(format!(
+            "output {index} is {expected}, variable '{}' holds {}",
+            variable.name(),
+            variable.dtype()
+        )));
+    }
+    value.hold(slot, &read()?);
+    Ok(())
 }
 
 /// The tensor that an input shows: a further reference to its buffer, or a copy if it has none.
@@ -340,7 +352,7 @@ unsafe extern "C" fn assign_variable(
 ) -> Code {
     // SAFETY: the kernel passes its call's record and a variable that it has locked.
     unsafe {
-        serve(record, variable, |frame, variable, _| {
+        serve(record, variable, |frame, variable| {
             let mut tensor = input_tensor(input(frame, index)?)?;
             if variable.copies_on_read() {
                 tensor = copy_value(frame, &tensor)?;
@@ -401,7 +413,7 @@ unsafe extern "C" fn update_variable(
     // SAFETY: the kernel passes its call's record, a variable that it has locked, and a valid
     // result pointer.
     unsafe {
-        serve(record, variable, |frame, variable, _| {
+        serve(record, variable, |frame, variable| {
             *value = variable.slot_for_update(|tensor| copy_value(frame, tensor))?;
             Ok(())
         })
@@ -421,7 +433,7 @@ unsafe extern "C" fn output_ref(
 ) -> Code {
     // SAFETY: the kernel passes its call's record and a live variable.
     unsafe {
-        serve(record, raw, |frame, variable, resource| {
+        serve(record, raw, |frame, variable| {
             let (slot, value) = output(frame, index)?;
             let expected = frame.node().outputs[index as usize].dtype;
             if !expected.is_ref() || expected.base() != variable.dtype() {
@@ -433,7 +445,9 @@ unsafe extern "C" fn output_ref(
             if let Some(tensor) = Value::tensor(slot) {
                 variable.initialize(tensor)?;
             }
-            frame.env().keep_shown(resource);
+            if let Some(resource) = ResourceRef::clone_raw(raw.cast()) {
+                frame.env().keep_shown(resource);
+            }
             value.release();
             *slot = Slot {
                 buffer: raw.cast(),
@@ -473,12 +487,9 @@ pub unsafe fn dereference(
 ) -> Result<(), KernelError> {
     // SAFETY: the caller guarantees a filled slot; the running step keeps the variable of a
     // reference.
-    unsafe {
-        with_variable(ref_variable(reference), |variable, _| {
-            value.hold(slot, &variable.snapshot()?);
-            Ok(())
-        })
-    }
+    let variable = unsafe { variable_of(ref_variable(reference)) }?;
+    value.hold(slot, &variable.snapshot()?);
+    Ok(())
 }
 
 /// Fails if a reference cannot be used as an input because its variable has no value.
@@ -490,7 +501,7 @@ pub unsafe fn dereference(
 /// - `reference` is a filled slot of a running step.
 pub unsafe fn is_initialized(reference: &Slot) -> Result<(), KernelError> {
     // SAFETY: as in `dereference`.
-    unsafe { with_variable(ref_variable(reference), |variable, _| variable.slot().map(drop)) }
+    unsafe { variable_of(ref_variable(reference)) }?.slot().map(drop)
 }
 
 #[cfg(all(test, not(loom)))]

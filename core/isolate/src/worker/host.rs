@@ -59,6 +59,7 @@ static WORKER_STATE: StateTable = StateTable {
     update_variable: Some(slot_of_variable),
     output_ref: Some(with_variable),
     ref_variable: STATE_TABLE.ref_variable,
+    output_value: Some(with_variable),
 };
 
 /// As `Host::keep`: a tensor in an arena is copied, because its memory belongs to the host.

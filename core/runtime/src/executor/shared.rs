@@ -20,7 +20,7 @@ use std::{
     time::{Duration, Instant},
 };
 use tenon_framework::sync::{
-    Condvar, Mutex,
+    Condvar, Mutex, MutexGuard,
     atomic::{AtomicBool, AtomicU64, Ordering},
     rank,
 };
@@ -141,10 +141,21 @@ impl StepShared {
 
     /// Wakes the driver, so that it checks the state again.
     pub fn wake(&self) {
-        let parked = self.inbox.lock().parked.take();
-        self.changed.notify_all();
+        let mut inbox = self.inbox.lock();
+        let parked = inbox.parked.take();
+        self.notify(inbox);
         if let Some(parked) = parked {
             parked.resume();
+        }
+    }
+
+    /// Unlocks the inbox and notifies the driver, if it waits: notifying is a system call, even without
+    /// a waiting thread.
+    fn notify(&self, inbox: MutexGuard<'_, Inbox>) {
+        let is_awaited = self.driver_waits();
+        drop(inbox);
+        if is_awaited {
+            self.changed.notify_all();
         }
     }
 
@@ -192,8 +203,7 @@ impl StepShared {
         inbox.ready.extend(ready);
         let goes_on = !inbox.ready.is_empty() || inbox.outstanding == 0;
         let parked = if goes_on { inbox.parked.take() } else { None };
-        drop(inbox);
-        this.changed.notify_all();
+        this.notify(inbox);
         if let Some(parked) = parked {
             parked.resume();
         }

@@ -112,7 +112,7 @@ impl<W: Written + 'static> Kernel for OfHandle<W> {
         let variable = state.input_variable(0)?;
         let variables = [&variable];
         let mut locked = state.lock(&variables)?;
-        check_there(locked.dims(0).is_some())?;
+        check_there(locked.has_value(0))?;
         W::write(c, self.0, &mut locked)
     }
 }

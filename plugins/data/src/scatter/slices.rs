@@ -28,7 +28,7 @@ impl<T: Element, C: Combine<T>> Kernel for OfHandle<T, C> {
         let updates = c.input::<T>(2)?.data;
         if self.use_locking {
             let mut locked = state.lock(&variables)?;
-            check_there(locked.dims(0).is_some())?;
+            check_there(locked.has_value(0))?;
             let value = locked.view_mut::<T>(0)?;
             return Places::slices(c, value.dims, self.policy)?.update::<T, C>(value.data, updates);
         }

@@ -27,8 +27,7 @@ use tenon_host::{call::NodeInfo, instance::KernelInstance};
 /// The entry point of a kernel.
 pub(crate) type Compute = unsafe extern "C" fn(state: *mut KernelState, call: *const Call) -> Code;
 
-/// Bits of [`HotNode::flags`]. Each one except `CHECKED` and `COUNTED` takes the node off the fast
-/// path.
+/// Bits of [`HotNode::flags`]. Each one that is not in `PLAIN` takes the node off the fast path.
 pub(crate) mod node_flags {
     /// The node is not a kernel but another [`super::Action`].
     pub const ACTION: u32 = 1;
@@ -42,6 +41,9 @@ pub(crate) mod node_flags {
     pub const COUNTED: u32 = 16;
     /// The node waits for events, or other streams wait for its event.
     pub const EVENTS: u32 = 32;
+    /// The flags of a node that only calls its kernel; at most its outputs are checked and its calls
+    /// counted.
+    pub const PLAIN: u32 = CHECKED | COUNTED;
 }
 
 /// A range of positions in one of the plan's arrays.
@@ -84,7 +86,7 @@ impl HotNode {
     /// Whether the node only calls its kernel; at most its outputs are checked and its calls
     /// counted.
     pub fn is_plain(&self) -> bool {
-        self.flags & !(node_flags::CHECKED | node_flags::COUNTED) == 0
+        self.flags & !node_flags::PLAIN == 0
     }
 }
 

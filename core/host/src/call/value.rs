@@ -66,6 +66,28 @@ impl Value {
         slot.memory = MemoryKind::HOST;
     }
 
+    /// Shows in `slot` the tensor that `from` shows, and holds a further reference to its buffer.
+    /// Returns false if `from` shows none.
+    #[inline]
+    pub fn share(&mut self, slot: &mut Slot, from: &Slot) -> bool {
+        if from.data.is_null() || from.flags & slot_flags::REF != 0 {
+            return false;
+        }
+        // SAFETY: a set slot of the host shows a live buffer, and dimensions that live with it.
+        let (buffer, dims) = unsafe { (Buffer::clone_raw(from.buffer), from.shape()) };
+        let Some(buffer) = buffer else { return false };
+        self.dims[..dims.len()].copy_from_slice(dims);
+        *slot = Slot {
+            dims: self.dims.as_ptr(),
+            memory: buffer.kind(),
+            alias: slot.alias,
+            flags: slot_flags::SET,
+            ..*from
+        };
+        self.owner = Some(buffer);
+        true
+    }
+
     /// The tensor that a set slot shows, as a further reference to its buffer.
     #[inline]
     pub fn tensor(slot: &Slot) -> Option<Tensor> {

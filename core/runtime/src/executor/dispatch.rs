@@ -199,7 +199,7 @@ impl<P: Propagate> PartitionState<P> {
 
     /// Whether a node is worth handing to another thread. A node with events is not: it waits for
     /// them in `dispatch`.
-    fn is_costly(&self, node: u32) -> bool {
+    pub(super) fn is_costly(&self, node: u32) -> bool {
         self.hot(node).flags & node_flags::EVENTS == 0
             && self.node(node).cost_ns.load(Ordering::Relaxed) >= HANDOFF_NS
     }

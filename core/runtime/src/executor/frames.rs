@@ -205,7 +205,17 @@ impl FrameState {
     /// Ends a step.
     pub fn end(&self) {
         self.root().finish(&mut Vec::new());
-        self.structure.lock().end();
+        let mut structure = self.structure.lock();
+        structure.end();
+        self.count_calls(&structure);
+    }
+
+    /// Counts the calls of all nodes in the plans.
+    fn count_calls(&self, structure: &Structure) {
+        for state in structure.states() {
+            // SAFETY: the states live as long as this object.
+            unsafe { state.as_ref() }.count_calls();
+        }
     }
 
     /// Stores a fed tensor in its output.
@@ -241,7 +251,9 @@ impl FrameState {
 
 impl Drop for FrameState {
     fn drop(&mut self) {
-        for state in self.structure.lock().states() {
+        let structure = self.structure.lock();
+        self.count_calls(&structure);
+        for state in structure.states() {
             // SAFETY: `make` leaked the box, and no node runs any more.
             drop(unsafe { Box::from_raw(state.as_ptr()) });
         }

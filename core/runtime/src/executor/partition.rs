@@ -7,7 +7,7 @@
 use super::{
     dispatch::{Calls, Thread},
     frame::call_frame,
-    propagate::{Acyclic, Propagate},
+    propagate::{Acyclic, Propagate, count_down},
     replay::Replayer,
     select::LastUsed,
     shared::StepShared,
@@ -45,7 +45,7 @@ pub(crate) struct PartitionState<P: Propagate = Acyclic> {
     /// The sources of copies to the device, which must live until the streams are done.
     pub(super) keep_alive: Mutex<Vec<Tensor>>,
     /// Whether the device computes in host memory, so that nothing is copied or kept alive.
-    host_only: bool,
+    pub(super) host_only: bool,
     /// The number of runs started so far.
     pub(super) runs: AtomicU32,
     slots: Box<[UnsafeCell<Slot>]>,
@@ -253,6 +253,13 @@ impl<P: Propagate> PartitionState<P> {
         Ok(())
     }
 
+    /// Whether only one thread has worked on the step so far, so that a counter needs no atomic
+    /// change. Work is handed to another thread only after the shared part was told.
+    #[inline(always)]
+    pub(super) fn is_alone(&self) -> bool {
+        self.shared.is_untouched()
+    }
+
     pub(super) fn hot(&self, node: u32) -> &HotNode {
         debug_assert!((node as usize) < self.plan.hot.len());
         // SAFETY: node numbers come from the plan.
@@ -284,8 +291,12 @@ impl<P: Propagate> PartitionState<P> {
             }
             let node = self.hot(index);
             tick = tick.wrapping_add(1);
-            if node.flags != 0 || tick & mask == 0 || self.shared.is_stopped() {
+            if !node.is_plain() || tick & mask == 0 || self.shared.is_stopped() {
                 self.detour(index, ready);
+                continue;
+            }
+            if node.flags != 0 {
+                self.run_checked(index, ready);
                 continue;
             }
             let frame = self.frame(index);
@@ -319,6 +330,30 @@ impl<P: Propagate> PartitionState<P> {
         }
         self.hand_over_beside(index, ready);
         self.run_inline(index, ready);
+    }
+
+    /// Runs a kernel on this thread with all checks, without measuring it.
+    #[inline(never)]
+    fn run_checked(&self, index: u32, ready: &mut Vec<u32>) {
+        if self.is_costly(index) {
+            return self.detour(index, ready);
+        }
+        let (node, frame) = (self.hot(index), self.frame(index));
+        // SAFETY: the node is ready and this thread runs it, so it owns the node; its predecessors
+        // are done.
+        let code = unsafe {
+            if let Err(error) = self.show_references(index) {
+                return self.fail_node(index, &error);
+            }
+            self.clear_outputs(index);
+            self.plan_outputs(node);
+            (node.compute)(node.state, frame.call())
+        };
+        self.count(index);
+        match code.is_ok() {
+            true => self.after(index, ready),
+            false => self.failed(index, code, ready),
+        }
     }
 
     /// Runs a kernel on this thread with all checks, and measures it.
@@ -491,7 +526,7 @@ impl<P: Propagate> PartitionState<P> {
     pub(super) fn release_input(&self, input: u32) {
         // SAFETY: the node reads the output, so it is alive; the last reader owns it.
         unsafe {
-            if self.value_mut(input).readers.fetch_sub(1, Ordering::AcqRel) == 1 {
+            if count_down(&self.value_mut(input).readers, self.is_alone()) == 1 {
                 self.value_mut(input).release();
             }
         }

@@ -59,6 +59,17 @@ impl<P: Propagate> Waiting<P> {
     }
 }
 
+/// Lowers a counter by one and returns its value before; `alone` says that no other thread changes it.
+#[inline(always)]
+pub(super) fn count_down(count: &AtomicU32, alone: bool) -> u32 {
+    if !alone {
+        return count.fetch_sub(1, Ordering::AcqRel);
+    }
+    let old = count.load(Ordering::Relaxed);
+    count.store(old.wrapping_sub(1), Ordering::Relaxed);
+    old
+}
+
 /// The form without control flow.
 pub(crate) struct Acyclic {
     /// The number of unfinished predecessors of each node.
@@ -89,7 +100,7 @@ impl Propagate for Acyclic {
         for &successor in node.successors.of(&state.plan.successors) {
             let next = successor.node();
             if successor.is_only()
-                || state.form.pending[next as usize].fetch_sub(1, Ordering::AcqRel) == 1
+                || count_down(&state.form.pending[next as usize], state.is_alone()) == 1
             {
                 ready.push(next);
             }

@@ -2,7 +2,7 @@
 
 use super::{
     FrameState, Iteration,
-    value::{Passed, clear},
+    value::{clear, forward, is_set},
 };
 use crate::{
     executor::{partition::PartitionState, propagate::Propagate, shared::Ready},
@@ -23,7 +23,7 @@ use std::{
         atomic::{AtomicU64, Ordering},
     },
 };
-use tenon_abi::DType;
+use tenon_abi::{DType, slot_flags};
 use tenon_framework::{KernelError, tensor::Buffer};
 
 /// The form with control flow: the additional state of an iteration.
@@ -38,6 +38,8 @@ pub(crate) struct Framed {
     /// iteration has tokens.
     frame: AtomicU64,
     iteration: AtomicU64,
+    /// The calls of each node that its plan has not counted yet.
+    calls: Box<[AtomicU64]>,
 }
 
 // SAFETY: the owner is `Send` and `Sync`, and outlives its iterations.
@@ -51,6 +53,7 @@ impl Framed {
             owner,
             id,
             counts: plan.nodes.iter().map(|node| AtomicU64::new(node.count)).collect(),
+            calls: plan.nodes.iter().map(|_| AtomicU64::new(0)).collect(),
             plan,
             frame: AtomicU64::new(0),
             iteration: AtomicU64::new(0),
@@ -81,6 +84,10 @@ impl Framed {
     pub(super) fn iteration(&self) -> u64 {
         self.iteration.load(Ordering::Relaxed)
     }
+}
+
+fn not_set() -> KernelError {
+    KernelError::internal("a forwarded value is not set")
 }
 
 thread_local! {
@@ -116,7 +123,7 @@ impl Propagate for Framed {
     }
 
     fn propagate(state: &Iteration, index: u32, node: &HotNode, ready: &mut Vec<u32>) {
-        state.node(index).calls.fetch_add(1, Ordering::Relaxed);
+        state.count_call(index);
         let mut wave = Wave::new(ready);
         if let Err(error) = state.live(index, node, &mut wave) {
             state.fail_node(index, &error);
@@ -188,24 +195,48 @@ impl PartitionState<Framed> {
         }
     }
 
+    /// Counts a call of a node.
+    fn count_call(&self, index: u32) {
+        let calls = &self.form.calls[index as usize];
+        match self.is_alone() {
+            true => calls.store(calls.load(Ordering::Relaxed) + 1, Ordering::Relaxed),
+            false => _ = calls.fetch_add(1, Ordering::Relaxed),
+        }
+    }
+
+    /// Adds the calls so far to those of the plan.
+    pub(super) fn count_calls(&self) {
+        for (calls, node) in self.form.calls.iter().zip(&self.plan.nodes) {
+            let made = calls.load(Ordering::Relaxed);
+            if made > 0 {
+                calls.store(0, Ordering::Relaxed);
+                node.calls.fetch_add(made, Ordering::Relaxed);
+            }
+        }
+    }
+
     /// Ends the iteration: releases its buffers, or moves those that work on a stream may still use
     /// to `retired`.
     pub(super) fn finish(&self, retired: &mut Vec<Buffer>) {
         let has_stream = self.streams.is_some();
         for &(output, _) in &self.plan.readers {
             // SAFETY: the iteration has no tokens, so no thread uses its outputs.
-            unsafe {
-                if has_stream {
-                    retired.extend(self.value_mut(output).owner.take());
-                }
-                clear(self.slot_mut(output));
+            let (value, slot) = unsafe { (self.value_mut(output), self.slot_mut(output)) };
+            let owner = value.owner.take();
+            if has_stream {
+                retired.extend(owner);
+            }
+            // A planned output keeps its buffer, into which a kernel of a later iteration writes.
+            if slot.flags & slot_flags::PLANNED == 0 {
+                clear(slot);
             }
         }
         if has_stream {
             let kept = std::mem::take(&mut *self.keep_alive.lock());
             retired.extend(kept.iter().map(|tensor| tensor.buffer().clone()));
+        } else if !self.host_only {
+            self.keep_alive.lock().clear();
         }
-        self.end();
     }
 
     /// Handles a node that has run: forwards its value, notifies its successors, and releases its
@@ -229,15 +260,25 @@ impl PartitionState<Framed> {
                 self.tell(index, |_| false, false, wave);
             }
             Role::Enter { .. } | Role::Exit | Role::NextIteration => {
-                let value = self.passed(self.input(index, 0))?;
-                // Another thread may run the next iteration at once, and a kernel there takes the
-                // buffer over only if nothing here holds it any more.
-                self.release_inputs(hot);
-                let owner = self.form.owner();
-                owner.structure.lock().cross(owner, self.form.id, index, Some(value));
-                return Ok(());
+                return self.cross(index, hot);
             }
         }
+        self.release_inputs(hot);
+        Ok(())
+    }
+
+    /// Forwards the value of a node into another iteration.
+    fn cross(&self, index: u32, hot: &HotNode) -> Result<(), KernelError> {
+        // SAFETY: the node that wrote the value is done, so no thread writes the slot.
+        let value = unsafe { self.slot_mut(self.input(index, 0)) };
+        if !is_set(value) {
+            return Err(not_set());
+        }
+        let owner = self.form.owner();
+        let mut structure = owner.structure.lock();
+        structure.cross(owner, self.form.id, index, Some(value));
+        // A kernel of the other iteration takes the buffer over only if nothing here holds it any
+        // more. Such a kernel may run on another thread once the lock is released.
         self.release_inputs(hot);
         Ok(())
     }
@@ -282,7 +323,7 @@ impl PartitionState<Framed> {
         let node = self.form.node(edge.node);
         let count = &self.form.counts[edge.node as usize];
         if node.role != Role::Merge {
-            return counts::arrive(count, dead);
+            return counts::arrive(count, dead, self.is_alone());
         }
         let arrival = match (edge.is_control(), dead, by_enter) {
             (true, ..) => Arrival::Control,
@@ -290,7 +331,7 @@ impl PartitionState<Framed> {
             (false, true, false) => Arrival::Dead,
             (false, true, true) => Arrival::DeadEnter,
         };
-        counts::arrive_merge(count, node.inputs, arrival)
+        counts::arrive_merge(count, node.inputs, arrival, self.is_alone())
     }
 
     /// The slot of a node's input.
@@ -298,18 +339,14 @@ impl PartitionState<Framed> {
         self.node(index).inputs[input as usize]
     }
 
-    fn passed(&self, from: u32) -> Result<Passed, KernelError> {
-        // SAFETY: the node that wrote the value is done, so no thread writes the slot.
-        Passed::of(unsafe { self.slot_mut(from) })
-            .ok_or_else(|| KernelError::internal("a forwarded value is not set"))
-    }
-
     fn pass(&self, from: u32, to: u32) -> Result<(), KernelError> {
-        let value = self.passed(from)?;
         // SAFETY: this thread runs the node and owns its outputs; the input is only read.
         unsafe {
-            value.show(self.slot_mut(to), self.value_mut(to));
-            self.slot_mut(to).alias = self.slot_mut(from).alias;
+            let (source, slot) = (self.slot_mut(from), self.slot_mut(to));
+            if !forward(source, slot, self.value_mut(to)) {
+                return Err(not_set());
+            }
+            slot.alias = source.alias;
         }
         Ok(())
     }

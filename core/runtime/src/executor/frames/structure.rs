@@ -4,9 +4,13 @@
 //! position in a table. A finished iteration goes to the free list of its plan, so that a loop in
 //! steady state creates no new ones. Instances are handled the same way.
 
-use super::{FrameState, Iteration, RETIRED_BUFFERS, value::Passed};
+use super::{
+    FrameState, Iteration, RETIRED_BUFFERS,
+    value::{Passed, forward},
+};
 use crate::plan::frames::{FramePlan, Role, counts::digest};
 use std::{collections::VecDeque, ptr::NonNull};
+use tenon_abi::Slot;
 use tenon_framework::tensor::Buffer;
 
 /// The number of the root iteration, and of the root instance.
@@ -167,9 +171,9 @@ impl Structure {
         self.push(id, Some(node), dead);
     }
 
-    /// Handles a finished node that leads from one iteration to another; `None` means that its
-    /// value is dead.
-    pub fn cross(&mut self, owner: &FrameState, id: u32, index: u32, value: Option<Passed>) {
+    /// Handles a finished node that leads from one iteration to another, with a slot that shows its
+    /// value; `None` means that the value is dead.
+    pub fn cross(&mut self, owner: &FrameState, id: u32, index: u32, value: Option<&Slot>) {
         let plan = owner.frame(self.iterations[id as usize].plan);
         match (plan.nodes[index as usize].role, value) {
             (Role::Enter { frame, constant }, value) => {
@@ -178,7 +182,7 @@ impl Structure {
             (Role::NextIteration, Some(value)) => self.next_iteration(owner, id, index, value),
             (Role::Exit, Some(value)) => {
                 let parent = self.instances[self.iterations[id as usize].instance as usize].parent;
-                self.deliver(parent, plan, index, Some(&value), false);
+                self.deliver(parent, plan, index, Some(value), false);
             }
             (Role::Exit, None) => {
                 // If the loop continues after this iteration, the entry is removed again.
@@ -200,7 +204,7 @@ impl Structure {
         target: u32,
         plan: &FramePlan,
         index: u32,
-        value: Option<&Passed>,
+        value: Option<&Slot>,
         by_enter: bool,
     ) {
         let node = &plan.nodes[index as usize];
@@ -210,7 +214,7 @@ impl Structure {
         if let Some(value) = value {
             // SAFETY: the output belongs to the crossing node, whose successors have not been
             // notified yet.
-            unsafe { value.show(state.slot_mut(node.output), state.value_mut(node.output)) };
+            unsafe { forward(value, state.slot_mut(node.output), state.value_mut(node.output)) };
         }
         for edge in node.edges.of(&plan.edges) {
             if let Some(dead) = state.arrive(edge, value.is_none(), by_enter) {
@@ -225,7 +229,7 @@ impl Structure {
         id: u32,
         index: u32,
         (frame, constant): (u32, bool),
-        value: Option<Passed>,
+        value: Option<&Slot>,
     ) {
         let plan = owner.frame(self.iterations[id as usize].plan);
         let open = self.iterations[id as usize].children.iter().find(|child| child.0 == frame);
@@ -237,12 +241,12 @@ impl Structure {
         if constant {
             for position in 0..self.instances[at as usize].iterations.len() {
                 let target = self.instances[at as usize].iterations[position];
-                self.deliver(target, plan, index, value.as_ref(), true);
+                self.deliver(target, plan, index, value, true);
             }
-            self.instances[at as usize].constants.push((index, value));
+            self.instances[at as usize].constants.push((index, value.and_then(Passed::of)));
         } else {
             let target = self.instances[at as usize].iterations[0];
-            self.deliver(target, plan, index, value.as_ref(), true);
+            self.deliver(target, plan, index, value, true);
         }
         if self.instances[at as usize].missing == 0 {
             self.retire(owner, at);
@@ -296,25 +300,26 @@ impl Structure {
         unsafe { state.as_ref() }.start(number, iteration);
         let outer = owner.frame(self.iterations[parent as usize].plan);
         for (index, value) in &constants {
+            let value = value.as_ref().map(Passed::slot);
             self.deliver(id, outer, *index, value.as_ref(), true);
         }
         self.instances[at as usize].constants = constants;
     }
 
-    fn next_iteration(&mut self, owner: &FrameState, id: u32, index: u32, value: Passed) {
+    fn next_iteration(&mut self, owner: &FrameState, id: u32, index: u32, value: &Slot) {
         let at = self.iterations[id as usize].instance;
         let plan = owner.frame(self.iterations[id as usize].plan);
         let instance = &mut self.instances[at as usize];
         let position = instance.iterations.iter().position(|&other| other == id).unwrap_or(0) + 1;
         if position == instance.iterations.len() {
             if position >= plan.parallel {
-                instance.waiting.push((index, value));
+                instance.waiting.extend(Passed::of(value).map(|value| (index, value)));
                 return;
             }
             self.start(owner, at);
         }
         let target = self.instances[at as usize].iterations[position];
-        self.deliver(target, plan, index, Some(&value), false);
+        self.deliver(target, plan, index, Some(value), false);
     }
 
     /// Removes finished iterations in order, then the finished instance, then finished parents.
@@ -361,7 +366,7 @@ impl Structure {
             if let Some(&target) = instance.iterations.back() {
                 let plan = owner.frame(self.iterations[target as usize].plan);
                 for (index, value) in waiting.drain(..) {
-                    self.deliver(target, plan, index, Some(&value), false);
+                    self.deliver(target, plan, index, Some(&value.slot()), false);
                 }
             }
         }

@@ -4,7 +4,21 @@ use tenon_abi::{Slot, slot_flags};
 use tenon_framework::Tensor;
 use tenon_host::call::Value;
 
-/// A value to be forwarded from one slot to another.
+/// Whether a slot shows a value.
+pub(super) fn is_set(slot: &Slot) -> bool {
+    slot.flags & slot_flags::REF != 0 || !(slot.data.is_null() || slot.buffer.is_null())
+}
+
+/// Shows in `slot` what `from` shows; returns whether it shows anything.
+pub(super) fn forward(from: &Slot, slot: &mut Slot, value: &mut Value) -> bool {
+    if from.flags & slot_flags::REF == 0 {
+        return value.share(slot, from);
+    }
+    *slot = Slot { alias: slot.alias, ..*from };
+    true
+}
+
+/// A value that waits for an iteration in which it is shown.
 pub(super) enum Passed {
     /// An additional reference to a buffer.
     Tensor(Tensor),
@@ -21,15 +35,11 @@ impl Passed {
         Value::tensor(slot).map(Passed::Tensor)
     }
 
-    /// Stores the value in another slot.
-    pub fn show(&self, slot: &mut Slot, value: &mut Value) {
+    /// A slot that shows the value while this object lives.
+    pub fn slot(&self) -> Slot {
         match self {
-            Passed::Tensor(tensor) => value.hold(slot, tensor),
-            Passed::Reference(reference) => {
-                let alias = slot.alias;
-                *slot = *reference;
-                slot.alias = alias;
-            }
+            Passed::Tensor(tensor) => tensor.slot(),
+            Passed::Reference(reference) => *reference,
         }
     }
 }

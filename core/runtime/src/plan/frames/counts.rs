@@ -15,6 +15,8 @@
 //! bits 32..61: the number of dead inputs, or, once the value has arrived, the number of its input
 //! bit 62: a value has arrived      bit 63: it is dead
 //! ```
+//!
+//! `alone` says that no other thread counts, so that a count needs no atomic change.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -52,6 +54,19 @@ pub(crate) fn is_dead(count: u64) -> bool {
     count & DEAD != 0
 }
 
+/// Replaces a count by what `change` makes of it; returns the count before.
+#[inline(always)]
+fn update(count: &AtomicU64, alone: bool, change: impl Fn(u64) -> u64) -> u64 {
+    if alone {
+        let old = count.load(Ordering::Relaxed);
+        count.store(change(old), Ordering::Relaxed);
+        return old;
+    }
+    let changed = |old| Some(change(old));
+    // The closure always returns a count.
+    count.fetch_update(Ordering::AcqRel, Ordering::Acquire, changed).unwrap_or(0)
+}
+
 /// Marks a node as dead.
 pub(crate) fn mark_dead(count: &AtomicU64) {
     count.fetch_or(DEAD, Ordering::Relaxed);
@@ -64,12 +79,14 @@ pub(crate) fn first_input(count: u64) -> u32 {
 
 /// Counts an edge that arrives at a node other than a `Merge`. If it was the last one, returns
 /// whether the node is dead.
-pub(crate) fn arrive(count: &AtomicU64, dead: bool) -> Option<bool> {
-    if dead {
-        count.fetch_or(DEAD, Ordering::Relaxed);
-    }
-    let old = count.fetch_sub(1, Ordering::AcqRel);
-    (old & WAITING == 1).then_some(old & DEAD != 0)
+#[inline(always)]
+pub(crate) fn arrive(count: &AtomicU64, dead: bool, alone: bool) -> Option<bool> {
+    let dead = if dead { DEAD } else { 0 };
+    let old = match alone || dead != 0 {
+        true => update(count, alone, |old| (old | dead) - 1),
+        false => count.fetch_sub(1, Ordering::AcqRel),
+    };
+    (old & WAITING == 1).then_some((old | dead) & DEAD != 0)
 }
 
 /// The count of a `Merge` after an arrival.
@@ -92,10 +109,13 @@ fn after(old: u64, inputs: u32, arrival: Arrival) -> u64 {
 
 /// Counts an edge that arrives at a `Merge` with this number of inputs. If the `Merge` runs now,
 /// returns whether it is dead.
-pub(crate) fn arrive_merge(count: &AtomicU64, inputs: u32, arrival: Arrival) -> Option<bool> {
-    let update = |old| Some(after(old, inputs, arrival));
-    // The closure always returns a count.
-    let old = count.fetch_update(Ordering::AcqRel, Ordering::Acquire, update).unwrap_or(0);
+pub(crate) fn arrive_merge(
+    count: &AtomicU64,
+    inputs: u32,
+    arrival: Arrival,
+    alone: bool,
+) -> Option<bool> {
+    let old = update(count, alone, |old| after(old, inputs, arrival));
     let new = after(old, inputs, arrival);
     let runs = !is_complete(true, old) && is_complete(true, new);
     runs.then_some(new & DEAD != 0)
@@ -114,7 +134,12 @@ mod tests {
 
     fn merge_of(inputs: u32, controls: u32, arrivals: &[Arrival]) -> Vec<Option<bool>> {
         let count = AtomicU64::new(merge(controls, None));
-        arrivals.iter().map(|&arrival| arrive_merge(&count, inputs, arrival)).collect()
+        let found = arrivals.iter().map(|&arrival| arrive_merge(&count, inputs, arrival, false));
+        let found: Vec<_> = found.collect();
+        let count = AtomicU64::new(merge(controls, None));
+        let alone = arrivals.iter().map(|&arrival| arrive_merge(&count, inputs, arrival, true));
+        assert_eq!(alone.collect::<Vec<_>>(), found, "alone");
+        found
     }
 
     #[test]
@@ -124,8 +149,8 @@ mod tests {
         assert_eq!(merge_of(2, 0, &[Value(1), Dead]), [Some(false), None]);
         assert_eq!(merge_of(2, 0, &[Value(0), Value(1)]), [Some(false), None]);
         let count = AtomicU64::new(merge(0, None));
-        assert_eq!(arrive_merge(&count, 3, Arrival::Value(2)), Some(false));
-        assert_eq!(arrive_merge(&count, 3, Arrival::Value(1)), None);
+        assert_eq!(arrive_merge(&count, 3, Arrival::Value(2), false), Some(false));
+        assert_eq!(arrive_merge(&count, 3, Arrival::Value(1), false), None);
         assert_eq!(first_input(count.load(Ordering::Relaxed)), 2);
     }
 
@@ -140,12 +165,14 @@ mod tests {
 
     #[test]
     fn any_other_node_waits_for_all_and_one_dead_edge_makes_it_dead() {
-        let count = AtomicU64::new(3);
-        assert_eq!(arrive(&count, false), None);
-        assert_eq!(arrive(&count, true), None);
-        assert_eq!(arrive(&count, false), Some(true));
-        let count = AtomicU64::new(1);
-        assert_eq!(arrive(&count, false), Some(false));
-        assert!(is_complete(false, count.load(Ordering::Relaxed)));
+        for alone in [false, true] {
+            let count = AtomicU64::new(3);
+            assert_eq!(arrive(&count, false, alone), None);
+            assert_eq!(arrive(&count, true, alone), None);
+            assert_eq!(arrive(&count, false, alone), Some(true));
+            let count = AtomicU64::new(1);
+            assert_eq!(arrive(&count, false, alone), Some(false));
+            assert!(is_complete(false, count.load(Ordering::Relaxed)));
+        }
     }
 }

@@ -219,6 +219,17 @@ impl CallFrame {
         unsafe { &*self.call.get() }
     }
 
+    /// The slots of the inputs.
+    ///
+    /// # Safety
+    /// - No thread writes the inputs while the result is in use.
+    pub unsafe fn input_slots(&self) -> &[&Slot] {
+        let slots = &*self.input_slots;
+        // SAFETY: the slots live as long as the record, and the caller guarantees that they are only
+        // read. A reference has the layout of a pointer.
+        unsafe { std::slice::from_raw_parts(slots.as_ptr().cast::<&Slot>(), slots.len()) }
+    }
+
     /// The frame behind an opaque pointer; `None` for an asynchronous call that is over.
     ///
     /// # Safety

@@ -1,76 +1,89 @@
 //! Nodes that call functions.
 
 use super::{
-    callee::{OpenCall, Progress},
+    callee::CallError,
     partition::PartitionState,
     propagate::{Propagate, Waiting},
 };
 use crate::error::StepError;
 use tenon_framework::{Code, KernelError, Tensor};
-use tenon_host::call::{Value, monotonic_ns};
+use tenon_host::call::monotonic_ns;
+
+/// One call in this number is measured, and every call under a trace.
+const MEASURED_EVERY: u64 = 64;
 
 impl<P: Propagate> PartitionState<P> {
     /// Calls a function with the inputs of a node; its results become the outputs.
     pub(super) fn call_function(&self, index: u32, function: u32, ready: &mut Vec<u32>) {
         self.count(index);
-        let began = monotonic_ns();
-        let mut call = match self.begin_call(index, function) {
-            Ok(call) => call,
-            Err(error) => return self.fail_node(index, &error),
+        let frame = self.frame(index);
+        let Some(callees) = self.shared.callees() else {
+            let closed = "the session that the step belongs to is closed";
+            return self.fail_node(index, &KernelError::new(Code::CANCELLED, closed));
         };
-        if call.advance() == Progress::Done {
-            return self.called(index, began, call.finish(), ready);
+        let measured = callees.count(function).is_multiple_of(MEASURED_EVERY);
+        let began = (measured || frame.env().trace.is_some()).then(monotonic_ns);
+        // SAFETY: the node is ready, so the nodes that wrote its inputs are done.
+        let args = unsafe { frame.input_slots() };
+        let mut take = |at: u32, tensor: Tensor| self.take_result(index, at, &tensor);
+        match callees.call(function, args, frame.env(), &mut take) {
+            Ok(None) => {
+                self.measure(index, began);
+                self.propagate(index, ready);
+            }
+            Ok(Some(call)) => {
+                P::raise(self);
+                let waiting = Waiting::new(self);
+                call.wait(Box::new(move |result| {
+                    let state = waiting.state();
+                    let mut ready = Vec::new();
+                    state.called(index, began, result, &mut ready);
+                    P::lower(state, ready);
+                }));
+            }
+            Err(CallError::Node(error)) => self.fail_node(index, &error),
+            Err(CallError::Step(error)) => self.shared.fail(error),
         }
-        P::raise(self);
-        let waiting = Waiting::new(self);
-        call.wait(Box::new(move |result| {
-            let state = waiting.state();
-            let mut ready = Vec::new();
-            state.called(index, began, result, &mut ready);
-            P::lower(state, ready);
-        }));
     }
 
-    fn begin_call(&self, index: u32, function: u32) -> Result<Box<dyn OpenCall>, KernelError> {
-        let callees = self.shared.callees();
-        let callees = callees.ok_or_else(|| {
-            KernelError::new(Code::CANCELLED, "the session that the step belongs to is closed")
-        })?;
-        let mut args = Vec::with_capacity(self.node(index).inputs.len());
-        for &input in &self.node(index).inputs {
-            // SAFETY: the node that wrote the input is done, so no thread writes the slot.
-            let arg = Value::tensor(unsafe { self.slot_mut(input) });
-            args.push(arg.ok_or_else(|| KernelError::internal("an argument has no buffer"))?);
-        }
-        callees.begin(function, &args, self.frame(index).env())
-    }
-
-    /// Ends a call: stores its results, and notifies the successors.
+    /// Ends a call that was open: stores its results, and notifies the successors.
     fn called(
         &self,
         index: u32,
-        began: u64,
+        began: Option<u64>,
         result: Result<Vec<Tensor>, StepError>,
         ready: &mut Vec<u32>,
     ) {
+        self.measure(index, began);
+        let results = match result {
+            Ok(results) => results,
+            Err(error) => return self.shared.fail(error),
+        };
+        for (at, tensor) in (0..).zip(&results) {
+            if let Err(error) = self.take_result(index, at, tensor) {
+                return self.fail_node(index, &error);
+            }
+        }
+        self.propagate(index, ready);
+    }
+
+    /// Measures a call that began at this time, and reports it to a trace.
+    fn measure(&self, index: u32, began: Option<u64>) {
+        let Some(began) = began else { return };
         let ended = monotonic_ns();
         self.node(index).sample(ended.saturating_sub(began));
         if let Some(trace) = &self.frame(index).env().trace {
             trace.span(&self.node(index).info.name, "", began, ended);
         }
-        let results = match result {
-            Ok(results) => results,
-            Err(error) => return self.shared.fail(error),
-        };
-        let first = self.node(index).first_output;
-        for (output, tensor) in (first..).zip(&results) {
-            if let Err(error) = self.check_received(output, tensor) {
-                return self.fail_node(index, &error);
-            }
-            // SAFETY: this thread completes the node, and owns its outputs.
-            let (value, slot) = unsafe { (self.value_mut(output), self.slot_mut(output)) };
-            value.hold_on_host(slot, tensor);
-        }
-        self.propagate(index, ready);
+    }
+
+    /// Stores a result of a call in the output at this position.
+    fn take_result(&self, index: u32, at: u32, tensor: &Tensor) -> Result<(), KernelError> {
+        let output = self.node(index).first_output + at;
+        self.check_received(output, tensor)?;
+        // SAFETY: this thread completes the node, and owns its outputs.
+        let (value, slot) = unsafe { (self.slots.value_mut(output), self.slots.slot_mut(output)) };
+        value.hold_on_host(slot, tensor);
+        Ok(())
     }
 }

@@ -1,6 +1,8 @@
 //! What a node that calls a function needs of it.
 
 use crate::error::StepError;
+use std::sync::Arc;
+use tenon_abi::Slot;
 use tenon_framework::{KernelError, Tensor};
 use tenon_host::call::{FunctionTable, StepEnv};
 
@@ -13,6 +15,23 @@ pub(crate) enum Progress {
     /// Only outstanding work is left.
     Pending,
 }
+
+/// The error of a call.
+pub(crate) enum CallError {
+    /// The node that calls fails.
+    Node(KernelError),
+    /// The called function fails.
+    Step(StepError),
+}
+
+impl From<StepError> for CallError {
+    fn from(error: StepError) -> CallError {
+        CallError::Step(error)
+    }
+}
+
+/// Takes one result of a call, with its position.
+pub(crate) type Take<'t> = &'t mut dyn FnMut(u32, Tensor) -> Result<(), KernelError>;
 
 /// Takes the results of a call.
 pub(crate) type Done = Box<dyn FnOnce(Result<Vec<Tensor>, StepError>) + Send>;
@@ -43,4 +62,18 @@ pub(crate) trait Callees: FunctionTable {
         args: &[Tensor],
         caller: &StepEnv,
     ) -> Result<Box<dyn OpenCall>, KernelError>;
+
+    /// Calls a function within the step of `caller`, with arguments that slots show, and drives the call
+    /// on this thread as far as it goes. The results of a finished call go to `take`; a call of which
+    /// only outstanding work is left is returned.
+    fn call(
+        self: Arc<Self>,
+        function: u32,
+        args: &[&Slot],
+        caller: &StepEnv,
+        take: Take<'_>,
+    ) -> Result<Option<Box<dyn OpenCall>>, CallError>;
+
+    /// Counts a call; returns the number of calls before.
+    fn count(&self, function: u32) -> u64;
 }

@@ -123,7 +123,7 @@ impl<P: Propagate> PartitionState<P> {
     #[must_use = "it tells the trace when the call has returned"]
     fn async_begins(&self, index: u32) -> Option<TracedCall> {
         let entered = self.frame(index).env().trace.as_ref().map(|trace| {
-            self.stream_begins(index);
+            self.lanes.begins(index);
             trace.enters(&self.node(index).info.name);
             TracedCall { trace: Arc::clone(trace), plan: Arc::clone(&self.plan), index }
         });
@@ -143,15 +143,17 @@ impl<P: Propagate> PartitionState<P> {
                 // successors are notified.
                 unsafe { frame.tell_tensors(&**trace) };
             }
-            self.stream_ends(index);
+            self.lanes.ends(index, trace);
         }
     }
 
     /// Runs a node with flags that take it off the fast path.
     pub(super) fn dispatch(&self, index: u32, ready: &mut Vec<u32>) {
         let flags = self.hot(index).flags;
-        if flags & node_flags::EVENTS != 0 && !self.wait_for_streams(index) {
-            return;
+        if flags & node_flags::EVENTS != 0
+            && let Err(error) = self.lanes.wait(index)
+        {
+            return self.fail_node(index, &error);
         }
         if flags & node_flags::ACTION != 0 {
             match &self.node(index).action {
@@ -221,7 +223,7 @@ impl<P: Propagate> PartitionState<P> {
     fn run_async(&self, index: u32, ready: &mut Vec<u32>) {
         // SAFETY: the node is ready and this thread runs it, so it owns the node, and the
         // predecessors are done.
-        if let Err(error) = unsafe { self.show_references(index) } {
+        if let Err(error) = unsafe { self.slots.show_references(index) } {
             return self.fail_node(index, &error);
         }
         let node = self.hot(index);
@@ -246,8 +248,8 @@ impl<P: Propagate> PartitionState<P> {
         // SAFETY: the node is ready and this thread runs it; `compute` and `state` belong to the
         // same kernel. Once the call is pending, the completing thread owns the node.
         let code = unsafe {
-            self.clear_outputs(index);
-            self.plan_outputs(node);
+            self.slots.clear_outputs(index);
+            self.slots.plan_outputs(node);
             self.count(index);
             compute(state, frame.call())
         };

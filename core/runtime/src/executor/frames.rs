@@ -45,7 +45,7 @@ use std::{
     },
 };
 use structure::{ROOT, Structure};
-use tenon_abi::Code;
+use tenon_abi::{Code, Slot};
 use tenon_framework::{
     KernelError, Tensor,
     sync::{Mutex, Rank},
@@ -218,14 +218,14 @@ impl FrameState {
         }
     }
 
-    /// Stores a fed tensor in its output.
+    /// Stores a fed value, which a slot shows, in its output; returns false if the slot shows none.
     ///
     /// # Safety
     /// - No node of the partition may run during the call.
     /// - `output` must be the number of an output of the root frame's plan.
-    pub unsafe fn feed(&self, output: u32, tensor: &Tensor) {
+    pub unsafe fn feed(&self, output: u32, fed: &Slot) -> bool {
         // SAFETY: no node runs, as the caller guarantees.
-        unsafe { self.root().feed(output, tensor) };
+        unsafe { self.root().slots.feed(output, fed) }
     }
 
     /// The tensor of an output; `None` if it is dead.
@@ -245,7 +245,7 @@ impl FrameState {
             }
         }
         // SAFETY: the step is done, as the caller guarantees, so the node that writes the output is.
-        unsafe { root.fetch(output) }
+        unsafe { root.slots.fetch(output) }
     }
 }
 

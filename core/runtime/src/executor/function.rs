@@ -12,7 +12,7 @@
 //! dropped; nothing of it is outstanding then.
 
 use super::{
-    callee::{Callees, Done, OpenCall, Progress},
+    callee::{CallError, Callees, Done, OpenCall, Progress, Take},
     shared::{Parked, StepShared},
     step::{StepState, StepWiring},
 };
@@ -26,7 +26,7 @@ use std::{
         atomic::{AtomicU64, Ordering},
     },
 };
-use tenon_abi::{CancelCallback, Code};
+use tenon_abi::{CancelCallback, Code, Slot};
 use tenon_framework::{
     KernelError, Tensor,
     sync::{Mutex, rank},
@@ -156,6 +156,33 @@ impl Functions {
         StepState::new(&found.plans, pool, resources, Some(own))
     }
 
+    /// Starts a call within the step of `caller`, whose arguments `feed` stores.
+    fn open(
+        self: Arc<Self>,
+        function: u32,
+        caller: &StepEnv,
+        feed: impl FnOnce(&mut StepState, &StepWiring) -> bool,
+    ) -> Result<Run, KernelError> {
+        let called = &self.table[function as usize];
+        if caller.depth >= MAX_DEPTH {
+            return Err(KernelError::new(
+                Code::RESOURCE_EXHAUSTED,
+                format!(
+                    "function '{}': expected at most {MAX_DEPTH} calls within each other: give its recursion an end",
+                    called.name
+                ),
+            ));
+        }
+        let mut state = self.state(function)?;
+        state.arm_call(caller);
+        let link = CancelLink::new(&caller.cancellation, state.shared());
+        if !feed(&mut state, &called.wiring) {
+            return Err(KernelError::internal("an argument has no buffer"));
+        }
+        state.begin();
+        Ok(Run { state, functions: self, function, link, done: None })
+    }
+
     /// Keeps a state for a later call.
     fn keep(&self, function: u32, state: Box<StepState>) {
         let mut spare = self.table[function as usize].spare.lock();
@@ -172,25 +199,36 @@ impl Callees for Functions {
         args: &[Tensor],
         caller: &StepEnv,
     ) -> Result<Box<dyn OpenCall>, KernelError> {
-        let called = &self.table[function as usize];
-        if caller.depth >= MAX_DEPTH {
-            return Err(KernelError::new(
-                Code::RESOURCE_EXHAUSTED,
-                format!(
-                    "function '{}': expected at most {MAX_DEPTH} calls within each other: give its recursion an end",
-                    called.name
-                ),
-            ));
-        }
         let closed = || KernelError::internal("a function is called after its session was closed");
         let functions = self.own.upgrade().ok_or_else(closed)?;
-        let mut state = self.state(function)?;
-        called.calls.fetch_add(1, Ordering::Relaxed);
-        state.arm_call(caller);
-        let link = CancelLink::new(&caller.cancellation, state.shared());
-        state.feed(&called.wiring, args);
-        state.begin();
-        Ok(Box::new(Run { state, functions, function, link, done: None }))
+        self.count(function);
+        let feed = |state: &mut StepState, wiring: &StepWiring| {
+            state.feed(wiring, args);
+            true
+        };
+        Ok(Box::new(functions.open(function, caller, feed)?))
+    }
+
+    fn call(
+        self: Arc<Self>,
+        function: u32,
+        args: &[&Slot],
+        caller: &StepEnv,
+        take: Take<'_>,
+    ) -> Result<Option<Box<dyn OpenCall>>, CallError> {
+        let feed = |state: &mut StepState, wiring: &StepWiring| {
+            let mut args = args.iter().enumerate().take(wiring.feeds.len());
+            args.all(|(at, arg)| state.feed_slot(wiring, at, arg))
+        };
+        let mut run = self.open(function, caller, feed).map_err(CallError::Node)?;
+        if run.advance() == Progress::Pending {
+            return Ok(Some(Box::new(run)));
+        }
+        run.end(|at, tensor| take(at, tensor).map_err(CallError::Node)).map(|()| None)
+    }
+
+    fn count(&self, function: u32) -> u64 {
+        self.table[function as usize].calls.fetch_add(1, Ordering::Relaxed)
     }
 }
 
@@ -252,6 +290,22 @@ impl Run {
     }
 }
 
+impl Run {
+    /// Hands the results of a finished call over, and keeps its state.
+    fn end<E: From<StepError>>(
+        self,
+        take: impl FnMut(u32, Tensor) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let Run { mut state, functions, function, link, .. } = self;
+        drop(link);
+        state.conclude().map_err(|failed| failed.error)?;
+        state.fetch_each(&functions.table[function as usize].wiring, take)?;
+        state.disarm();
+        functions.keep(function, state);
+        Ok(())
+    }
+}
+
 impl OpenCall for Run {
     fn advance(&mut self) -> Progress {
         let nested = NESTED.get();
@@ -265,14 +319,12 @@ impl OpenCall for Run {
     }
 
     fn finish(self: Box<Self>) -> Result<Vec<Tensor>, StepError> {
-        let Run { mut state, functions, function, link, .. } = *self;
-        drop(link);
-        let wiring = &functions.table[function as usize].wiring;
-        let mut results = Vec::with_capacity(wiring.fetches.len());
-        state.conclude().map_err(|failed| failed.error)?;
-        state.fetch(wiring, &mut results)?;
-        state.disarm();
-        functions.keep(function, state);
+        let count = self.functions.table[self.function as usize].wiring.fetches.len();
+        let mut results = Vec::with_capacity(count);
+        self.end(|_, tensor| {
+            results.push(tensor);
+            Ok::<(), StepError>(())
+        })?;
         Ok(results)
     }
 

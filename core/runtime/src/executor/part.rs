@@ -6,6 +6,7 @@ use super::{
 };
 use crate::{error::StepError, plan::Plan, rendezvous::Rendezvous};
 use std::sync::Arc;
+use tenon_abi::Slot;
 use tenon_framework::{KernelError, Tensor};
 use tenon_host::call::StepEnv;
 
@@ -82,7 +83,7 @@ impl Part {
     pub fn abandon(&self) {
         match self {
             Part::Acyclic(state) => {
-                if let (Some(replay), Some(streams)) = (&state.replay, &state.streams) {
+                if let (Some(replay), Some(streams)) = (&state.replay, state.lanes.streams()) {
                     replay.abandon(streams);
                 }
             }
@@ -108,18 +109,18 @@ impl Part {
         }
     }
 
-    /// Stores a fed tensor in its output.
+    /// Stores a fed value, which a slot shows, in its output; returns false if the slot shows none.
     ///
     /// # Safety
     /// - No node of the partition may run during the call.
     /// - `output` must be the number of an output of the plan.
     #[inline(always)]
-    pub unsafe fn feed(&self, output: u32, tensor: &Tensor) {
+    pub unsafe fn feed(&self, output: u32, fed: &Slot) -> bool {
         match self {
             // SAFETY: no node runs, as the caller guarantees.
-            Part::Acyclic(state) => unsafe { state.feed(output, tensor) },
+            Part::Acyclic(state) => unsafe { state.slots.feed(output, fed) },
             // SAFETY: no node runs, as the caller guarantees.
-            Part::Framed(state) => unsafe { state.feed(output, tensor) },
+            Part::Framed(state) => unsafe { state.feed(output, fed) },
         }
     }
 
@@ -133,7 +134,7 @@ impl Part {
         match self {
             // SAFETY: the step is done, as the caller guarantees, and so is the node that writes
             // the output.
-            Part::Acyclic(state) => unsafe { state.fetch(output) },
+            Part::Acyclic(state) => unsafe { state.slots.fetch(output) },
             // SAFETY: the step is done, as the caller guarantees.
             Part::Framed(state) => unsafe { state.fetch(output) },
         }

@@ -1,37 +1,33 @@
 //! The state of one partition in one step, and the loop that runs its nodes.
 //!
-//! Ownership: a node's call frame and the slots and values of its outputs belong to the thread that
-//! runs the node, from when it becomes ready until its successors are notified. After that they are
-//! only read, until the last reader is done. Atomic counters pass the ownership on.
+//! It is composed of what the nodes compute ([`Slots`]), where they enqueue ([`Lanes`]), the record of
+//! steps that are replayed ([`Replayer`]), and the form of propagation. Nodes that leave the loop are
+//! handed over in `dispatch`, `transfer` and `call`.
+//!
+//! # Ownership
+//! A node's call frame belongs to the thread that runs the node, as the slots of its outputs do.
 
 use super::{
     dispatch::{Calls, Thread},
-    frame::call_frame,
-    propagate::{Acyclic, Propagate, count_down},
+    lanes::Lanes,
+    propagate::{Acyclic, Propagate},
     replay::Replayer,
     select::LastUsed,
     shared::StepShared,
+    slots::Slots,
     streams::StepStreams,
 };
 use crate::{
-    plan::{Compute, HotNode, Plan, PlanNode, Reference, node_flags},
+    plan::{Compute, HotNode, Plan, PlanNode, node_flags},
     rendezvous::Rendezvous,
 };
-use std::{
-    cell::UnsafeCell,
-    sync::{
-        Arc,
-        atomic::{AtomicU32, AtomicU64, Ordering},
-    },
+use std::sync::{
+    Arc,
+    atomic::{AtomicU32, AtomicU64, Ordering},
 };
-use tenon_abi::{Code, KernelState, Slot, slot_flags};
-use tenon_framework::{
-    KernelError, Tensor,
-    sync::{Mutex, rank},
-    tensor::Buffer,
-};
-use tenon_host::call::{CallFrame, StepEnv, Value, Watch, fill_slot, monotonic_ns};
-use tenon_host::services::state::{dereference, is_initialized};
+use tenon_abi::{Code, KernelState};
+use tenon_framework::KernelError;
+use tenon_host::call::{CallFrame, StepEnv, Watch, monotonic_ns};
 
 /// The state of one partition in one step; with control flow, of one iteration of a frame.
 pub(crate) struct PartitionState<P: Propagate = Acyclic> {
@@ -40,16 +36,12 @@ pub(crate) struct PartitionState<P: Propagate = Acyclic> {
     pub(super) frames: Box<[CallFrame]>,
     pub(super) shared: Arc<StepShared>,
     pub(super) rendezvous: Arc<dyn Rendezvous>,
-    /// The streams, on a device that has them.
-    pub(super) streams: Option<Arc<StepStreams>>,
-    /// The sources of copies to the device, which must live until the streams are done.
-    pub(super) keep_alive: Mutex<Vec<Tensor>>,
-    /// Whether the device computes in host memory, so that nothing is copied or kept alive.
-    pub(super) host_only: bool,
+    /// What the nodes compute.
+    pub(super) slots: Slots,
+    /// Where they enqueue.
+    pub(super) lanes: Lanes,
     /// The number of runs started so far.
     pub(super) runs: AtomicU32,
-    slots: Box<[UnsafeCell<Slot>]>,
-    values: Box<[UnsafeCell<Value>]>,
     /// The start time of each node's asynchronous call.
     pub(super) began: Box<[AtomicU64]>,
     /// The kernels that were chosen by shapes.
@@ -60,7 +52,7 @@ pub(crate) struct PartitionState<P: Propagate = Acyclic> {
     pub(super) form: P,
 }
 
-// SAFETY: the module's ownership rule prevents concurrent access to slots, values and frames.
+// SAFETY: the module's ownership rule prevents concurrent access to frames.
 unsafe impl<P: Propagate + Send> Send for PartitionState<P> {}
 // SAFETY: as for `Send`.
 unsafe impl<P: Propagate + Sync> Sync for PartitionState<P> {}
@@ -77,34 +69,21 @@ impl<P: Propagate> PartitionState<P> {
         streams: Option<Arc<StepStreams>>,
         form: P,
     ) -> PartitionState<P> {
-        let slots: Box<[UnsafeCell<Slot>]> =
-            plan.outputs.iter().map(|_| UnsafeCell::new(Slot::EMPTY)).collect();
-        let values: Box<[UnsafeCell<Value>]> =
-            plan.outputs.iter().map(|_| UnsafeCell::new(Value::default())).collect();
-        let began = plan.nodes.iter().map(|_| AtomicU64::new(0)).collect();
-        let frames = plan.nodes.iter().map(|node| call_frame(node, env, &slots, &values)).collect();
-        let host_only = plan.device.info().host_memory;
-        let last_used = LastUsed::new(plan.open);
-        let replay = Replayer::new(&plan).map(Box::new);
-        let state = PartitionState {
-            replay,
+        let slots = Slots::new(Arc::clone(&plan));
+        PartitionState {
+            frames: slots.frames(env),
+            slots,
+            lanes: Lanes::new(Arc::clone(&plan), streams),
+            replay: Replayer::new(&plan).map(Box::new),
+            began: plan.nodes.iter().map(|_| AtomicU64::new(0)).collect(),
+            last_used: LastUsed::new(plan.open),
             plan,
             index,
-            frames,
             shared,
             rendezvous,
-            streams,
-            keep_alive: Mutex::ranked(rank::STEP, Vec::new()),
-            host_only,
             runs: AtomicU32::new(0),
-            slots,
-            values,
-            began,
-            last_used,
             form,
-        };
-        state.prefill();
-        state
+        }
     }
 
     /// Points the frames at themselves and at this state, which must not move afterwards.
@@ -113,7 +92,7 @@ impl<P: Propagate> PartitionState<P> {
         let watch: Arc<dyn Watch> =
             Arc::new(Calls { plan: Arc::clone(&self.plan), shared: Arc::clone(&self.shared) });
         for index in 0..self.frames.len() {
-            let stream = self.stream_of(index as u32);
+            let stream = self.lanes.stream_of(index as u32);
             let frame = &mut self.frames[index];
             frame.owner = owner;
             frame.index = index as u32;
@@ -133,46 +112,6 @@ impl<P: Propagate> PartitionState<P> {
         }
     }
 
-    fn prefill(&self) {
-        for (at, output) in self.plan.outputs.iter().enumerate() {
-            // SAFETY: the state is still being created, so no other thread uses it.
-            let (slot, value) = unsafe { (self.slot_mut(at as u32), self.value_mut(at as u32)) };
-            slot.dtype = output.dtype.base();
-            slot.memory = output.memory.kind();
-            slot.alias = at as u32 + 1;
-            if output.unused {
-                slot.flags |= slot_flags::UNUSED;
-            }
-            if let Some(tensor) = &output.constant {
-                value.hold(slot, tensor);
-                slot.flags |= slot_flags::CONSTANT;
-            }
-        }
-    }
-
-    /// The slot of an output.
-    ///
-    /// # Safety
-    /// - The caller must own the output (see the module's docs).
-    /// - `at` must be the number of an output of the plan.
-    #[allow(clippy::mut_from_ref, reason = "ownership follows the graph, see the module's docs")]
-    #[inline(always)]
-    pub unsafe fn slot_mut(&self, at: u32) -> &mut Slot {
-        // SAFETY: the caller owns the output, and `at` is within the plan's outputs.
-        unsafe { &mut *self.slots.get_unchecked(at as usize).get() }
-    }
-
-    /// The value of an output.
-    ///
-    /// # Safety
-    /// As for [`PartitionState::slot_mut`].
-    #[allow(clippy::mut_from_ref, reason = "ownership follows the graph, see the module's docs")]
-    #[inline(always)]
-    pub unsafe fn value_mut(&self, at: u32) -> &mut Value {
-        // SAFETY: as in `slot_mut`.
-        unsafe { &mut *self.values.get_unchecked(at as usize).get() }
-    }
-
     /// Starts a step: sets the counters, and puts the nodes without predecessors on `ready`.
     pub fn begin(&self, ready: &mut Vec<u32>) {
         self.reset();
@@ -187,70 +126,13 @@ impl<P: Propagate> PartitionState<P> {
     pub(super) fn reset(&self) {
         P::begin(self);
         self.runs.store(self.runs.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
-        for &(output, readers) in &self.plan.readers {
-            // SAFETY: no node of the step runs yet.
-            unsafe { self.value_mut(output) }.readers.store(readers, Ordering::Relaxed);
-        }
+        self.slots.begin();
     }
 
     /// Ends a step and releases what it held.
     pub fn end(&self) {
-        for &(output, _) in &self.plan.readers {
-            // SAFETY: no node runs any more.
-            unsafe { self.value_mut(output) }.release();
-        }
-        if !self.host_only {
-            self.keep_alive.lock().clear();
-        }
-    }
-
-    /// Stores a fed tensor in its output.
-    ///
-    /// # Safety
-    /// - No node of the partition may run during the call.
-    /// - `output` must be the number of an output of the plan.
-    pub unsafe fn feed(&self, output: u32, tensor: &Tensor) {
-        // SAFETY: no node runs, as the caller guarantees, so no other thread uses the output.
-        unsafe { self.value_mut(output).hold_on_host(self.slot_mut(output), tensor) };
-    }
-
-    /// The tensor of an output.
-    ///
-    /// # Safety
-    /// - The node that writes the output must be done.
-    /// - `output` must be the number of an output of the plan.
-    pub unsafe fn fetch(&self, output: u32) -> Result<Option<Tensor>, KernelError> {
-        // SAFETY: the node that writes the output is done, as the caller guarantees.
-        let slot = unsafe { self.slot_mut(output) };
-        if slot.flags & slot_flags::REF == 0 {
-            return Ok(Value::tensor(slot));
-        }
-        let (mut shown, mut value) = (Slot::EMPTY, Value::default());
-        // SAFETY: the node that set the slot is done, and the step still keeps the variable.
-        unsafe { dereference(slot, &mut shown, &mut value) }?;
-        Ok(Value::tensor(&shown))
-    }
-
-    /// Resolves references before a call: stores the values behind those that the node reads as
-    /// plain inputs. A variable without a value is an error, unless the op may initialise it.
-    ///
-    /// # Safety
-    /// - The calling thread must own the node.
-    /// - The predecessors of the node must be done.
-    pub(super) unsafe fn show_references(&self, index: u32) -> Result<(), KernelError> {
-        for &Reference { slot: reference, shown } in &self.node(index).references {
-            // SAFETY: the caller owns the node; the nodes that wrote its references are done.
-            unsafe {
-                let reference = self.slot_mut(reference);
-                match shown {
-                    Some(shown) => {
-                        dereference(reference, self.slot_mut(shown), self.value_mut(shown))?;
-                    }
-                    None => is_initialized(reference)?,
-                }
-            }
-        }
-        Ok(())
+        self.slots.end();
+        self.lanes.end();
     }
 
     /// Whether only one thread has worked on the step so far, so that a counter needs no atomic
@@ -303,9 +185,9 @@ impl<P: Propagate> PartitionState<P> {
             // SAFETY: this thread took the node from `ready` and owns it; its predecessors are
             // done.
             unsafe {
-                self.plan_outputs(node);
+                self.slots.plan_outputs(node);
                 let code = (node.compute)(node.state, frame.call());
-                if !code.is_ok() || !self.outputs_are_planned(node) {
+                if !code.is_ok() || !self.slots.outputs_are_planned(node) {
                     self.failed(index, code, ready);
                     continue;
                 }
@@ -342,11 +224,11 @@ impl<P: Propagate> PartitionState<P> {
         // SAFETY: the node is ready and this thread runs it, so it owns the node; its predecessors
         // are done.
         let code = unsafe {
-            if let Err(error) = self.show_references(index) {
+            if let Err(error) = self.slots.show_references(index) {
                 return self.fail_node(index, &error);
             }
-            self.clear_outputs(index);
-            self.plan_outputs(node);
+            self.slots.clear_outputs(index);
+            self.slots.plan_outputs(node);
             (node.compute)(node.state, frame.call())
         };
         self.count(index);
@@ -359,7 +241,7 @@ impl<P: Propagate> PartitionState<P> {
     /// Runs a kernel on this thread with all checks, and measures it.
     pub(super) fn run_inline(&self, index: u32, ready: &mut Vec<u32>) {
         // SAFETY: the node is ready and this thread runs it, so it owns the node.
-        if let Err(error) = unsafe { self.show_references(index) } {
+        if let Err(error) = unsafe { self.slots.show_references(index) } {
             return self.fail_node(index, &error);
         }
         let node = self.hot(index);
@@ -378,14 +260,14 @@ impl<P: Propagate> PartitionState<P> {
         let (node, frame) = (self.hot(index), self.frame(index));
         let trace = frame.env().trace.as_ref();
         if let Some(trace) = trace {
-            self.stream_begins(index);
+            self.lanes.begins(index);
             trace.enters(&frame.node().name);
         }
         let began = monotonic_ns();
         // SAFETY: the node is ready and runs here; `compute` and `state` belong to one kernel.
         let code = unsafe {
-            self.clear_outputs(index);
-            self.plan_outputs(node);
+            self.slots.clear_outputs(index);
+            self.slots.plan_outputs(node);
             compute(state, frame.call())
         };
         let ended = monotonic_ns();
@@ -398,7 +280,7 @@ impl<P: Propagate> PartitionState<P> {
                 // SAFETY: the call has succeeded, and its tensors are not released yet.
                 unsafe { frame.tell_tensors(&**trace) };
             }
-            self.stream_ends(index);
+            self.lanes.ends(index, trace);
         }
         if !code.is_ok() {
             return self.failed(index, code, ready);
@@ -415,71 +297,12 @@ impl<P: Propagate> PartitionState<P> {
 
     /// Checks the outputs after a successful call, and notifies the successors.
     pub(super) fn after(&self, index: u32, ready: &mut Vec<u32>) {
-        if let Err(error) = self.check_outputs(index) {
+        if let Err(error) = self.slots.check_outputs(index) {
             self.fail_node(index, &error);
             return;
         }
         self.frame(index).end();
         self.propagate(index, ready);
-    }
-
-    /// Ensures that planned outputs have a buffer that nothing else refers to.
-    ///
-    /// # Safety
-    /// The calling thread must own `node`, which must be in the plan.
-    #[inline(always)]
-    pub(super) unsafe fn plan_outputs(&self, node: &HotNode) {
-        for &output in node.planned.of(&self.plan.planned) {
-            // SAFETY: the caller owns the outputs; the value of a planned slot keeps its buffer.
-            unsafe {
-                let slot = self.slot_mut(output);
-                if slot.flags & slot_flags::PLANNED == 0 || !Buffer::raw_is_unique(slot.buffer) {
-                    self.replan(output);
-                }
-            }
-        }
-    }
-
-    /// Gives a planned output a new buffer, or none without memory: the kernel then gets the error.
-    ///
-    /// # Safety
-    /// The calling thread must own the node that writes this output.
-    #[cold]
-    #[inline(never)]
-    unsafe fn replan(&self, output: u32) {
-        let spec = &self.plan.outputs[output as usize];
-        let Some(shape) = &spec.full else { return };
-        // SAFETY: the caller owns the node that writes the output.
-        let (slot, value) = unsafe { (self.slot_mut(output), self.value_mut(output)) };
-        value.release();
-        slot.flags &= !slot_flags::PLANNED;
-        let bytes = shape.elements() * spec.dtype.size().unwrap_or(0);
-        let reusable = value.kept.as_ref().is_some_and(|kept| kept.is_unique());
-        if !reusable {
-            match Buffer::allocate(&spec.memory, spec.dtype, shape.elements(), bytes) {
-                Ok(buffer) => value.kept = Some(buffer),
-                Err(_) => return,
-            }
-        }
-        if let Some(buffer) = &value.kept {
-            fill_slot(slot, buffer, spec.dtype, shape.dims(), slot_flags::PLANNED);
-            slot.alias = output + 1;
-            if spec.unused {
-                slot.flags |= slot_flags::UNUSED;
-            }
-        }
-    }
-
-    /// Whether no planned slot was replaced by a kernel that allocated another shape.
-    ///
-    /// # Safety
-    /// The calling thread must own `node`, which must be in the plan.
-    #[inline(always)]
-    unsafe fn outputs_are_planned(&self, node: &HotNode) -> bool {
-        node.planned.of(&self.plan.planned).iter().all(|&output| {
-            // SAFETY: the caller owns the node, and the output is one of its outputs.
-            unsafe { self.slot_mut(output) }.flags & slot_flags::PLANNED != 0
-        })
     }
 
     /// Handles a call that failed or replaced a planned output.
@@ -488,7 +311,7 @@ impl<P: Propagate> PartitionState<P> {
         let frame = self.frame(index);
         frame.end();
         let error = if code.is_ok() {
-            match self.check_outputs(index) {
+            match self.slots.check_outputs(index) {
                 Err(error) => error,
                 // The kernel replaced its planned output by one of the right shape.
                 Ok(()) => return self.propagate(index, ready),
@@ -507,28 +330,11 @@ impl<P: Propagate> PartitionState<P> {
     #[inline(always)]
     pub(super) fn propagate(&self, index: u32, ready: &mut Vec<u32>) {
         let node = self.hot(index);
-        if node.flags & node_flags::EVENTS != 0 && !self.record_event(index) {
-            return;
+        if node.flags & node_flags::EVENTS != 0
+            && let Err(error) = self.lanes.record(index)
+        {
+            return self.fail_node(index, &error);
         }
         P::propagate(self, index, node, ready);
-    }
-
-    /// Releases the inputs of which a node is the last reader.
-    #[inline(always)]
-    pub(super) fn release_inputs(&self, node: &HotNode) {
-        for &input in node.counted.of(&self.plan.counted) {
-            self.release_input(input);
-        }
-    }
-
-    /// Counts down the readers of an output, and releases it after the last one.
-    #[inline(always)]
-    pub(super) fn release_input(&self, input: u32) {
-        // SAFETY: the node reads the output, so it is alive; the last reader owns it.
-        unsafe {
-            if count_down(&self.value_mut(input).readers, self.is_alone()) == 1 {
-                self.value_mut(input).release();
-            }
-        }
     }
 }

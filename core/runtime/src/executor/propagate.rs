@@ -96,12 +96,11 @@ impl Propagate for Acyclic {
         node: &HotNode,
         ready: &mut Vec<u32>,
     ) {
-        state.release_inputs(node);
+        let alone = state.is_alone();
+        state.slots.release_inputs(node, alone);
         for &successor in node.successors.of(&state.plan.successors) {
             let next = successor.node();
-            if successor.is_only()
-                || count_down(&state.form.pending[next as usize], state.is_alone()) == 1
-            {
+            if successor.is_only() || count_down(&state.form.pending[next as usize], alone) == 1 {
                 ready.push(next);
             }
         }

@@ -259,7 +259,7 @@ impl<P: Propagate> PartitionState<P> {
 
     /// Decides the next phase of this step.
     fn decide(&self, replay: &Replayer) -> Result<u32, KernelError> {
-        let Some(streams) = &self.streams else { return Ok(OPEN) };
+        let Some(streams) = self.lanes.streams() else { return Ok(OPEN) };
         let Some(device) = self.plan.device.replay() else { return Ok(OPEN) };
         let traced = self.frames.first().is_some_and(|frame| frame.env().trace.is_some());
         let mut own = replay.own();
@@ -333,8 +333,10 @@ impl<P: Propagate> PartitionState<P> {
     /// Enqueues a command while the device records.
     fn record(&self, replay: &Replayer, index: u32, ready: &mut Vec<u32>) {
         let (node, frame) = (self.hot(index), self.frame(index));
-        if node.flags & node_flags::EVENTS != 0 && !self.wait_for_streams(index) {
-            return;
+        if node.flags & node_flags::EVENTS != 0
+            && let Err(error) = self.lanes.wait(index)
+        {
+            return self.fail_node(index, &error);
         }
         // SAFETY: the node is ready and this thread runs it, so it owns the node.
         if unsafe { self.check_shapes(index) }.is_err() {
@@ -344,8 +346,8 @@ impl<P: Propagate> PartitionState<P> {
         }
         // SAFETY: as above; the kernel's entry point is called with its own state.
         let code = unsafe {
-            self.clear_outputs(index);
-            self.plan_outputs(node);
+            self.slots.clear_outputs(index);
+            self.slots.plan_outputs(node);
             (node.compute)(node.state, frame.call())
         };
         if !code.is_ok() {
@@ -356,7 +358,7 @@ impl<P: Propagate> PartitionState<P> {
             return ready.push(index);
         }
         self.count(index);
-        if let Err(error) = self.check_outputs(index) {
+        if let Err(error) = self.slots.check_outputs(index) {
             return self.fail_node(index, &error);
         }
         frame.end();
@@ -373,7 +375,8 @@ impl<P: Propagate> PartitionState<P> {
 
     /// Launches the graph once all commands are recorded.
     fn end_recording(&self, replay: &Replayer, ready: &mut Vec<u32>) {
-        let (Some(streams), Some(device)) = (&self.streams, self.plan.device.replay()) else {
+        let (Some(streams), Some(device)) = (self.lanes.streams(), self.plan.device.replay())
+        else {
             return;
         };
         let recorded = streams.gather().and_then(|()| device.end_capture(streams.first()));
@@ -400,7 +403,7 @@ impl<P: Propagate> PartitionState<P> {
 
     /// Stops recording for good: the recorded commands are enqueued again as usual.
     fn give_up(&self, replay: &Replayer, ready: &mut Vec<u32>) {
-        let Some(streams) = &self.streams else { return };
+        let Some(streams) = self.lanes.streams() else { return };
         replay.abandon(streams);
         let mut own = replay.own();
         own.failures = MAX_FAILURES;
@@ -409,8 +412,8 @@ impl<P: Propagate> PartitionState<P> {
         drop(own);
         streams.begin();
         for index in order {
-            if !self.wait_for_streams(index) {
-                return;
+            if let Err(error) = self.lanes.wait(index) {
+                return self.fail_node(index, &error);
             }
             let (node, frame) = (self.hot(index), self.frame(index));
             // SAFETY: as in `record`; the inputs are kept until the step's streams are done.
@@ -421,8 +424,8 @@ impl<P: Propagate> PartitionState<P> {
                 return self.fail_node(index, &error);
             }
             frame.end();
-            if !self.record_event(index) {
-                return;
+            if let Err(error) = self.lanes.record(index) {
+                return self.fail_node(index, &error);
             }
         }
     }
@@ -460,7 +463,7 @@ impl<P: Propagate> PartitionState<P> {
 
     fn place(&self, output: u32) -> (u32, usize, u64) {
         // SAFETY: no node of this partition runs now, and the driver owns its outputs.
-        let slot = unsafe { self.slot_mut(output) };
+        let slot = unsafe { self.slots.slot_mut(output) };
         (output, slot.data.addr(), slot.elements)
     }
 
@@ -468,7 +471,7 @@ impl<P: Propagate> PartitionState<P> {
         let open = |at: &u32| !self.plan.outputs[*at as usize].planned;
         let tensor = |at: u32| {
             // SAFETY: as in `place`.
-            let (slot, value) = unsafe { (self.slot_mut(at), self.value_mut(at)) };
+            let (slot, value) = unsafe { (self.slots.slot_mut(at), self.slots.value_mut(at)) };
             // The value would keep a small buffer from step to step. It now belongs to the
             // recording, and to the value until the step ends.
             if let Some(kept) = value.kept.take_if(|kept| kept.data() == slot.data) {
@@ -484,7 +487,7 @@ impl<P: Propagate> PartitionState<P> {
         for (role, node) in replay.roles.iter().zip(&self.plan.hot) {
             if *role == Role::Command {
                 // SAFETY: no node runs, so the driver owns all nodes.
-                unsafe { self.plan_outputs(node) };
+                unsafe { self.slots.plan_outputs(node) };
             }
         }
         graph.seen.iter().all(|seen| self.place(seen.0) == *seen)
@@ -494,7 +497,7 @@ impl<P: Propagate> PartitionState<P> {
     fn show_held(&self, graph: &Graph) {
         for (output, tensor) in &graph.held {
             // SAFETY: as in `place`.
-            unsafe { self.value_mut(*output).hold(self.slot_mut(*output), tensor) };
+            unsafe { self.slots.value_mut(*output).hold(self.slots.slot_mut(*output), tensor) };
         }
     }
 }

@@ -15,7 +15,7 @@ use std::{
     sync::{Arc, Weak},
     time::{Duration, Instant},
 };
-use tenon_abi::NO_DEADLINE;
+use tenon_abi::{NO_DEADLINE, Slot};
 use tenon_framework::{Code, KernelError, Tensor};
 use tenon_host::{
     call::{FunctionTable, StepEnv, TraceSink, monotonic_ns},
@@ -173,12 +173,19 @@ impl StepState {
     /// Stores the feeds.
     #[inline(always)]
     pub fn feed(&mut self, wiring: &StepWiring, feeds: &[Tensor]) {
-        for (endpoints, tensor) in wiring.feeds.iter().zip(feeds) {
-            for &(partition, output) in endpoints {
-                // SAFETY: the step has not started, so no node runs; the wiring has outputs of the plans.
-                unsafe { self.partitions[partition as usize].feed(output, tensor) };
-            }
+        for (at, tensor) in feeds.iter().enumerate().take(wiring.feeds.len()) {
+            debug_assert!(tensor.is_on_host(), "memory that the host does not address");
+            self.feed_slot(wiring, at, &tensor.slot());
         }
+    }
+
+    /// Stores the feed at this position, which a slot shows; returns false if the slot shows none.
+    #[inline(always)]
+    pub fn feed_slot(&mut self, wiring: &StepWiring, at: usize, fed: &Slot) -> bool {
+        wiring.feeds[at].iter().all(|&(partition, output)| {
+            // SAFETY: the step has not started, so no node runs; the wiring has outputs of the plans.
+            unsafe { self.partitions[partition as usize].feed(output, fed) }
+        })
     }
 
     /// Collects the fetches.
@@ -187,17 +194,30 @@ impl StepState {
         wiring: &StepWiring,
         fetched: &mut Vec<Tensor>,
     ) -> Result<(), StepError> {
-        for &(partition, output) in &wiring.fetches {
+        self.fetch_each(wiring, |_, tensor| {
+            fetched.push(tensor);
+            Ok(())
+        })
+    }
+
+    /// Hands the fetches over, each with its position.
+    pub fn fetch_each<E: From<StepError>>(
+        &mut self,
+        wiring: &StepWiring,
+        mut take: impl FnMut(u32, Tensor) -> Result<(), E>,
+    ) -> Result<(), E> {
+        for (at, &(partition, output)) in (0..).zip(&wiring.fetches) {
             // SAFETY: the step is done, so no node runs; the wiring has outputs of the plans.
             let tensor = unsafe { self.partitions[partition as usize].fetch(output) };
             let tensor =
                 tensor.map_err(|error| StepError::step(error.code, error.message.as_str()))?;
-            fetched.push(tensor.ok_or_else(|| {
+            let tensor = tensor.ok_or_else(|| {
                 StepError::step(
                     Code::INVALID_ARGUMENT,
                     "a fetched tensor has no value: it is on a branch that was not taken",
                 )
-            })?);
+            })?;
+            take(at, tensor)?;
         }
         Ok(())
     }

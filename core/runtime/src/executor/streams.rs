@@ -14,8 +14,7 @@
 //! its buffers may be released.
 
 use self::timing::Timing;
-use super::{partition::PartitionState, propagate::Propagate};
-use crate::plan::{Action, Plan};
+use crate::plan::Plan;
 use std::sync::{Arc, OnceLock};
 use tenon_framework::{
     KernelError,
@@ -120,12 +119,12 @@ impl StepStreams {
     }
 
     /// Makes a stream wait for an event that was recorded in this step.
-    fn wait(&self, stream: u32, event: u32) -> Result<(), KernelError> {
+    pub fn wait(&self, stream: u32, event: u32) -> Result<(), KernelError> {
         let (event, told) = &self.events[event as usize];
         told.tell_once(stream, || self.device.wait_event(self.stream(stream), *event))
     }
 
-    fn record(&self, event: u32, stream: u32) -> Result<(), KernelError> {
+    pub fn record(&self, event: u32, stream: u32) -> Result<(), KernelError> {
         self.device.record_event(self.events[event as usize].0, self.stream(stream))
     }
 
@@ -149,7 +148,7 @@ impl StepStreams {
     }
 
     /// Marks the time when a stream reaches the work enqueued next.
-    fn mark_begin(&self, stream: u32) {
+    pub fn mark_begin(&self, stream: u32) {
         let lane = &self.lanes[stream as usize];
         if let Some(timers) = self.device.timers() {
             // If the device refuses, the work is not measured; if the device is lost, the step
@@ -165,7 +164,7 @@ impl StepStreams {
     }
 
     /// Reports the work enqueued since [`StepStreams::mark_begin`] once it is done.
-    fn mark_end(&self, stream: u32, trace: &Arc<dyn TraceSink>, node: String) {
+    pub fn mark_end(&self, stream: u32, trace: &Arc<dyn TraceSink>, node: String) {
         let lane = &self.lanes[stream as usize];
         if let Some(timers) = self.device.timers() {
             let shown = (&lane.name, node);
@@ -195,66 +194,5 @@ impl Drop for StepStreams {
             // SAFETY: nothing is enqueued, and the states that know the stream were dropped before.
             unsafe { self.device.destroy_stream(lane.stream) };
         }
-    }
-}
-
-impl<P: Propagate> PartitionState<P> {
-    /// The stream on which a node enqueues.
-    pub(super) fn stream_of(&self, index: u32) -> Option<StreamId> {
-        let streams = self.streams.as_ref()?;
-        Some(streams.stream(self.node(index).stream.stream))
-    }
-
-    /// Makes a node's stream wait for others before the node enqueues. Returns false if that failed
-    /// the node.
-    pub(super) fn wait_for_streams(&self, index: u32) -> bool {
-        let Some(streams) = &self.streams else { return true };
-        let own = &self.node(index).stream;
-        for &event in &own.waits {
-            if let Err(error) = streams.wait(own.stream, event) {
-                self.fail_node(index, &error);
-                return false;
-            }
-        }
-        true
-    }
-
-    /// Records a node's event after the node has enqueued, before its successors are notified.
-    /// Returns false if that failed the node.
-    pub(super) fn record_event(&self, index: u32) -> bool {
-        let own = &self.node(index).stream;
-        let (Some(streams), Some(event)) = (&self.streams, own.event) else { return true };
-        let recorded = streams.record(event, own.stream);
-        recorded.inspect_err(|error| self.fail_node(index, error)).is_ok()
-    }
-
-    /// Marks the start of a node's work on its stream, if there is a trace.
-    pub(super) fn stream_begins(&self, index: u32) {
-        if let Some(streams) = &self.streams
-            && self.frame(index).env().trace.is_some()
-            && self.enqueues(index)
-        {
-            streams.mark_begin(self.node(index).stream.stream);
-        }
-    }
-
-    /// Reports the end of a node's work on its stream, if there is a trace.
-    pub(super) fn stream_ends(&self, index: u32) {
-        if let Some(streams) = &self.streams
-            && let Some(trace) = &self.frame(index).env().trace
-            && self.enqueues(index)
-        {
-            let node = self.node(index);
-            streams.mark_end(node.stream.stream, trace, node.info.name.clone());
-        }
-    }
-
-    /// Whether a node has work to show on its stream.
-    fn enqueues(&self, index: u32) -> bool {
-        let node = self.node(index);
-        let own = |instance: &Arc<tenon_host::instance::KernelInstance>| {
-            instance.def().device_type == "DEFAULT"
-        };
-        !matches!(node.action, Action::Nothing) && !node.instance.as_ref().is_some_and(own)
     }
 }

@@ -70,7 +70,7 @@ impl<P: Propagate> PartitionState<P> {
             return self.post(transfer, Parcel { tensor: None, is_dead: false });
         };
         // SAFETY: the node that wrote the input is done, and `input` is an output of the plan.
-        let tensor = unsafe { self.fetch(input) }?
+        let tensor = unsafe { self.slots.fetch(input) }?
             .ok_or_else(|| KernelError::internal("a value that is sent has no buffer"))?;
         // Pinned memory of another device, such as a feed, is not written by this device's streams.
         let is_foreign = tensor.buffer().memory().device() != self.plan.device.number();
@@ -79,7 +79,7 @@ impl<P: Propagate> PartitionState<P> {
         }
         let outgoing = self.outgoing(index, transfer, tensor)?;
         let parcel = Parcel { tensor: Some(outgoing), is_dead: false };
-        let Some(stream) = self.stream_of(index) else {
+        let Some(stream) = self.lanes.stream_of(index) else {
             settle(&parcel);
             return self.post(transfer, parcel);
         };
@@ -141,10 +141,10 @@ impl<P: Propagate> PartitionState<P> {
         let copy = self.host_copy(index, &tensor, source)?;
         let target = location(&copy, [device]);
         let bytes = tensor.byte_len() as u64;
-        // SAFETY: both buffers live until the stream is done: the source in `keep_alive`, the copy
+        // SAFETY: both buffers live until the stream is done: the source in `lanes`, the copy
         // in the parcel. No thread uses the copy before.
         unsafe { self.copy(index, source, target, bytes)? };
-        self.keep_alive.lock().push(tensor);
+        self.lanes.keep(tensor);
         Ok(copy)
     }
 
@@ -165,18 +165,18 @@ impl<P: Propagate> PartitionState<P> {
         let trace = self.frame(index).env().trace.as_ref();
         let node = &self.node(index).info.name;
         let began = trace.map(|trace| {
-            self.stream_begins(index);
+            self.lanes.begins(index);
             trace.enters(node);
             monotonic_ns()
         });
         // SAFETY: the caller guarantees the conditions of `LocalDevice::copy` until the stream is
         // done.
-        let copied = unsafe { device.copy(source, target, bytes, self.stream_of(index)) };
+        let copied = unsafe { device.copy(source, target, bytes, self.lanes.stream_of(index)) };
         if let Some((trace, begin_ns)) = trace.zip(began) {
             let (end_ns, leaves) = (monotonic_ns(), target.device.is_none());
             trace.leaves(node);
             if copied.is_ok() {
-                self.stream_ends(index);
+                self.lanes.ends(index, trace);
                 let device = &self.plan.device.name().to_string();
                 trace.copy_span(&CopySpan { node, device, leaves, bytes, begin_ns, end_ns });
             }
@@ -269,15 +269,15 @@ impl<P: Propagate> PartitionState<P> {
                 )));
             }
             let bytes = tensor.byte_len() as u64;
-            // SAFETY: `keep_alive` keeps the source until the stream is done. The copy belongs to
+            // SAFETY: `lanes` keeps the source until the stream is done. The copy belongs to
             // this output, and is used only by work that comes after it: on the same stream, or
             // after its event.
             unsafe { self.copy(index, source, location(&copy, [device]), bytes)? };
-            self.keep_alive.lock().push(tensor);
+            self.lanes.keep(tensor);
             copy
         };
         // SAFETY: this thread completes the node, and owns its output.
-        let (value, slot) = unsafe { (self.value_mut(output), self.slot_mut(output)) };
+        let (value, slot) = unsafe { (self.slots.value_mut(output), self.slots.slot_mut(output)) };
         match wanted.kind() {
             MemoryKind::HOST => value.hold_on_host(slot, &tensor),
             _ => value.hold(slot, &tensor),

@@ -218,10 +218,11 @@ impl PartitionState<Framed> {
     /// Ends the iteration: releases its buffers, or moves those that work on a stream may still use
     /// to `retired`.
     pub(super) fn finish(&self, retired: &mut Vec<Buffer>) {
-        let has_stream = self.streams.is_some();
+        let has_stream = self.lanes.streams().is_some();
         for &(output, _) in &self.plan.readers {
             // SAFETY: the iteration has no tokens, so no thread uses its outputs.
-            let (value, slot) = unsafe { (self.value_mut(output), self.slot_mut(output)) };
+            let (value, slot) =
+                unsafe { (self.slots.value_mut(output), self.slots.slot_mut(output)) };
             let owner = value.owner.take();
             if has_stream {
                 retired.extend(owner);
@@ -231,12 +232,7 @@ impl PartitionState<Framed> {
                 clear(slot);
             }
         }
-        if has_stream {
-            let kept = std::mem::take(&mut *self.keep_alive.lock());
-            retired.extend(kept.iter().map(|tensor| tensor.buffer().clone()));
-        } else if !self.host_only {
-            self.keep_alive.lock().clear();
-        }
+        self.lanes.retire(retired);
     }
 
     /// Handles a node that has run: forwards its value, notifies its successors, and releases its
@@ -263,14 +259,14 @@ impl PartitionState<Framed> {
                 return self.cross(index, hot);
             }
         }
-        self.release_inputs(hot);
+        self.slots.release_inputs(hot, self.is_alone());
         Ok(())
     }
 
     /// Forwards the value of a node into another iteration.
     fn cross(&self, index: u32, hot: &HotNode) -> Result<(), KernelError> {
         // SAFETY: the node that wrote the value is done, so no thread writes the slot.
-        let value = unsafe { self.slot_mut(self.input(index, 0)) };
+        let value = unsafe { self.slots.slot_mut(self.input(index, 0)) };
         if !is_set(value) {
             return Err(not_set());
         }
@@ -279,7 +275,7 @@ impl PartitionState<Framed> {
         structure.cross(owner, self.form.id, index, Some(value));
         // A kernel of the other iteration takes the buffer over only if nothing here holds it any
         // more. Such a kernel may run on another thread once the lock is released.
-        self.release_inputs(hot);
+        self.slots.release_inputs(hot, self.is_alone());
         Ok(())
     }
 
@@ -289,7 +285,7 @@ impl PartitionState<Framed> {
             // Its `Send` is dead, and sends a dead value.
             return wave.ready.push(index);
         }
-        self.release_inputs(self.hot(index));
+        self.slots.release_inputs(self.hot(index), self.is_alone());
         if let Action::Send(transfer) = &self.node(index).action {
             self.send_dead(index, transfer);
         }
@@ -342,8 +338,8 @@ impl PartitionState<Framed> {
     fn pass(&self, from: u32, to: u32) -> Result<(), KernelError> {
         // SAFETY: this thread runs the node and owns its outputs; the input is only read.
         unsafe {
-            let (source, slot) = (self.slot_mut(from), self.slot_mut(to));
-            if !forward(source, slot, self.value_mut(to)) {
+            let (source, slot) = (self.slots.slot_mut(from), self.slots.slot_mut(to));
+            if !forward(source, slot, self.slots.value_mut(to)) {
                 return Err(not_set());
             }
             slot.alias = source.alias;
@@ -358,10 +354,10 @@ impl PartitionState<Framed> {
         if !self.plan.outputs[number as usize].unused {
             let value = &self.form.plan.numbers[input as usize];
             // SAFETY: this thread runs the node and owns its outputs.
-            unsafe { self.value_mut(number).hold(self.slot_mut(number), value) };
+            unsafe { self.slots.value_mut(number).hold(self.slots.slot_mut(number), value) };
         }
         if self.plan.outputs[from as usize].is_counted() {
-            self.release_input(from);
+            self.slots.release_input(from, self.is_alone());
         }
         Ok(())
     }
@@ -370,7 +366,7 @@ impl PartitionState<Framed> {
     /// number that no output has names the last one.
     fn selected(&self, at: u32, index: u32) -> Result<u32, KernelError> {
         // SAFETY: the node that wrote the predicate is done, so no thread writes the slot.
-        let slot = unsafe { self.slot_mut(at) };
+        let slot = unsafe { self.slots.slot_mut(at) };
         if slot.data.is_null() || slot.elements != 1 || slot.rank != 0 {
             return Err(KernelError::invalid_argument(format!(
                 "expected a predicate of shape [], found {} dimensions with {} elements",

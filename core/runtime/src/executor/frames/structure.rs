@@ -214,7 +214,13 @@ impl Structure {
         if let Some(value) = value {
             // SAFETY: the output belongs to the crossing node, whose successors have not been
             // notified yet.
-            unsafe { forward(value, state.slot_mut(node.output), state.value_mut(node.output)) };
+            unsafe {
+                forward(
+                    value,
+                    state.slots.slot_mut(node.output),
+                    state.slots.value_mut(node.output),
+                )
+            };
         }
         for edge in node.edges.of(&plan.edges) {
             if let Some(dead) = state.arrive(edge, value.is_none(), by_enter) {

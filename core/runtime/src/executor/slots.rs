@@ -1,0 +1,295 @@
+//! What the nodes of a partition compute in a step: a slot and a value for each output.
+//!
+//! # Ownership
+//! The slots and values of a node's outputs belong to the thread that runs the node, from when it
+//! becomes ready until its successors are notified. After that they are only read, until the last
+//! reader is done, which releases them. The counters of the propagation pass the ownership on.
+//!
+//! A *planned* output has a buffer before its kernel is called, which is kept from step to step
+//! unless something else holds it.
+
+use super::{frame::call_frame, propagate::count_down};
+use crate::plan::{HotNode, Plan, Reference};
+use std::{
+    cell::UnsafeCell,
+    sync::{Arc, atomic::Ordering},
+};
+use tenon_abi::{MemoryKind, Slot, slot_flags};
+use tenon_framework::{KernelError, Tensor, tensor::Buffer};
+use tenon_host::call::{CallFrame, StepEnv, Value, fill_slot};
+use tenon_host::services::state::{dereference, is_initialized};
+
+/// The slots and values of one partition in one step; with control flow, of one iteration.
+pub(crate) struct Slots {
+    plan: Arc<Plan>,
+    slots: Box<[UnsafeCell<Slot>]>,
+    values: Box<[UnsafeCell<Value>]>,
+}
+
+// SAFETY: the module's ownership rule prevents concurrent access to slots and values.
+unsafe impl Send for Slots {}
+// SAFETY: as for `Send`.
+unsafe impl Sync for Slots {}
+
+impl Slots {
+    /// Creates the slots of a plan's outputs.
+    pub fn new(plan: Arc<Plan>) -> Slots {
+        let outputs = plan.outputs.iter();
+        let slots = Slots {
+            slots: outputs.clone().map(|_| UnsafeCell::new(Slot::EMPTY)).collect(),
+            values: outputs.map(|_| UnsafeCell::new(Value::default())).collect(),
+            plan,
+        };
+        slots.prefill();
+        slots
+    }
+
+    /// The call frames of the nodes. They point to the slots and to `env`, neither of which may move
+    /// while they are in use.
+    pub fn frames(&self, env: *const StepEnv) -> Box<[CallFrame]> {
+        let nodes = self.plan.nodes.iter();
+        nodes.map(|node| call_frame(node, env, &self.slots, &self.values)).collect()
+    }
+
+    fn prefill(&self) {
+        for (at, output) in self.plan.outputs.iter().enumerate() {
+            // SAFETY: the state is still being created, so no other thread uses it.
+            let (slot, value) = unsafe { (self.slot_mut(at as u32), self.value_mut(at as u32)) };
+            slot.dtype = output.dtype.base();
+            slot.memory = output.memory.kind();
+            slot.alias = at as u32 + 1;
+            if output.unused {
+                slot.flags |= slot_flags::UNUSED;
+            }
+            if let Some(tensor) = &output.constant {
+                value.hold(slot, tensor);
+                slot.flags |= slot_flags::CONSTANT;
+            }
+        }
+    }
+
+    /// The slot of an output.
+    ///
+    /// # Safety
+    /// - The caller must own the output (see the module's docs).
+    /// - `at` must be the number of an output of the plan.
+    #[allow(clippy::mut_from_ref, reason = "ownership follows the graph, see the module's docs")]
+    #[inline(always)]
+    pub unsafe fn slot_mut(&self, at: u32) -> &mut Slot {
+        // SAFETY: the caller owns the output, and `at` is within the plan's outputs.
+        unsafe { &mut *self.slots.get_unchecked(at as usize).get() }
+    }
+
+    /// The value of an output.
+    ///
+    /// # Safety
+    /// As for [`PartitionState::slot_mut`].
+    #[allow(clippy::mut_from_ref, reason = "ownership follows the graph, see the module's docs")]
+    #[inline(always)]
+    pub unsafe fn value_mut(&self, at: u32) -> &mut Value {
+        // SAFETY: as in `slot_mut`.
+        unsafe { &mut *self.values.get_unchecked(at as usize).get() }
+    }
+
+    /// Sets the numbers of readers before a step, of which no node runs.
+    #[inline(always)]
+    pub fn begin(&self) {
+        for &(output, readers) in &self.plan.readers {
+            // SAFETY: no node of the step runs yet.
+            unsafe { self.value_mut(output) }.readers.store(readers, Ordering::Relaxed);
+        }
+    }
+
+    /// Releases all values after a step, of which no node runs any more.
+    pub fn end(&self) {
+        for &(output, _) in &self.plan.readers {
+            // SAFETY: no node runs any more.
+            unsafe { self.value_mut(output) }.release();
+        }
+    }
+
+    /// Stores a fed value, which a slot shows, in its output; returns false if the slot shows none.
+    ///
+    /// # Safety
+    /// - No node of the partition may run during the call.
+    /// - `output` must be the number of an output of the plan.
+    pub unsafe fn feed(&self, output: u32, fed: &Slot) -> bool {
+        // SAFETY: no node runs, as the caller guarantees, so no other thread uses the output.
+        let (value, slot) = unsafe { (self.value_mut(output), self.slot_mut(output)) };
+        let is_set = value.share(slot, fed);
+        // A device may have pinned the memory.
+        slot.memory = MemoryKind::HOST;
+        is_set
+    }
+
+    /// The tensor of an output.
+    ///
+    /// # Safety
+    /// - The node that writes the output must be done.
+    /// - `output` must be the number of an output of the plan.
+    pub unsafe fn fetch(&self, output: u32) -> Result<Option<Tensor>, KernelError> {
+        // SAFETY: the node that writes the output is done, as the caller guarantees.
+        let slot = unsafe { self.slot_mut(output) };
+        if slot.flags & slot_flags::REF == 0 {
+            return Ok(Value::tensor(slot));
+        }
+        let (mut shown, mut value) = (Slot::EMPTY, Value::default());
+        // SAFETY: the node that set the slot is done, and the step still keeps the variable.
+        unsafe { dereference(slot, &mut shown, &mut value) }?;
+        Ok(Value::tensor(&shown))
+    }
+
+    /// Resolves references before a call: stores the values behind those that the node reads as
+    /// plain inputs. A variable without a value is an error, unless the op may initialise it.
+    ///
+    /// # Safety
+    /// - The calling thread must own the node.
+    /// - The predecessors of the node must be done.
+    pub unsafe fn show_references(&self, index: u32) -> Result<(), KernelError> {
+        for &Reference { slot: reference, shown } in &self.plan.nodes[index as usize].references {
+            // SAFETY: the caller owns the node; the nodes that wrote its references are done.
+            unsafe {
+                let reference = self.slot_mut(reference);
+                match shown {
+                    Some(shown) => {
+                        dereference(reference, self.slot_mut(shown), self.value_mut(shown))?;
+                    }
+                    None => is_initialized(reference)?,
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Ensures that planned outputs have a buffer that nothing else refers to.
+    ///
+    /// # Safety
+    /// The calling thread must own `node`, which must be in the plan.
+    #[inline(always)]
+    pub unsafe fn plan_outputs(&self, node: &HotNode) {
+        for &output in node.planned.of(&self.plan.planned) {
+            // SAFETY: the caller owns the outputs; the value of a planned slot keeps its buffer.
+            unsafe {
+                let slot = self.slot_mut(output);
+                if slot.flags & slot_flags::PLANNED == 0 || !Buffer::raw_is_unique(slot.buffer) {
+                    self.replan(output);
+                }
+            }
+        }
+    }
+
+    /// Gives a planned output a new buffer, or none without memory: the kernel then gets the error.
+    ///
+    /// # Safety
+    /// The calling thread must own the node that writes this output.
+    #[cold]
+    #[inline(never)]
+    unsafe fn replan(&self, output: u32) {
+        let spec = &self.plan.outputs[output as usize];
+        let Some(shape) = &spec.full else { return };
+        // SAFETY: the caller owns the node that writes the output.
+        let (slot, value) = unsafe { (self.slot_mut(output), self.value_mut(output)) };
+        value.release();
+        slot.flags &= !slot_flags::PLANNED;
+        let bytes = shape.elements() * spec.dtype.size().unwrap_or(0);
+        let reusable = value.kept.as_ref().is_some_and(|kept| kept.is_unique());
+        if !reusable {
+            match Buffer::allocate(&spec.memory, spec.dtype, shape.elements(), bytes) {
+                Ok(buffer) => value.kept = Some(buffer),
+                Err(_) => return,
+            }
+        }
+        if let Some(buffer) = &value.kept {
+            fill_slot(slot, buffer, spec.dtype, shape.dims(), slot_flags::PLANNED);
+            slot.alias = output + 1;
+            if spec.unused {
+                slot.flags |= slot_flags::UNUSED;
+            }
+        }
+    }
+
+    /// Whether no planned slot was replaced by a kernel that allocated another shape.
+    ///
+    /// # Safety
+    /// The calling thread must own `node`, which must be in the plan.
+    #[inline(always)]
+    pub unsafe fn outputs_are_planned(&self, node: &HotNode) -> bool {
+        node.planned.of(&self.plan.planned).iter().all(|&output| {
+            // SAFETY: the caller owns the node, and the output is one of its outputs.
+            unsafe { self.slot_mut(output) }.flags & slot_flags::PLANNED != 0
+        })
+    }
+
+    /// Clears the unplanned outputs before a call.
+    ///
+    /// # Safety
+    /// The calling thread must own the node with this index.
+    pub unsafe fn clear_outputs(&self, index: u32) {
+        let node = &self.plan.nodes[index as usize];
+        for at in 0..node.info.outputs.len() as u32 {
+            let output = node.first_output + at;
+            if !self.plan.outputs[output as usize].planned {
+                // SAFETY: the caller owns the node, and the output is one of its outputs.
+                unsafe {
+                    let slot = self.slot_mut(output);
+                    slot.data = std::ptr::null_mut();
+                    // A kernel compares it with the buffers of its inputs.
+                    slot.buffer = std::ptr::null_mut();
+                    slot.flags &= slot_flags::UNUSED;
+                    slot.alias = output + 1;
+                }
+            }
+        }
+    }
+
+    /// Checks after a call that every output with readers is set and has the inferred shape.
+    pub fn check_outputs(&self, index: u32) -> Result<(), KernelError> {
+        let node = &self.plan.nodes[index as usize];
+        for at in 0..node.info.outputs.len() as u32 {
+            let output = node.first_output + at;
+            let spec = &self.plan.outputs[output as usize];
+            // SAFETY: this thread has just run the node and owns it until its successors are
+            // notified.
+            let slot = unsafe { self.slot_mut(output) };
+            if slot.flags & slot_flags::REF != 0 {
+                continue;
+            }
+            if slot.data.is_null() {
+                if spec.unused {
+                    continue;
+                }
+                return Err(KernelError::internal(format!(
+                    "the kernel returned success and left output {at} unset"
+                )));
+            }
+            // SAFETY: the slot is set, so its dimensions are valid.
+            let shape = unsafe { slot.shape() };
+            if !spec.shape.accepts(shape) {
+                return Err(KernelError::internal(format!(
+                    "output {at} has shape {shape:?}, the shape function said {}: one of the two is wrong",
+                    spec.shape
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    /// Releases the inputs of which a node is the last reader; for `alone` see [`count_down`].
+    #[inline(always)]
+    pub fn release_inputs(&self, node: &HotNode, alone: bool) {
+        for &input in node.counted.of(&self.plan.counted) {
+            self.release_input(input, alone);
+        }
+    }
+
+    /// Counts down the readers of an output, and releases it after the last one.
+    #[inline(always)]
+    pub fn release_input(&self, input: u32, alone: bool) {
+        // SAFETY: the node reads the output, so it is alive; the last reader owns it.
+        unsafe {
+            if count_down(&self.value_mut(input).readers, alone) == 1 {
+                self.value_mut(input).release();
+            }
+        }
+    }
+}

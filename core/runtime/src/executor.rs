@@ -22,7 +22,7 @@ mod lanes;
 mod part;
 mod partition;
 mod propagate;
-mod replay;
+mod recorder;
 mod sample;
 mod select;
 mod shared;

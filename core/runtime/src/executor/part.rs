@@ -2,7 +2,7 @@
 
 use super::{
     dispatch::Driver, frames::FrameState, partition::PartitionState, propagate::Acyclic,
-    replay::Replayer, shared::StepShared, streams::StepStreams,
+    recorder::Recorder, shared::StepShared, streams::StepStreams,
 };
 use crate::{error::StepError, plan::Plan, rendezvous::Rendezvous};
 use std::sync::Arc;
@@ -74,7 +74,7 @@ impl Part {
     #[inline(always)]
     pub fn is_due(&self) -> bool {
         match self {
-            Part::Acyclic(state) => state.replay.as_deref().is_some_and(Replayer::is_due),
+            Part::Acyclic(state) => state.replay.as_deref().is_some_and(Recorder::is_due),
             Part::Framed(_) => false,
         }
     }

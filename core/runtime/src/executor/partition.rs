@@ -1,7 +1,7 @@
 //! The state of one partition in one step, and the loop that runs its nodes.
 //!
 //! It is composed of what the nodes compute ([`Slots`]), where they enqueue ([`Lanes`]), the record of
-//! steps that are replayed ([`Replayer`]), and the form of propagation. Nodes that leave the loop are
+//! steps that are replayed ([`Recorder`]), and the form of propagation. Nodes that leave the loop are
 //! handed over in `dispatch`, `transfer` and `call`.
 //!
 //! # Ownership
@@ -11,7 +11,7 @@ use super::{
     dispatch::{Calls, Thread},
     lanes::Lanes,
     propagate::{Acyclic, Propagate},
-    replay::Replayer,
+    recorder::Recorder,
     select::LastUsed,
     shared::StepShared,
     slots::Slots,
@@ -47,7 +47,7 @@ pub(crate) struct PartitionState<P: Propagate = Acyclic> {
     /// The kernels that were chosen by shapes.
     pub(super) last_used: LastUsed,
     /// The recording of steps, if the plan can be recorded.
-    pub(super) replay: Option<Box<Replayer>>,
+    pub(super) replay: Option<Box<Recorder>>,
     /// The form of propagation between nodes.
     pub(super) form: P,
 }
@@ -74,7 +74,7 @@ impl<P: Propagate> PartitionState<P> {
             frames: slots.frames(env),
             slots,
             lanes: Lanes::new(Arc::clone(&plan), streams),
-            replay: Replayer::new(&plan).map(Box::new),
+            replay: Recorder::new(&plan).map(Box::new),
             began: plan.nodes.iter().map(|_| AtomicU64::new(0)).collect(),
             last_used: LastUsed::new(plan.open),
             plan,

@@ -21,12 +21,10 @@
 //!
 //! The driver of the step owns the phase; threads that deliver a value count `arrived`.
 
-use super::{
-    dispatch::Thread, partition::PartitionState, propagate::Propagate, streams::StepStreams,
-};
+use super::{dispatch::Thread, partition::PartitionState, propagate::Propagate};
 use crate::{
     error::StepError,
-    plan::{Plan, Role, node_flags},
+    plan::{Plan, Role},
 };
 use std::sync::Arc;
 use tenon_abi::MemoryKind;
@@ -43,7 +41,7 @@ use tenon_host::call::Value;
 /// The maximum number of useless recordings before a partition is no longer recorded.
 const MAX_FAILURES: u32 = 3;
 
-/// Bytes copied in the time that a replay saves per command: 2 us at 50 GB/s, on an H200
+/// Bytes that are copied, at 50 GB/s, in the 2 us that a replay saves per command on an H200
 /// (benches/records/2026-11-26-cuda-nvidia-h200-rest.jsonl).
 const SAVED_BYTES: u64 = 100_000;
 
@@ -53,7 +51,7 @@ const RECORD: u32 = 2;
 const SKIP: u32 = 3;
 
 /// The recording state of a partition.
-pub(super) struct Replayer {
+pub(super) struct Recorder {
     device: Arc<dyn LocalDevice>,
     roles: Box<[Role]>,
     /// The number of ordinary steps before one is recorded.
@@ -90,12 +88,12 @@ struct Graph {
     held: Vec<(u32, Tensor)>,
 }
 
-impl Replayer {
+impl Recorder {
     /// Creates the state for steps over a plan; `None` if they cannot be recorded.
-    pub fn new(plan: &Plan) -> Option<Replayer> {
+    pub fn new(plan: &Plan) -> Option<Recorder> {
         let (roles, after) = (plan.roles.clone()?, plan.record_after?);
         let count = |role: Role| roles.iter().filter(|own| **own == role).count() as u32;
-        Some(Replayer {
+        Some(Recorder {
             device: Arc::clone(&plan.device),
             after,
             recvs: count(Role::Recv),
@@ -115,8 +113,8 @@ impl Replayer {
         self.phase.load(Ordering::Acquire)
     }
 
-    fn turn(&self, phase: u32) {
-        self.phase.store(phase, Ordering::Release);
+    fn turn(&self, to: u32) {
+        self.phase.store(to, Ordering::Release)
     }
 
     /// Starts a step.
@@ -184,7 +182,7 @@ impl Replayer {
     }
 
     /// Ends a recording of a step that is dropped unfinished.
-    pub fn abandon(&self, streams: &StepStreams) {
+    pub fn abandon(&self, streams: &super::streams::StepStreams) {
         if self.phase() == RECORD
             && let Some(replay) = self.device.replay()
         {
@@ -199,7 +197,7 @@ impl Replayer {
     }
 }
 
-impl Drop for Replayer {
+impl Drop for Recorder {
     fn drop(&mut self) {
         if let Some(graph) = self.own().graph.take() {
             self.destroy(graph);
@@ -209,7 +207,7 @@ impl Drop for Replayer {
 
 impl<P: Propagate> PartitionState<P> {
     /// Runs the ready nodes in a step that gathers, records or skips.
-    pub(super) fn drain_replay<T: Thread>(&self, replay: &Replayer, ready: &mut Vec<u32>) {
+    pub(super) fn drain_replay<T: Thread>(&self, replay: &Recorder, ready: &mut Vec<u32>) {
         if replay.phase() == GATHER && !self.gather(replay, ready) {
             return;
         }
@@ -238,7 +236,7 @@ impl<P: Propagate> PartitionState<P> {
     }
 
     /// Holds ready nodes back until all values have arrived; returns whether the step can continue.
-    fn gather(&self, replay: &Replayer, ready: &mut Vec<u32>) -> bool {
+    fn gather(&self, replay: &Recorder, ready: &mut Vec<u32>) -> bool {
         let (recvs, others): (Vec<u32>, Vec<u32>) =
             ready.drain(..).partition(|&index| replay.roles[index as usize] == Role::Recv);
         replay.own().held.extend(others);
@@ -258,7 +256,7 @@ impl<P: Propagate> PartitionState<P> {
     }
 
     /// Decides the next phase of this step.
-    fn decide(&self, replay: &Replayer) -> Result<u32, KernelError> {
+    fn decide(&self, replay: &Recorder) -> Result<u32, KernelError> {
         let Some(streams) = self.lanes.streams() else { return Ok(OPEN) };
         let Some(device) = self.plan.device.replay() else { return Ok(OPEN) };
         let traced = self.frames.first().is_some_and(|frame| frame.env().trace.is_some());
@@ -296,7 +294,7 @@ impl<P: Propagate> PartitionState<P> {
 
     /// Whether copying the received values takes longer than a replay saves, while some commands do
     /// not depend on them. In a recorded step, these commands would wait for all values.
-    fn copies_beside_commands(&self, replay: &Replayer) -> bool {
+    fn copies_beside_commands(&self, replay: &Recorder) -> bool {
         let spared = u64::from(replay.commands).saturating_mul(SAVED_BYTES);
         let large = |node: u32| {
             let output = self.node(node).first_output;
@@ -313,8 +311,8 @@ impl<P: Propagate> PartitionState<P> {
 
     fn begin_recording(
         &self,
-        replay: &Replayer,
-        streams: &StepStreams,
+        replay: &Recorder,
+        streams: &super::streams::StepStreams,
     ) -> Result<u32, KernelError> {
         let Some(device) = self.plan.device.replay() else { return Ok(OPEN) };
         // The received values come before the whole graph: no stream in it waits for them.
@@ -331,11 +329,9 @@ impl<P: Propagate> PartitionState<P> {
     }
 
     /// Enqueues a command while the device records.
-    fn record(&self, replay: &Replayer, index: u32, ready: &mut Vec<u32>) {
+    fn record(&self, replay: &Recorder, index: u32, ready: &mut Vec<u32>) {
         let (node, frame) = (self.hot(index), self.frame(index));
-        if node.flags & node_flags::EVENTS != 0
-            && let Err(error) = self.lanes.wait(index)
-        {
+        if let Err(error) = self.lanes.wait(index) {
             return self.fail_node(index, &error);
         }
         // SAFETY: the node is ready and this thread runs it, so it owns the node.
@@ -374,7 +370,7 @@ impl<P: Propagate> PartitionState<P> {
     }
 
     /// Launches the graph once all commands are recorded.
-    fn end_recording(&self, replay: &Replayer, ready: &mut Vec<u32>) {
+    fn end_recording(&self, replay: &Recorder, ready: &mut Vec<u32>) {
         let (Some(streams), Some(device)) = (self.lanes.streams(), self.plan.device.replay())
         else {
             return;
@@ -402,7 +398,7 @@ impl<P: Propagate> PartitionState<P> {
     }
 
     /// Stops recording for good: the recorded commands are enqueued again as usual.
-    fn give_up(&self, replay: &Replayer, ready: &mut Vec<u32>) {
+    fn give_up(&self, replay: &Recorder, ready: &mut Vec<u32>) {
         let Some(streams) = self.lanes.streams() else { return };
         replay.abandon(streams);
         let mut own = replay.own();
@@ -431,7 +427,7 @@ impl<P: Propagate> PartitionState<P> {
     }
 
     /// The outputs of the commands.
-    fn command_outputs<'s>(&'s self, replay: &'s Replayer) -> impl Iterator<Item = u32> + 's {
+    fn command_outputs<'s>(&'s self, replay: &'s Recorder) -> impl Iterator<Item = u32> + 's {
         let nodes = replay.roles.iter().zip(&self.plan.nodes);
         let commands = nodes.filter(|(role, _)| **role == Role::Command);
         commands.flat_map(|(_, node)| {
@@ -440,7 +436,7 @@ impl<P: Propagate> PartitionState<P> {
     }
 
     /// The places of the received and the planned values.
-    fn places(&self, replay: &Replayer) -> Vec<(u32, usize, u64)> {
+    fn places(&self, replay: &Recorder) -> Vec<(u32, usize, u64)> {
         let produced: std::collections::BTreeSet<u32> = replay
             .roles
             .iter()
@@ -467,7 +463,7 @@ impl<P: Propagate> PartitionState<P> {
         (output, slot.data.addr(), slot.elements)
     }
 
-    fn not_planned(&self, replay: &Replayer) -> Vec<(u32, Tensor)> {
+    fn not_planned(&self, replay: &Recorder) -> Vec<(u32, Tensor)> {
         let open = |at: &u32| !self.plan.outputs[*at as usize].planned;
         let tensor = |at: u32| {
             // SAFETY: as in `place`.
@@ -483,7 +479,7 @@ impl<P: Propagate> PartitionState<P> {
     }
 
     /// Whether every buffer is as recorded and nothing else refers to it.
-    fn is_as_recorded(&self, replay: &Replayer, graph: &Graph) -> bool {
+    fn is_as_recorded(&self, replay: &Recorder, graph: &Graph) -> bool {
         for (role, node) in replay.roles.iter().zip(&self.plan.hot) {
             if *role == Role::Command {
                 // SAFETY: no node runs, so the driver owns all nodes.

@@ -11,6 +11,7 @@ use tenon_framework::{KernelError, Tensor};
 use tenon_host::call::StepEnv;
 
 /// The state of one partition.
+#[allow(clippy::large_enum_variant, reason = "a step has few parts, and most are acyclic")]
 pub(super) enum Part {
     /// The state of a partition without control flow.
     Acyclic(PartitionState<Acyclic>),

@@ -165,7 +165,7 @@ impl<'a> StateContext<'a> {
     where
         'a: 'v,
     {
-        let raws: Raws = variables.iter().map(|variable| variable.raw).collect();
+        let raws = raws_of(variables);
         let entry = self.table.lock_variables.expect("the host fills every entry");
         // SAFETY: the variables are alive.
         let code = unsafe { entry(self.call.record, raws.as_ptr(), raws.len()) };
@@ -208,7 +208,7 @@ impl<'a> StateContext<'a> {
     where
         'a: 'v,
     {
-        let raws: Raws = variables.iter().map(|variable| variable.raw).collect();
+        let raws = raws_of(variables);
         let entry = self.table.share_variables.expect("the host fills every entry");
         // SAFETY: the variables are alive.
         let code = unsafe { entry(self.call.record, raws.as_ptr(), raws.len(), update) };
@@ -290,6 +290,12 @@ impl SharedVars<'_> {
 
 /// Variables of a call; a list of the usual length needs no memory.
 type Raws = SmallVec<[*mut Variable; 6]>;
+
+fn raws_of(variables: &[&Var<'_>]) -> Raws {
+    let mut raws = Raws::new();
+    variables.iter().for_each(|variable| raws.push(variable.raw));
+    raws
+}
 
 /// A variable.
 pub struct Var<'a> {

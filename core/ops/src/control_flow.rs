@@ -72,7 +72,7 @@ register_op!(
         "is_constant: bool = false",
         "parallel_iterations: int = 10",
     ],
-    shape = enter,
+    shape = passed_on,
     role = OpRole::Enter,
     summary = "The data in the first iteration of a frame, or in all if it is constant.",
 );
@@ -168,16 +168,6 @@ fn in_common(c: &ShapeContext<'_>, a: ShapeHandle, b: ShapeHandle) -> ShapeHandl
         if same { a } else { c.make_dim(None) }
     };
     c.make_shape(&(0..rank).map(dim).collect::<Vec<_>>())
-}
-
-/// In a loop, later iterations may have a value of another shape.
-fn enter(c: &ShapeContext<'_>) -> ShapeResult {
-    if c.attr("is_constant")? {
-        return pass_on(c, 0, 0);
-    }
-    c.set_output(0, c.unknown())?;
-    let parts = c.input_handle(0);
-    parts.into_iter().try_for_each(|(dtype, shape)| c.add_output_handle(0, dtype, shape))
 }
 
 fn loop_cond(c: &ShapeContext<'_>) -> ShapeResult {

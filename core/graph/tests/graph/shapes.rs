@@ -2,7 +2,7 @@
 
 use crate::support::*;
 use tenon_framework::{DType, PartialShape, Tensor};
-use tenon_graph::{infer_shapes, prune};
+use tenon_graph::{GraphBuilder, Output, infer_shapes, prune};
 
 fn text(shape: &PartialShape) -> String {
     shape.to_string()
@@ -66,8 +66,57 @@ fn what_a_loop_changes_is_not_taken_for_constant() {
     let graph = b.finish();
     let shapes = infer_shapes(&graph, &sub(&graph, &[y.into()]), &[]).unwrap();
     let merge = graph.tensor("loop/merge:0").unwrap();
-    assert_eq!(text(&shapes.shape(merge)), "<unknown>");
+    assert_eq!(text(&shapes.shape(merge)), "[]");
     assert_eq!(text(&shapes.shape(graph.tensor("loop/merge:1").unwrap())), "[]");
     assert!(shapes.constant(exit).is_none());
     assert_eq!(graph.dtype(exit), DType::INT32);
+}
+
+/// A loop over a tensor of `shape`, whose body is `body`; the text of the shape in the loop.
+fn shape_in_a_loop(
+    shape: &[i64],
+    body: impl FnOnce(&mut GraphBuilder<'_>, Output) -> Output,
+) -> String {
+    let mut b = builder();
+    let x = b.placeholder("x", DType::FLOAT, PartialShape::new(shape).unwrap()).unwrap();
+    let enter = b.op("Enter").input(x).attr("frame_name", "f").build().unwrap();
+    let merge = b.op("Merge").input(enter).input(enter).build().unwrap();
+    let on = b.constant("on", Tensor::from_bytes(DType::BOOL, &[], &[0]).unwrap()).unwrap();
+    let on = b.op("Enter").input(on).attr("frame_name", "f").attr("is_constant", true);
+    let on = on.build().unwrap();
+    let on = b.op("LoopCond").input(on).build().unwrap();
+    let switch = b.op("Switch").input(merge).input(on).build().unwrap();
+    let value = body(&mut b, Output::new(switch, 1));
+    let next = b.op("NextIteration").input(value).build().unwrap();
+    b.back_edge(merge, 1, next).unwrap();
+    let exit = b.op("Exit").input(switch).build().unwrap();
+    let graph = b.finish();
+    let sub = prune(&graph, &[x], &[exit.into()], &[]).unwrap();
+    text(&infer_shapes(&graph, &sub, &[]).unwrap().shape(merge.into()))
+}
+
+#[test]
+fn a_loop_has_the_shape_that_its_body_keeps() {
+    let relu = |b: &mut GraphBuilder<'_>, x| b.op("Relu").input(x).build().unwrap().into();
+    assert_eq!(shape_in_a_loop(&[2, 3], relu), "[2,3]");
+    assert_eq!(shape_in_a_loop(&[2, -1], relu), "[2,?]");
+    // The first pass assumes [1,3], of which the body makes [5,3].
+    let grows = |b: &mut GraphBuilder<'_>, x| {
+        let more = b.constant("more", floats(&[5, 3])).unwrap();
+        b.op("AddV2").input(x).input(more).build().unwrap().into()
+    };
+    assert_eq!(shape_in_a_loop(&[1, 3], grows), "[?,3]");
+    assert_eq!(shape_in_a_loop(&[5, 3], grows), "[5,3]");
+    // One more dimension in each iteration.
+    let nested = |b: &mut GraphBuilder<'_>, x: Output| {
+        let list = b.op("Pack").inputs([x]).attr("N", 1).build();
+        list.unwrap().into()
+    };
+    assert_eq!(shape_in_a_loop(&[2], nested), "<unknown>");
+    // The body refuses the shape with which the loop is entered: it may never run.
+    let refuses = |b: &mut GraphBuilder<'_>, x| {
+        let w = b.constant("w", floats(&[4, 3])).unwrap();
+        b.op("MatMul").input(x).input(w).build().unwrap().into()
+    };
+    assert_eq!(shape_in_a_loop(&[2, 3], refuses), "<unknown>");
 }

@@ -417,6 +417,9 @@ pub fn lock_variables(
             entered?;
         }
     }
+    if let [variable] = variables {
+        return variable.lock(access, cancellation);
+    }
     let ordered = ordered(variables);
     for (at, variable) in ordered.iter().enumerate() {
         if let Err(error) = variable.lock(access, cancellation) {
@@ -429,6 +432,9 @@ pub fn lock_variables(
 
 /// Unlocks what [`lock_variables`] locked for the same list.
 pub fn unlock_variables(variables: &[&Variable]) {
+    if let [variable] = variables {
+        return variable.unlock();
+    }
     ordered(variables).iter().rev().for_each(|variable| variable.unlock());
 }
 

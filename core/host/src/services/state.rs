@@ -155,8 +155,12 @@ unsafe fn list<'a>(first: *const *mut RawVariable, count: usize) -> Result<Few<'
     }
     // SAFETY: the caller guarantees that `first` points to `count` live variables.
     let raws = unsafe { std::slice::from_raw_parts(first, count) };
-    // SAFETY: the caller guarantees that `first` points to `count` variables that live for `'a`.
-    raws.iter().map(|&raw| unsafe { variable_of(raw) }).collect()
+    let mut variables = Few::new();
+    for &raw in raws {
+        // SAFETY: the caller guarantees that the variables live for `'a`.
+        variables.push(unsafe { variable_of(raw) }?);
+    }
+    Ok(variables)
 }
 
 /// Locks variables exclusively.

@@ -23,7 +23,7 @@ const fn layer(
 /// A layer reaches everything that what it imports may reach; the lists are written out so that a reader sees
 /// the whole of it.
 #[rustfmt::skip]
-const LAYERS: [Layer; 32] = [
+const LAYERS: [Layer; 33] = [
     layer("tenon-abi", "core/abi", &[]),
     layer("tenon-framework", "core/framework", &["tenon-abi"]),
     layer("tenon-author", "core/author", &["tenon-abi", "tenon-framework"]),
@@ -44,6 +44,7 @@ const LAYERS: [Layer; 32] = [
     // What several plugins share is like a plugin.
     layer("tenon-files", "plugins/files", &["tenon-sdk"]),
     layer("tenon-philox", "plugins/philox", &[]),
+    layer("tenon-bundle", "plugins/bundle", &["tenon-sdk", "tenon-files", "tenon-proto"]),
     layer("tenon-cpu", "plugins/cpu", &["tenon-sdk", "tenon-reference", "tenon-philox"]),
     layer("tenon-accel", "plugins/accel", &["tenon-sdk", "tenon-reference"]),
     layer("tenon-cuda", "plugins/cuda", &["tenon-sdk"]),
@@ -57,7 +58,7 @@ const LAYERS: [Layer; 32] = [
     layer("tenon-testkit", "sdk/testkit", &["tenon-abi", "tenon-framework", "tenon-author", "tenon-geometry", "tenon-ops", "tenon-proto", "tenon-host", "tenon-isolate", "tenon-graph", "tenon-optimize", "tenon-runtime", "tenon-reference", "tenon-test"]),
     layer("tenon-benchkit", "sdk/benchkit", &["tenon-abi", "tenon-framework", "tenon-author", "tenon-geometry", "tenon-ops", "tenon-proto", "tenon-host", "tenon-isolate", "tenon-graph", "tenon-optimize", "tenon-runtime", "tenon-reference", "tenon-test", "tenon-testkit"]),
     layer("tenon-ranges", "sdk/ranges", &["tenon-abi", "tenon-framework", "tenon-author", "tenon-geometry", "tenon-ops", "tenon-host"]),
-    layer("tenon-cli", "sdk/cli", &["tenon-abi", "tenon-framework", "tenon-author", "tenon-geometry", "tenon-ops", "tenon-proto", "tenon-host", "tenon-isolate", "tenon-graph", "tenon-optimize", "tenon-runtime", "tenon-cluster", "tenon-monitor", "tenon-quantize", "tenon-reference", "tenon-test", "tenon-testkit", "tenon-benchkit", "tenon-ranges"]),
+    layer("tenon-cli", "sdk/cli", &["tenon-abi", "tenon-framework", "tenon-author", "tenon-geometry", "tenon-ops", "tenon-proto", "tenon-host", "tenon-isolate", "tenon-graph", "tenon-optimize", "tenon-runtime", "tenon-cluster", "tenon-monitor", "tenon-quantize", "tenon-reference", "tenon-test", "tenon-testkit", "tenon-benchkit", "tenon-ranges", "tenon-sdk", "tenon-files", "tenon-bundle"]),
 ];
 
 /// Crates that run graphs and steps. Their code needs definitions, tensors and the registry, and nothing of what authors

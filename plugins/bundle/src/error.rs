@@ -71,7 +71,7 @@ pub enum BundleError {
     /// The caller asked for something that no checkpoint can have.
     #[error("{0}")]
     Argument(String),
-    /// Something that TensorFlow calls an internal error, though the caller can cause it.
+    /// A caller's mistake that no graph and no file can cause.
     #[error("{0}")]
     Internal(String),
     /// The format has no place for it, or this crate does not read it.

@@ -41,6 +41,8 @@ mod checksum;
 mod entry;
 mod error;
 mod files;
+#[doc(hidden)]
+pub mod fuzzing;
 mod merge;
 mod messages;
 mod ordered;

@@ -77,7 +77,7 @@ impl Merged {
 
 fn duplicate(name: &[u8], what: &str) -> BundleError {
     let name = String::from_utf8_lossy(name);
-    BundleError::Internal(format!(
+    BundleError::Argument(format!(
         "Duplicate tensor keyed by {name}; attempting to merge in {what}"
     ))
 }

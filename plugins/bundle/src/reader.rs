@@ -247,6 +247,30 @@ impl<'a> Bundle<'a> {
         ))
     }
 
+    /// Fails unless the data files are long enough for what is wanted of a tensor. It comes before memory is taken for the
+    /// elements: an index may say any shape.
+    ///
+    /// # Errors
+    /// A file is missing or too short; the stored slices cannot have all elements.
+    pub fn check(
+        &mut self,
+        name: &[u8],
+        entry: &Entry,
+        part: Option<&Part>,
+    ) -> Result<(), BundleError> {
+        let wanted = Self::wanted(entry, part);
+        let mut stored = 0u64;
+        for (_, piece) in self.pieces(name, entry, &wanted)? {
+            self.source(piece.shard)?.check(piece.offset, piece.size)?;
+            stored = stored.saturating_add(piece.size);
+        }
+        let least = stored_size(entry.dtype).unwrap_or(1) as u64;
+        match volume(&wanted).checked_mul(least) {
+            Some(size) if size <= stored => Ok(()),
+            _ => Err(self.insufficient(name, part)),
+        }
+    }
+
     /// Reads elements of fixed size, of which `out` has the size of those of [`Bundle::dims`].
     ///
     /// # Errors

@@ -48,6 +48,16 @@ pub struct SafeTensor {
 }
 
 impl SafeTensor {
+    /// Whether such files have a place for a type.
+    pub fn has_type(dtype: DType) -> bool {
+        TYPES.iter().any(|(known, _)| *known == dtype)
+    }
+
+    /// Its size in bytes; 0 for a shape or type without one.
+    pub fn bytes(&self) -> u64 {
+        self.size().unwrap_or(0)
+    }
+
     /// Its size in bytes; `None` for a shape or type without one.
     fn size(&self) -> Option<u64> {
         element_count(&self.dims)?.checked_mul(stored_size(self.dtype)? as u64)

@@ -92,8 +92,7 @@ impl Part {
     /// `4 3 0,2:-`. An empty text is the whole tensor: `None`.
     ///
     /// # Errors
-    /// The text does not have this form (`INVALID_ARGUMENT`), or an extent is not within its dimension (`INTERNAL`, as in
-    /// TensorFlow).
+    /// The text does not have this form, or an extent is not within its dimension.
     pub fn parse(text: &[u8]) -> Result<Option<Part>, BundleError> {
         if text.is_empty() {
             return Ok(None);
@@ -118,7 +117,7 @@ impl Part {
         }
         match slice.dims(&dims) {
             Some(part) => Ok(Some(Part { dims, slice, part })),
-            None => Err(BundleError::Internal(format!(
+            None => Err(BundleError::Argument(format!(
                 "Extent out of bounds: expected extents within shape {dims:?}, found slice {slice}"
             ))),
         }
@@ -159,7 +158,7 @@ mod tests {
             ("3", 3, "Need least two elements in shape_and_slice specification: 3"),
             (
                 "3 0,4",
-                13,
+                3,
                 "Extent out of bounds: expected extents within shape [3], found slice 0,4",
             ),
             ("x 1,2", 3, "Non numerical dimension in shape_and_slice: x 1,2"),
@@ -172,7 +171,7 @@ mod tests {
             ),
             (
                 "9223372036854775807 9223372036854775807,2",
-                13,
+                3,
                 "Extent out of bounds: expected extents within shape [9223372036854775807], found slice 9223372036854775807,2",
             ),
         ] {

@@ -75,6 +75,11 @@ impl Table {
         self.source.name()
     }
 
+    /// Size of the file.
+    pub fn size(&self) -> u64 {
+        self.source.len()
+    }
+
     /// The error for a value that does not have its form.
     pub fn damaged(&self, what: impl Into<String>) -> BundleError {
         self.source.damaged(0, what)
@@ -223,6 +228,34 @@ fn write(file: &mut Temporary<'_>, block: &mut BlockBuilder) -> Result<Handle, B
     let handle = Handle { offset: file.written(), size: bytes.len() as u64 - block::TRAILER };
     file.write(&bytes)?;
     Ok(handle)
+}
+
+/// The bytes of a table with one block, whose contents are given and whose checksum is right, for tests of what checksums
+/// do not find.
+#[doc(hidden)]
+pub fn around(contents: &[u8], kind: u8) -> Vec<u8> {
+    let mut table = block::sealed(contents.to_vec(), kind);
+    let mut put = |builder: &mut BlockBuilder| {
+        let bytes = builder.finish();
+        let offset = table.len() as u64;
+        table.extend_from_slice(&bytes);
+        Handle { offset, size: bytes.len() as u64 - block::TRAILER }
+    };
+    let meta = put(&mut BlockBuilder::new(INTERVAL));
+    let mut place = Vec::new();
+    Handle { offset: 0, size: contents.len() as u64 }.put(&mut place);
+    let mut index = BlockBuilder::new(1);
+    // No key is above this one.
+    let added = index.add(&[0xff; 64], &place);
+    let index = put(&mut index);
+    debug_assert!(added.is_ok(), "a block of one entry has room");
+    let mut footer = Vec::with_capacity(FOOTER);
+    meta.put(&mut footer);
+    index.put(&mut footer);
+    footer.resize(FOOTER - 8, 0);
+    table.extend_from_slice(&footer);
+    table.extend_from_slice(&MAGIC.to_le_bytes());
+    table
 }
 
 /// A short key that is at least `last` and less than `next`.

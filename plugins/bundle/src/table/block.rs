@@ -269,10 +269,15 @@ impl BlockBuilder {
             bytes.extend_from_slice(&restart.to_le_bytes());
         }
         bytes.extend_from_slice(&(self.restarts.len() as u32).to_le_bytes());
-        bytes.push(PLAIN);
-        let sum = mask(extend(0, &bytes));
-        bytes.extend_from_slice(&sum.to_le_bytes());
         *self = BlockBuilder::new(self.interval);
-        bytes
+        sealed(bytes, PLAIN)
     }
+}
+
+/// A block with its trailer.
+pub fn sealed(mut bytes: Vec<u8>, kind: u8) -> Vec<u8> {
+    bytes.push(kind);
+    let sum = mask(extend(0, &bytes));
+    bytes.extend_from_slice(&sum.to_le_bytes());
+    bytes
 }

@@ -1,7 +1,7 @@
 //! Damaged files: every cut and every changed bit is an error.
 
 use super::{Named, any, golden, read_bundle, read_old};
-use crate::{BundleError, Files, SafeFile, SafeTensor, SafeWriter};
+use crate::{BundleError, Files, SafeFile, SafeTensor, SafeWriter, fuzzing, table::varint};
 use std::{
     fs,
     io::{Seek, SeekFrom, Write},
@@ -76,6 +76,27 @@ fn of_shards() {
 fn of_old_files() {
     every_change_is_found("old_sliced", &[""], read_old);
     every_change_is_found("old_strings", &[""], read_old);
+}
+
+/// The blocks of golden files, each byte changed and the checksum made right: what checksums cannot find ends with an
+/// error or with tensors.
+#[test]
+fn of_what_checksums_do_not_find() {
+    let folder = tempfile::tempdir().unwrap();
+    for name in ["sliced.index", "strings.index", "old_sliced", "old_strings"] {
+        let file = fs::read(golden(name)).unwrap();
+        // The first block ends where that of no entries begins, which the footer names.
+        let mut footer = &file[file.len() - 48..];
+        let meta = usize::try_from(varint(&mut footer).unwrap()).unwrap();
+        let (kind, block) = (file[meta - 5], &file[..meta - 5]);
+        for at in 0..block.len() {
+            for change in [1, 0x80, 0xff] {
+                let mut wrong = [&[1 + kind], block].concat();
+                wrong[1 + at] ^= change;
+                fuzzing::judge(&wrong, folder.path());
+            }
+        }
+    }
 }
 
 /// The header of safetensors has no checksum: a cut is found, and a changed byte never ends the process.

@@ -18,6 +18,9 @@ use tenon_files::path_of;
 use tenon_proto::TensorProto;
 use tenon_sdk::{DType, growth};
 
+/// The most elements for each byte of the files: one of an element takes a byte, and compression less than this.
+const MOST_ELEMENTS: u64 = 32;
+
 /// The most files of one pattern.
 const MOST_FILES: usize = 4096;
 
@@ -219,6 +222,20 @@ impl SliceFiles {
             String::from_utf8_lossy(name),
             self.pattern
         ))
+    }
+
+    /// Fails unless the files are long enough for what is wanted of a tensor. It comes before memory is taken for the
+    /// elements: a file may say any shape.
+    ///
+    /// # Errors
+    /// There is no such tensor; the files cannot have all elements.
+    pub fn check(&self, name: &[u8], part: Option<&Part>) -> Result<(), BundleError> {
+        let count = element_count(&self.dims(name, part)?);
+        let bytes = self.tables.iter().map(Table::size).fold(0, u64::saturating_add);
+        match count {
+            Some(count) if count <= bytes.saturating_mul(MOST_ELEMENTS) => Ok(()),
+            _ => Err(self.insufficient(name)),
+        }
     }
 
     /// Reads elements of fixed size, of which `out` has the size of those of [`SliceFiles::dims`].

@@ -11,7 +11,7 @@ register_op!(
     outputs = &[],
     attrs = &["dtypes: list(type) >= 1"],
     stateful = true,
-    shape = |c: &ShapeContext<'_>| saved(c, &["tensor_names", "shape_and_slices"]),
+    shape = |c: &ShapeContext<'_>| saved(c, "prefix", &["tensor_names", "shape_and_slices"]),
     summary = "Saves tensors, or parts of some, in a checkpoint with a prefix.",
 );
 
@@ -45,7 +45,7 @@ register_op!(
     outputs = &[],
     attrs = &["T: list(type) >= 1"],
     stateful = true,
-    shape = |c: &ShapeContext<'_>| saved(c, &["tensor_names"]),
+    shape = |c: &ShapeContext<'_>| saved(c, "filename", &["tensor_names"]),
     summary = "Saves tensors in a V1 file.",
 );
 
@@ -55,7 +55,7 @@ register_op!(
     outputs = &[],
     attrs = &["T: list(type) >= 1"],
     stateful = true,
-    shape = |c: &ShapeContext<'_>| saved(c, &["tensor_names", "shapes_and_slices"]),
+    shape = |c: &ShapeContext<'_>| saved(c, "filename", &["tensor_names", "shapes_and_slices"]),
     summary = "Saves tensors, or parts of some, in a V1 file.",
 );
 
@@ -80,8 +80,8 @@ register_op!(
 );
 
 /// A file's name, and lists with a text for each tensor, which come after them.
-fn saved(c: &ShapeContext<'_>, lists: &[&'static str]) -> ShapeResult {
-    input_of_rank(c, 0, "the name of the checkpoint", 0)?;
+fn saved(c: &ShapeContext<'_>, file: &'static str, lists: &[&'static str]) -> ShapeResult {
+    input_of_rank(c, 0, file, 0)?;
     let tensors = c.input_count() - 1 - lists.len();
     for (at, list) in lists.iter().enumerate() {
         check_count(c, at + 1, list, tensors)?;
@@ -143,7 +143,7 @@ mod tests {
             &[("dtypes", types())],
             &[(&["[]", "[2]", "?"], "?; ?"), (&["[]", "[3]", "[3]"], wrong)],
         );
-        let message = "! the name of the checkpoint must have 0 dimensions, got 1";
+        let message = "! filename must have 0 dimensions, got 1";
         check(
             "SaveSlices",
             &[("T", types())],

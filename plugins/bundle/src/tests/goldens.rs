@@ -41,8 +41,11 @@ fn named(row: &Value) -> Named {
     }
 }
 
+/// A name, a type, a shape and the elements.
+type Compared = (Vec<u8>, DType, Vec<i64>, Vec<Vec<u8>>);
+
 /// Strings are equal by their elements: where they are in memory does not count.
-fn elements(named: &[Named]) -> Vec<(Vec<u8>, DType, Vec<i64>, Vec<Vec<u8>>)> {
+fn elements(named: &[Named]) -> Vec<Compared> {
     let of = |named: &Named| match &named.elements {
         Elements::Bytes(bytes) => vec![bytes.clone()],
         Elements::Strings(strings) => strings.iter().map(<[u8]>::to_vec).collect(),

@@ -140,8 +140,11 @@ fn a_table_of_many_blocks_finds_each_key() {
     assert_eq!(bundle.entries().unwrap().len(), 20_000);
 }
 
+/// The shape, the dimension, the lengths of the cuts, and start and length of the part in each dimension.
+type Cut = (Vec<i64>, usize, Vec<i64>, Vec<(i64, i64)>);
+
 /// A tensor, cut along one dimension, and a part of it to read.
-fn cut() -> impl Strategy<Value = (Vec<i64>, usize, Vec<i64>, Vec<(i64, i64)>)> {
+fn cut() -> impl Strategy<Value = Cut> {
     prop::collection::vec(1i64..6, 1..4).prop_flat_map(|dims| {
         let parts =
             dims.iter().map(|&dim| (0..dim).prop_flat_map(move |at| (Just(at), 1..=dim - at)));

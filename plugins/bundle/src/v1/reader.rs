@@ -24,6 +24,9 @@ const MOST_ELEMENTS: u64 = 32;
 /// The most files of one pattern.
 const MOST_FILES: usize = 4096;
 
+/// A stored slice: what it covers, its form, and the number of its file.
+type Stored = (Region, TensorSlice, usize);
+
 /// What V1 files say of a tensor.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SavedTensor {
@@ -172,7 +175,7 @@ impl SliceFiles {
         &self,
         name: &[u8],
         part: Option<&Part>,
-    ) -> Result<(Region, Vec<(Region, TensorSlice, usize)>), BundleError> {
+    ) -> Result<(Region, Vec<Stored>), BundleError> {
         self.dims(name, part)?;
         let tensor = self.tensor(name)?;
         let whole = || tensor.dims.iter().map(|&dim| (0, dim as u64)).collect();

@@ -23,7 +23,7 @@ const fn layer(
 /// A layer reaches everything that what it imports may reach; the lists are written out so that a reader sees
 /// the whole of it.
 #[rustfmt::skip]
-const LAYERS: [Layer; 32] = [
+const LAYERS: [Layer; 34] = [
     layer("tenon-abi", "core/abi", &[]),
     layer("tenon-framework", "core/framework", &["tenon-abi"]),
     layer("tenon-author", "core/author", &["tenon-abi", "tenon-framework"]),
@@ -44,8 +44,10 @@ const LAYERS: [Layer; 32] = [
     // What several plugins share is like a plugin.
     layer("tenon-files", "plugins/files", &["tenon-sdk"]),
     layer("tenon-philox", "plugins/philox", &[]),
+    layer("tenon-bundle", "plugins/bundle", &["tenon-sdk", "tenon-files", "tenon-proto"]),
     layer("tenon-cpu", "plugins/cpu", &["tenon-sdk", "tenon-reference", "tenon-philox"]),
     layer("tenon-accel", "plugins/accel", &["tenon-sdk", "tenon-reference"]),
+    layer("tenon-checkpoint", "plugins/checkpoint", &["tenon-sdk", "tenon-files", "tenon-bundle"]),
     layer("tenon-cuda", "plugins/cuda", &["tenon-sdk"]),
     layer("tenon-data", "plugins/data", &["tenon-sdk", "tenon-files", "tenon-philox"]),
     layer("tenon-fft", "plugins/fft", &["tenon-sdk"]),
@@ -57,7 +59,7 @@ const LAYERS: [Layer; 32] = [
     layer("tenon-testkit", "sdk/testkit", &["tenon-abi", "tenon-framework", "tenon-author", "tenon-geometry", "tenon-ops", "tenon-proto", "tenon-host", "tenon-isolate", "tenon-graph", "tenon-optimize", "tenon-runtime", "tenon-reference", "tenon-test"]),
     layer("tenon-benchkit", "sdk/benchkit", &["tenon-abi", "tenon-framework", "tenon-author", "tenon-geometry", "tenon-ops", "tenon-proto", "tenon-host", "tenon-isolate", "tenon-graph", "tenon-optimize", "tenon-runtime", "tenon-reference", "tenon-test", "tenon-testkit"]),
     layer("tenon-ranges", "sdk/ranges", &["tenon-abi", "tenon-framework", "tenon-author", "tenon-geometry", "tenon-ops", "tenon-host"]),
-    layer("tenon-cli", "sdk/cli", &["tenon-abi", "tenon-framework", "tenon-author", "tenon-geometry", "tenon-ops", "tenon-proto", "tenon-host", "tenon-isolate", "tenon-graph", "tenon-optimize", "tenon-runtime", "tenon-cluster", "tenon-monitor", "tenon-quantize", "tenon-reference", "tenon-test", "tenon-testkit", "tenon-benchkit", "tenon-ranges"]),
+    layer("tenon-cli", "sdk/cli", &["tenon-abi", "tenon-framework", "tenon-author", "tenon-geometry", "tenon-ops", "tenon-proto", "tenon-host", "tenon-isolate", "tenon-graph", "tenon-optimize", "tenon-runtime", "tenon-cluster", "tenon-monitor", "tenon-quantize", "tenon-reference", "tenon-test", "tenon-testkit", "tenon-benchkit", "tenon-ranges", "tenon-sdk", "tenon-files", "tenon-bundle"]),
 ];
 
 /// Crates that run graphs and steps. Their code needs definitions, tensors and the registry, and nothing of what authors
@@ -78,9 +80,10 @@ const OTHER_WORKSPACES: [&str; 4] =
 
 /// So that cargo builds four plugins along with the command, and all of them along with its tests; the code of the command
 /// never names them.
-const LISTED_BY_THE_COMMAND: [&str; 9] = [
+const LISTED_BY_THE_COMMAND: [&str; 10] = [
     "tenon-cpu",
     "tenon-accel",
+    "tenon-checkpoint",
     "tenon-cuda",
     "tenon-data",
     "tenon-fft",

@@ -3,6 +3,7 @@
 //!
 //! Tests here run at the same time: none looks at what the whole process holds, and none sets a knob that another reads.
 
+mod checkpoints;
 mod files;
 mod graph_passes;
 mod images;

@@ -6,6 +6,7 @@
 
 use std::fs;
 use tenon_author::reg::{Registration, registrations};
+use tenon_checkpoint as _;
 use tenon_cpu as _;
 use tenon_cuda as _;
 use tenon_data as _;
@@ -46,6 +47,11 @@ fn registers_what_its_manifest_says(name: &str) {
 #[test]
 fn cpu() {
     registers_what_its_manifest_says("cpu");
+}
+
+#[test]
+fn checkpoint() {
+    registers_what_its_manifest_says("checkpoint");
 }
 
 #[test]

@@ -16,7 +16,8 @@ use tenon_runtime::{
 };
 
 /// The libraries of all plugins of this tree that are for users.
-pub const PLUGINS: [&str; 9] = [
+pub const PLUGINS: [&str; 10] = [
+    "tenon_checkpoint",
     "tenon_cpu",
     "tenon_cuda",
     "tenon_data",

@@ -88,6 +88,11 @@ fn the_page_on_monitoring_can_be_followed() {
 }
 
 #[test]
+fn the_guide_to_checkpoints_can_be_followed() {
+    follow("checkpoints.md", &[]);
+}
+
+#[test]
 fn the_guide_to_quantisation_can_be_followed() {
     follow("quantize.md", &[]);
 }

@@ -18,16 +18,8 @@ use tenon_tests::session::{PLUGINS, runtime};
 
 /// Families whose ops are not kernels of plugins, or come with other issues.
 const OTHER_FAMILIES: [&str; 5] = ["control_flow", "data_flow", "state", "training", "transfer"];
-/// Ops that write summaries or checkpoints: they come with the families above.
-const OTHER_OPS: [&str; 7] = [
-    "HistogramSummary",
-    "ImageSummary",
-    "MergeSummary",
-    "MergeV2Checkpoints",
-    "RestoreV2",
-    "SaveV2",
-    "ScalarSummary",
-];
+/// Ops that write summaries: they come with the families above.
+const OTHER_OPS: [&str; 4] = ["HistogramSummary", "ImageSummary", "MergeSummary", "ScalarSummary"];
 
 /// Attributes that say which elements an op computes with, where it has one of them.
 const MAIN_ATTRS: [&str; 2] = ["T", "dtype"];

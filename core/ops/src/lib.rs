@@ -22,6 +22,7 @@
 //! ```
 
 mod array;
+mod checkpoint;
 mod control_flow;
 mod data_flow;
 mod dataset;

@@ -117,6 +117,15 @@ register_op!(
 );
 
 register_op!(
+    "StaticRegexFullMatch",
+    inputs = &["input: string"],
+    outputs = &["output: bool"],
+    attrs = &["pattern: string"],
+    shape = unchanged,
+    summary = "Whether a regular expression, an attribute, matches each string as a whole.",
+);
+
+register_op!(
     "Substr",
     inputs = &["input: string", "pos: T", "len: T"],
     outputs = &["output: string"],

@@ -6,6 +6,9 @@
 //! since files such as those of `/proc` do not report it. A name is opened first and checked then,
 //! so that the file cannot be exchanged in between.
 
+mod folder;
+mod glob;
+mod matching;
 #[cfg(not(unix))]
 #[path = "other.rs"]
 mod system;
@@ -20,14 +23,19 @@ use std::{
 };
 use tenon_sdk::{Code, KernelError, author::Knobs};
 
-/// Registers the knobs `files` and `file_bytes` of a plugin.
+pub use folder::Folder;
+
+/// Registers the knobs `files` and `file_bytes` of a plugin; `files` alone for one that reads no file as a whole.
 #[macro_export]
 macro_rules! register_file_knobs {
-    () => {
+    (files) => {
         tenon_sdk::register_knob!(
             "files": STRING = "any",
             "Which files graphs may read and write: `any`, `off` (none), `read-only` (read any, write none), or the absolute path of a folder, under which all of them must be. Names that are not absolute then begin there."
         );
+    };
+    () => {
+        $crate::register_file_knobs!(files);
         tenon_sdk::register_knob!(
             "file_bytes": INT = "2147483648",
             "The size of the largest file that is read as a whole, in bytes."
@@ -65,14 +73,17 @@ pub struct Access {
 }
 
 /// The error of a file that an argument names, with TensorFlow's code for the system's error.
-fn failed(what: &str, path: &Path, error: &io::Error) -> KernelError {
+pub fn failed(what: &str, path: &Path, error: &io::Error) -> KernelError {
     let code = match error.kind() {
         ErrorKind::NotFound => Code::NOT_FOUND,
-        ErrorKind::PermissionDenied => Code::PERMISSION_DENIED,
+        ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => Code::PERMISSION_DENIED,
         ErrorKind::AlreadyExists => Code::ALREADY_EXISTS,
         ErrorKind::IsADirectory | ErrorKind::NotADirectory => Code::FAILED_PRECONDITION,
         ErrorKind::InvalidInput => Code::INVALID_ARGUMENT,
-        ErrorKind::StorageFull | ErrorKind::OutOfMemory => Code::RESOURCE_EXHAUSTED,
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::OutOfMemory => {
+            Code::RESOURCE_EXHAUSTED
+        }
+        ErrorKind::FileTooLarge => Code::OUT_OF_RANGE,
         _ => Code::UNKNOWN,
     };
     KernelError::new(code, format!("{what}: file '{}': {error}", path.display()))
@@ -126,9 +137,25 @@ impl Access {
         Ok(Access { reach: reach(plugin, &files)?, most, plugin })
     }
 
-    /// Access to all files, of any size: for tests.
+    /// The access that the knob `files` of a plugin without `file_bytes` permits.
+    ///
+    /// # Errors
+    /// As [`Access::read`].
+    pub fn of_files(plugin: &'static str, knobs: Knobs<'_>) -> Result<Access, KernelError> {
+        Ok(Access { reach: reach(plugin, &knobs.text("files")?)?, most: u64::MAX, plugin })
+    }
+
+    /// Access to all files, of any size: for programs that a user runs, and tests.
     pub fn to_any() -> Access {
         Access { reach: Reach::Any, most: u64::MAX, plugin: "test" }
+    }
+
+    /// The folder that all permitted files are under, if there is one.
+    fn top(&self) -> Option<&Path> {
+        match &self.reach {
+            Reach::Under(folder) => Some(folder),
+            _ => None,
+        }
     }
 
     /// Fails if the purpose is forbidden for all files.
@@ -180,16 +207,6 @@ impl Access {
             true => Ok(file),
             false => Err(not_regular(what, path, system::named(found))),
         }
-    }
-
-    fn outside(&self, what: &str, path: &Path) -> KernelError {
-        let Reach::Under(folder) = &self.reach else { return denied(what, path, "is not there") };
-        let why = format!(
-            "is not under '{}', the folder that knob {}.files leaves to graphs",
-            folder.display(),
-            self.plugin
-        );
-        denied(what, path, &why)
     }
 
     /// The contents of a file; `what` names the argument.

@@ -2,9 +2,10 @@
 
 use super::Purpose;
 use std::{
+    ffi::OsStr,
     fs::{File, FileType, OpenOptions},
     io::{self, ErrorKind},
-    path::Path,
+    path::{Path, PathBuf},
 };
 
 pub fn open(path: &Path, purpose: Purpose) -> io::Result<File> {
@@ -22,6 +23,42 @@ fn unknown() -> io::Error {
         ErrorKind::Unsupported,
         "a folder in knob files is for Unix only: set it to off or read-only",
     )
+}
+
+/// A folder, by its path.
+pub type Folder = PathBuf;
+
+pub fn folder(path: &Path) -> io::Result<Folder> {
+    match path.is_dir() {
+        true => Ok(path.to_owned()),
+        false => Err(ErrorKind::NotFound.into()),
+    }
+}
+
+pub fn folder_under(_: &Path, _: &Path) -> io::Result<Folder> {
+    Err(unknown())
+}
+
+/// The standard library cannot make a folder's names durable on these systems.
+pub fn sync(_: &Folder) -> io::Result<()> {
+    Ok(())
+}
+
+/// Nor lock a folder.
+pub fn try_lock(_: &Folder) -> io::Result<bool> {
+    Ok(true)
+}
+
+pub fn rename(from: &Folder, old: &OsStr, to: &Folder, new: &OsStr) -> io::Result<()> {
+    std::fs::rename(from.join(old), to.join(new))
+}
+
+pub fn remove(folder: &Folder, name: &OsStr) -> io::Result<()> {
+    std::fs::remove_file(folder.join(name))
+}
+
+pub fn remove_folder(folder: &Folder, name: &OsStr) -> io::Result<()> {
+    std::fs::remove_dir(folder.join(name))
 }
 
 pub fn open_under(_: &Path, _: &Path, _: Purpose) -> io::Result<File> {

@@ -6,10 +6,11 @@
 use super::Purpose;
 use rustix::{
     fd::{AsFd, BorrowedFd, OwnedFd},
-    fs::{CWD, Dir, Mode, OFlags, mkdirat, openat},
+    fs::{AtFlags, CWD, Dir, Mode, OFlags, mkdirat, openat, renameat, unlinkat},
     io::Errno,
 };
 use std::{
+    ffi::OsStr,
     fs::{File, FileType},
     io,
     os::unix::fs::FileTypeExt,
@@ -45,6 +46,47 @@ fn top(folder: &Path) -> io::Result<OwnedFd> {
 
 pub fn open_under(folder: &Path, rest: &Path, purpose: Purpose) -> io::Result<File> {
     Ok(beneath(top(folder)?.as_fd(), rest, flags(purpose))?.into())
+}
+
+/// A folder that is held open.
+pub type Folder = File;
+
+pub fn folder(path: &Path) -> io::Result<Folder> {
+    Ok(openat(CWD, path, folder_flags(), Mode::empty())?.into())
+}
+
+pub fn folder_under(folder: &Path, rest: &Path) -> io::Result<Folder> {
+    Ok(beneath(top(folder)?.as_fd(), rest, folder_flags())?.into())
+}
+
+pub fn sync(folder: &Folder) -> io::Result<()> {
+    folder.sync_all()
+}
+
+/// Locks a folder; false if another has the lock. A file system without locks has none that another could have.
+pub fn try_lock(folder: &Folder) -> io::Result<bool> {
+    match folder.try_lock() {
+        Ok(()) => Ok(true),
+        Err(std::fs::TryLockError::WouldBlock) => Ok(false),
+        Err(std::fs::TryLockError::Error(error)) => match Errno::from_io_error(&error) {
+            Some(Errno::NOTSUP | Errno::NOLCK | Errno::NOSYS | Errno::INVAL | Errno::BADF) => {
+                Ok(true)
+            }
+            _ => Err(error),
+        },
+    }
+}
+
+pub fn rename(from: &Folder, old: &OsStr, to: &Folder, new: &OsStr) -> io::Result<()> {
+    Ok(renameat(from, old, to, new)?)
+}
+
+pub fn remove(folder: &Folder, name: &OsStr) -> io::Result<()> {
+    Ok(unlinkat(folder, name, AtFlags::empty())?)
+}
+
+pub fn remove_folder(folder: &Folder, name: &OsStr) -> io::Result<()> {
+    Ok(unlinkat(folder, name, AtFlags::REMOVEDIR)?)
 }
 
 pub fn exists_under(folder: &Path, rest: &Path) -> bool {
@@ -172,8 +214,8 @@ pub fn step_by_step(top: BorrowedFd<'_>, path: &Path, flags: OFlags) -> Result<O
     step(&within, *last, flags | OFlags::NOFOLLOW, mode)
 }
 
-fn is_link(folder: &OwnedFd, name: &std::ffi::OsStr) -> bool {
-    use rustix::fs::{AtFlags, FileType, statat};
+fn is_link(folder: &OwnedFd, name: &OsStr) -> bool {
+    use rustix::fs::{FileType, statat};
     statat(folder, name, AtFlags::SYMLINK_NOFOLLOW)
         .is_ok_and(|found| FileType::from_raw_mode(found.st_mode) == FileType::Symlink)
 }

@@ -2,7 +2,7 @@
 //!
 //! What it is: a plugin with the kernels of TensorFlow's string, logging and file ops for device
 //! type `CPU`. `value` reads an element of any type, `printf` and `summary` write elements, and
-//! `number` parses them; `re2` and `glob` translate patterns; `farmhash` is a fingerprint; `tenon-files`
+//! `number` parses them; `re2` translates patterns; `farmhash` is a fingerprint; `tenon-files`
 //! decides which files graphs may use. The other modules are the ops. It is a plugin of its own so
 //! that a build without strings does not compile regular expressions.
 //!
@@ -19,7 +19,6 @@ mod encode;
 mod farmhash;
 mod files;
 mod format;
-mod glob;
 mod join;
 mod logging;
 mod number;

@@ -1,4 +1,4 @@
-//! `RegexReplace` and `RegexFullMatch`.
+//! `RegexReplace`, `RegexFullMatch` and `StaticRegexFullMatch`.
 
 use crate::{re2::translated, shown, text};
 use regex::bytes::{Captures, Regex};
@@ -56,17 +56,37 @@ impl Kernel for FullMatch {
 
     fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
         let regex = self.compiled.get(text(c, 1, "pattern")?, true)?;
-        let y = c.output::<bool>(0, c.dims(0))?.data;
-        let watch = c.watch();
-        for (at, (y, x)) in y.iter_mut().zip(c.strings(0)?).enumerate() {
-            if at % 64 == 0 {
-                watch.check()?;
-            }
-            *y = regex.is_match(x);
-        }
-        Ok(())
+        full_matches(c, &regex)
     }
 }
+
+/// Whether an expression, which is of whole texts, matches each string of the first input.
+fn full_matches(c: &ComputeContext<'_>, regex: &Regex) -> Result<(), KernelError> {
+    let y = c.output::<bool>(0, c.dims(0))?.data;
+    let watch = c.watch();
+    for (at, (y, x)) in y.iter_mut().zip(c.strings(0)?).enumerate() {
+        if at % 64 == 0 {
+            watch.check()?;
+        }
+        *y = regex.is_match(x);
+    }
+    Ok(())
+}
+
+/// A pattern that is an attribute is compiled once.
+struct StaticFullMatch(Regex);
+
+impl Kernel for StaticFullMatch {
+    fn new(c: &CreateContext<'_>) -> Result<Self, KernelError> {
+        compiled(c.attr::<&str>("pattern")?.as_bytes(), true).map(StaticFullMatch)
+    }
+
+    fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
+        full_matches(c, &self.0)
+    }
+}
+
+register_kernel!("StaticRegexFullMatch" on "CPU": StaticFullMatch, numerics = Numerics::EXACT);
 
 struct Replace {
     global: bool,

@@ -1,6 +1,6 @@
 //! The command line.
 
-use crate::{about, bench, dev, error::CliError, quantize, serve, top, trust, tune};
+use crate::{about, bench, checkpoint, dev, error::CliError, quantize, serve, top, trust, tune};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use serde::{Deserialize, Serialize};
 use std::{num::NonZeroUsize, path::PathBuf};
@@ -83,6 +83,9 @@ pub enum Command {
     /// Time the kernels that could run a graph, for policy 'measured'
     #[command(long_about = tune::ABOUT, after_long_help = tune::EXAMPLE)]
     Tune(tune::TuneArgs),
+    /// List, show, convert and compare checkpoints
+    #[command(long_about = checkpoint::ABOUT, after_long_help = checkpoint::EXAMPLE)]
+    Checkpoint(checkpoint::CheckpointArgs),
     /// Run a digit classifier on real images, on each device and on both
     #[command(after_long_help = "Example:\n  tenon demo")]
     Demo,

@@ -1,6 +1,6 @@
 //! Errors of the command.
 
-use crate::{dev::DevError, trust::ListError};
+use crate::{checkpoint::CheckpointError, dev::DevError, trust::ListError};
 use std::{io, path::PathBuf};
 use tenon_benchkit::BenchError;
 use tenon_monitor::MonitorError;
@@ -211,6 +211,9 @@ pub enum CliError {
     /// Nothing to develop.
     #[error(transparent)]
     Dev(#[from] DevError),
+    /// A checkpoint.
+    #[error(transparent)]
+    Checkpoint(#[from] CheckpointError),
     /// The list of trusted files.
     #[error(transparent)]
     Trust(#[from] ListError),
@@ -282,6 +285,7 @@ impl CliError {
             CliError::Serve(error) => error.code(),
             CliError::Bench(error) => error.code(),
             CliError::Dev(error) => error.code(),
+            CliError::Checkpoint(error) => error.code(),
             CliError::Trust(error) => error.code(),
             CliError::NothingToCheck => Code::INVALID_ARGUMENT,
             CliError::Demo(_) | CliError::Junit(_) | CliError::Child { .. } => Code::INTERNAL,

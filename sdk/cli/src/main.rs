@@ -6,7 +6,7 @@
 //!
 //! What it is not: the work itself. Sessions are in `tenon-runtime`, checks in `tenon-testkit`,
 //! timing in `tenon-benchkit`, figures over HTTP in `tenon-monitor`, quantisation in
-//! `tenon-quantize`; a subcommand reads arguments, calls these, and prints. Plugins are loaded from
+//! `tenon-quantize`, files of checkpoints in `tenon-bundle`; a subcommand reads arguments, calls these, and prints. Plugins are loaded from
 //! their files; no plugin is linked in.
 //!
 //! # Invariants
@@ -24,6 +24,7 @@ mod args;
 mod bench;
 mod calls;
 mod check;
+mod checkpoint;
 mod demo;
 mod dev;
 mod error;
@@ -77,6 +78,7 @@ fn dispatch(cli: &Cli) -> Result<ExitCode, CliError> {
     };
     match &cli.command {
         Command::Check(args) => return check::check(global, args),
+        Command::Checkpoint(args) => return checkpoint::checkpoint(global, args),
         Command::CheckWorker => return Ok(worker::main()),
         Command::CallServer => calls::serve(global),
         Command::Dev(args) => return dev::dev(global, args),

@@ -128,6 +128,11 @@ pub fn encode(tensor: &Tensor, file: &str) -> Result<Vec<u8>, NpyError> {
     Ok(bytes)
 }
 
+/// Whether a file has a place for numbers of this type, or keeps their bits.
+pub fn has_type(dtype: DType) -> bool {
+    file_type(dtype).is_some()
+}
+
 /// NumPy's type of the elements; `None` for strings and what only fails later.
 fn file_type(dtype: DType) -> Option<&'static str> {
     Some(match stored_as(dtype) {

@@ -7,11 +7,11 @@ use crate::npy::{self, NpyError};
 use std::{
     borrow::Cow,
     fs::File,
-    io::{self, BufReader, Read},
+    io::{self, BufReader, Read, Seek, Write},
     path::Path,
 };
 use tenon_framework::{DType, Tensor};
-use zip::{ZipArchive, result::ZipError};
+use zip::{CompressionMethod, ZipArchive, ZipWriter, result::ZipError, write::SimpleFileOptions};
 
 /// An archive of this many bytes may always expand to this many.
 const ALWAYS: u64 = 1 << 30;
@@ -111,6 +111,57 @@ impl Npz {
             true => Ok(bytes),
             false => Err(damaged(format!("which has not the {promised} bytes that it says"))),
         }
+    }
+}
+
+/// An archive that is written, array by array; nothing is compressed, as by `numpy.savez`.
+pub struct NpzWriter<W: Write + Seek> {
+    file: String,
+    zip: ZipWriter<W>,
+}
+
+impl<W: Write + Seek> NpzWriter<W> {
+    /// Begins an archive; `file` is its name for errors.
+    pub fn new(to: W, file: &str) -> NpzWriter<W> {
+        NpzWriter { file: file.to_owned(), zip: ZipWriter::new(to) }
+    }
+
+    /// Whether arrays have a place for numbers of a type.
+    pub fn has_type(dtype: DType) -> bool {
+        npy::has_type(dtype)
+    }
+
+    fn failed(&self, error: impl std::fmt::Display) -> NpyError {
+        NpyError::Write { file: self.file.clone(), detail: error.to_string() }
+    }
+
+    /// Appends an array.
+    ///
+    /// # Errors
+    /// A tensor that an array cannot keep; a name that is there already; the system's error.
+    pub fn add(&mut self, name: &str, tensor: &Tensor) -> Result<(), NpyError> {
+        let bytes = npy::encode(tensor, &format!("{}: array '{name}'", self.file))?;
+        let options = SimpleFileOptions::default()
+            .compression_method(CompressionMethod::Stored)
+            .large_file(bytes.len() as u64 >= u64::from(u32::MAX));
+        self.zip.start_file(format!("{name}.npy"), options).map_err(|error| self.failed(error))?;
+        self.zip.write_all(&bytes).map_err(|error| self.failed(error))
+    }
+
+    /// Writes the directory of the archive.
+    ///
+    /// # Errors
+    /// The system's error.
+    pub fn finish(self) -> Result<(), NpyError> {
+        let NpzWriter { file, zip } = self;
+        let failed = |error: ZipError| NpyError::Write { file, detail: error.to_string() };
+        zip.finish().map(drop).map_err(failed)
+    }
+}
+
+impl<W: Write + Seek> std::fmt::Debug for NpzWriter<W> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "NpzWriter({})", self.file)
     }
 }
 

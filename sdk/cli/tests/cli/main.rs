@@ -4,6 +4,7 @@ mod about;
 mod bench;
 mod bench_ways;
 mod check;
+mod checkpoint;
 mod demo;
 mod dev;
 mod dist;

@@ -23,7 +23,7 @@ const fn layer(
 /// A layer reaches everything that what it imports may reach; the lists are written out so that a reader sees
 /// the whole of it.
 #[rustfmt::skip]
-const LAYERS: [Layer; 32] = [
+const LAYERS: [Layer; 33] = [
     layer("tenon-abi", "core/abi", &[]),
     layer("tenon-framework", "core/framework", &["tenon-abi"]),
     layer("tenon-author", "core/author", &["tenon-abi", "tenon-framework"]),
@@ -44,7 +44,8 @@ const LAYERS: [Layer; 32] = [
     // What several plugins share is like a plugin.
     layer("tenon-files", "plugins/files", &["tenon-sdk"]),
     layer("tenon-philox", "plugins/philox", &[]),
-    layer("tenon-cpu", "plugins/cpu", &["tenon-sdk", "tenon-reference", "tenon-philox"]),
+    layer("tenon-vectors", "plugins/vectors", &["tenon-sdk"]),
+    layer("tenon-cpu", "plugins/cpu", &["tenon-sdk", "tenon-reference", "tenon-philox", "tenon-vectors"]),
     layer("tenon-accel", "plugins/accel", &["tenon-sdk", "tenon-reference"]),
     layer("tenon-cuda", "plugins/cuda", &["tenon-sdk"]),
     layer("tenon-data", "plugins/data", &["tenon-sdk", "tenon-files", "tenon-philox"]),

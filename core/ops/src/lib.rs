@@ -48,6 +48,7 @@ mod string;
 mod table;
 #[cfg(test)]
 mod testing;
+mod training;
 
 /// Refers to this crate, so that the linker keeps its registrations; it does nothing else.
 pub fn link() {}

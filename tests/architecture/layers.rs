@@ -23,7 +23,7 @@ const fn layer(
 /// A layer reaches everything that what it imports may reach; the lists are written out so that a reader sees
 /// the whole of it.
 #[rustfmt::skip]
-const LAYERS: [Layer; 33] = [
+const LAYERS: [Layer; 34] = [
     layer("tenon-abi", "core/abi", &[]),
     layer("tenon-framework", "core/framework", &["tenon-abi"]),
     layer("tenon-author", "core/author", &["tenon-abi", "tenon-framework"]),
@@ -54,6 +54,7 @@ const LAYERS: [Layer; 33] = [
     layer("tenon-text", "plugins/text", &["tenon-sdk", "tenon-files"]),
     layer("tenon-image", "plugins/image", &["tenon-sdk"]),
     layer("tenon-int8", "plugins/int8", &["tenon-sdk"]),
+    layer("tenon-train", "plugins/train", &["tenon-sdk", "tenon-vectors"]),
     layer("tenon-test", "sdk/test", &["tenon-abi", "tenon-framework", "tenon-proto"]),
     layer("tenon-testkit", "sdk/testkit", &["tenon-abi", "tenon-framework", "tenon-author", "tenon-geometry", "tenon-ops", "tenon-proto", "tenon-host", "tenon-isolate", "tenon-graph", "tenon-optimize", "tenon-runtime", "tenon-reference", "tenon-test"]),
     layer("tenon-benchkit", "sdk/benchkit", &["tenon-abi", "tenon-framework", "tenon-author", "tenon-geometry", "tenon-ops", "tenon-proto", "tenon-host", "tenon-isolate", "tenon-graph", "tenon-optimize", "tenon-runtime", "tenon-reference", "tenon-test", "tenon-testkit"]),
@@ -79,7 +80,7 @@ const OTHER_WORKSPACES: [&str; 4] =
 
 /// So that cargo builds four plugins along with the command, and all of them along with its tests; the code of the command
 /// never names them.
-const LISTED_BY_THE_COMMAND: [&str; 9] = [
+const LISTED_BY_THE_COMMAND: [&str; 10] = [
     "tenon-cpu",
     "tenon-accel",
     "tenon-cuda",
@@ -89,6 +90,7 @@ const LISTED_BY_THE_COMMAND: [&str; 9] = [
     "tenon-int8",
     "tenon-linalg",
     "tenon-text",
+    "tenon-train",
 ];
 
 /// What a package may import; `None` for everything.

@@ -16,7 +16,7 @@ use tenon_runtime::{
 };
 
 /// The libraries of all plugins of this tree that are for users.
-pub const PLUGINS: [&str; 9] = [
+pub const PLUGINS: [&str; 10] = [
     "tenon_cpu",
     "tenon_cuda",
     "tenon_data",
@@ -25,6 +25,7 @@ pub const PLUGINS: [&str; 9] = [
     "tenon_int8",
     "tenon_linalg",
     "tenon_text",
+    "tenon_train",
     "tenon_accel",
 ];
 

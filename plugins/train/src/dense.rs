@@ -73,13 +73,14 @@ macro_rules! dense {
     };
 }
 
+type Whole<W> = Momentum<W, false>;
 type FtrlV1<W> = Ftrl<W, false>;
 type FtrlV2<W> = Ftrl<W, true>;
 
 dense! {
     GradientDescent 1: "ResourceApplyGradientDescent", "ApplyGradientDescent"
         for [f16, bf16, f32, f64, Complex32, Complex64];
-    Momentum 2: "ResourceApplyMomentum", "ApplyMomentum"
+    Whole 2: "ResourceApplyMomentum", "ApplyMomentum"
         for [f16, bf16, f32, f64, Complex32, Complex64];
     KerasMomentum 2: "ResourceApplyKerasMomentum" for [f16, bf16, f32, f64, Complex32, Complex64];
     Adagrad 2: "ResourceApplyAdagrad", "ApplyAdagrad"

@@ -210,11 +210,12 @@ macro_rules! rows {
     };
 }
 
+type OfRows<W> = Momentum<W, true>;
 type FtrlV1<W> = FtrlRows<W, false>;
 type FtrlV2<W> = FtrlRows<W, true>;
 
 rows! {
-    Momentum 2: "ResourceSparseApplyMomentum", "SparseApplyMomentum"
+    OfRows 2: "ResourceSparseApplyMomentum", "SparseApplyMomentum"
         for [f16, bf16, f32, f64, Complex32, Complex64];
     KerasMomentum 2: "ResourceSparseApplyKerasMomentum"
         for [f16, bf16, f32, f64, Complex32, Complex64];

@@ -24,15 +24,15 @@ impl<W: Lane> Rule<W> for GradientDescent<W> {
 }
 
 /// `accum = accum momentum + grad; var -= lr accum`, with Nesterov's momentum
-/// `var -= lr grad + lr momentum accum`.
+/// `var -= lr grad + lr momentum accum`. Of rows, the product of `lr` and `momentum` is rounded first.
 #[derive(Clone, Copy)]
-pub struct Momentum<W> {
+pub struct Momentum<W, const OF_ROWS: bool> {
     lr: W,
     momentum: W,
     use_nesterov: bool,
 }
 
-impl<W: Lane> Rule<W> for Momentum<W> {
+impl<W: Lane, const OF_ROWS: bool> Rule<W> for Momentum<W, OF_ROWS> {
     const SCALARS: &'static [&'static str] = &["lr", "momentum"];
     const FLAG: Option<&'static str> = Some("use_nesterov");
 
@@ -43,10 +43,12 @@ impl<W: Lane> Rule<W> for Momentum<W> {
 
     #[inline(always)]
     fn update(&self, [var, accum, c, d]: [W; MOST], gradient: W) -> [W; MOST] {
-        let accum = accum * self.momentum + gradient;
-        let change = match self.use_nesterov {
-            true => gradient * self.lr + accum * self.momentum * self.lr,
-            false => accum * self.lr,
+        let Momentum { lr, momentum, use_nesterov } = *self;
+        let accum = accum * momentum + gradient;
+        let change = match (use_nesterov, OF_ROWS) {
+            (true, true) => gradient * lr + accum * (momentum * lr),
+            (true, false) => gradient * lr + accum * momentum * lr,
+            (false, _) => accum * lr,
         };
         [var - change, accum, c, d]
     }

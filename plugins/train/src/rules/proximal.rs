@@ -21,23 +21,41 @@ fn positive<W: Real>(name: &str, value: W) -> Result<(), KernelError> {
     if value > W::of(0.0) { Ok(()) } else { Err(refused(name, "a positive scalar", value)) }
 }
 
-/// `sign(p) max(|p| - rate l1, 0) / (1 + l2 rate)`; without `l1`, `p / (1 + l2 rate)`.
-#[inline(always)]
-fn shrunk<W: Real>(weight: W, rate: W, l1: W, l2: W, is_cut: bool) -> W {
-    let kept = match is_cut {
-        true => weight.sign() * (weight.abs() - rate * l1).max(W::of(0.0)),
-        false => weight,
-    };
-    kept / (W::of(1.0) + l2 * rate)
+/// What shrinks a weight.
+#[derive(Clone, Copy)]
+struct Shrinking<W> {
+    l1: W,
+    l2: W,
+    is_cut: bool,
+    /// Whether the weight is one of a row of one element, whose quotient is computed in double.
+    is_single: bool,
+}
+
+impl<W: Real> Shrinking<W> {
+    fn new(l1: W, l2: W, is_single: bool) -> Self {
+        Shrinking { l1, l2, is_cut: l1 > W::of(0.0), is_single }
+    }
+
+    /// `sign(p) max(|p| - rate l1, 0) / (1 + l2 rate)`; without `l1`, `p / (1 + l2 rate)`.
+    #[inline(always)]
+    fn shrunk(self, weight: W, rate: W) -> W {
+        let kept = match self.is_cut {
+            true => weight.sign() * (weight.abs() - rate * self.l1).max(W::of(0.0)),
+            false => weight,
+        };
+        let growth = self.l2 * rate;
+        match self.is_single {
+            true => W::of(kept.to_f64() / (1.0 + growth.to_f64())),
+            false => kept / (W::of(1.0) + growth),
+        }
+    }
 }
 
 /// `p = var - alpha delta; var = sign(p) max(|p| - alpha l1, 0) / (1 + alpha l2)`.
 #[derive(Clone, Copy)]
 pub struct ProximalGradientDescent<W> {
     alpha: W,
-    l1: W,
-    l2: W,
-    is_cut: bool,
+    shrinking: Shrinking<W>,
 }
 
 impl<W: Real> Rule<W> for ProximalGradientDescent<W> {
@@ -45,13 +63,13 @@ impl<W: Real> Rule<W> for ProximalGradientDescent<W> {
 
     fn new(given: &Given<W>) -> Result<Self, KernelError> {
         let [alpha, l1, l2, ..] = given.scalars;
-        Ok(ProximalGradientDescent { alpha, l1, l2, is_cut: l1 > W::of(0.0) })
+        Ok(ProximalGradientDescent { alpha, shrinking: Shrinking::new(l1, l2, given.is_single) })
     }
 
     #[inline(always)]
     fn update(&self, [var, b, c, d]: [W; MOST], gradient: W) -> [W; MOST] {
-        let ProximalGradientDescent { alpha, l1, l2, is_cut } = *self;
-        [shrunk(var - gradient * alpha, alpha, l1, l2, is_cut), b, c, d]
+        let ProximalGradientDescent { alpha, shrinking } = *self;
+        [shrinking.shrunk(var - gradient * alpha, alpha), b, c, d]
     }
 }
 
@@ -59,10 +77,7 @@ impl<W: Real> Rule<W> for ProximalGradientDescent<W> {
 #[derive(Clone, Copy)]
 pub struct ProximalAdagrad<W> {
     lr: W,
-    l1: W,
-    l2: W,
-    is_cut: bool,
-    is_single: bool,
+    shrinking: Shrinking<W>,
 }
 
 impl<W: Real> Rule<W> for ProximalAdagrad<W> {
@@ -73,15 +88,15 @@ impl<W: Real> Rule<W> for ProximalAdagrad<W> {
         positive("lr", lr)?;
         not_negative("l1 regularization strength", l1)?;
         not_negative("l2 regularization strength", l2)?;
-        Ok(ProximalAdagrad { lr, l1, l2, is_cut: l1 > W::of(0.0), is_single: given.is_single })
+        Ok(ProximalAdagrad { lr, shrinking: Shrinking::new(l1, l2, given.is_single) })
     }
 
     #[inline(always)]
     fn update(&self, [var, accum, c, d]: [W; MOST], gradient: W) -> [W; MOST] {
-        let ProximalAdagrad { lr, l1, l2, is_cut, is_single } = *self;
+        let ProximalAdagrad { lr, shrinking } = *self;
         let accum = accum + gradient.square();
-        let rate = if is_single { lr / accum.sqrt() } else { lr * accum.rsqrt() };
-        [shrunk(var - gradient * rate, rate, l1, l2, is_cut), accum, c, d]
+        let rate = if shrinking.is_single { lr / accum.sqrt() } else { lr * accum.rsqrt() };
+        [shrinking.shrunk(var - gradient * rate, rate), accum, c, d]
     }
 }
 

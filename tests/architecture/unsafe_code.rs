@@ -118,7 +118,6 @@ const PLACES: &[Exception] = &[
     place("plugins/int8/tests/products.rs", "computes a product part by part, as its threads do"),
     place("plugins/train/src/dense.rs", "writes disjoint parts, by split.rs"),
     place("plugins/train/src/rows.rs", "writes disjoint parts, by split.rs"),
-    place("plugins/train/src/run.rs", "calls loops compiled for CPU features that were found"),
     place("tests/sessions/bad_input/feeds.rs", "makes a tensor of bools that are none, as unsafe code could"),
     place("tests/check/check_device/kinds.rs", "a simulated device's copies take host addresses"),
     place("tests/check/check_guard/kernels.rs", "kernels that misuse memory on purpose"),

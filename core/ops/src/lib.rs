@@ -45,6 +45,7 @@ mod sendrecv;
 mod shape;
 mod state;
 mod string;
+mod summary;
 mod table;
 #[cfg(test)]
 mod testing;

@@ -15,6 +15,7 @@
 
 mod adaptive;
 mod descent;
+mod misc;
 mod proximal;
 mod sign;
 

@@ -33,21 +33,21 @@ use Input::{Gradient, Indices, Scalar};
 
 const UPDATES: [Update; 4] = [
     Update {
-        id: "train/sgd_1m",
+        id: "sgd_1m",
         op: "ResourceApplyGradientDescent",
         variables: 1,
         inputs: &[Scalar(0.01), Gradient],
         is_sparse: false,
     },
     Update {
-        id: "train/momentum_1m",
+        id: "momentum_1m",
         op: "ResourceApplyMomentum",
         variables: 2,
         inputs: &[Scalar(0.01), Gradient, Scalar(0.9)],
         is_sparse: false,
     },
     Update {
-        id: "train/adam_1m",
+        id: "adam_1m",
         op: "ResourceApplyAdam",
         variables: 3,
         inputs: &[
@@ -62,7 +62,7 @@ const UPDATES: [Update; 4] = [
         is_sparse: false,
     },
     Update {
-        id: "train/adagrad_sparse_4096x64_of_1m",
+        id: "adagrad_sparse_4096x64_of_1m",
         op: "ResourceSparseApplyAdagrad",
         variables: 2,
         inputs: &[Scalar(0.01), Gradient, Indices],
@@ -133,7 +133,7 @@ fn time(c: &mut Criterion, runtime: &Runtime, update: &Update) -> Result<(), Fai
     let mut fetched = Vec::new();
     callable.run(&[], &mut fetched)?;
     let elements = if update.is_sparse { ROWS[1] * ROWS[2] } else { ELEMENTS };
-    let mut group = c.benchmark_group("");
+    let mut group = c.benchmark_group("train");
     // Each variable is read and written, the gradient is read.
     group.throughput(Throughput::Bytes((elements * 4 * (2 * update.variables + 1)) as u64));
     group.bench_function(update.id, |b| {
@@ -151,9 +151,9 @@ fn time(c: &mut Criterion, runtime: &Runtime, update: &Update) -> Result<(), Fai
 fn copy(c: &mut Criterion) {
     let from = vec![1.0f32; ELEMENTS];
     let mut to = vec![0.0f32; ELEMENTS];
-    let mut group = c.benchmark_group("");
+    let mut group = c.benchmark_group("train");
     group.throughput(Throughput::Bytes(8 * ELEMENTS as u64));
-    group.bench_function("train/copy_1m", |b| {
+    group.bench_function("copy_1m", |b| {
         b.iter(|| std::hint::black_box(&mut to).copy_from_slice(std::hint::black_box(&from)));
     });
     group.finish();

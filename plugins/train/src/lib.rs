@@ -1,7 +1,7 @@
 //! Training on the CPU: updates of variables by the rules of optimisers, and summaries.
 //!
-//! What it is: a plugin with these kernels for device type `CPU`. [`rules`] has the formulas, each
-//! once, over the numbers of [`lane`]; [`run`] compiles them for several instruction sets. `dense`
+//! What it is: a plugin with these kernels for device type `CPU`. `rules` has the formulas, each
+//! once, over the numbers of `lane`; `run` compiles them for several instruction sets. `dense`
 //! updates whole variables and `rows` the rows that indices name, both by handles and by references
 //! (`variables`). Beside them it has what training graphs watch themselves by: `summary` has values as
 //! messages of event files, `checks` finds infinities and hits among samples, `inplace` writes rows.

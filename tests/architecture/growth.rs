@@ -13,7 +13,7 @@ use syn::{
 /// A file, how often it may, and what bounds each.
 struct Bounded(&'static str, usize, &'static str);
 
-const PLUGINS: [&str; 7] = ["cpu", "fft", "files", "image", "int8", "linalg", "text"];
+const PLUGINS: [&str; 8] = ["cpu", "fft", "files", "image", "int8", "linalg", "text", "train"];
 
 const METHODS: [&str; 4] = ["collect", "to_vec", "concat", "repeat"];
 
@@ -58,6 +58,9 @@ const BOUNDED: &[Bounded] = &[
     Bounded("text/src/records.rs", 3, "attributes"),
     Bounded("text/src/regex.rs", 1, "a pattern, which is compiled"),
     Bounded("text/src/summary.rs", 2, "the rank"),
+    Bounded("train/src/checks.rs", 1, "three names"),
+    Bounded("train/src/summary/histogram.rs", 1, "a table of limits"),
+    Bounded("train/src/variables.rs", 2, "the number of inputs"),
 ];
 
 /// What takes memory without an answer where there is none.

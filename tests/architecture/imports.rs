@@ -121,7 +121,7 @@ const CRATES: &[(&str, &[Row])] = &[
     ]),
     ("core/ops", &[
         row("shape"),
-        row("array control_flow data_flow dataset fft functional image io linalg logging math_binary nn parsing random reader reduction sendrecv string table"),
+        row("array control_flow data_flow dataset fft functional image io linalg logging math_binary nn parsing random reader reduction sendrecv string summary table training"),
         row("fused math_unary nn_grad quantization state"),
     ]),
     ("core/isolate", &[

@@ -23,7 +23,7 @@ const fn layer(
 /// A layer reaches everything that what it imports may reach; the lists are written out so that a reader sees
 /// the whole of it.
 #[rustfmt::skip]
-const LAYERS: [Layer; 34] = [
+const LAYERS: [Layer; 36] = [
     layer("tenon-abi", "core/abi", &[]),
     layer("tenon-framework", "core/framework", &["tenon-abi"]),
     layer("tenon-author", "core/author", &["tenon-abi", "tenon-framework"]),
@@ -45,7 +45,8 @@ const LAYERS: [Layer; 34] = [
     layer("tenon-files", "plugins/files", &["tenon-sdk"]),
     layer("tenon-philox", "plugins/philox", &[]),
     layer("tenon-bundle", "plugins/bundle", &["tenon-sdk", "tenon-files", "tenon-proto"]),
-    layer("tenon-cpu", "plugins/cpu", &["tenon-sdk", "tenon-reference", "tenon-philox"]),
+    layer("tenon-vectors", "plugins/vectors", &["tenon-sdk"]),
+    layer("tenon-cpu", "plugins/cpu", &["tenon-sdk", "tenon-reference", "tenon-philox", "tenon-vectors"]),
     layer("tenon-accel", "plugins/accel", &["tenon-sdk", "tenon-reference"]),
     layer("tenon-checkpoint", "plugins/checkpoint", &["tenon-sdk", "tenon-files", "tenon-bundle"]),
     layer("tenon-cuda", "plugins/cuda", &["tenon-sdk"]),
@@ -55,6 +56,7 @@ const LAYERS: [Layer; 34] = [
     layer("tenon-text", "plugins/text", &["tenon-sdk", "tenon-files"]),
     layer("tenon-image", "plugins/image", &["tenon-sdk"]),
     layer("tenon-int8", "plugins/int8", &["tenon-sdk"]),
+    layer("tenon-train", "plugins/train", &["tenon-sdk", "tenon-vectors"]),
     layer("tenon-test", "sdk/test", &["tenon-abi", "tenon-framework", "tenon-proto"]),
     layer("tenon-testkit", "sdk/testkit", &["tenon-abi", "tenon-framework", "tenon-author", "tenon-geometry", "tenon-ops", "tenon-proto", "tenon-host", "tenon-isolate", "tenon-graph", "tenon-optimize", "tenon-runtime", "tenon-reference", "tenon-test"]),
     layer("tenon-benchkit", "sdk/benchkit", &["tenon-abi", "tenon-framework", "tenon-author", "tenon-geometry", "tenon-ops", "tenon-proto", "tenon-host", "tenon-isolate", "tenon-graph", "tenon-optimize", "tenon-runtime", "tenon-reference", "tenon-test", "tenon-testkit"]),
@@ -91,6 +93,7 @@ const LISTED_BY_THE_COMMAND: [&str; 10] = [
     "tenon-int8",
     "tenon-linalg",
     "tenon-text",
+    "tenon-train",
 ];
 
 /// What a package may import; `None` for everything.

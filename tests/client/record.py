@@ -168,7 +168,10 @@ def record(module, address, folder):
         entry = {"name": name, "about": (harness.CASES[name].__doc__ or name.replace("_", " ")).strip()}
         entry |= {"arrays": f"{module}.npz", "prefix": f"{name}."}
         entry |= {"ops": sorted({node.op for node in graph.node})}
-        entries.append(entry | {"tolerance": {"absolute": 1e-5, "relative": 1e-5}, "runs": kept.steps})
+        entry["tolerance"] = getattr(harness.CASES[name], "tolerance", {"absolute": 1e-5, "relative": 1e-5})
+        if getattr(harness.CASES[name], "reason", None):
+            entry["reason"] = harness.CASES[name].reason
+        entries.append(entry | {"runs": kept.steps})
     if entries:
         store.write_npz(folder / f"{module}.npz", arrays)
         store.write_index(folder / f"{module}.json", {"tensorflow": tf.__version__}, "graphs", entries)

@@ -16,6 +16,7 @@ use tenon_int8 as _;
 use tenon_linalg as _;
 use tenon_tests::build::repository;
 use tenon_text as _;
+use tenon_train as _;
 
 /// Compares what `tenon-NAME` registers with its list.
 #[track_caller]
@@ -87,4 +88,9 @@ fn linalg() {
 #[test]
 fn text() {
     registers_what_its_manifest_says("text");
+}
+
+#[test]
+fn train() {
+    registers_what_its_manifest_says("train");
 }

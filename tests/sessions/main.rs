@@ -19,5 +19,6 @@ mod serve;
 mod sessions;
 mod state;
 mod traces;
+mod training;
 mod workers;
 mod zoo_knobs;

@@ -16,7 +16,7 @@ use tenon_runtime::{
 };
 
 /// The libraries of all plugins of this tree that are for users.
-pub const PLUGINS: [&str; 10] = [
+pub const PLUGINS: [&str; 11] = [
     "tenon_checkpoint",
     "tenon_cpu",
     "tenon_cuda",
@@ -26,6 +26,7 @@ pub const PLUGINS: [&str; 10] = [
     "tenon_int8",
     "tenon_linalg",
     "tenon_text",
+    "tenon_train",
     "tenon_accel",
 ];
 

@@ -23,8 +23,8 @@ fn run(runtime: &Runtime, golden: &GraphGolden) -> Result<(), String> {
 fn sequences_give_what_tensorflow_gave() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("goldens/sequences");
     let goldens = read_sequences(&folder).unwrap();
-    assert!(goldens.len() > 480, "found {}", goldens.len());
-    let plugins = ["tenon_cpu", "tenon_data", "tenon_text"];
+    assert!(goldens.len() > 740, "found {}", goldens.len());
+    let plugins = ["tenon_cpu", "tenon_data", "tenon_text", "tenon_train"];
     let runtime = runtime(&plugins, &[("cpu.devices", "2")]);
     let wrong: Vec<String> = goldens
         .iter()

@@ -25,6 +25,9 @@ pub struct Cells<'v, T> {
     lent: PhantomData<&'v T>,
 }
 
+// SAFETY: all accesses to the elements are atomic, so that threads of one call may make them as calls do.
+unsafe impl<T: Element> Sync for Cells<'_, T> {}
+
 impl<T: Element> Cells<'_, T> {
     /// # Safety
     /// The slot shows host memory with elements of this type, aligned to 8 bytes, of a variable that stays locked for
@@ -104,6 +107,30 @@ impl<T: Element> Cells<'_, T> {
             }
         }
     }
+
+    /// Reads elements from a position on.
+    ///
+    /// # Panics
+    /// When there are not as many.
+    #[inline]
+    pub fn read(&self, at: usize, to: &mut [T]) {
+        assert!(at <= self.len && to.len() <= self.len - at, "elements from {at} of {}", self.len);
+        to.iter_mut().enumerate().for_each(|(offset, to)| *to = self.get(at + offset));
+    }
+
+    /// Writes elements from a position on.
+    ///
+    /// # Panics
+    /// When there are not as many, or the variable is locked for reading only.
+    #[inline]
+    pub fn write(&self, at: usize, from: &[T]) {
+        assert!(
+            at <= self.len && from.len() <= self.len - at,
+            "elements from {at} of {}",
+            self.len
+        );
+        from.iter().enumerate().for_each(|(offset, &from)| self.set(at + offset, from));
+    }
 }
 
 #[cfg(test)]
@@ -124,6 +151,11 @@ mod tests {
         let cells = unsafe { Cells::<T>::of(&slot, true) };
         values.iter().enumerate().for_each(|(at, &value)| cells.set(at, value));
         assert_eq!([0, 1, 2].map(|at| cells.get(at)), values);
+        let mut read = [T::default(); 2];
+        cells.read(1, &mut read);
+        assert_eq!(read, values[1..]);
+        cells.write(0, &read);
+        assert_eq!([0, 1, 2].map(|at| cells.get(at)), [values[1], values[2], values[2]]);
     }
 
     #[test]

@@ -365,6 +365,33 @@ impl VarGuard<'_> {
         })
     }
 
+    /// The elements of the first `N` variables, to be written in place; readers of the old values keep them.
+    ///
+    /// # Errors
+    /// As [`VarGuard::view`]; `INVALID_ARGUMENT` when two of them are one variable, whose elements would then be
+    /// written through two slices.
+    pub fn views_mut<T: Element, const N: usize>(
+        &mut self,
+    ) -> Result<[ViewMut<'_, T>; N], KernelError> {
+        let mut slots = [Slot::EMPTY; N];
+        for (at, slot) in slots.iter_mut().enumerate() {
+            let raw = self.raw(at)?;
+            if let Some(same) = self.raws[..at].iter().position(|&other| other == raw) {
+                return Err(KernelError::invalid_argument(format!(
+                    "variables {same} and {at}: expected two variables, found one"
+                )));
+            }
+            *slot = self.written(at)?;
+            expect::<T>(slot)?;
+        }
+        // SAFETY: elements of this type in host memory that no other code holds, for as long as this guard is
+        // borrowed; the variables differ, so their elements do.
+        Ok(slots.map(|slot| unsafe {
+            let data = slice::from_raw_parts_mut(slot.data.cast(), slot.elements as usize);
+            ViewMut { dims: slot.shape(), data }
+        }))
+    }
+
     /// The strings of the value.
     ///
     /// # Errors

@@ -46,9 +46,11 @@ mod sendrecv;
 mod shape;
 mod state;
 mod string;
+mod summary;
 mod table;
 #[cfg(test)]
 mod testing;
+mod training;
 
 /// Refers to this crate, so that the linker keeps its registrations; it does nothing else.
 pub fn link() {}

@@ -1,12 +1,11 @@
 //! 16-bit floats in loops that vectorise.
 //!
-//! Arithmetic on half and bfloat16 is done in float and rounded once. The conversions here are
-//! integer arithmetic and selections on the bits, so that a loop over them has no branch and no
-//! call; denormals of half survive where the processor flushes those of float.
+//! Arithmetic on half and bfloat16 is done in float and rounded once.
 
 use crate::arch::Isa;
 use half::{bf16, f16};
 use tenon_sdk::element::Number;
+use tenon_vectors::narrow::{bf16_down, bf16_up, f16_down, f16_up};
 
 /// A number type with its type of computation: float for 16-bit floats, else the type itself.
 pub trait Compute: Number<Accumulator = Self::Wide> {
@@ -75,16 +74,11 @@ impl Compute for bf16 {
     type Wide = f32;
     #[inline(always)]
     fn up(self) -> f32 {
-        f32::from_bits(u32::from(self.to_bits()) << 16)
+        bf16_up(self)
     }
     #[inline(always)]
     fn down(value: f32) -> bf16 {
-        let bits = value.to_bits();
-        let rounded = bits.wrapping_add(0x7fff + (bits >> 16 & 1)) >> 16;
-        // Rounding could carry a NaN into infinity.
-        let quiet = bits >> 16 | 0x40;
-        let is_nan = bits & 0x7fff_ffff > 0x7f80_0000;
-        bf16::from_bits((if is_nan { quiet } else { rounded }) as u16)
+        bf16_down(value)
     }
     #[inline(always)]
     fn clamped(self, high: bf16) -> bf16 {
@@ -98,46 +92,11 @@ impl Compute for f16 {
     type Wide = f32;
     #[inline(always)]
     fn up(self) -> f32 {
-        const REBIAS: u32 = (127 - 15) << 23;
-        const SMALLEST_NORMAL: u32 = 113 << 23;
-        let bits = u32::from(self.to_bits());
-        let shifted = (bits & 0x7fff) << 13;
-        let exponent = shifted & 0x0f80_0000;
-        let normal = shifted + REBIAS;
-        let special = normal + REBIAS;
-        let denormal =
-            (f32::from_bits(shifted + SMALLEST_NORMAL) - f32::from_bits(SMALLEST_NORMAL)).to_bits();
-        let magnitude = if exponent == 0x0f80_0000 {
-            special
-        } else if exponent == 0 {
-            denormal
-        } else {
-            normal
-        };
-        f32::from_bits(magnitude | (bits & 0x8000) << 16)
+        f16_up(self)
     }
     #[inline(always)]
     fn down(value: f32) -> f16 {
-        const INFINITE: u32 = (127 + 16) << 23;
-        const SMALLEST_NORMAL: u32 = 113 << 23;
-        // Adding this float shifts the bits of a small one to the position of half's denormals,
-        // rounded.
-        const ALIGN: u32 = ((127 - 15) + (23 - 10) + 1) << 23;
-        let bits = value.to_bits();
-        let magnitude = bits & 0x7fff_ffff;
-        let special: u32 = if magnitude > 0x7f80_0000 { 0x7e00 } else { 0x7c00 };
-        let denormal =
-            (f32::from_bits(magnitude) + f32::from_bits(ALIGN)).to_bits().wrapping_sub(ALIGN);
-        let odd = magnitude >> 13 & 1;
-        let normal = magnitude.wrapping_sub((127 - 15) << 23).wrapping_add(0xfff + odd) >> 13;
-        let result = if magnitude >= INFINITE {
-            special
-        } else if magnitude < SMALLEST_NORMAL {
-            denormal
-        } else {
-            normal
-        };
-        f16::from_bits((result | bits >> 16 & 0x8000) as u16)
+        f16_down(value)
     }
     #[inline(always)]
     fn clamped(self, high: f16) -> f16 {
@@ -185,18 +144,5 @@ mod tests {
             check(b, bf16::INFINITY);
         }
         assert_eq!(((-3i8).clamped(i8::MAX), 9u16.clamped(6)), (0, 6));
-    }
-
-    #[test]
-    fn rounding_is_that_of_the_half_crate() {
-        for bits in (0..=u32::MAX).step_by(9973) {
-            let x = f32::from_bits(bits);
-            if x.is_nan() {
-                assert!(f16::down(x).is_nan() && bf16::down(x).is_nan());
-                continue;
-            }
-            assert_eq!(f16::down(x).to_bits(), f16::from_f32(x).to_bits(), "{x:e}");
-            assert_eq!(bf16::down(x).to_bits(), bf16::from_f32(x).to_bits(), "{x:e}");
-        }
     }
 }

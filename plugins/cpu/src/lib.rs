@@ -2,10 +2,9 @@
 //!
 //! What it is: device type `CPU`, which computes in the host's memory, on the host's threads, and
 //! the fast kernels of the standard ops, one file for each op family in [`kernels`]. The reference
-//! kernels are registered too, under the label `reference`. [`arch`] compiles each loop for AVX2
-//! and AVX-512, [`vector`] has vectors of floats for loops that the compiler would not vectorise
-//! well, and [`lane`] computes with 16-bit floats; `split` and `panels` share work and memory among
-//! threads.
+//! kernels are registered too, under the label `reference`. plugins/vectors compiles each loop for
+//! AVX2 and AVX-512 and spreads it over threads, [`lane`] computes with 16-bit floats, and `panels`
+//! shares memory among threads.
 //!
 //! What it is not: ops that only pass on, rename or describe a tensor (`Identity`, `Reshape`,
 //! `Shape`, ...), which the host offers for every device type. Kernels for `CPU` that need heavy
@@ -20,19 +19,18 @@
 //! - Every kernel refuses the shapes that its op's shape function refuses.
 //! - Threads that write one output write disjoint parts of it, which `split` hands out.
 
-pub mod arch;
 mod device;
 pub mod kernels;
 pub mod lane;
 mod panels;
 mod side;
-mod split;
 mod stream;
 #[cfg(test)]
 mod testing;
-pub mod vector;
 
 pub use device::Cpu;
+use tenon_vectors::split;
+pub use tenon_vectors::{arch, vector};
 
 tenon_sdk::export_plugin!();
 tenon_sdk::kernels_check_shapes!();

@@ -111,6 +111,7 @@ impl Isa for Avx512 {
 ///
 /// Everything that the body calls must be `#[inline(always)]`; otherwise it is compiled for the
 /// baseline.
+#[macro_export]
 macro_rules! vectorised {
     ($(#[$meta:meta])* $vis:vis fn $name:ident [$($g:ident : $bound:path),*]
         ($($arg:ident : $ty:ty),* $(,)?) $(-> $ret:ty)? $body:block) => {
@@ -168,7 +169,7 @@ macro_rules! vectorised {
     }};
 }
 
-pub(crate) use vectorised;
+pub use vectorised;
 
 #[cfg(test)]
 mod tests {

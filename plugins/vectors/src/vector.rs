@@ -11,8 +11,6 @@
 //!   instructions.
 //! - All other functions take a value, which proves them.
 
-use crate::lane::Compute;
-
 /// A vector of floats.
 pub trait Vector: Copy {
     /// The number of floats.
@@ -58,7 +56,7 @@ pub trait Vector: Copy {
     /// `self * factors + other`, with a factor for each float.
     fn each_times_plus(self, factors: Self, other: Self) -> Self;
 
-    /// `min(max(self, 0), high)`, like [`Compute::clamped`].
+    /// `min(max(self, 0), high)`. NaN stays, and -0 becomes 0.
     fn clamped(self, high: f32) -> Self;
 
     /// Reads the first `count` floats; the others are zero.
@@ -131,7 +129,11 @@ impl Vector for Plain {
 
     #[inline(always)]
     fn clamped(self, high: f32) -> Plain {
-        self.map(|x| Compute::clamped(x, high))
+        // Adding 0 flushes a denormal where the thread's arithmetic does, and makes -0 0.
+        self.map(|x| {
+            let x = if x < 0.0 { 0.0 } else { x };
+            (if x > high { high } else { x }) + 0.0
+        })
     }
 
     #[inline(always)]

@@ -1,0 +1,79 @@
+//! The loops over elements, for several instruction sets.
+
+use crate::{
+    lane::{Lane, Trained},
+    rules::Rule,
+};
+use tenon_vectors::vectorised;
+
+/// Nothing, where a rule has fewer variables.
+#[inline(always)]
+fn none<T: Trained>() -> T::Lane {
+    T::Lane::of(0.0)
+}
+
+vectorised! {
+    fn one[T: Trained, R: Rule<T::Lane>](rule: &R, x: &mut [T], gradient: &[T]) {
+        let rule = *rule;
+        for (x, gradient) in x.iter_mut().zip(gradient) {
+            let after = rule.update([x.up(), none::<T>(), none::<T>(), none::<T>()], gradient.up());
+            *x = T::down(after[0]);
+        }
+    }
+}
+
+vectorised! {
+    fn two[T: Trained, R: Rule<T::Lane>](rule: &R, x: &mut [T], y: &mut [T], gradient: &[T]) {
+        let rule = *rule;
+        for ((x, y), gradient) in x.iter_mut().zip(y).zip(gradient) {
+            let after = rule.update([x.up(), y.up(), none::<T>(), none::<T>()], gradient.up());
+            *x = T::down(after[0]);
+            *y = T::down(after[1]);
+        }
+    }
+}
+
+vectorised! {
+    fn three[T: Trained, R: Rule<T::Lane>](
+        rule: &R, x: &mut [T], y: &mut [T], z: &mut [T], gradient: &[T]
+    ) {
+        let rule = *rule;
+        for (((x, y), z), gradient) in x.iter_mut().zip(y).zip(z).zip(gradient) {
+            let after = rule.update([x.up(), y.up(), z.up(), none::<T>()], gradient.up());
+            *x = T::down(after[0]);
+            *y = T::down(after[1]);
+            *z = T::down(after[2]);
+        }
+    }
+}
+
+vectorised! {
+    fn four[T: Trained, R: Rule<T::Lane>](
+        rule: &R, x: &mut [T], y: &mut [T], z: &mut [T], w: &mut [T], gradient: &[T]
+    ) {
+        let rule = *rule;
+        for ((((x, y), z), w), gradient) in x.iter_mut().zip(y).zip(z).zip(w).zip(gradient) {
+            let after = rule.update([x.up(), y.up(), z.up(), w.up()], gradient.up());
+            *x = T::down(after[0]);
+            *y = T::down(after[1]);
+            *z = T::down(after[2]);
+            *w = T::down(after[3]);
+        }
+    }
+}
+
+/// Updates as many elements of the variables as the gradient has.
+pub fn update<T: Trained, R: Rule<T::Lane>, const N: usize>(
+    rule: &R,
+    variables: [&mut [T]; N],
+    gradient: &[T],
+) {
+    let mut variables = variables.into_iter();
+    let mut next = || variables.next().unwrap_or_default();
+    match N {
+        1 => one(rule, next(), gradient),
+        2 => two(rule, next(), next(), gradient),
+        3 => three(rule, next(), next(), next(), gradient),
+        _ => four(rule, next(), next(), next(), next(), gradient),
+    }
+}

@@ -1,6 +1,7 @@
 //! Random numbers. A stateful op draws from its own stream, which its seeds initialise; a stateless
 //! op computes from its inputs only.
 
+use crate::math_binary::broadcast;
 use crate::shape::{
     constant_integer, dims_of, input_of_rank, same_size, scalar_or_vector, scalar_output, unchanged,
 };
@@ -100,6 +101,16 @@ register_op!(
     cases = &["numbers; seed = 7; shape: [1] integers(0..9); alpha: [k] uniform(0.1, 9)",],
     shape = gamma,
     summary = "Numbers of the gamma distribution with scale 1, a tensor of shape for each alpha.",
+);
+
+register_op!(
+    "RandomGammaGrad",
+    inputs = &["alpha: T", "sample: T"],
+    outputs = &["output: T"],
+    attrs = &["T: {float, double}"],
+    cases = &["positive; alpha: [m, n] uniform(0.1, 9); sample: [n] uniform(0.1, 9)"],
+    shape = broadcast,
+    summary = "The derivative of a number of the gamma distribution by its alpha, broadcast.",
 );
 
 register_op!(

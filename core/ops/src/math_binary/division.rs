@@ -191,6 +191,16 @@ register_op!(
 );
 
 register_op!(
+    "IgammaGradA",
+    inputs = &["a: T", "x: T"],
+    outputs = &["z: T"],
+    attrs = &["T: {float, double}"],
+    cases = &["positive; a: [m, n] uniform(0.1, 9); x: [n] uniform(0.1, 9)"],
+    shape = broadcast,
+    summary = "The derivative of Igamma by a, broadcast.",
+);
+
+register_op!(
     "Zeta",
     inputs = &["x: T", "q: T"],
     outputs = &["z: T"],
@@ -232,6 +242,8 @@ mod tests {
             "NextAfter",
             "Igamma",
             "Igammac",
+            "IgammaGradA",
+            "RandomGammaGrad",
             "Zeta",
             "Polygamma",
         ] {

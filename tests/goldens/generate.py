@@ -41,6 +41,8 @@ MODULES = [
     "pool_more",
     "norm_grad",
     "conv_grad",
+    "pool_grad",
+    "gradient_ops",
     "text",
     "records",
     "images",

@@ -5,7 +5,7 @@ use crate::shape::{
     with_identity,
 };
 use tenon_author::{ShapeContext, ShapeResult, register_op};
-use tenon_framework::KernelError;
+use tenon_framework::{KernelError, op::GradientRule};
 use tenon_geometry::{GeometryError, PixelGrid, check_colour, resized_dims};
 
 const ANY_NUMBER: &str =
@@ -33,6 +33,7 @@ register_op!(
     outputs = &["output: T"],
     attrs = &["T: {float, bfloat16, half, double}", ALIGN, HALF],
     shape = bilinear_grad,
+    gradient = GradientRule::None,
     summary = "The gradient of ResizeBilinear.",
 );
 
@@ -97,6 +98,7 @@ register_op!(
     outputs = &["output: T"],
     attrs = &[FLOATS],
     shape = colours,
+    gradient = GradientRule::None,
     summary = "Red, green and blue of hue, saturation and value, all in [0, 1].",
 );
 

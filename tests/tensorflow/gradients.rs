@@ -1,0 +1,6 @@
+//! Gradients: of each op by central differences in float64, and of whole graphs against TensorFlow's.
+
+mod array;
+mod engine;
+mod math;
+mod numeric;

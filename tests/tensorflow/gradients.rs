@@ -2,5 +2,6 @@
 
 mod array;
 mod engine;
+mod functions;
 mod math;
 mod numeric;

@@ -175,7 +175,7 @@ fn ancestors(
 }
 
 /// The graph of a body whose arguments are placeholders with shapes.
-fn with_placeholders(
+pub(crate) fn with_placeholders(
     engine: &Engine<'_, '_>,
     graph: Graph,
     args: &[Output],
@@ -223,6 +223,11 @@ impl<'g, 'r> Extract<'g, 'r> {
         let arg = self.free_arg(dtype, shape)?;
         self.tensors.insert(tensor, arg);
         Ok(arg)
+    }
+
+    /// Another tensor of the part in the place of one.
+    pub fn map(&mut self, tensor: Output, other: Output) {
+        self.tensors.insert(tensor, other);
     }
 
     /// An argument that stands for nothing.

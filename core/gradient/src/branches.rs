@@ -206,7 +206,11 @@ fn nothing(b: &mut GraphBuilder<'_>, dtype: DType) -> Result<Output, GradientErr
 }
 
 /// Zeros of the shape of an argument, or of the value behind a resource.
-fn zeros(b: &mut GraphBuilder<'_>, like: Output, dtype: DType) -> Result<NodeId, GradientError> {
+pub(crate) fn zeros(
+    b: &mut GraphBuilder<'_>,
+    like: Output,
+    dtype: DType,
+) -> Result<NodeId, GradientError> {
     if b.graph().dtype(like).base() != DType::RESOURCE {
         return Ok(b.op("ZerosLike").input(like).build()?);
     }

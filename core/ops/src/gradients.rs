@@ -4,11 +4,12 @@
 //! exist: at the corner of `Abs`, at equal operands of `Maximum`.
 
 mod array;
-mod data_flow;
 mod math_binary;
 mod math_unary;
 mod part;
 mod state;
+mod tensor_array;
+mod tensor_list;
 
 use tenon_author::GradientContext;
 use tenon_framework::{DType, KernelError, abi::GraphValue};

@@ -128,13 +128,16 @@ fn value(input: &Input, numbers: &mut Numbers) -> Tensor {
     }
 }
 
-/// A session over an op of these inputs; `known` says whether the graph knows their shapes.
+/// Makes a node of inputs.
+type Build<'f> = &'f dyn Fn(&mut GraphBuilder<'_>, &[Output]) -> NodeId;
+
+/// A session over a node of these inputs; `known` says whether the graph knows their shapes.
 fn checked(
     runtime: &Runtime,
     op: &str,
     inputs: &[Input],
     known: bool,
-    with: &dyn for<'b, 'r> Fn(NodeBuilder<'b, 'r>) -> NodeBuilder<'b, 'r>,
+    build: Build<'_>,
 ) -> Checked {
     let mut numbers = Numbers::of(op);
     let registry = runtime.registry();
@@ -154,7 +157,7 @@ fn checked(
         sources.push(b.placeholder(&name, DType::DOUBLE, shape).unwrap());
         (names.push(name), values.push(tensor));
     }
-    let node = with(b.op(op).name("node").inputs(sources.iter().copied())).build().unwrap();
+    let node = build(&mut b, &sources);
     let weighted = weighted_sum(&mut b, node, &mut numbers);
     let (ys, weights): (Vec<Output>, Vec<Output>) = weighted.into_iter().unzip();
     let xs: Vec<Output> = names.iter().map(|name| b.graph().tensor(name).unwrap()).collect();
@@ -236,8 +239,20 @@ pub fn check_with(
     inputs: &[Input],
     with: impl for<'b, 'r> Fn(NodeBuilder<'b, 'r>) -> NodeBuilder<'b, 'r>,
 ) {
+    check_graph(runtime, op, inputs, |b, sources| {
+        with(b.op(op).name("node").inputs(sources.iter().copied())).build().unwrap()
+    });
+}
+
+/// Compares the gradients of what a graph computes from inputs, as [`check_with`] those of an op.
+pub fn check_graph(
+    runtime: &Runtime,
+    name: &str,
+    inputs: &[Input],
+    build: impl Fn(&mut GraphBuilder<'_>, &[Output]) -> NodeId,
+) {
     for known in [true, false] {
-        checked(runtime, op, inputs, known, &with).compare(op);
+        checked(runtime, name, inputs, known, &build).compare(name);
     }
 }
 

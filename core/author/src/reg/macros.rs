@@ -282,7 +282,7 @@ macro_rules! register_pass {
 /// ```
 #[macro_export]
 macro_rules! register_gradient {
-    ($op:literal, $run:expr $(,)?) => {
+    ($op:expr, $run:expr $(,)?) => {
         const _: () = {
             const RUN: $crate::GradientFunction = $run;
             unsafe extern "C" fn run(

@@ -119,7 +119,9 @@ fn split_again(c: &GradientContext<'_>, axis: GraphValue, first: usize) -> Outco
         return c.set(first, g);
     }
     let inputs = first..first + count;
-    let sizes = match known_sizes(c, axis, inputs.clone()) {
+    let sizes_known = known_sizes(c, axis, inputs.clone());
+    let axis = wrapped(c, axis, c.input(first))?;
+    let sizes = match sizes_known {
         Some(sizes) => c.ints(&sizes)?,
         None => {
             let size = |index| {
@@ -130,7 +132,6 @@ fn split_again(c: &GradientContext<'_>, axis: GraphValue, first: usize) -> Outco
             c.op("Pack").inputs(sizes).done()?
         }
     };
-    let axis = wrapped(c, axis, c.input(first))?;
     let node = c.op("SplitV").input(g).input(sizes).input(axis);
     let parts = node.attr("num_split", count as i64).outputs()?;
     inputs.zip(parts).try_for_each(|(index, part)| c.set(index, part))

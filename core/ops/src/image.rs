@@ -7,7 +7,7 @@ use crate::shape::{
     with_identity,
 };
 use tenon_author::{ShapeContext, ShapeResult, register_op};
-use tenon_framework::KernelError;
+use tenon_framework::{KernelError, op::GradientRule};
 use tenon_geometry::{GeometryError, PixelGrid, check_colour, resized_dims};
 
 const ANY_NUMBER: &str =
@@ -81,6 +81,7 @@ register_op!(
     outputs = &["output: T"],
     attrs = &[FLOATS],
     shape = colours,
+    gradient = GradientRule::None,
     summary = "Red, green and blue of hue, saturation and value, all in [0, 1].",
 );
 

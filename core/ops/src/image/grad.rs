@@ -3,7 +3,7 @@
 use super::{ALIGN, HALF, resize};
 use crate::shape::{input_of_rank, same_size};
 use tenon_author::{Dim, ShapeContext, ShapeResult, register_op};
-use tenon_framework::KernelError;
+use tenon_framework::{KernelError, op::GradientRule};
 use tenon_geometry::{GeometryError, PixelGrid};
 
 register_op!(
@@ -12,6 +12,7 @@ register_op!(
     outputs = &["output: T"],
     attrs = &["T: {float, bfloat16, half, double}", ALIGN, HALF],
     shape = like_the_image,
+    gradient = GradientRule::None,
     summary = "The gradient of ResizeBilinear.",
 );
 

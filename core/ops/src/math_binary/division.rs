@@ -2,7 +2,7 @@
 
 use super::broadcast;
 use tenon_author::register_op;
-use tenon_framework::op::{Refusal, Symmetry};
+use tenon_framework::op::{GradientRule, Refusal, Symmetry};
 
 register_op!(
     "Div",
@@ -27,6 +27,7 @@ register_op!(
     shape = broadcast,
     elementwise = true,
     refuses = Refusal::Divisors,
+    gradient = GradientRule::None,
     summary = "floor(x / y), broadcast.",
 );
 
@@ -40,6 +41,7 @@ register_op!(
     shape = broadcast,
     elementwise = true,
     refuses = Refusal::Divisors,
+    gradient = GradientRule::None,
     summary = "x / y without the fraction, broadcast.",
 );
 

@@ -4,7 +4,7 @@
 use super::check_scalars;
 use crate::shape::{input_of_rank, input_of_rank_at_least, same_size, unchanged};
 use tenon_author::{Dim, ShapeContext, ShapeResult, register_op};
-use tenon_framework::KernelError;
+use tenon_framework::{KernelError, op::GradientRule};
 
 const MIN: &str = "min: float = -6.0";
 const MAX: &str = "max: float = 6.0";
@@ -34,6 +34,7 @@ register_op!(
          gradients: [a, b]; inputs: [a, b] uniform(-8, 8)",
     ],
     shape = args_gradient,
+    gradient = GradientRule::None,
     summary = "The gradient of FakeQuantWithMinMaxArgs: passed on within the range.",
 );
 
@@ -62,6 +63,7 @@ register_op!(
         "nothing; gradients: [n]; inputs: [n] uniform(-8, 8); min: [] values(0); max: [] values(0)",
     ],
     shape = vars_gradient,
+    gradient = GradientRule::None,
     summary = "The gradients of FakeQuantWithMinMaxVars: of the inputs, and of the range's ends.",
 );
 

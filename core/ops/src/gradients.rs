@@ -4,9 +4,16 @@
 //! exist: at the corner of `Abs`, at equal operands of `Maximum`.
 
 mod array;
+mod decompose;
+mod einsum;
+mod fft;
+mod linalg;
 mod math_binary;
 mod math_unary;
 mod part;
+mod random;
+mod reduction;
+mod segment;
 mod state;
 mod tensor_array;
 mod tensor_list;

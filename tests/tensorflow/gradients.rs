@@ -3,5 +3,6 @@
 mod array;
 mod engine;
 mod functions;
+mod goldens;
 mod math;
 mod numeric;

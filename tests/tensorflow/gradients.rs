@@ -1,6 +1,7 @@
 //! Gradients: of each op by central differences in float64, and of whole graphs against TensorFlow's.
 
 mod array;
+mod beyond;
 mod engine;
 mod functions;
 mod goldens;

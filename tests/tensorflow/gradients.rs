@@ -2,6 +2,7 @@
 
 mod array;
 mod engine;
+mod frames;
 mod functions;
 mod math;
 mod numeric;

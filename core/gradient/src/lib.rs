@@ -19,6 +19,7 @@ mod calls;
 mod edit;
 mod engine;
 mod error;
+mod frames;
 mod known;
 mod loops;
 mod options;

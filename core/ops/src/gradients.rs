@@ -4,6 +4,7 @@
 //! exist: at the corner of `Abs`, at equal operands of `Maximum`.
 
 mod array;
+mod control_flow;
 mod math_binary;
 mod math_unary;
 mod part;

@@ -295,8 +295,10 @@ impl OpDef {
                 def.set_facts(facts)?;
             }
             if let Some(link) = gradient {
-                let run =
-                    link.run.ok_or(raw::RawError::Null { what: "gradient link", field: "run" })?;
+                let run = link
+                    .gradient
+                    .run
+                    .ok_or(raw::RawError::Null { what: "gradient link", field: "gradient" })?;
                 def.set_gradient(run)?;
             }
             Ok(def)

@@ -4,5 +4,7 @@ mod array;
 mod engine;
 mod frames;
 mod functions;
+mod graphs;
 mod math;
 mod numeric;
+mod second;

@@ -1,5 +1,6 @@
 //! Gradients of gradients, by central differences of the first ones.
 
+use super::functions::{call, conditional, define_wave, power_loop};
 use super::numeric::{Input, any, check_known, int_tensor, ints, positive};
 use tenon_gradient::{Gradient, Options, gradients};
 use tenon_graph::{GraphBuilder, NodeId, Output};
@@ -45,4 +46,25 @@ fn ops() {
     check("Slice", &[any(&[3, 2]), ints(&[1, 0]), ints(&[2, 1])]);
     check("GatherNd", &[any(&[3, 2]), int_tensor(&[1, 2], &[2, 1])]);
     check("Transpose", &[any(&[2, 3]), ints(&[1, 0])]);
+}
+
+#[test]
+fn calls_conditionals_and_loops() {
+    let runtime = runtime(&["tenon_cpu", "tenon_data"], &[]);
+    let inputs = [any(&[2]), any(&[2])];
+    check_known(&runtime, "call", &inputs, |b, sources| {
+        define_wave(b, "wave");
+        let y = call(b, "wave", sources, 2);
+        first_order(b, y.into(), sources)
+    });
+    for above in [-10.0, 10.0] {
+        check_known(&runtime, "if", &inputs, |b, sources| {
+            let y = conditional(b, sources, above);
+            first_order(b, y.into(), sources)
+        });
+    }
+    check_known(&runtime, "while", &inputs, |b, sources| {
+        let y = power_loop(b, sources, 3);
+        first_order(b, Output::new(y, 1), sources)
+    });
 }

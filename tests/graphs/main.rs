@@ -4,6 +4,7 @@
 //! Tests here run at the same time: none looks at what the whole process holds, and none sets a knob that another reads.
 
 mod files;
+mod gradients;
 mod graph_passes;
 mod images;
 mod monitor;

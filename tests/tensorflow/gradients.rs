@@ -3,7 +3,10 @@
 mod array;
 mod beyond;
 mod engine;
+mod frames;
 mod functions;
 mod goldens;
+mod graphs;
 mod math;
 mod numeric;
+mod second;

@@ -2433,20 +2433,23 @@ struct TenonGradientTable {
 };
 
 /**
+ * A gradient: adds the nodes that compute the gradients of a node's inputs from those of its
+ * outputs, and sets them. It must not unwind.
+ */
+typedef TenonCode (*TenonGradientFn)(const TenonHost *host,
+                                     TenonGradientCall *call,
+                                     const TenonGradientTable *table);
+
+/**
  * Link `TENON_EXT_GRADIENT` of an op definition: the op's gradient. Filled by the plugin; the host
- * copies it, and `run` stays callable as long as the process. Without the link, the gradient of the
- * op is not known. The host refuses it on an op that states `TENON_GRADIENT_NONE`.
+ * copies it, and the function stays callable as long as the process. Without the link, the gradient
+ * of the op is not known. The host refuses it on an op that states `TENON_GRADIENT_NONE`.
  */
 struct TenonExtGradient {
     /** Head, with tag `TENON_EXT_GRADIENT`. */
     TenonExtHeader header;
-    /**
-     * Adds the nodes that compute the gradients of a node's inputs from those of its outputs. It
-     * must not unwind.
-     */
-    TenonCode (*run)(const TenonHost *host,
-                     TenonGradientCall *call,
-                     const TenonGradientTable *table);
+    /** The gradient. */
+    TenonGradientFn gradient;
 };
 
 /* ---------------------------------------------------------------------------------------------- */
@@ -2619,7 +2622,7 @@ TENON_FIELD(TenonExtFunctions, cancel, 64);
 
 TENON_SIZE(TenonExtGradient, 40);
 TENON_FIELD(TenonExtGradient, header, 0);
-TENON_FIELD(TenonExtGradient, run, 32);
+TENON_FIELD(TenonExtGradient, gradient, 32);
 
 TENON_SIZE(TenonExtHandles, 48);
 TENON_FIELD(TenonExtHandles, header, 0);
@@ -3141,7 +3144,7 @@ TENON_FIELD(TenonPluginV1, ext, 64);
 
 /** Initialiser of the header of a `TenonExtGradient`, before the link `next` (or null). */
 #define TENON_EXT_GRADIENT_HEADER(next) \
-    { 1u, 1u, sizeof(TenonExtGradient), UINT64_C(0x70f615cb751163c7), (next) }
+    { 1u, 1u, sizeof(TenonExtGradient), UINT64_C(0x46e1bf5ce65d01a8), (next) }
 
 /** Initialiser of the header of a `TenonExtVariant`, before the link `next` (or null). */
 #define TENON_EXT_VARIANT_HEADER(next) \

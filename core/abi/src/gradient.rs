@@ -154,15 +154,12 @@ pub struct GradientTable {
         Option<unsafe extern "C" fn(call: *mut GradientCall, code: Code, message: Str) -> Code>,
 }
 
-/// Link [`crate::ext_tags::GRADIENT`] of an op definition: the op's gradient. Filled by the plugin; the host copies it,
-/// and `run` stays callable as long as the process. Without the link, the gradient of the op is not known. The host
-/// refuses it on an op that states [`crate::GradientRule::NONE`].
-#[repr(C)]
+/// A gradient: adds the nodes that compute the gradients of a node's inputs from those of its outputs, and sets them. It
+/// must not unwind.
+#[repr(transparent)]
 #[derive(StableAbi, Clone, Copy)]
-pub struct ExtGradient {
-    /// Head, with tag [`crate::ext_tags::GRADIENT`].
-    pub header: ExtHeader,
-    /// Adds the nodes that compute the gradients of a node's inputs from those of its outputs. It must not unwind.
+pub struct GradientFn {
+    /// Required.
     pub run: Option<
         unsafe extern "C" fn(
             host: *const Host,
@@ -170,4 +167,16 @@ pub struct ExtGradient {
             table: *const GradientTable,
         ) -> Code,
     >,
+}
+
+/// Link [`crate::ext_tags::GRADIENT`] of an op definition: the op's gradient. Filled by the plugin; the host copies it,
+/// and the function stays callable as long as the process. Without the link, the gradient of the op is not known. The host
+/// refuses it on an op that states [`crate::GradientRule::NONE`].
+#[repr(C)]
+#[derive(StableAbi, Clone, Copy)]
+pub struct ExtGradient {
+    /// Head, with tag [`crate::ext_tags::GRADIENT`].
+    pub header: ExtHeader,
+    /// The gradient.
+    pub gradient: GradientFn,
 }

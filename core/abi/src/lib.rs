@@ -82,7 +82,8 @@ pub use ext::{ExtBench, ExtCases, ExtCost, ExtHeader, ext_tags, find_ext};
 pub use facts::{ExtFacts, Facts, GradientRule, OpRole, Refusal, Symmetry, ValueRule, fact_flags};
 pub use function::{ExtFunctions, ExtHandles, Function, FunctionDone, FunctionStart};
 pub use gradient::{
-    ExtGradient, GradientCall, GradientKind, GradientNode, GradientParts, GradientTable, GraphValue,
+    ExtGradient, GradientCall, GradientFn, GradientKind, GradientNode, GradientParts,
+    GradientTable, GraphValue,
 };
 pub use host::{Host, KeptTensor, KnobKind, KnobValue, LogLevel, Plugin, PluginContext, Sink};
 pub use op::{

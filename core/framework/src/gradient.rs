@@ -6,22 +6,15 @@
 
 mod table;
 
+pub use crate::op::GradientFn;
 pub use table::run_gradient;
 
 use crate::{
     KernelError, Tensor,
     attr_view::AttrTable,
-    op::{GradientRule, OpDef, OpError},
     pass::{Edge, NodeSpec},
 };
-use tenon_abi::{Code, DType, GradientCall, GradientTable, Host};
-
-/// The entry that runs a gradient.
-pub type GradientFn = unsafe extern "C" fn(
-    host: *const Host,
-    call: *mut GradientCall,
-    table: *const GradientTable,
-) -> Code;
+use tenon_abi::DType;
 
 /// The gradient of a value, over tensors `V` of a graph.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -84,28 +77,4 @@ pub trait GradientEdit {
     /// # Errors
     /// There is no such input, or the types do not fit.
     fn set(&mut self, input: usize, gradient: Option<Gradient<Edge>>) -> Result<(), KernelError>;
-}
-
-impl OpDef {
-    /// The op's gradient, if it has one in this process.
-    pub fn gradient(&self) -> Option<GradientFn> {
-        self.gradient
-    }
-
-    /// Gives the op its gradient.
-    ///
-    /// # Errors
-    /// [`OpError::Fact`]: the op states that no gradient flows through it.
-    pub fn set_gradient(&mut self, gradient: GradientFn) -> Result<(), OpError> {
-        if self.facts.gradient == GradientRule::None {
-            return Err(OpError::Fact {
-                op: self.name.clone(),
-                fact: "gradient",
-                expected: "either a function or GradientRule::None".to_owned(),
-                found: "both".to_owned(),
-            });
-        }
-        self.gradient = Some(gradient);
-        Ok(())
-    }
 }

@@ -117,7 +117,8 @@ impl<'r> Engine<'_, 'r> {
             _ => Vec::new(),
         };
         shapes.resize(first as usize, PartialShape::UNKNOWN);
-        shapes.extend(kept().map(|(body, kept)| body.shape(kept)));
+        // A value of a branch that is not taken has a shape of no meaning.
+        shapes.resize(first as usize + total, PartialShape::UNKNOWN);
         let mut attrs = node.attrs.attrs().clone();
         attrs.extend(branch_attrs(&node.op.name, names));
         attrs.insert("Tout".to_owned(), results);

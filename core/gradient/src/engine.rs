@@ -4,6 +4,7 @@ use crate::{
     GradientError,
     calls::CallSite,
     edit::NodeEdit,
+    frames::{Counted, Loops, Scope},
     known::Known,
     options::{Gradient, Options, Unconnected},
     region::{Bounds, Region},
@@ -15,7 +16,7 @@ use tenon_framework::{
     gradient::run_gradient,
     op::OpRole,
 };
-use tenon_graph::{GraphBuilder, Node, NodeId, Output};
+use tenon_graph::{ControlFlow, FrameId, GraphBuilder, Node, NodeId, Output};
 
 /// A graph whose gradients are made.
 pub(crate) struct Engine<'b, 'r> {
@@ -24,6 +25,17 @@ pub(crate) struct Engine<'b, 'r> {
     pub options: &'b Options,
     /// What the names of all nodes begin with.
     pub prefix: String,
+    pub loops: Loops,
+    /// The frames of gradients that are open, outermost first.
+    pub scopes: Vec<Scope>,
+    /// The number of frames of gradients around the values of each node that was added.
+    pub home: HashMap<NodeId, usize>,
+    /// The counters of forward frames.
+    pub counters: HashMap<FrameId, Counted>,
+    /// The stacks of values of forward frames.
+    pub stacks: HashMap<Output, Output>,
+    /// Whether some nodes run under a condition.
+    pub conditional: bool,
 }
 
 /// The gradients of tensors as they come together.
@@ -53,7 +65,20 @@ impl<'b, 'r> Engine<'b, 'r> {
     pub fn new(b: &'b mut GraphBuilder<'r>, options: &'b Options) -> Engine<'b, 'r> {
         let known = Known::of(b.graph());
         let prefix = unused_prefix(b, &options.prefix);
-        Engine { b, known, options, prefix }
+        let switches = |node: &Node| node.control_flow() == ControlFlow::Switch;
+        let conditional = b.graph().nodes().any(|(_, node)| switches(node));
+        Engine {
+            b,
+            known,
+            options,
+            prefix,
+            loops: Loops::default(),
+            scopes: Vec::new(),
+            home: HashMap::new(),
+            counters: HashMap::new(),
+            stacks: HashMap::new(),
+            conditional,
+        }
     }
 
     /// See [`gradients`](crate::gradients).
@@ -71,7 +96,8 @@ impl<'b, 'r> Engine<'b, 'r> {
             xs: xs.iter().copied().collect(),
             stops: self.options.stop_gradients.iter().copied().collect(),
         };
-        let region = self.region(&bounds);
+        self.loops = Loops::find(self.b.graph(), ys)?;
+        let region = self.region(&bounds, FrameId::ROOT);
         let mut found = Gradients::default();
         for (at, &y) in ys.iter().enumerate() {
             if region.reached.contains(&y) {
@@ -79,14 +105,14 @@ impl<'b, 'r> Engine<'b, 'r> {
                 found.add(y, None, gradient);
             }
         }
-        self.walk(&region, &bounds, &mut found)?;
+        self.walk(&region, &bounds, &mut found, FrameId::ROOT)?;
         xs.iter().map(|&x| self.result(x, &mut found)).collect()
     }
 
-    /// The region within these bounds.
-    pub fn region(&self, bounds: &Bounds) -> Region {
+    /// The region of a frame within these bounds.
+    pub fn region(&self, bounds: &Bounds, frame: FrameId) -> Region {
         let graph = self.b.graph();
-        Region::find(graph, bounds, |id| graph.node(id).inputs.clone())
+        Region::find(graph, bounds, |id| self.loops.sources(graph, id, frame))
     }
 
     fn result(
@@ -114,8 +140,22 @@ impl<'b, 'r> Engine<'b, 'r> {
         region: &Region,
         bounds: &Bounds,
         found: &mut Gradients,
+        frame: FrameId,
     ) -> Result<(), GradientError> {
+        // A loop within comes when all that reads its exits is done: at the first exit of the order.
+        let mut first_exits = HashMap::new();
+        for &id in &region.order {
+            if let Some(inner) = self.loops.left_by(id).filter(|inner| *inner != frame) {
+                first_exits.entry(inner).or_insert(id);
+            }
+        }
         for &id in region.order.iter().rev() {
+            if let Some(inner) = self.loops.left_by(id).filter(|inner| *inner != frame) {
+                if first_exits.get(&inner) == Some(&id) {
+                    self.frame_gradient(inner, region, found)?;
+                }
+                continue;
+            }
             let count = self.b.graph().node(id).outputs().len() as u32;
             let outputs = (0..count).map(|output| Output::new(id, output));
             let flowing: Vec<Output> = outputs.filter(|output| found.has_any(*output)).collect();
@@ -234,11 +274,7 @@ impl<'b, 'r> Engine<'b, 'r> {
             return Ok(set);
         }
         let name = self.name_in(near, "tuple");
-        let mut gate = self.b.op("NoOp").name(&name);
-        for node in made {
-            gate = gate.control(node);
-        }
-        let gate = gate.build()?;
+        let gate = self.add_after(&name, "NoOp", &[], &made, AttrMap::new())?;
         let mut gated = Vec::with_capacity(set.len());
         for gradient in set {
             gated.push(match gradient {
@@ -258,9 +294,7 @@ impl<'b, 'r> Engine<'b, 'r> {
     /// A value that waits for a node.
     fn behind(&mut self, gate: NodeId, near: &str, value: Output) -> Result<Output, GradientError> {
         let name = self.name_in(near, "control_dependency");
-        let made = self.b.op("Identity").name(&name).input(value).control(gate).build()?;
-        self.known.extend(self.b.graph())?;
-        Ok(made.into())
+        Ok(self.add_after(&name, "Identity", &[value], &[gate], AttrMap::new())?.into())
     }
 
     /// An unused name for a node of the gradient of node `near`.
@@ -284,6 +318,33 @@ impl<'b, 'r> Engine<'b, 'r> {
 
     /// Adds a node that runs after others.
     pub fn add_after(
+        &mut self,
+        name: &str,
+        op: &str,
+        inputs: &[Output],
+        control: &[NodeId],
+        attrs: AttrMap,
+    ) -> Result<NodeId, KernelError> {
+        let depth = self.depth();
+        let kernel_error = |error: GradientError| KernelError::new(error.code(), error.to_string());
+        let mut here = Vec::with_capacity(inputs.len());
+        for &input in inputs {
+            here.push(self.at(input, depth).map_err(kernel_error)?);
+        }
+        let mut control = control.to_vec();
+        if let Some(scope) = self.scopes.last()
+            && here.is_empty()
+            && control.is_empty()
+        {
+            control.push(scope.pivot);
+        }
+        let id = self.raw_named(name, op, &here, &control, attrs)?;
+        self.home.insert(id, depth);
+        Ok(id)
+    }
+
+    /// Adds a node as it is.
+    pub fn raw_named(
         &mut self,
         name: &str,
         op: &str,

@@ -97,6 +97,15 @@ impl Known {
         self.values.get(output.node.index())?.get(output.output as usize)
     }
 
+    /// Notes that a tensor has the shape of another one.
+    pub fn copy_shape(&mut self, from: Output, to: Output) {
+        let Some(shape) = self.value(from).map(|value| value.shape.clone()) else { return };
+        let place = self.values.get_mut(to.node.index());
+        if let Some(value) = place.and_then(|values| values.get_mut(to.output as usize)) {
+            value.shape = shape;
+        }
+    }
+
     /// The dimensions of a tensor, -1 where unknown; `None` if the rank is unknown.
     pub fn dims(&self, output: Output) -> Option<Vec<i64>> {
         Some(self.value(output)?.shape.dims()?.iter().map(|dim| dim.value()).collect())

@@ -12,6 +12,25 @@
 //! - The gradient of a real value with respect to a complex one is the conjugate of the derivative, as in TensorFlow:
 //!   a step against it makes the value smaller.
 //! - Nothing in this crate recurses over a graph, except over frames and functions that contain each other.
+//!
+//! ```
+//! use tenon_framework::{DType, PartialShape, registry::*};
+//! use tenon_gradient::{Gradient, Options, gradients};
+//! use tenon_graph::GraphBuilder;
+//!
+//! # tenon_ops::link();
+//! # tenon_framework::testing::install_host();
+//! # let mut plugin = Transaction::new(PluginInfo::linked(PluginId(0), "ops", "0", 0));
+//! # tenon_author::testing::registered_ops().into_values().for_each(|op| plugin.add_op(op));
+//! # let (registry, _) = commit_all(&Registry::new(), vec![plugin]).unwrap();
+//! let mut b = GraphBuilder::new(&registry);
+//! let x = b.placeholder("x", DType::FLOAT, PartialShape::new(&[2])?)?;
+//! let y = b.op("Square").name("y").input(x).build()?;
+//! let made = gradients(&mut b, &[y.into()], &[x], &Options::default())?;
+//! let Some(Gradient::Dense(gradient)) = made[0] else { panic!("a tensor") };
+//! assert_eq!(b.graph().node(gradient.node).name, "gradients/y_grad/Mul_1");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 mod body;
 mod branches;
@@ -19,6 +38,7 @@ mod calls;
 mod edit;
 mod engine;
 mod error;
+mod frames;
 mod known;
 mod loops;
 mod options;

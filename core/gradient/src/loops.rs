@@ -44,6 +44,9 @@ struct Recorded {
 impl<'r> Engine<'_, 'r> {
     /// The gradients of the inputs of a loop.
     pub fn while_loop(&mut self, site: &CallSite<'_>) -> Result<Set, GradientError> {
+        if self.depth() > 0 {
+            return Err(site.unsupported("expected a loop outside of frames, found one in a frame"));
+        }
         let none = vec![None; site.node.inputs.len()];
         let Some(found) = self.differentiate_loop(site)? else { return Ok(none) };
         let recorded = self.record(site, &found)?;

@@ -118,7 +118,9 @@ impl Engine<'_, '_> {
     ) -> Result<Output, KernelError> {
         let dtype = self.b.graph().dtype(like).base();
         let scalar = scalar(dtype, value);
-        if let (Some(dims), Some(scalar)) = (self.known.known_dims(like), scalar) {
+        // Where nodes run under a condition, a constant would run although what it stands for does not.
+        let dims = self.known.known_dims(like).filter(|_| !self.conditional || value != 0.0);
+        if let (Some(dims), Some(scalar)) = (dims, scalar) {
             if dims.is_empty() {
                 return self.constant(name, scalar);
             }

@@ -192,8 +192,9 @@ impl<'r> GraphBuilder<'r> {
         id
     }
 
-    /// Gives a node other inputs of the same types.
-    pub(crate) fn rewire(&mut self, id: NodeId, inputs: Vec<Output>, control: Vec<NodeId>) {
+    /// Gives a node other inputs of the same types. The caller sees to it that they exist, and that the
+    /// only cycles are loops.
+    pub fn rewire(&mut self, id: NodeId, inputs: Vec<Output>, control: Vec<NodeId>) {
         let node = Arc::make_mut(&mut self.graph.nodes[id.index()]);
         (node.inputs, node.control_inputs) = (inputs, each_once(control));
         // The imported message no longer describes the node.

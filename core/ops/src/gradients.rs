@@ -4,6 +4,7 @@
 //! exist: at the corner of `Abs`, at equal operands of `Maximum`.
 
 mod array;
+mod control_flow;
 mod decompose;
 mod einsum;
 mod fft;
@@ -56,4 +57,23 @@ fn part_of_shape(
     let mask = |absent: bool| i64::from(absent);
     let node = node.attr("begin_mask", mask(from.is_none())).attr("end_mask", mask(to.is_none()));
     node.input(c.ints(&[1])?).done()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+    use tenon_author::{reg::gradients, testing::registered_ops};
+
+    #[test]
+    fn each_gradient_is_of_an_op_and_each_op_has_one_at_most() {
+        let ops = registered_ops();
+        let mut seen = BTreeSet::new();
+        for gradient in gradients() {
+            let op = ops.get(gradient.op);
+            let op = op.unwrap_or_else(|| panic!("{}: expected an op of this crate", gradient.op));
+            assert!(op.gradient().is_some(), "{}: the definition carries it", gradient.op);
+            assert!(seen.insert(gradient.op), "{}: expected one gradient, found two", gradient.op);
+        }
+        assert!(seen.len() >= 120, "found {}", seen.len());
+    }
 }

@@ -66,7 +66,6 @@ mod tests {
     use tenon_framework::{
         DType,
         attr::{AttrList, AttrValue},
-        op::GradientRule,
     };
 
     #[test]

@@ -47,7 +47,7 @@ fn types(types: &[DType]) -> AttrValue {
     AttrValue::List(AttrList::Type(types.to_vec()))
 }
 
-fn call(b: &mut GraphBuilder<'_>, name: &str, inputs: &[Output], results: usize) -> NodeId {
+pub fn call(b: &mut GraphBuilder<'_>, name: &str, inputs: &[Output], results: usize) -> NodeId {
     let node = b.op("PartitionedCall").name("node").inputs(inputs.iter().copied());
     node.attr("f", AttrValue::function(name))
         .attr("Tout", types(&vec![DType::DOUBLE; results]))
@@ -56,7 +56,7 @@ fn call(b: &mut GraphBuilder<'_>, name: &str, inputs: &[Output], results: usize)
 }
 
 /// `exp(sin(x) * y)` and `x`, of which the gradient reads values of the body.
-fn define_wave(b: &mut GraphBuilder<'_>, name: &str) {
+pub fn define_wave(b: &mut GraphBuilder<'_>, name: &str) {
     define(b, name, &[DType::DOUBLE; 2], |b, args| {
         let sine = op(b, "Sin", &args[..1]);
         let product = op(b, "Mul", &[sine, args[1]]);
@@ -81,7 +81,7 @@ fn calls() {
     });
 }
 
-fn conditional(b: &mut GraphBuilder<'_>, inputs: &[Output], above: f64) -> NodeId {
+pub fn conditional(b: &mut GraphBuilder<'_>, inputs: &[Output], above: f64) -> NodeId {
     define(b, "then", &[DType::DOUBLE; 2], |b, args| {
         let sine = op(b, "Sin", &args[..1]);
         let product = op(b, "Mul", &[sine, args[1]]);
@@ -125,7 +125,7 @@ fn conditionals() {
 }
 
 /// A loop of `count` iterations over `(i, x, w)`: `x = sin(x) * w`.
-fn power_loop(b: &mut GraphBuilder<'_>, inputs: &[Output], count: i32) -> NodeId {
+pub fn power_loop(b: &mut GraphBuilder<'_>, inputs: &[Output], count: i32) -> NodeId {
     let kinds = [DType::INT32, DType::DOUBLE, DType::DOUBLE];
     define(b, "more", &kinds, |b, args| {
         let limit = constant(b, Tensor::scalar(count).unwrap());

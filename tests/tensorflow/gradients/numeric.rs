@@ -256,6 +256,16 @@ pub fn check_graph(
     }
 }
 
+/// As [`check_graph`], with shapes that the graph knows.
+pub fn check_known(
+    runtime: &Runtime,
+    name: &str,
+    inputs: &[Input],
+    build: impl Fn(&mut GraphBuilder<'_>, &[Output]) -> NodeId,
+) {
+    checked(runtime, name, inputs, true, &build).compare(name);
+}
+
 /// As [`check_with`], of an op without attributes.
 pub fn check(runtime: &Runtime, op: &str, inputs: &[Input]) {
     check_with(runtime, op, inputs, |node| node);

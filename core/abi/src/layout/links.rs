@@ -39,7 +39,7 @@ pub const EXT_NATIVE_OF: StructLayout = struct_layout!(ExtNativeOf { header, nat
 pub const EXT_FUNCTIONS: StructLayout =
     struct_layout!(ExtFunctions { header, find, retain, release, call, cancel });
 /// Layout of [`ExtGradient`], for its hash.
-pub const EXT_GRADIENT: StructLayout = struct_layout!(ExtGradient { header, run });
+pub const EXT_GRADIENT: StructLayout = struct_layout!(ExtGradient { header, gradient });
 /// Layout of [`ExtHandles`], for its hash.
 pub const EXT_HANDLES: StructLayout = struct_layout!(ExtHandles { header, remove, has_name });
 /// Layout of [`ExtTimers`], for its hash.

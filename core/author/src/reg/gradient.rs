@@ -26,7 +26,7 @@ impl GradientReg {
     fn link(&self, next: *const ExtHeader) -> ExtGradient {
         ExtGradient {
             header: ExtHeader { next, ..ExtHeader::new(ext_tags::GRADIENT, 1, &EXT_GRADIENT) },
-            run: Some(self.run),
+            gradient: tenon_abi::GradientFn { run: Some(self.run) },
         }
     }
 }

@@ -5,15 +5,13 @@ use super::{
     cases::{Case, parse_cases},
     error::OpError,
     facts::{OpFacts, OpRole},
+    gradient::GradientFn,
     raw,
     remote::RemoteShape,
     spec::{parse_arg, parse_attr},
     value::same_value,
 };
-use crate::{
-    attr::{AttrType, AttrValue},
-    gradient::GradientFn,
-};
+use crate::attr::{AttrType, AttrValue};
 use std::{fmt, sync::Arc};
 use tenon_abi::{
     AttrKind, DType, ExtBench, ExtCases, ExtFacts, ExtGradient, ShapeFn, Source, ext_tags, layout,
@@ -295,8 +293,10 @@ impl OpDef {
                 def.set_facts(facts)?;
             }
             if let Some(link) = gradient {
-                let run =
-                    link.run.ok_or(raw::RawError::Null { what: "gradient link", field: "run" })?;
+                let run = link
+                    .gradient
+                    .run
+                    .ok_or(raw::RawError::Null { what: "gradient link", field: "gradient" })?;
                 def.set_gradient(run)?;
             }
             Ok(def)

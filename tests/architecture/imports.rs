@@ -129,8 +129,8 @@ const CRATES: &[(&str, &[Row])] = &[
     ]),
     ("core/ops", &[
         row("gradients shape"),
-        row("array control_flow data_flow dataset fft functional image io linalg logging math_binary nn parsing random reader reduction sendrecv string table"),
-        row("fused math_unary nn_grad quantization state"),
+        row("array control_flow data_flow dataset fft functional image io linalg logging math_binary nn parsing reader reduction sendrecv string table"),
+        row("fused math_unary nn_grad quantization random state"),
     ]),
     ("core/isolate", &[
         row("descriptors extents limits listener protocol shared surroundings"),

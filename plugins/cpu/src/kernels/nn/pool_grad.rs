@@ -29,6 +29,21 @@ pub(super) fn check_shape(name: &str, expected: &[i64], found: &[i64]) -> Result
     )))
 }
 
+/// The sizes or steps of a window over four dimensions in an input, which must be a vector.
+pub(super) fn window_list(
+    c: &ComputeContext<'_>,
+    input: usize,
+    name: &str,
+) -> Result<Vec<i64>, KernelError> {
+    if c.dims(input) == [4] {
+        return c.integers(input);
+    }
+    Err(KernelError::invalid_argument(format!(
+        "{name} must be a vector of 4, found shape {:?}",
+        c.dims(input)
+    )))
+}
+
 /// Iterates over row, column and channel of a pooling's outputs, with their position in the image,
 /// in the order of memory where channels are last.
 fn outputs(g: &Pool2dGeometry) -> impl Iterator<Item = ([usize; 3], usize)> + use<> {
@@ -68,7 +83,7 @@ impl<T: Number> Kernel for MaxPoolGradV2<T> {
     }
 
     fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
-        let (ksize, strides) = (c.integers(3)?, c.integers(4)?);
+        let (ksize, strides) = (window_list(c, 3, "ksize")?, window_list(c, 4, "strides")?);
         let params = self.attributes.params(c.dims(0));
         let params = Pool2dParams { ksize: &ksize, strides: &strides, ..params };
         max_pool_grad::<T>(c, &params)

@@ -5,7 +5,7 @@
 //! an image of its own with one channel.
 
 use super::{
-    pool_grad::{check_shape, planar_max},
+    pool_grad::{check_shape, planar_max, window_list},
     pool_volume::held,
 };
 use crate::{
@@ -130,7 +130,7 @@ impl<T: Number> Kernel for PlanarGradGradV2<T> {
     }
 
     fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
-        let (ksize, strides) = (c.integers(3)?, c.integers(4)?);
+        let (ksize, strides) = (window_list(c, 3, "ksize")?, window_list(c, 4, "strides")?);
         let params = self.attributes.params(c.dims(0));
         let g = planar_max(&Pool2dParams { ksize: &ksize, strides: &strides, ..params })?;
         pick::<T>(c, &g.into(), &g.output_dims())

@@ -27,6 +27,7 @@
 //     tenon/create.hpp     Create: the node that a kernel is made for; Attrs; constants
 //     tenon/call.hpp       Call: inputs, outputs, lists, in place, scratch, parallel_for, strings, streams
 //     tenon/shape.hpp      ShapeCall: shape functions
+//     tenon/gradient.hpp   GradientCall: gradients of ops
 //     tenon/state.hpp      Resource<T>: what a session keeps under a name
 //     tenon/kernel.hpp     what a kernel's class may have: attributes, supports, prepack, flags
 //     tenon/device.hpp     what a device's class has

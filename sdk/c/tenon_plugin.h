@@ -251,6 +251,31 @@ TENON_HELPER TenonCode tenon_shape_of_first(const TenonHost *host, TenonShapeCal
     return host->shapes->set_output(call, 0, host->shapes->input(call, 0));
 }
 
+/* Adds a node to the gradient of a node, of these inputs, and gives its first output. Attributes that the inputs
+ * determine or that have a default need not be set; others need TenonGradientTable::add itself. */
+TENON_HELPER TenonCode tenon_gradient_op(TenonGradientCall *call, const TenonGradientTable *table, const char *op,
+                                         const TenonGraphValue *inputs, size_t count, TenonGraphValue *first)
+{
+    TenonGradientNode node;
+    memset(&node, 0, sizeof node);
+    node.struct_size = sizeof node;
+    node.op = tenon_str(op);
+    node.inputs = inputs;
+    node.input_count = count;
+    return table->add(call, &node, first, 1, NULL);
+}
+
+/* Sets the gradient of an input to a tensor of its shape. */
+TENON_HELPER TenonCode tenon_gradient_set(TenonGradientCall *call, const TenonGradientTable *table, uint32_t input,
+                                          TenonGraphValue value)
+{
+    TenonGradientParts parts;
+    memset(&parts, 0, sizeof parts);
+    parts.kind = TENON_GRADIENT_KIND_DENSE;
+    parts.values = value;
+    return table->set(call, input, &parts);
+}
+
 #ifdef __cplusplus
 }
 #endif

@@ -175,6 +175,7 @@ typedef struct TenonOpWords {
     TenonStr bytes;
     TenonFacts facts;
     int has_facts;
+    TenonGradientFn gradient;
 } TenonOpWords;
 typedef struct TenonKernelWords {
     TenonKernelDef def;
@@ -191,10 +192,15 @@ TENON_HELPER TenonCode tenon_give_op(const TenonOpWords *words, TenonRegistrar *
 {
     TenonOpDef def = words->def;
     const TenonExtFacts facts = { TENON_EXT_FACTS_HEADER(def.ext), words->facts };
+    TenonExtGradient gradient = { TENON_EXT_GRADIENT_HEADER(NULL), words->gradient };
     TenonExtCases cases = { TENON_EXT_CASES_HEADER(NULL), words->cases };
     TenonExtBench bench = { TENON_EXT_BENCH_HEADER(NULL), words->bench, words->flops, words->bytes };
     if (words->has_facts) {
         def.ext = &facts.header;
+    }
+    if (words->gradient != NULL) {
+        gradient.header.next = def.ext;
+        def.ext = &gradient.header;
     }
     if (words->cases.len > 0) {
         cases.header.next = def.ext;
@@ -233,6 +239,7 @@ TENON_HELPER TenonCode tenon_give_kernel(const TenonKernelWords *words, TenonReg
 #define TENON_OP_D_flops(text) .flops = TENON_STR(text),
 #define TENON_OP_D_bytes(text) .bytes = TENON_STR(text),
 #define TENON_OP_D_facts(...) .facts = { __VA_ARGS__ }, .has_facts = 1,
+#define TENON_OP_D_gradient(function) .gradient = (function),
 #define TENON_OP_D_summary(text) .def.summary = TENON_STR(text),
 #define TENON_OP_D_description(text) .def.description = TENON_STR(text),
 #define TENON_OP_D_shape(function) .def.shape = (function),
@@ -250,6 +257,7 @@ TENON_HELPER TenonCode tenon_give_kernel(const TenonKernelWords *words, TenonReg
 #define TENON_OP_M_flops(text)
 #define TENON_OP_M_bytes(text)
 #define TENON_OP_M_facts(...)
+#define TENON_OP_M_gradient(function)
 #define TENON_OP_M_summary(text)
 #define TENON_OP_M_description(text)
 #define TENON_OP_M_shape(function)

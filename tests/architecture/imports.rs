@@ -37,7 +37,7 @@ const CRATES: &[(&str, &[Row])] = &[
             "tables of the boundary name each other: a call leads to tensors and devices, and those to the host",
         ),
         row("device_ext function op pass"),
-        row("plugin"),
+        row("gradient plugin"),
         row("door layout"),
         row("links"),
     ]),
@@ -49,7 +49,7 @@ const CRATES: &[(&str, &[Row])] = &[
         row("attr_view device"),
         row("op"),
         row("fusion infer knob pass"),
-        row("registry testing"),
+        row("gradient registry testing"),
     ]),
     ("core/author", &[
         row("attrs cells interned knobs links misuse slots"),
@@ -57,7 +57,7 @@ const CRATES: &[(&str, &[Row])] = &[
             "compute kept resource state",
             "a call gives resources, variables and kept tensors, and each of them is taken from a call",
         ),
-        row("call create device encoded integers memory native parallel pass plain shape watch"),
+        row("call create device encoded gradient integers memory native parallel pass plain shape watch"),
         row("function kernel strings variant"),
         row("pieces reg variants"),
         row("testing"),
@@ -88,6 +88,14 @@ const CRATES: &[(&str, &[Row])] = &[
         row("ignored import prune traits"),
         row("builder frames missing placer shape_pass"),
         row("function memory partition"),
+    ]),
+    ("core/gradient", &[
+        row("error known options"),
+        row("region"),
+        knot(
+            "body branches calls edit engine frames loops sum",
+            "the walk runs the gradients of nodes, and those of calls and loops walk through functions and frames",
+        ),
     ]),
     ("core/optimize", &[
         row("attrs effects elements error limits report undo"),
@@ -120,9 +128,9 @@ const CRATES: &[(&str, &[Row])] = &[
         row("repeat reshape space"),
     ]),
     ("core/ops", &[
-        row("shape"),
-        row("array control_flow data_flow dataset fft functional image io linalg logging math_binary nn parsing random reader reduction sendrecv string summary table training"),
-        row("fused math_unary nn_grad quantization state"),
+        row("gradients shape"),
+        row("array control_flow data_flow dataset fft functional image io linalg logging math_binary nn parsing reader reduction sendrecv string summary table training"),
+        row("fused math_unary nn_grad quantization random state"),
     ]),
     ("core/isolate", &[
         row("descriptors extents limits listener protocol shared surroundings"),

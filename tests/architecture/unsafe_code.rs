@@ -21,6 +21,7 @@ const PLACES: &[Exception] = &[
     place("core/framework/src/linked.rs", "hands registrations to the host's registrar"),
     place("core/framework/src/op/", "reads an op's definition from its table"),
     place("core/framework/src/pages.rs", "memory of the global allocator, and its lines as numbers"),
+    place("core/framework/src/gradient/", "the entries that the gradient of an op calls"),
     place("core/framework/src/pass/", "the entries that a pass of a library calls"),
     place("core/framework/src/plugin/", "the host's table, as this library was given it"),
     place("core/framework/src/registry/fusion.rs", "reads a fusion's texts from its link"),

@@ -41,6 +41,8 @@ MODULES = [
     "pool_more",
     "norm_grad",
     "conv_grad",
+    "pool_grad",
+    "gradient_ops",
     "text",
     "records",
     "images",
@@ -57,7 +59,7 @@ MODULES = [
     "quantised_nn",
 ]
 
-GRAPHS = ["frozen", "graphs", "quantize"]
+GRAPHS = ["frozen", "gradient_graphs", "graphs", "quantize"]
 
 
 def main(chosen):
@@ -80,6 +82,10 @@ def main(chosen):
         from gen.quantised_graphs import write
 
         print(f"quantize: {write(FOLDER / 'quantize')}")
+    if not chosen or "gradient_graphs" in chosen:
+        from gen.gradient_graphs import write as write_gradients
+
+        print(f"gradient_graphs: {write_gradients(FOLDER / 'gradient_graphs')}")
     # Last, because it switches TensorFlow to the control flow of version 1.
     if not chosen or "graphs" in chosen:
         from gen.graphs_control import write_graphs

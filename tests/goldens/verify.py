@@ -126,7 +126,7 @@ def check_op(path):
 
 GRAPHS = ("frozen", "graphs")
 # Folders of another form; the indexes of the first have many graphs each, which is checked here.
-OTHERS = ("sequences", "quantize")
+OTHERS = ("sequences", "quantize", "gradients", "gradient_graphs")
 
 
 def check_graphs(path):
@@ -161,6 +161,30 @@ def check_sequences(path):
     return len(index["graphs"]), check.errors
 
 
+def check_gradients(path):
+    """The index of gradients against its archive, and against the indexes of the ops' cases."""
+    index = json.loads(path.read_text())
+    cases = {}
+    with np.load(path.with_name("gradients.npz"), allow_pickle=False) as archive:
+        check = Check("gradients", archive)
+        for line in index["gradients"]:
+            op = line["op"]
+            if line.keys() & {"none", "absent"}:
+                continue
+            if op not in cases:
+                golden = json.loads((FOLDER / line["family"] / f"{op}.json").read_text())
+                cases[op] = {case["name"]: case for case in golden["cases"]}
+            case = cases[op].get(line["case"])
+            check.require(case is not None, f"{op} has no case {line['case']}")
+            prefix = f"{op}.{line['case']}." + "".join(map(str, line["outputs"]))
+            kinds = [("d", [i for i in line["inputs"] if i not in line["zeros"]]), ("dd", line.get("second", []))]
+            for kind, inputs in kinds:
+                for i in inputs if case else []:
+                    check.tensor(f"{prefix}.{kind}{i}", case["inputs"][i])
+        check.require(not check.unused, f"has arrays that no line names: {sorted(check.unused)[:5]}")
+    return len(index["gradients"]), check.errors
+
+
 def main():
     total, errors = 0, []
     paths = sorted(p for p in FOLDER.glob("*/*.json") if p.parent.name not in GRAPHS + OTHERS)
@@ -177,10 +201,12 @@ def main():
         count, found = check_sequences(path)
         graphs += count
         errors += found
+    gradients, found = check_gradients(FOLDER / "gradients" / "index.json")
+    errors += found
     size = sum(p.stat().st_size for p in FOLDER.glob("*/*.npz"))
     index = sum(p.stat().st_size for p in FOLDER.glob("*/*.json"))
     print(
-        f"{len(paths)} ops, {total} cases, {graphs} graphs; {size / 2**20:.1f} MiB of arrays, {index / 2**20:.1f} MiB of index"
+        f"{len(paths)} ops, {total} cases, {graphs} graphs, {gradients} gradients; {size / 2**20:.1f} MiB of arrays, {index / 2**20:.1f} MiB of index"
     )
     if errors:
         sys.exit("\n".join(errors))

@@ -5,6 +5,7 @@
 
 mod checkpoints;
 mod files;
+mod gradients;
 mod graph_passes;
 mod images;
 mod monitor;

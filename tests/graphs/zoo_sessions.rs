@@ -14,7 +14,7 @@ use tenon_tests::{
 };
 
 /// A runtime over the CPU, the zoo in one language with its device type, and the second plugin.
-fn runtime(language: Language) -> Runtime {
+pub fn runtime(language: Language) -> Runtime {
     let files = [plugin("tenon_cpu"), language.zoo(), language.device_zoo(), plugin("zoo_second")];
     let options = RuntimeOptions { threads: Some(2), ..RuntimeOptions::with_plugins(files) };
     let (runtime, report) = Runtime::new(options).unwrap();

@@ -52,7 +52,7 @@ fn fused() {
 
 #[test]
 fn image() {
-    family_of("image", &["tenon_cpu", "tenon_image"], 868);
+    family_of("image", &["tenon_cpu", "tenon_image"], 966);
 }
 
 #[test]
@@ -72,7 +72,7 @@ fn logging() {
 
 #[test]
 fn math_binary() {
-    family("math_binary", 4861);
+    family("math_binary", 4876);
 }
 
 #[test]
@@ -87,22 +87,22 @@ fn nn() {
 
 #[test]
 fn nn_grad() {
-    family("nn_grad", 1389);
+    family("nn_grad", 1751);
 }
 
 #[test]
 fn quantization() {
-    family_of("quantization", &["tenon_cpu", "tenon_int8"], 1279);
+    family_of("quantization", &["tenon_cpu", "tenon_int8"], 1333);
 }
 
 #[test]
 fn reduction() {
-    family("reduction", 2368);
+    family("reduction", 2422);
 }
 
 #[test]
 fn random() {
-    family("random", 322);
+    family("random", 337);
 }
 
 #[test]

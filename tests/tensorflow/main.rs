@@ -5,6 +5,7 @@ mod fused_numerics;
 mod goldens_accel;
 mod goldens_cpu;
 mod goldens_reference;
+mod gradients;
 mod graph_goldens;
 mod sequences;
 mod winograd;

@@ -128,6 +128,11 @@ typedef struct TenonPassAttr TenonPassAttr;
 typedef struct TenonPassNode TenonPassNode;
 typedef struct TenonPassTable TenonPassTable;
 typedef struct TenonExtPass TenonExtPass;
+typedef struct TenonGradientCall TenonGradientCall;
+typedef struct TenonGradientParts TenonGradientParts;
+typedef struct TenonGradientNode TenonGradientNode;
+typedef struct TenonGradientTable TenonGradientTable;
+typedef struct TenonExtGradient TenonExtGradient;
 typedef struct TenonRegistrar TenonRegistrar;
 typedef struct TenonRegistrarTable TenonRegistrarTable;
 typedef struct TenonPluginV1 TenonPluginV1;
@@ -367,7 +372,7 @@ struct TenonExtHeader {
 
 /** The bit of tags that are free for private use. */
 #define TENON_EXT_PRIVATE 2147483648u
-/** Reserved: gradient of an op. */
+/** On an op definition: its gradient (`TenonExtGradient`). */
 #define TENON_EXT_GRADIENT 1u
 /** As a registration: a graph pass (`TenonExtPass`). */
 #define TENON_EXT_PASS 2u
@@ -2170,7 +2175,9 @@ struct TenonEdge {
     uint32_t output;
 };
 
-/** An attribute that a pass gives to a node. Filled by the plugin; the host copies it. */
+/**
+ * An attribute that a pass or a gradient gives to a node. Filled by the plugin; the host copies it.
+ */
 struct TenonPassAttr {
     /** Name. */
     TenonStr name;
@@ -2298,6 +2305,159 @@ struct TenonExtPass {
     TenonSource source;
     /** Not zero: runs when the passes before it have nothing left to do. */
     uint64_t late;
+};
+
+/* ---------------------------------------------------------------------------------------------- */
+/* Gradients of ops: functions that add nodes to a graph                                          */
+/* ---------------------------------------------------------------------------------------------- */
+
+/** One run of the gradient of one node. Opaque to plugins. */
+struct TenonGradientCall;
+
+/**
+ * A tensor of the graph during one run. Only the host knows what the number means; 0 is no tensor.
+ */
+typedef uint64_t TenonGraphValue;
+
+#define TENON_GRAPH_VALUE_NONE ((TenonGraphValue)0) /**< No tensor. */
+
+/** The form of a gradient. */
+typedef uint32_t TenonGradientKind;
+
+/** No gradient. */
+#define TENON_GRADIENT_KIND_NONE ((TenonGradientKind)0)
+/** A tensor of the shape of the value that it belongs to. */
+#define TENON_GRADIENT_KIND_DENSE ((TenonGradientKind)1)
+/**
+ * Slices of such a tensor along its first axis; slices with the same index add up, and all others
+ * are zero.
+ */
+#define TENON_GRADIENT_KIND_SLICES ((TenonGradientKind)2)
+
+/** The gradient of a value. Filled by the side that gives it. */
+struct TenonGradientParts {
+    /** Form. */
+    TenonGradientKind kind;
+    /** Zero. */
+    uint32_t reserved;
+    /** The tensor, or the slices, one after the other. */
+    TenonGraphValue values;
+    /** Of slices: the index of each, a vector of int32 or int64; otherwise none. */
+    TenonGraphValue indices;
+    /** Of slices: the shape of the whole, a vector of int32 or int64; may be none. */
+    TenonGraphValue dense_shape;
+};
+
+/** A node that a gradient adds. Filled by the plugin; the host copies it. */
+struct TenonGradientNode {
+    /** Size of this struct. */
+    uint32_t struct_size;
+    /** Zero. */
+    uint32_t reserved;
+    /** The op. */
+    TenonStr op;
+    /** What the name of the node ends with; empty for the name of the op. */
+    TenonStr name;
+    /** Data inputs, in flat order. */
+    const TenonGraphValue *inputs;
+    /** How many. */
+    size_t input_count;
+    /** Values whose nodes run before this one. */
+    const TenonGraphValue *control;
+    /** How many. */
+    size_t control_count;
+    /** Attributes. Those that the inputs determine or that have a default may be left out. */
+    const TenonPassAttr *attrs;
+    /** How many. */
+    size_t attr_count;
+    /** Names of attributes that are copied from the node whose gradient runs. */
+    TenonStrs copied;
+};
+
+/**
+ * The node whose gradient runs, and the graph that the gradient extends. Filled by the host; every
+ * entry is there. Texts and attributes are valid for the run, constants until the next call of
+ * `TenonGradientTable.add`. An entry that returns a `TenonCode` has kept the message when the code
+ * is an error: return it.
+ */
+struct TenonGradientTable {
+    /** Size of this struct. */
+    uint32_t struct_size;
+    /** Zero. */
+    uint32_t reserved;
+    /** Name of the node. */
+    TenonStr (*name)(TenonGradientCall *call);
+    /** Op of the node. */
+    TenonStr (*op)(TenonGradientCall *call);
+    /** Name of this differentiation: another one of the same graph has another name. */
+    TenonStr (*scope)(TenonGradientCall *call);
+    /** Attributes of the node, defaults applied. */
+    const TenonAttrs *(*attrs)(TenonGradientCall *call);
+    /** Number of data inputs. */
+    uint32_t (*input_count)(TenonGradientCall *call);
+    /** Number of outputs. */
+    uint32_t (*output_count)(TenonGradientCall *call);
+    /** Value of an input; none when there is no such input. */
+    TenonGraphValue (*input)(TenonGradientCall *call, uint32_t index);
+    /** Value of an output; none when there is no such output. */
+    TenonGraphValue (*output)(TenonGradientCall *call, uint32_t index);
+    /** Whether the gradient of an input is wanted: 1 or 0. It need not be made otherwise. */
+    uint32_t (*is_wanted)(TenonGradientCall *call, uint32_t input);
+    /** Gradient of an output in its own form: none, a tensor, or slices. */
+    TenonGradientParts (*gradient)(TenonGradientCall *call, uint32_t output);
+    /** Gradient of an output as a tensor: zeros where there is none, and the sum of slices. */
+    TenonCode (*dense_gradient)(TenonGradientCall *call,
+                                uint32_t output,
+                                TenonGraphValue *result);
+    /** Element type of a value; `TENON_INVALID` for none. */
+    TenonDType (*dtype)(TenonGradientCall *call, TenonGraphValue value);
+    /**
+     * Shape of a value: its rank, or `TENON_UNKNOWN_RANK`; the dimensions into `dims`, at most
+     * `capacity`, `TENON_UNKNOWN_DIM` where unknown.
+     */
+    int32_t (*shape)(TenonGradientCall *call,
+                     TenonGraphValue value,
+                     int64_t *dims,
+                     uint32_t capacity);
+    /** The value when it is the same in every step, in host memory; null when it is not known. */
+    const TenonSlot *(*constant)(TenonGradientCall *call, TenonGraphValue value);
+    /** Whether two values have the same shape in every step: 1, or 0 when that is not known. */
+    uint32_t (*same_shape)(TenonGradientCall *call, TenonGraphValue a, TenonGraphValue b);
+    /**
+     * Adds a node. The first `capacity` of its outputs are written into `outputs`, and into `count`
+     * how many it has.
+     */
+    TenonCode (*add)(TenonGradientCall *call,
+                     const TenonGradientNode *made,
+                     TenonGraphValue *outputs,
+                     size_t capacity,
+                     size_t *count);
+    /** Sets the gradient of an input. An input that is not set has none. */
+    TenonCode (*set)(TenonGradientCall *call,
+                     uint32_t input,
+                     const TenonGradientParts *gradient);
+    /** Keeps a copy of `message` for the error and returns `code`. */
+    TenonCode (*fail)(TenonGradientCall *call, TenonCode code, TenonStr message);
+};
+
+/**
+ * A gradient: adds the nodes that compute the gradients of a node's inputs from those of its
+ * outputs, and sets them. It must not unwind.
+ */
+typedef TenonCode (*TenonGradientFn)(const TenonHost *host,
+                                     TenonGradientCall *call,
+                                     const TenonGradientTable *table);
+
+/**
+ * Link `TENON_EXT_GRADIENT` of an op definition: the op's gradient. Filled by the plugin; the host
+ * copies it, and the function stays callable as long as the process. Without the link, the gradient
+ * of the op is not known. The host refuses it on an op that states `TENON_GRADIENT_NONE`.
+ */
+struct TenonExtGradient {
+    /** Head, with tag `TENON_EXT_GRADIENT`. */
+    TenonExtHeader header;
+    /** The gradient. */
+    TenonGradientFn gradient;
 };
 
 /* ---------------------------------------------------------------------------------------------- */
@@ -2468,6 +2628,10 @@ TENON_FIELD(TenonExtFunctions, release, 48);
 TENON_FIELD(TenonExtFunctions, call, 56);
 TENON_FIELD(TenonExtFunctions, cancel, 64);
 
+TENON_SIZE(TenonExtGradient, 40);
+TENON_FIELD(TenonExtGradient, header, 0);
+TENON_FIELD(TenonExtGradient, gradient, 32);
+
 TENON_SIZE(TenonExtHandles, 48);
 TENON_FIELD(TenonExtHandles, header, 0);
 TENON_FIELD(TenonExtHandles, remove, 32);
@@ -2533,6 +2697,48 @@ TENON_FIELD(TenonPassTable, redirect, 144);
 TENON_FIELD(TenonPassTable, bypass, 152);
 TENON_FIELD(TenonPassTable, note, 160);
 TENON_FIELD(TenonPassTable, fail, 168);
+
+TENON_SIZE(TenonGradientParts, 32);
+TENON_FIELD(TenonGradientParts, kind, 0);
+TENON_FIELD(TenonGradientParts, reserved, 4);
+TENON_FIELD(TenonGradientParts, values, 8);
+TENON_FIELD(TenonGradientParts, indices, 16);
+TENON_FIELD(TenonGradientParts, dense_shape, 24);
+
+TENON_SIZE(TenonGradientNode, 104);
+TENON_FIELD(TenonGradientNode, struct_size, 0);
+TENON_FIELD(TenonGradientNode, reserved, 4);
+TENON_FIELD(TenonGradientNode, op, 8);
+TENON_FIELD(TenonGradientNode, name, 24);
+TENON_FIELD(TenonGradientNode, inputs, 40);
+TENON_FIELD(TenonGradientNode, input_count, 48);
+TENON_FIELD(TenonGradientNode, control, 56);
+TENON_FIELD(TenonGradientNode, control_count, 64);
+TENON_FIELD(TenonGradientNode, attrs, 72);
+TENON_FIELD(TenonGradientNode, attr_count, 80);
+TENON_FIELD(TenonGradientNode, copied, 88);
+
+TENON_SIZE(TenonGradientTable, 152);
+TENON_FIELD(TenonGradientTable, struct_size, 0);
+TENON_FIELD(TenonGradientTable, reserved, 4);
+TENON_FIELD(TenonGradientTable, name, 8);
+TENON_FIELD(TenonGradientTable, op, 16);
+TENON_FIELD(TenonGradientTable, scope, 24);
+TENON_FIELD(TenonGradientTable, attrs, 32);
+TENON_FIELD(TenonGradientTable, input_count, 40);
+TENON_FIELD(TenonGradientTable, output_count, 48);
+TENON_FIELD(TenonGradientTable, input, 56);
+TENON_FIELD(TenonGradientTable, output, 64);
+TENON_FIELD(TenonGradientTable, is_wanted, 72);
+TENON_FIELD(TenonGradientTable, gradient, 80);
+TENON_FIELD(TenonGradientTable, dense_gradient, 88);
+TENON_FIELD(TenonGradientTable, dtype, 96);
+TENON_FIELD(TenonGradientTable, shape, 104);
+TENON_FIELD(TenonGradientTable, constant, 112);
+TENON_FIELD(TenonGradientTable, same_shape, 120);
+TENON_FIELD(TenonGradientTable, add, 128);
+TENON_FIELD(TenonGradientTable, set, 136);
+TENON_FIELD(TenonGradientTable, fail, 144);
 
 TENON_SIZE(TenonSlot, 64);
 TENON_FIELD(TenonSlot, data, 0);
@@ -2944,6 +3150,10 @@ TENON_FIELD(TenonPluginV1, ext, 64);
 /** Initialiser of the header of a `TenonExtHandles`, before the link `next` (or null). */
 #define TENON_EXT_HANDLES_HEADER(next) \
     { 15u, 1u, sizeof(TenonExtHandles), UINT64_C(0x3d414dd4dfbbe0e2), (next) }
+
+/** Initialiser of the header of a `TenonExtGradient`, before the link `next` (or null). */
+#define TENON_EXT_GRADIENT_HEADER(next) \
+    { 1u, 1u, sizeof(TenonExtGradient), UINT64_C(0x46e1bf5ce65d01a8), (next) }
 
 /** Initialiser of the header of a `TenonExtVariant`, before the link `next` (or null). */
 #define TENON_EXT_VARIANT_HEADER(next) \

@@ -34,7 +34,7 @@ unsafe impl Send for ExtHeader {}
 pub mod ext_tags {
     /// The bit of tags that are free for private use.
     pub const PRIVATE: u32 = 0x8000_0000;
-    /// Reserved: gradient of an op.
+    /// On an op definition: its gradient ([`crate::ExtGradient`]).
     pub const GRADIENT: u32 = 1;
     /// As a registration: a graph pass ([`crate::ExtPass`]).
     pub const PASS: u32 = 2;

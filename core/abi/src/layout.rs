@@ -80,17 +80,17 @@ mod links;
 
 use links::FACTS;
 pub use links::{
-    EXT_BENCH, EXT_CAPTURE, EXT_CASES, EXT_COST, EXT_FACTS, EXT_FUNCTIONS, EXT_HANDLES, EXT_NATIVE,
-    EXT_NATIVE_OF, EXT_PASS, EXT_TIMERS, EXT_VARIANT,
+    EXT_BENCH, EXT_CAPTURE, EXT_CASES, EXT_COST, EXT_FACTS, EXT_FUNCTIONS, EXT_GRADIENT,
+    EXT_HANDLES, EXT_NATIVE, EXT_NATIVE_OF, EXT_PASS, EXT_TIMERS, EXT_VARIANT,
 };
 
 use crate::{
     AttrView, Call, CallServices, CopyRequest, Create, DeviceAttributes, DeviceTable,
-    DeviceTypeDef, Dims, Edge, ExtHeader, FuncView, Host, InPlace, KernelDef, KernelTable, KnobDef,
-    KnobValue, MemoryInfo, NativeHandles, Numerics, OpDef, PassAttr, PassNode, PassTable, PluginV1,
-    Range, RegistrarTable, ResourceElement, ResourceType, ShapeTable, ShapeView, Slot, Source,
-    StateTable, Step, Str, StringElement, StringTable, Strs, TypeConstraint, VariantElement,
-    VariantTable,
+    DeviceTypeDef, Dims, Edge, ExtHeader, FuncView, GradientNode, GradientParts, GradientTable,
+    Host, InPlace, KernelDef, KernelTable, KnobDef, KnobValue, MemoryInfo, NativeHandles, Numerics,
+    OpDef, PassAttr, PassNode, PassTable, PluginV1, Range, RegistrarTable, ResourceElement,
+    ResourceType, ShapeTable, ShapeView, Slot, Source, StateTable, Step, Str, StringElement,
+    StringTable, Strs, TypeConstraint, VariantElement, VariantTable,
 };
 
 impl ExtHeader {
@@ -124,6 +124,7 @@ pub static LAYOUTS: &[StructLayout] = &[
     EXT_NATIVE,
     EXT_NATIVE_OF,
     EXT_FUNCTIONS,
+    EXT_GRADIENT,
     EXT_HANDLES,
     EXT_TIMERS,
     EXT_CAPTURE,
@@ -164,6 +165,42 @@ pub static LAYOUTS: &[StructLayout] = &[
         redirect,
         bypass,
         note,
+        fail
+    }),
+    struct_layout!(GradientParts { kind, reserved, values, indices, dense_shape }),
+    struct_layout!(GradientNode {
+        struct_size,
+        reserved,
+        op,
+        name,
+        inputs,
+        input_count,
+        control,
+        control_count,
+        attrs,
+        attr_count,
+        copied
+    }),
+    struct_layout!(GradientTable {
+        struct_size,
+        reserved,
+        name,
+        op,
+        scope,
+        attrs,
+        input_count,
+        output_count,
+        input,
+        output,
+        is_wanted,
+        gradient,
+        dense_gradient,
+        dtype,
+        shape,
+        constant,
+        same_shape,
+        add,
+        set,
         fail
     }),
     struct_layout!(Slot {

@@ -53,6 +53,7 @@ mod dtype;
 mod ext;
 mod facts;
 mod function;
+mod gradient;
 mod host;
 pub mod layout;
 pub mod links;
@@ -80,6 +81,10 @@ pub use dtype::DType;
 pub use ext::{ExtBench, ExtCases, ExtCost, ExtHeader, ext_tags, find_ext};
 pub use facts::{ExtFacts, Facts, GradientRule, OpRole, Refusal, Symmetry, ValueRule, fact_flags};
 pub use function::{ExtFunctions, ExtHandles, Function, FunctionDone, FunctionStart};
+pub use gradient::{
+    ExtGradient, GradientCall, GradientFn, GradientKind, GradientNode, GradientParts,
+    GradientTable, GraphValue,
+};
 pub use host::{Host, KeptTensor, KnobKind, KnobValue, LogLevel, Plugin, PluginContext, Sink};
 pub use op::{
     Determinism, InPlace, KernelDef, KnobDef, Numerics, OpDef, ShapeFn, ToleranceKind,

@@ -20,7 +20,7 @@ pub struct Edge {
     pub output: u32,
 }
 
-/// An attribute that a pass gives to a node. Filled by the plugin; the host copies it.
+/// An attribute that a pass or a gradient gives to a node. Filled by the plugin; the host copies it.
 #[repr(C)]
 #[derive(StableAbi, Clone, Copy)]
 pub struct PassAttr {

@@ -51,6 +51,7 @@ mod create;
 pub mod device;
 mod encoded;
 mod function;
+mod gradient;
 mod integers;
 mod interned;
 mod kept;
@@ -83,6 +84,7 @@ pub use compute::{ComputeContext, InOut};
 pub use create::{CreateContext, Supported};
 pub use encoded::{EncodedValue, TensorSink};
 pub use function::{Function, FunctionResults, Schedule};
+pub use gradient::{GradientContext, GradientFunction, NodeMaker, enter_gradient};
 pub use kept::Kept;
 pub use kernel::{FnTable, Kernel, KernelFn, Mode, Packed, Prepack, Supports};
 #[doc(hidden)]

@@ -7,6 +7,7 @@
 mod device;
 mod extension;
 mod fusion;
+mod gradient;
 mod kernel;
 mod link;
 mod list;
@@ -19,6 +20,7 @@ mod variant;
 pub use device::DeviceReg;
 pub use extension::{ExtensionFn, ExtensionReg};
 pub use fusion::{fusion, give_fusion};
+pub use gradient::{GradientReg, gradients};
 pub use kernel::{ANY_TYPE, COPYABLE, Denormals, KernelReg, join_types};
 pub use link::ExtensionLink;
 pub use list::{CheckingCrate, Registration, registrations, submit_all};

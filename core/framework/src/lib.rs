@@ -38,6 +38,7 @@ pub mod device;
 pub mod element;
 mod error;
 pub mod fusion;
+pub mod gradient;
 pub mod growth;
 pub mod infer;
 pub mod knob;

@@ -12,6 +12,7 @@ mod cases;
 mod def;
 mod error;
 mod facts;
+mod gradient;
 mod naming;
 pub(crate) mod raw;
 mod remote;
@@ -27,6 +28,7 @@ pub use cases::{
 pub use def::{Allowed, ArgDef, ArgType, AttrDef, OpDef, SourceInfo};
 pub use error::OpError;
 pub use facts::{GradientRule, OpFacts, OpRole, Passed, Refusal, Symmetry, ValueRule};
+pub use gradient::GradientFn;
 pub use raw::{LinkError, RawError};
 pub use remote::RemoteShape;
 pub use signature::{MAX_VALUES, Signature};

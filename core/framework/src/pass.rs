@@ -6,6 +6,7 @@
 mod table;
 
 pub use table::run_pass;
+pub(crate) use table::{attr as given_attr, list as given_list};
 
 use crate::{KernelError, Tensor, attr::AttrMap, attr_view::AttrTable, op::SourceInfo};
 use std::sync::Arc;

@@ -154,14 +154,29 @@ impl<'r> GraphBuilder<'r> {
         Ok(())
     }
 
+    /// The ops of which the graph may have nodes.
+    pub fn registry(&self) -> &'r Registry {
+        self.registry
+    }
+
     /// Adds functions to the graph's library.
-    pub(crate) fn add_library(&mut self, library: FunctionDefLibrary) -> Result<(), GraphError> {
+    ///
+    /// # Errors
+    /// The library has another function of the same name.
+    pub fn add_library(&mut self, library: FunctionDefLibrary) -> Result<(), GraphError> {
         self.graph.library = merged_library(self.graph.library.as_ref(), Some(&library))?;
         Ok(())
     }
 
     /// This name, or one that begins with it and that no node has.
-    pub(crate) fn unused_name(&mut self, name: &str) -> String {
+    ///
+    /// ```
+    /// # use tenon_framework::registry::Registry;
+    /// # use tenon_graph::GraphBuilder;
+    /// # let registry = Registry::new();
+    /// assert_eq!(GraphBuilder::new(&registry).unused_name("x"), "x");
+    /// ```
+    pub fn unused_name(&mut self, name: &str) -> String {
         match self.graph.names.contains_key(name) {
             true => self.free_name(name),
             false => name.to_owned(),
@@ -169,16 +184,17 @@ impl<'r> GraphBuilder<'r> {
     }
 
     /// Appends a node that was checked in another graph. Its inputs may be nodes that are appended
-    /// later.
-    pub(crate) fn append(&mut self, node: Node) -> NodeId {
+    /// later. The caller sees to it that they exist in the end, and that the only cycles are loops.
+    pub fn append(&mut self, node: Node) -> NodeId {
         let id = NodeId(self.graph.len() as u32);
         self.graph.names.insert(node.name.clone(), id);
         self.graph.nodes.push(Arc::new(node));
         id
     }
 
-    /// Gives a node other inputs of the same types.
-    pub(crate) fn rewire(&mut self, id: NodeId, inputs: Vec<Output>, control: Vec<NodeId>) {
+    /// Gives a node other inputs of the same types. The caller sees to it that they exist, and that the
+    /// only cycles are loops.
+    pub fn rewire(&mut self, id: NodeId, inputs: Vec<Output>, control: Vec<NodeId>) {
         let node = Arc::make_mut(&mut self.graph.nodes[id.index()]);
         (node.inputs, node.control_inputs) = (inputs, each_once(control));
         // The imported message no longer describes the node.
@@ -210,7 +226,7 @@ pub struct NodeBuilder<'b, 'r> {
     device: String,
 }
 
-impl NodeBuilder<'_, '_> {
+impl<'b, 'r> NodeBuilder<'b, 'r> {
     /// Names the node.
     pub fn name(mut self, name: &str) -> Self {
         self.name = Some(name.to_owned());
@@ -261,8 +277,52 @@ impl NodeBuilder<'_, '_> {
             Some(name) => name.clone(),
             None => self.builder.free_name(&self.op),
         };
+        self.builder.graph.check_name(&name, &self.op)?;
+        let (node, builder) = self.node(&name)?;
+        let id = NodeId(builder.graph.len() as u32);
+        builder.graph.names.insert(name, id);
+        builder.graph.nodes.push(Arc::new(node));
+        Ok(id)
+    }
+
+    /// Puts the node in the place of another one, whose name and device it takes over. Its readers
+    /// read the outputs of the same numbers; the node may have more.
+    ///
+    /// # Errors
+    /// As [`NodeBuilder::build`]; an output of the former node is missing or of another type; an
+    /// input depends on the former node. The graph is then unchanged.
+    pub fn replace(mut self, id: NodeId) -> Result<(), GraphError> {
+        let former = match self.builder.graph.nodes.get(id.index()) {
+            Some(node) => Arc::clone(node),
+            None => {
+                let (node, op) = (id.to_string(), self.op.clone());
+                return Err(GraphError::Foreign { node, op, found: format!("node {id}") });
+            }
+        };
+        self.device = former.device.to_string();
+        let (node, builder) = self.node(&former.name)?;
+        let replaced = |expected: String, found: String| GraphError::Replaced {
+            node: former.name.clone(),
+            op: node.op.name.clone(),
+            expected,
+            found,
+        };
+        if !node.outputs().starts_with(former.outputs()) {
+            let expected = format!("outputs that begin with {:?}", former.outputs());
+            return Err(replaced(expected, format!("{:?}", node.outputs())));
+        }
+        if depends_on(&builder.graph, &node, id) {
+            let expected = "inputs that do not depend on the node".to_owned();
+            return Err(replaced(expected, "a cycle".to_owned()));
+        }
+        builder.graph.nodes[id.index()] = Arc::new(node);
+        Ok(())
+    }
+
+    /// The node, checked, and the builder of its graph.
+    fn node(self, name: &str) -> Result<(Node, &'b mut GraphBuilder<'r>), GraphError> {
+        let name = name.to_owned();
         let graph = &self.builder.graph;
-        graph.check_name(&name, &self.op)?;
         let registry = self.builder.registry;
         let op = registry.op(&self.op).cloned();
         let op = op.ok_or_else(|| unknown_op(registry, name.clone(), self.op.clone()))?;
@@ -272,7 +332,7 @@ impl NodeBuilder<'_, '_> {
         let (attrs, signature) = complete(&op, &types, self.attrs)
             .map_err(|error| GraphError::Op { node: name.clone(), source: Box::new(error) })?;
         let node = Node {
-            name: name.clone(),
+            name,
             op,
             attrs: Arc::new(AttrTable::new(attrs)),
             device,
@@ -282,10 +342,7 @@ impl NodeBuilder<'_, '_> {
             origin: None,
         };
         check_edges(graph, &node)?;
-        let id = NodeId(graph.len() as u32);
-        self.builder.graph.names.insert(name, id);
-        self.builder.graph.nodes.push(Arc::new(node));
-        Ok(id)
+        Ok((node, self.builder))
     }
 
     fn input_types(&self, name: &str) -> Result<Vec<DType>, GraphError> {
@@ -314,6 +371,28 @@ fn complete(
     check_attrs(op, &attrs)?;
     let signature = Signature::resolve(op, &attrs)?;
     Ok((attrs, signature))
+}
+
+/// Whether a node reads what node `id` gives, directly or through others.
+fn depends_on(graph: &Graph, node: &Node, id: NodeId) -> bool {
+    let mut seen = vec![false; graph.len()];
+    let sources = |node: &Node| -> Vec<NodeId> {
+        node.inputs
+            .iter()
+            .map(|input| input.node)
+            .chain(node.control_inputs.iter().copied())
+            .collect()
+    };
+    let mut stack = sources(node);
+    while let Some(at) = stack.pop() {
+        if at == id {
+            return true;
+        }
+        if !std::mem::replace(&mut seen[at.index()], true) {
+            stack.extend(sources(graph.node(at)));
+        }
+    }
+    false
 }
 
 fn check_edges(graph: &Graph, node: &Node) -> Result<(), GraphError> {

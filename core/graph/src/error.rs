@@ -381,6 +381,21 @@ pub enum GraphError {
         /// The number of devices.
         devices: usize,
     },
+    /// A node that cannot take the place of another one.
+    #[error(
+        "node '{node}' (op '{op}') takes the place of another node: expected {expected}, found {found}",
+        node = cut(.node), op = cut(.op), found = cut_text(.found)
+    )]
+    Replaced {
+        /// The node.
+        node: String,
+        /// Its op.
+        op: String,
+        /// What it needs.
+        expected: String,
+        /// What was found.
+        found: String,
+    },
     /// Colocation with a node that does not exist.
     #[error(
         "node '{node}': attribute '_class' names '{with}', which is not in the graph{near}",

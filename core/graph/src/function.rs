@@ -36,5 +36,5 @@ mod loops;
 mod ops;
 
 pub use body::FunctionKey;
-pub use expand::{Callee, Expanded, callee, expand};
+pub use expand::{Callee, Expanded, callee, definition, expand};
 pub use ops::called;

@@ -69,7 +69,7 @@ pub use builder::{GraphBuilder, NodeBuilder};
 pub use control_flow::ControlFlow;
 pub use error::{FunctionError, GraphError, MissingOp, MissingOps};
 pub use frames::{FrameId, FrameInfo, Frames};
-pub use function::{Callee, Expanded, FunctionKey, called, callee, expand};
+pub use function::{Callee, Expanded, FunctionKey, called, callee, definition, expand};
 pub use graph::{Graph, Node, NodeId, Output, each_once};
 pub use import::ImportOptions;
 pub use memory::{BufferRules, DeviceMemory, plan_memory};

@@ -1,11 +1,13 @@
 //! Images: sizes, colours, boxes, and their encoded forms.
 
+mod grad;
+
 use crate::shape::{
     dims_of, input_of_rank, input_of_rank_at_least, same_size, scalar_output, unchanged,
     with_identity,
 };
 use tenon_author::{ShapeContext, ShapeResult, register_op};
-use tenon_framework::KernelError;
+use tenon_framework::{KernelError, op::GradientRule};
 use tenon_geometry::{GeometryError, PixelGrid, check_colour, resized_dims};
 
 const ANY_NUMBER: &str =
@@ -28,30 +30,12 @@ register_op!(
 );
 
 register_op!(
-    "ResizeBilinearGrad",
-    inputs = &["grads: float", "original_image: T"],
-    outputs = &["output: T"],
-    attrs = &["T: {float, bfloat16, half, double}", ALIGN, HALF],
-    shape = bilinear_grad,
-    summary = "The gradient of ResizeBilinear.",
-);
-
-register_op!(
     "ResizeNearestNeighbor",
     inputs = &["images: T", "size: int32"],
     outputs = &["resized_images: T"],
     attrs = &[ANY_NUMBER, ALIGN, HALF],
     shape = resize,
     summary = "Images of another size, by nearest neighbours.",
-);
-
-register_op!(
-    "ResizeNearestNeighborGrad",
-    inputs = &["grads: T", "size: int32"],
-    outputs = &["output: T"],
-    attrs = &["T: {uint8, int8, int32, half, float, double, bfloat16}", ALIGN, HALF],
-    shape = resize,
-    summary = "The gradient of ResizeNearestNeighbor.",
 );
 
 register_op!(
@@ -97,6 +81,7 @@ register_op!(
     outputs = &["output: T"],
     attrs = &[FLOATS],
     shape = colours,
+    gradient = GradientRule::None,
     summary = "Red, green and blue of hue, saturation and value, all in [0, 1].",
 );
 
@@ -202,12 +187,6 @@ fn resize(c: &ShapeContext<'_>) -> ShapeResult {
     let dims = resized_dims(&c.dims(images).unwrap_or_else(|| vec![-1; 4]), &size)?;
     let kept = |at| matches!(at, 0 | 3).then(|| c.dim(images, at));
     c.set_output(0, with_identity(c, &dims, kept))
-}
-
-fn bilinear_grad(c: &ShapeContext<'_>) -> ShapeResult {
-    PixelGrid::new(c.attr("align_corners")?, c.attr("half_pixel_centers")?)?;
-    input_of_rank(c, 0, "grads", 4)?;
-    c.set_output(0, input_of_rank(c, 1, "original_image", 4)?)
 }
 
 fn crop(c: &ShapeContext<'_>) -> ShapeResult {

@@ -2,7 +2,7 @@
 
 use crate::shape::{input_of_rank, scalar_or_vector, scalar_output, unchanged};
 use tenon_author::{ShapeContext, ShapeResult, register_op};
-use tenon_framework::KernelError;
+use tenon_framework::{KernelError, op::GradientRule};
 use tenon_geometry::GeometryError;
 
 register_op!(
@@ -44,6 +44,7 @@ register_op!(
         "little_endian: bool = true",
     ],
     shape = raw,
+    gradient = GradientRule::None,
     summary = "The bytes of each string as numbers, along one more dimension; a bool is false where its byte is 0.",
 );
 

@@ -29,6 +29,7 @@ mod dataset;
 mod fft;
 mod functional;
 mod fused;
+mod gradients;
 mod image;
 mod io;
 mod linalg;

@@ -2,6 +2,7 @@
 
 use crate::shape::{input_of_rank, nothing_known, passed_on, scalar_output};
 use tenon_author::{ShapeContext, ShapeResult, register_op};
+use tenon_framework::op::GradientRule;
 
 register_op!(
     "Assert",
@@ -11,6 +12,7 @@ register_op!(
     stateful = true,
     shape = nothing_known,
     checks = true,
+    gradient = GradientRule::None,
     summary = "Fails the step with the data in its message unless the condition holds.",
 );
 
@@ -50,6 +52,7 @@ register_op!(
     attrs = &[],
     stateful = true,
     shape = scalar_output,
+    gradient = GradientRule::None,
     summary = "Seconds since 1970.",
 );
 

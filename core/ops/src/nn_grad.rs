@@ -2,10 +2,13 @@
 
 mod activation;
 mod conv;
+mod dilation;
 mod norm;
 mod pool;
+mod pool_volume;
+mod second;
 
-use crate::shape::{dims_of, same_size};
+use crate::shape::{dims_of, input_of_rank, same_size};
 use tenon_author::{Dim, ShapeContext, ShapeHandle, ShapeResult};
 use tenon_framework::KernelError;
 use tenon_geometry::GeometryError;
@@ -31,6 +34,23 @@ fn alike(
     let dims = dims_of(c, expected).into_iter().zip(dims_of(c, found));
     let dims = dims.map(|(expected, found)| same_size(c, what, expected, found));
     Ok(c.make_shape(&dims.collect::<Result<Vec<Dim>, KernelError>>()?))
+}
+
+/// Checks that an input is a vector of this length, as far as its shape is known.
+fn vector_of(
+    c: &ShapeContext<'_>,
+    input: usize,
+    what: &'static str,
+    expected: usize,
+) -> ShapeResult {
+    let vector = input_of_rank(c, input, what, 1)?;
+    match c.value(c.dim(vector, 0)).filter(|&found| found != expected as i64) {
+        Some(found) => {
+            let found = found as usize;
+            Err(GeometryError::Length { what, expected, found }.into())
+        }
+        None => Ok(()),
+    }
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use crate::shape::{input_of_rank, nothing_known, scalar_or_vector, scalar_output, unchanged};
 use tenon_author::{ShapeContext, ShapeHandle, ShapeResult, register_op};
-use tenon_framework::{KernelError, PartialShape};
+use tenon_framework::{KernelError, PartialShape, op::GradientRule};
 
 register_op!(
     "ParseExample",
@@ -123,6 +123,7 @@ register_op!(
     outputs = &["output: out_type"],
     attrs = &["out_type: type"],
     shape = nothing_known,
+    gradient = GradientRule::None,
     summary = "The tensor of a serialised message.",
 );
 
@@ -132,6 +133,7 @@ register_op!(
     outputs = &["serialized: string"],
     attrs = &["T: type"],
     shape = scalar_output,
+    gradient = GradientRule::None,
     summary = "A tensor as a serialised message.",
 );
 
@@ -153,6 +155,7 @@ register_op!(
         "little_endian: bool = true"
     ],
     shape = decode_padded_raw,
+    gradient = GradientRule::None,
     summary = "Numbers from strings, which are padded with zeros to a fixed length.",
 );
 

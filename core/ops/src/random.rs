@@ -1,10 +1,12 @@
 //! Random numbers. A stateful op draws from its own stream, which its seeds initialise; a stateless
 //! op computes from its inputs only.
 
+use crate::math_binary::broadcast;
 use crate::shape::{
     constant_integer, dims_of, input_of_rank, same_size, scalar_or_vector, scalar_output, unchanged,
 };
 use tenon_author::{ShapeContext, ShapeResult, register_op};
+use tenon_framework::op::GradientRule;
 use tenon_geometry::GeometryError;
 
 const SEED: &str = "seed: int = 0";
@@ -28,6 +30,7 @@ register_op!(
     stateful = true,
     cases = OF_SHAPE,
     shape = of_shape,
+    gradient = GradientRule::None,
     summary = "Numbers between 0 and 1, 1 excluded, each as likely as any other.",
 );
 
@@ -39,6 +42,7 @@ register_op!(
     stateful = true,
     cases = OF_SHAPE,
     shape = of_shape,
+    gradient = GradientRule::None,
     summary = "Normally distributed numbers with mean 0 and deviation 1.",
 );
 
@@ -50,6 +54,7 @@ register_op!(
     stateful = true,
     cases = OF_SHAPE,
     shape = of_shape,
+    gradient = GradientRule::None,
     summary =
         "Normally distributed numbers with mean 0 and deviation 1, those beyond 2 drawn again.",
 );
@@ -75,6 +80,7 @@ register_op!(
     stateful = true,
     cases = &["rows; seed = 7; value: [n, 3]", "scalar; seed = 7; value: []",],
     shape = unchanged,
+    gradient = GradientRule::None,
     summary = "The rows of a tensor in random order.",
 );
 
@@ -88,6 +94,7 @@ register_op!(
         "rows; seed = 7; c in 1..9; logits: [r, c] uniform(-3, 3); num_samples: [] integers(0..7)",
     ],
     shape = multinomial,
+    gradient = GradientRule::None,
     summary = "Classes drawn for each row, from the logarithms of unnormalised probabilities.",
 );
 
@@ -103,12 +110,23 @@ register_op!(
 );
 
 register_op!(
+    "RandomGammaGrad",
+    inputs = &["alpha: T", "sample: T"],
+    outputs = &["output: T"],
+    attrs = &["T: {float, double}"],
+    cases = &["positive; alpha: [m, n] uniform(0.1, 9); sample: [n] uniform(0.1, 9)"],
+    shape = broadcast,
+    summary = "The derivative of a number of the gamma distribution by its alpha, broadcast.",
+);
+
+register_op!(
     "StatelessRandomUniform",
     inputs = &["shape: T", "seed: Tseed"],
     outputs = &["output: dtype"],
     attrs = &[FLOATS_OR_FLOAT, SHAPE_OR_INT32, SEEDS],
     cases = STATELESS,
     shape = stateless,
+    gradient = GradientRule::None,
     summary = "Numbers between 0 and 1, 1 excluded, that follow from the seed.",
 );
 
@@ -119,6 +137,7 @@ register_op!(
     attrs = &[FLOATS_OR_FLOAT, SHAPE_OR_INT32, SEEDS],
     cases = STATELESS,
     shape = stateless,
+    gradient = GradientRule::None,
     summary = "Normally distributed numbers that follow from the seed.",
 );
 
@@ -129,6 +148,7 @@ register_op!(
     attrs = &[FLOATS_OR_FLOAT, SHAPE_OR_INT32, SEEDS],
     cases = STATELESS,
     shape = stateless,
+    gradient = GradientRule::None,
     summary =
         "Normally distributed numbers, those beyond 2 drawn again, that follow from the seed.",
 );
@@ -142,6 +162,7 @@ register_op!(
         "numbers; shape: [2] integers(0..9); seed: [2]; minval: [] values(-3); maxval: [] values(12)",
     ],
     shape = stateless_integers,
+    gradient = GradientRule::None,
     summary = "Integers from minval to below maxval that follow from the seed.",
 );
 
@@ -152,6 +173,7 @@ register_op!(
     attrs = &[FLOATS_OR_FLOAT, "Tshape: {int32, int64} = DT_INT32"],
     cases = OF_KEY,
     shape = of_key,
+    gradient = GradientRule::None,
     summary =
         "Numbers between 0 and 1, 1 excluded, of the generator that key, counter and alg name.",
 );
@@ -163,6 +185,7 @@ register_op!(
     attrs = &[FLOATS_OR_FLOAT, "Tshape: {int32, int64} = DT_INT32"],
     cases = OF_KEY,
     shape = of_key,
+    gradient = GradientRule::None,
     summary = "Normally distributed numbers of the generator that key, counter and alg name.",
 );
 

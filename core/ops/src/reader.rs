@@ -4,6 +4,7 @@
 
 use crate::shape::{handle_input, input_of_rank, scalar_output, two_texts};
 use tenon_author::{ShapeContext, ShapeResult, register_op};
+use tenon_framework::op::GradientRule;
 
 register_op!(
     "WholeFileReaderV2",
@@ -126,6 +127,7 @@ register_op!(
     attrs = &["container: string = ''", "shared_name: string = ''"],
     stateful = true,
     shape = two_texts,
+    gradient = GradientRule::None,
     summary = "A reference to the name of a reader whose records are whole files.",
 );
 
@@ -135,6 +137,7 @@ register_op!(
     attrs = &["skip_header_lines: int = 0", "container: string = ''", "shared_name: string = ''"],
     stateful = true,
     shape = two_texts,
+    gradient = GradientRule::None,
     summary = "A reference to the name of a reader whose records are the lines of files.",
 );
 
@@ -151,6 +154,7 @@ register_op!(
     ],
     stateful = true,
     shape = two_texts,
+    gradient = GradientRule::None,
     summary = "A reference to the name of a reader whose records have a fixed number of bytes.",
 );
 
@@ -161,6 +165,7 @@ register_op!(
         &["container: string = ''", "shared_name: string = ''", "compression_type: string = ''"],
     stateful = true,
     shape = two_texts,
+    gradient = GradientRule::None,
     summary = "A reference to the name of a reader whose records are those of TFRecord files.",
 );
 
@@ -170,6 +175,7 @@ register_op!(
     attrs = &["container: string = ''", "shared_name: string = ''"],
     stateful = true,
     shape = two_texts,
+    gradient = GradientRule::None,
     summary = "A reference to the name of a reader whose records are the work items.",
 );
 
@@ -178,6 +184,7 @@ register_op!(
     inputs = &["reader_handle: Ref(string)", "queue_handle: Ref(string)"],
     outputs = &["key: string", "value: string"],
     shape = read,
+    gradient = GradientRule::None,
     summary = "The next record of a reader behind a reference, which takes files from a queue.",
 );
 
@@ -186,6 +193,7 @@ register_op!(
     inputs = &["reader_handle: Ref(string)", "queue_handle: Ref(string)", "num_records: int64"],
     outputs = &["keys: string", "values: string"],
     shape = read_up_to,
+    gradient = GradientRule::None,
     summary =
         "Up to a number of records of a reader behind a reference, which takes files from a queue.",
 );
@@ -195,6 +203,7 @@ register_op!(
     inputs = &["reader_handle: Ref(string)"],
     outputs = &["records_produced: int64"],
     shape = of_reader,
+    gradient = GradientRule::None,
     summary = "The number of records that a reader behind a reference has produced.",
 );
 
@@ -203,6 +212,7 @@ register_op!(
     inputs = &["reader_handle: Ref(string)"],
     outputs = &["units_completed: int64"],
     shape = of_reader,
+    gradient = GradientRule::None,
     summary = "The number of files that a reader behind a reference has read to the end.",
 );
 
@@ -211,6 +221,7 @@ register_op!(
     inputs = &["reader_handle: Ref(string)"],
     outputs = &["state: string"],
     shape = of_reader,
+    gradient = GradientRule::None,
     summary = "The state of a reader behind a reference as text.",
 );
 
@@ -218,6 +229,7 @@ register_op!(
     "ReaderRestoreState",
     inputs = &["reader_handle: Ref(string)", "state: string"],
     shape = restore,
+    gradient = GradientRule::None,
     summary = "Sets the state of a reader behind a reference.",
 );
 
@@ -225,6 +237,7 @@ register_op!(
     "ReaderReset",
     inputs = &["reader_handle: Ref(string)"],
     shape = with_reader,
+    gradient = GradientRule::None,
     summary = "Puts a reader behind a reference back to its first state.",
 );
 

@@ -2,7 +2,7 @@
 
 use crate::shape::{broadcast_dims, dims_of, input_of_rank, scalar_output, unchanged};
 use tenon_author::{ShapeContext, ShapeHandle, ShapeResult, register_op};
-use tenon_framework::KernelError;
+use tenon_framework::{KernelError, op::GradientRule};
 use tenon_geometry::{AxisSet, join_dims};
 
 register_op!(
@@ -11,6 +11,7 @@ register_op!(
     outputs = &["output: string"],
     attrs = &["N: int >= 0", "separator: string = ''"],
     shape = joined,
+    gradient = GradientRule::None,
     summary = "Joins the strings of the inputs element by element, with a separator; scalars serve every element.",
 );
 
@@ -27,6 +28,7 @@ register_op!(
         "fill: string = ''",
     ],
     shape = unchanged,
+    gradient = GradientRule::None,
     summary = "Each element as text, in the forms of C's printf.",
 );
 
@@ -36,6 +38,7 @@ register_op!(
     outputs = &["output: out_type"],
     attrs = &["out_type: {float, double, int32, int64, uint32, uint64} = DT_FLOAT"],
     shape = unchanged,
+    gradient = GradientRule::None,
     summary = "The number that each string says.",
 );
 
@@ -95,6 +98,7 @@ register_op!(
     outputs = &["output: string"],
     attrs = &["keep_dims: bool = false", "separator: string = ''"],
     shape = reduce_join,
+    gradient = GradientRule::None,
     summary = "Joins strings along some dimensions, in the given order.",
 );
 
@@ -104,6 +108,7 @@ register_op!(
     outputs = &["output: string"],
     attrs = &["replace_global: bool = true"],
     shape = matched,
+    gradient = GradientRule::None,
     summary = "Each string with all matches of a regular expression rewritten, or only the first.",
 );
 
@@ -141,6 +146,7 @@ register_op!(
     outputs = &["output: string"],
     attrs = &["pad: bool = false"],
     shape = unchanged,
+    gradient = GradientRule::None,
     summary = "Each string in the web-safe alphabet of base 64.",
 );
 
@@ -150,6 +156,7 @@ register_op!(
     outputs = &["output: string"],
     attrs = &[],
     shape = unchanged,
+    gradient = GradientRule::None,
     summary =
         "What each string in the web-safe alphabet of base 64 stands for, with or without padding.",
 );
@@ -160,6 +167,7 @@ register_op!(
     outputs = &["output: int64"],
     attrs = &["num_buckets: int >= 1"],
     shape = unchanged,
+    gradient = GradientRule::None,
     summary = "FarmHash's 64-bit fingerprint of each string, modulo a number of buckets.",
 );
 

@@ -5,7 +5,7 @@
 
 use crate::shape::{handle_input, input_of_rank, nothing_known, scalar_output, two_texts};
 use tenon_author::{ShapeContext, ShapeHandle, ShapeResult, register_op};
-use tenon_framework::{DType, KernelError, PartialShape};
+use tenon_framework::{DType, KernelError, PartialShape, op::GradientRule};
 
 /// The attributes of a table whose values are scalars.
 const OF_SCALARS: &[&str] = &[
@@ -41,6 +41,7 @@ register_op!(
     attrs = OF_SCALARS,
     stateful = true,
     shape = scalar_output,
+    gradient = GradientRule::None,
     summary = "The handle of a table that is filled once.",
 );
 
@@ -59,6 +60,7 @@ register_op!(
     attrs = OF_SCALARS,
     stateful = true,
     shape = of_scalars,
+    gradient = GradientRule::None,
     summary = "The handle of a table from keys to scalars.",
 );
 
@@ -77,6 +79,7 @@ register_op!(
     attrs = OF_TENSORS,
     stateful = true,
     shape = of_tensors,
+    gradient = GradientRule::None,
     summary = "The handle of a table from keys to tensors of one shape.",
 );
 
@@ -105,6 +108,7 @@ register_op!(
     ],
     stateful = true,
     shape = dense,
+    gradient = GradientRule::None,
     summary = "The handle of a table in which two keys mark what is empty and what was removed.",
 );
 
@@ -130,6 +134,7 @@ register_op!(
     attrs = &["Tkey: type", "Tval: type"],
     stateful = true,
     shape = initialize,
+    gradient = GradientRule::None,
     summary = "Fills a table with keys and values, once.",
 );
 
@@ -139,6 +144,7 @@ register_op!(
     attrs = OF_LINES,
     stateful = true,
     shape = from_file,
+    gradient = GradientRule::None,
     summary = "Fills a table with the lines of a file, once.",
 );
 
@@ -149,6 +155,7 @@ register_op!(
     attrs = &["Tin: type", "Tout: type"],
     stateful = true,
     shape = find,
+    gradient = GradientRule::None,
     summary = "The values of keys; the default value where a key is not there.",
 );
 
@@ -158,6 +165,7 @@ register_op!(
     attrs = &["Tin: type", "Tout: type"],
     stateful = true,
     shape = with_handle,
+    gradient = GradientRule::None,
     summary = "Sets the values of keys.",
 );
 
@@ -176,6 +184,7 @@ register_op!(
     outputs = &["size: int64"],
     stateful = true,
     shape = size,
+    gradient = GradientRule::None,
     summary = "The number of keys in a table.",
 );
 
@@ -204,6 +213,7 @@ register_op!(
     attrs = OF_SCALARS,
     stateful = true,
     shape = two_texts,
+    gradient = GradientRule::None,
     summary = "A reference to the name of a table that is filled once.",
 );
 
@@ -213,6 +223,7 @@ register_op!(
     attrs = OF_SCALARS,
     stateful = true,
     shape = two_texts,
+    gradient = GradientRule::None,
     summary = "A reference to the name of a table from keys to scalars.",
 );
 
@@ -222,6 +233,7 @@ register_op!(
     attrs = OF_TENSORS,
     stateful = true,
     shape = two_texts,
+    gradient = GradientRule::None,
     summary = "A reference to the name of a table from keys to tensors of one shape.",
 );
 
@@ -230,6 +242,7 @@ register_op!(
     inputs = &["table_handle: Ref(string)", "keys: Tkey", "values: Tval"],
     attrs = &["Tkey: type", "Tval: type"],
     shape = initialize,
+    gradient = GradientRule::None,
     summary = "Fills a table behind a reference with keys and values, once.",
 );
 
@@ -238,6 +251,7 @@ register_op!(
     inputs = &["table_handle: Ref(string)", "filename: string"],
     attrs = OF_LINES,
     shape = from_file,
+    gradient = GradientRule::None,
     summary = "Fills a table behind a reference with the lines of a file, once.",
 );
 
@@ -247,6 +261,7 @@ register_op!(
     outputs = &["values: Tout"],
     attrs = &["Tin: type", "Tout: type"],
     shape = find,
+    gradient = GradientRule::None,
     summary = "The values of keys in a table behind a reference; the default value where a key is not there.",
 );
 
@@ -255,6 +270,7 @@ register_op!(
     inputs = &["table_handle: Ref(string)", "keys: Tin", "values: Tout"],
     attrs = &["Tin: type", "Tout: type"],
     shape = with_handle,
+    gradient = GradientRule::None,
     summary = "Sets the values of keys in a table behind a reference.",
 );
 
@@ -263,6 +279,7 @@ register_op!(
     inputs = &["table_handle: Ref(string)"],
     outputs = &["size: int64"],
     shape = size,
+    gradient = GradientRule::None,
     summary = "The number of keys in a table behind a reference.",
 );
 

@@ -76,6 +76,7 @@ pub use runtime::{Runtime, RuntimeOptions, WeakRuntime};
 pub use session::{Callable, PartialRun, Session};
 pub use step_graph::{NodeExplanation, Simplified};
 pub use tenon_framework as framework;
+pub use tenon_gradient as gradient;
 pub use tenon_graph as graph;
 pub use tenon_host as host;
 pub use tenon_optimize as optimize;

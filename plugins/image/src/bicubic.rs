@@ -1,17 +1,17 @@
-//! `ResizeBicubic`: a cubic convolution (R. Keys, 1981) with weights from a table of 1024 steps, as
+//! `ResizeBicubic` and its gradient: a cubic convolution (R. Keys, 1981) with weights from a table of 1024 steps, as
 //! in TensorFlow.
 //!
 //! With `half_pixel_centers` its parameter is -1/2, and pixels outside the image have no weight;
 //! otherwise it is -3/4, and the outermost pixels represent those outside.
 
-use crate::resize::{Sizes, for_numbers, grid, single};
+use crate::resize::{Sizes, check_grad, for_numbers, grid, single};
 use std::marker::PhantomData;
 use tenon_sdk::{
     KernelError,
     author::{ComputeContext, CreateContext, Kernel},
     element::Number,
     geometry::PixelGrid,
-    growth,
+    growth, register_kernel,
 };
 
 const STEPS: usize = 1 << 10;
@@ -73,6 +73,16 @@ impl Four {
         growth::collected((0..to).map(|pixel| Four::new(grid, table, pixel, scale, from)))
     }
 
+    /// Adds `len` values times each weight to the pixels, of `len` elements each.
+    fn spread<T: Number>(&self, len: usize, value: impl Fn(usize) -> T, to: &mut [T]) {
+        for (&pixel, &weight) in self.pixels.iter().zip(&self.weights) {
+            let weight = T::from_f64(weight.into());
+            for (at, to) in to[pixel * len..][..len].iter_mut().enumerate() {
+                *to = to.add(value(at).mul(weight));
+            }
+        }
+    }
+
     fn weigh(&self, value: impl Fn(usize) -> f32) -> f32 {
         let [a, b, c, d] = self.weights;
         let [p, q, r, s] = self.pixels.map(value);
@@ -116,6 +126,54 @@ impl<T: Number> Kernel for Bicubic<T> {
 }
 
 for_numbers!("ResizeBicubic", Bicubic);
+
+/// The gradient: each pixel of `grads` is distributed to the sixteen pixels from which it was
+/// computed, first along its row, then to four rows.
+struct Grad<T> {
+    grid: PixelGrid,
+    table: Table,
+    of: PhantomData<fn() -> T>,
+}
+
+impl<T: Number> Kernel for Grad<T> {
+    fn new(c: &CreateContext<'_>) -> Result<Self, KernelError> {
+        let Bicubic { grid, table, .. } = Bicubic::<T>::new(c)?;
+        Ok(Grad { grid, table, of: PhantomData })
+    }
+
+    fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
+        let (grads, output) = (c.dims(0), c.dims(1));
+        check_grad(grads, output)?;
+        let x = c.input::<f32>(0)?.data;
+        let y = c.output::<T>(0, output)?.data;
+        if x.is_empty() || y.is_empty() {
+            y.fill(T::ZERO);
+            return Ok(());
+        }
+        let size = |dims: &[i64], at: usize| dims[at] as usize;
+        let rows = Four::all(self.grid, &self.table, size(output, 1), size(grads, 1))?;
+        let columns = Four::all(self.grid, &self.table, size(output, 2), size(grads, 2))?;
+        let channels = size(output, 3);
+        let line = size(output, 2) * channels;
+        let (image, work) = (size(output, 1) * line, x.len() / size(grads, 0));
+        let images = y.chunks_exact_mut(image).zip(x.chunks_exact(work));
+        c.parallel_items(images, 12.0 * work as f64, |_, (y, x)| {
+            let mut mixed = growth::filled(line, T::ZERO)?;
+            y.fill(T::ZERO);
+            for (row, grads) in rows.iter().zip(x.chunks_exact(columns.len() * channels)) {
+                mixed.fill(T::ZERO);
+                for (column, grad) in columns.iter().zip(grads.chunks_exact(channels)) {
+                    column.spread(channels, |at| T::from_f64(f64::from(grad[at])), &mut mixed);
+                }
+                row.spread(line, |at| mixed[at], y);
+            }
+            Ok(())
+        })
+    }
+}
+
+register_kernel!("ResizeBicubicGrad" on "CPU": Grad<T> for "T" in [f32, f64],
+    numerics = crate::resize::NUMERICS);
 
 #[cfg(test)]
 mod tests {

@@ -1,13 +1,10 @@
 //! `ResizeBilinear` and its gradient.
 
-use crate::resize::{Resize, Sizes, Way, for_numbers, single};
+use crate::resize::{Resize, Sizes, Way, check_grad, for_numbers, single};
 use half::{bf16, f16};
 use tenon_sdk::{
-    KernelError,
-    author::ComputeContext,
-    element::Number,
-    geometry::{GeometryError, PixelGrid, byte_size},
-    growth, register_kernel,
+    KernelError, author::ComputeContext, element::Number, geometry::PixelGrid, growth,
+    register_kernel,
 };
 
 /// The two pixels around a position, and the weight of the second.
@@ -74,18 +71,7 @@ type Grad<T> = Resize<Backward, T>;
 impl<T: Number> Way<T> for Backward {
     fn compute(grid: PixelGrid, c: &ComputeContext<'_>) -> Result<(), KernelError> {
         let (grads, output) = (c.dims(0), c.dims(1));
-        for (what, dims) in [("grads", grads), ("original_image", output)] {
-            if dims.len() != 4 {
-                return Err(GeometryError::Rank { what, expected: 4, found: dims.len() }.into());
-            }
-        }
-        for (at, what) in [(0, "the batch of grads"), (3, "the channels of grads")] {
-            let (expected, found) = (output[at], grads[at]);
-            if expected != found {
-                return Err(GeometryError::SizeMismatch { what, expected, found }.into());
-            }
-        }
-        byte_size(output, 8)?;
+        check_grad(grads, output)?;
         let x = c.input::<f32>(0)?.data;
         let y = c.output::<T>(0, output)?.data;
         if x.is_empty() || y.is_empty() {

@@ -56,7 +56,7 @@ fn sizes(c: &ComputeContext<'_>) -> Result<Sizes, KernelError> {
 }
 
 /// The position in an image of `pixels` pixels of a pixel of a crop; `None` outside the image.
-fn place(pixel: usize, crop: usize, [first, last]: [f32; 2], pixels: usize) -> Option<f32> {
+pub fn place(pixel: usize, crop: usize, [first, last]: [f32; 2], pixels: usize) -> Option<f32> {
     let end = (pixels - 1) as f32;
     let place = if crop > 1 {
         let scale = (last - first) * end / (crop - 1) as f32;

@@ -19,6 +19,7 @@ mod bilinear;
 mod boxes;
 mod colour;
 mod crop;
+mod crop_grad;
 mod decode;
 mod encode;
 mod jpeg;

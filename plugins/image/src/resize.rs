@@ -36,6 +36,23 @@ impl<W: Way<T>, T: Number> Kernel for Resize<W, T> {
     }
 }
 
+/// Checks the shapes of a gradient and of the images that were resized.
+pub fn check_grad(grads: &[i64], output: &[i64]) -> Result<(), KernelError> {
+    for (what, dims) in [("grads", grads), ("original_image", output)] {
+        if dims.len() != 4 {
+            return Err(GeometryError::Rank { what, expected: 4, found: dims.len() }.into());
+        }
+    }
+    for (at, what) in [(0, "the batch of grads"), (3, "the channels of grads")] {
+        let (expected, found) = (output[at], grads[at]);
+        if expected != found {
+            return Err(GeometryError::SizeMismatch { what, expected, found }.into());
+        }
+    }
+    byte_size(output, 8)?;
+    Ok(())
+}
+
 /// Sizes of the images on both sides.
 pub struct Sizes {
     /// Shape of the result.

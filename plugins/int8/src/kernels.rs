@@ -17,4 +17,5 @@ pub mod range;
 mod requantize;
 mod requantize_channels;
 mod round_trip;
+mod round_trip_grad;
 mod rounding;

@@ -3,11 +3,11 @@
 
 pub use tenon_author::{
     AsyncCall, AttrReader, CancelGuard, Cells, ComputeContext, CopyTarget, CreateContext, Dim,
-    EncodedValue, FnTable, Handle, InOut, Kept, KeptKnobs, Kernel, KernelFn, Knob, Knobs, Mode,
-    Native, NewNode, NodeNumber, Packed, PassContext, Piece, Prepack, ResourceHandle,
-    ResourceValue, ShapeContext, ShapeFunction, ShapeHandle, ShapeResult, SharedVars, StateContext,
-    StepWatch, Supported, Supports, TensorSink, Var, VarGuard, Variant, VariantRef, VariantValue,
-    enter_pass, shape_entry,
+    EncodedValue, FnTable, GradientContext, GradientFunction, Handle, InOut, Kept, KeptKnobs,
+    Kernel, KernelFn, Knob, Knobs, Mode, Native, NewNode, NodeMaker, NodeNumber, Packed,
+    PassContext, Piece, Prepack, ResourceHandle, ResourceValue, ShapeContext, ShapeFunction,
+    ShapeHandle, ShapeResult, SharedVars, StateContext, StepWatch, Supported, Supports, TensorSink,
+    Var, VarGuard, Variant, VariantRef, VariantValue, enter_pass, shape_entry,
 };
 #[doc(hidden)]
 pub use tenon_author::{

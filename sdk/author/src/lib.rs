@@ -59,7 +59,8 @@ mod door;
 pub use array::{array_view, array_view_mut};
 pub use tenon_author::{
     extension_link, kernels_check_shapes, reg, register_device, register_extension,
-    register_fusion, register_kernel, register_knob, register_op, register_pass, register_variant,
+    register_fusion, register_gradient, register_kernel, register_knob, register_op, register_pass,
+    register_variant,
 };
 pub use tenon_framework::element::{Complex, Complex32, Complex64, bf16, f16};
 pub use tenon_framework::{
@@ -83,22 +84,23 @@ pub use tenon_geometry::{self as geometry, fixed_point, fused};
 pub mod prelude {
     pub use crate::{array_view, array_view_mut};
     pub use tenon_author::{
-        AsyncCall, ComputeContext, CreateContext, Dim, Function, FunctionResults, InOut, Kept,
-        KeptKnobs, Kernel, Knob, Knobs, Mode, Packed, PassContext, Piece, Prepack, ResourceHandle,
-        ResourceValue, Schedule, ShapeContext, ShapeHandle, ShapeResult, Supported, Supports,
-        Variant, VariantRef, VariantValue,
+        AsyncCall, ComputeContext, CreateContext, Dim, Function, FunctionResults, GradientContext,
+        InOut, Kept, KeptKnobs, Kernel, Knob, Knobs, Mode, Packed, PassContext, Piece, Prepack,
+        ResourceHandle, ResourceValue, Schedule, ShapeContext, ShapeHandle, ShapeResult, Supported,
+        Supports, Variant, VariantRef, VariantValue,
         device::{
             DeviceCapture, DeviceEvents, DeviceHandle, DeviceInfo, DeviceKind, DeviceMemory,
             DeviceNative, DeviceStreams, DeviceTimers, NoStreams,
         },
         reg::{ANY_TYPE, COPYABLE, Denormals, Numerics},
-        register_device, register_fusion, register_kernel, register_knob, register_op,
-        register_pass, register_variant,
+        register_device, register_fusion, register_gradient, register_kernel, register_knob,
+        register_op, register_pass, register_variant,
     };
     pub use tenon_framework::{
         Code, DType, KernelError, PartialShape, Shape, View, ViewMut,
-        abi::MemoryKind,
+        abi::{GraphValue, MemoryKind},
         element::{Complex, Complex32, Complex64, Element, Float, Number, bf16, f16},
+        gradient::Gradient,
         op::{GradientRule, OpRole, Refusal, Symmetry, ValueRule},
         plugin::plugin_path,
     };

@@ -196,7 +196,9 @@ struct Giver {
     {
         const Lent takes(op.takes), gives(op.gives), has(op.has), valid(op.valid), measured(op.measured);
         const TenonExtFacts facts = { TENON_EXT_FACTS_HEADER(op.link), op.known };
-        const TenonExtHeader *const before = op.has_facts ? &facts.header : op.link;
+        const TenonExtHeader *const known = op.has_facts ? &facts.header : op.link;
+        const TenonExtGradient gradient = { TENON_EXT_GRADIENT_HEADER(known), op.differentiate };
+        const TenonExtHeader *const before = op.differentiate != nullptr ? &gradient.header : known;
         const TenonExtCases cases = { TENON_EXT_CASES_HEADER(before), valid };
         const bool has_cases = op.valid.count > 0;
         const TenonExtBench bench = { TENON_EXT_BENCH_HEADER(has_cases ? &cases.header : before), measured,

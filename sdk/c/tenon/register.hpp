@@ -12,6 +12,7 @@
 #define TENON_REGISTER_HPP
 
 #include "device.hpp"
+#include "gradient.hpp"
 #include "kernel.hpp"
 #include "shape.hpp"
 
@@ -89,6 +90,7 @@ struct Op {
     TenonShapeFn function = nullptr;
     TenonFacts known{};
     bool has_facts = false;
+    TenonGradientFn differentiate = nullptr;
     const TenonExtHeader *link = nullptr;
 
 #define TENON_SETTER(...) \
@@ -110,6 +112,9 @@ struct Op {
     constexpr Op description(std::string_view text) const TENON_SETTER(changed.contract = text)
     template <auto shape_function> constexpr Op shape() const
         TENON_SETTER(changed.function = detail::run_shape<shape_function>)
+    // The op's gradient: tenon/gradient.hpp.
+    template <auto function> constexpr Op gradient() const
+        TENON_SETTER(changed.differentiate = detail::run_gradient<function>)
     constexpr Op stateful() const TENON_SETTER(changed.bits |= TENON_OP_FLAG_STATEFUL)
     constexpr Op commutative() const TENON_SETTER(changed.bits |= TENON_OP_FLAG_COMMUTATIVE)
     constexpr Op aggregate() const TENON_SETTER(changed.bits |= TENON_OP_FLAG_AGGREGATE)

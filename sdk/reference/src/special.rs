@@ -1,10 +1,12 @@
 //! Special functions of doubles. Poles and values outside the domain give what TensorFlow gives.
 
 mod gamma;
+mod gamma_grad;
 mod quantile;
 mod zeta;
 
 pub use gamma::{digamma, igamma, igammac};
+pub use gamma_grad::{igamma_grad_a, random_gamma_grad};
 pub use quantile::{erfinv, ndtri};
 pub use zeta::{polygamma, zeta};
 

@@ -2,8 +2,8 @@
 
 use super::StructLayout;
 use crate::{
-    ExtBench, ExtCapture, ExtCases, ExtCost, ExtFacts, ExtFunctions, ExtHandles, ExtNative,
-    ExtNativeOf, ExtPass, ExtTimers, ExtVariant, Facts,
+    ExtBench, ExtCapture, ExtCases, ExtCost, ExtFacts, ExtFunctions, ExtGradient, ExtHandles,
+    ExtNative, ExtNativeOf, ExtPass, ExtTimers, ExtVariant, Facts,
 };
 
 /// Layout of [`ExtCases`], for its hash.
@@ -38,6 +38,8 @@ pub const EXT_NATIVE_OF: StructLayout = struct_layout!(ExtNativeOf { header, nat
 /// Layout of [`ExtFunctions`], for its hash.
 pub const EXT_FUNCTIONS: StructLayout =
     struct_layout!(ExtFunctions { header, find, retain, release, call, cancel });
+/// Layout of [`ExtGradient`], for its hash.
+pub const EXT_GRADIENT: StructLayout = struct_layout!(ExtGradient { header, gradient });
 /// Layout of [`ExtHandles`], for its hash.
 pub const EXT_HANDLES: StructLayout = struct_layout!(ExtHandles { header, remove, has_name });
 /// Layout of [`ExtTimers`], for its hash.

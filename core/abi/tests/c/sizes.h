@@ -21,6 +21,7 @@ static void print_sizes(void)
     SIZE(TenonExtNative);
     SIZE(TenonExtNativeOf);
     SIZE(TenonExtFunctions);
+    SIZE(TenonExtGradient);
     SIZE(TenonExtHandles);
     SIZE(TenonExtTimers);
     SIZE(TenonExtCapture);
@@ -29,6 +30,9 @@ static void print_sizes(void)
     SIZE(TenonPassAttr);
     SIZE(TenonPassNode);
     SIZE(TenonPassTable);
+    SIZE(TenonGradientParts);
+    SIZE(TenonGradientNode);
+    SIZE(TenonGradientTable);
     SIZE(TenonSlot);
     SIZE(TenonStringElement);
     SIZE(TenonResourceElement);

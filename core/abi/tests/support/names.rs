@@ -23,6 +23,8 @@ const AFFIXES: &[(&str, &str, &str)] = &[
     ("Refusal", "TENON_REFUSES_", ""),
     ("Symmetry", "TENON_SYMMETRY_", ""),
     ("GradientRule", "TENON_GRADIENT_", ""),
+    ("GradientKind", "TENON_GRADIENT_KIND_", ""),
+    ("GraphValue", "TENON_GRAPH_VALUE_", ""),
     ("slot_flags", "TENON_SLOT_FLAG_", ""),
     ("kernel_flags", "TENON_KERNEL_FLAG_", ""),
     ("op_flags", "TENON_OP_FLAG_", ""),

@@ -26,6 +26,7 @@ const FILES: &[(&str, &str)] = &[
     ("device", ""),
     ("device_ext", ""),
     ("pass", ""),
+    ("gradient", ""),
     ("plugin", ""),
 ];
 

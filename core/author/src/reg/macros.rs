@@ -264,6 +264,45 @@ macro_rules! register_pass {
     };
 }
 
+/// Registers the gradient of an op that the same library registers: a function over
+/// [`GradientContext`](crate::GradientContext) that adds nodes to the graph, or a closure that captures nothing.
+///
+/// ```
+/// use tenon_author::{GradientContext, register_gradient};
+/// use tenon_framework::KernelError;
+///
+/// fn cube_gradient(c: &GradientContext<'_>) -> Result<(), KernelError> {
+///     let x = c.input(0);
+///     let slope = c.scale(c.unary("Square", x)?, 3.0)?;
+///     c.set(0, c.mul(c.gradient(0)?, slope)?)
+/// }
+///
+/// register_gradient!("Cube", cube_gradient);
+/// # fn main() {}
+/// ```
+#[macro_export]
+macro_rules! register_gradient {
+    ($op:expr, $run:expr $(,)?) => {
+        const _: () = {
+            const RUN: $crate::GradientFunction = $run;
+            unsafe extern "C" fn run(
+                host: *const $crate::abi::Host,
+                call: *mut $crate::abi::GradientCall,
+                table: *const $crate::abi::GradientTable,
+            ) -> $crate::abi::Code {
+                // SAFETY: the host gives what a gradient is given.
+                unsafe { $crate::enter_gradient(host, call, table, RUN) }
+            }
+            $crate::__private::inventory::submit! {
+                $crate::reg::GradientReg::new($op, run, $crate::__site!())
+            }
+        };
+    };
+    ($($other:tt)*) => {
+        ::core::compile_error!("expected `\"Op\", function`");
+    };
+}
+
 /// Registers a type of variants, so that its values can be decoded by the name of the type, also in a process that has
 /// not made one: `register_variant!(Span);`. See [`VariantValue`](crate::VariantValue).
 #[macro_export]

@@ -2,6 +2,7 @@
 
 use super::{
     Site,
+    gradient::gradient_link,
     link::{ExtensionLink, Link},
     strs,
 };
@@ -240,7 +241,8 @@ impl OpReg {
         self
     }
 
-    /// What the op states about its gradient.
+    /// What the op states about its gradient. A gradient that is a function is registered by
+    /// [`register_gradient!`](crate::register_gradient).
     pub const fn gradient(mut self, rule: GradientRule) -> OpReg {
         self.facts.gradient = rule;
         self
@@ -255,6 +257,8 @@ impl OpReg {
             facts: self.facts.to_abi(),
         };
         let next = if self.facts == OpFacts::NONE { next } else { (&raw const facts).cast() };
+        let gradient = gradient_link(self.name, next);
+        let next = gradient.as_ref().map_or(next, |link| (&raw const *link).cast());
         let bench = ExtBench {
             header: ExtHeader { next, ..ExtHeader::new(ext_tags::BENCH, 1, &EXT_BENCH) },
             calls: Strs::new(&calls),

@@ -5,6 +5,7 @@ use super::{
     cases::{Case, parse_cases},
     error::OpError,
     facts::{OpFacts, OpRole},
+    gradient::GradientFn,
     raw,
     remote::RemoteShape,
     spec::{parse_arg, parse_attr},
@@ -13,7 +14,8 @@ use super::{
 use crate::attr::{AttrType, AttrValue};
 use std::{fmt, sync::Arc};
 use tenon_abi::{
-    AttrKind, DType, ExtBench, ExtCases, ExtFacts, ShapeFn, Source, ext_tags, layout, op_flags,
+    AttrKind, DType, ExtBench, ExtCases, ExtFacts, ExtGradient, ShapeFn, Source, ext_tags, layout,
+    op_flags,
 };
 
 /// The place of a registration in its author's source.
@@ -146,6 +148,8 @@ pub struct OpDef {
     pub(crate) bench: Bench,
     /// What passes, placement and execution must know of it.
     pub(crate) facts: OpFacts,
+    /// The nodes that compute its gradient.
+    pub(crate) gradient: Option<GradientFn>,
     /// Whether it is not registered.
     pub(crate) missing: bool,
 }
@@ -209,6 +213,7 @@ impl OpDef {
             cases: Vec::new(),
             bench: Bench::default(),
             facts: OpFacts::NONE,
+            gradient: None,
             missing: true,
         }
     }
@@ -256,6 +261,13 @@ impl OpDef {
                 .map_err(link)?;
             let facts = raw::link::<ExtFacts>(op.ext, ext_tags::FACTS, "facts", &layout::EXT_FACTS)
                 .map_err(link)?;
+            let gradient = raw::link::<ExtGradient>(
+                op.ext,
+                ext_tags::GRADIENT,
+                "gradient",
+                &layout::EXT_GRADIENT,
+            )
+            .map_err(link)?;
             let mut def = OpDef {
                 stateful: flag(op_flags::STATEFUL),
                 commutative: flag(op_flags::COMMUTATIVE),
@@ -279,6 +291,13 @@ impl OpDef {
             if let Some(link) = facts {
                 let facts = OpFacts::from_abi(&def.name, &link.facts)?;
                 def.set_facts(facts)?;
+            }
+            if let Some(link) = gradient {
+                let run = link
+                    .gradient
+                    .run
+                    .ok_or(raw::RawError::Null { what: "gradient link", field: "gradient" })?;
+                def.set_gradient(run)?;
             }
             Ok(def)
         }

@@ -263,9 +263,11 @@ unsafe extern "C" fn fail(call: *mut PassCall, code: Code, message: Str) -> Code
     code
 }
 
+/// What a plugin gives as a list.
+///
 /// # Safety
 /// `items` is null, or there are `count` of them.
-unsafe fn list<'a, T>(items: *const T, count: usize) -> &'a [T] {
+pub(crate) unsafe fn list<'a, T>(items: *const T, count: usize) -> &'a [T] {
     if items.is_null() || count == 0 {
         return &[];
     }
@@ -310,9 +312,11 @@ unsafe fn spec(run: &Run<'_>, new: *const PassNode) -> Result<NodeSpec, KernelEr
     }
 }
 
+/// What a plugin gives as an attribute; `None` for a kind that it cannot give.
+///
 /// # Safety
 /// The view's items are readable.
-unsafe fn attr(view: &AttrView) -> Option<AttrValue> {
+pub(crate) unsafe fn attr(view: &AttrView) -> Option<AttrValue> {
     // SAFETY: the view's items are readable, as the caller guarantees; each type is that of the kind.
     unsafe {
         if view.is_list != 0 {

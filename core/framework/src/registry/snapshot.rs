@@ -185,6 +185,9 @@ impl Registry {
     fn add_ops(&mut self, collection: &Collection, errors: &mut Vec<RegistryError>) {
         for op in &collection.ops {
             let first = self.ops.entry(op.name.clone()).or_insert_with(|| op.clone());
+            if first.gradient.is_none() && op.gradient.is_some() {
+                Arc::make_mut(first).gradient = op.gradient;
+            }
             if let Some(difference) = first.difference(op) {
                 errors.push(RegistryError::OpConflict {
                     op: op.name.clone(),

@@ -1,6 +1,7 @@
 //! Functions that are built in code.
 
-use crate::{FunctionError, Graph, GraphBuilder, GraphError, Output};
+use crate::{FunctionError, Graph, GraphBuilder, GraphError, NodeId, Output};
+use tenon_framework::op::OpRole;
 use tenon_proto::{
     ArgDef, FunctionDef, FunctionDefLibrary, NodeDef, OpDef, convert::dtype_to_proto,
 };
@@ -40,7 +41,22 @@ impl GraphBuilder<'_> {
         args: &[Output],
         results: &[Output],
     ) -> Result<(), GraphError> {
-        let function = Definition { name, body, args }.write(results)?;
+        self.define_with(name, body, args, results, &[])
+    }
+
+    /// As [`GraphBuilder::define`], and a call runs these nodes too, before its readers.
+    ///
+    /// # Errors
+    /// As [`GraphBuilder::define`].
+    pub fn define_with(
+        &mut self,
+        name: &str,
+        body: &Graph,
+        args: &[Output],
+        results: &[Output],
+        effects: &[NodeId],
+    ) -> Result<(), GraphError> {
+        let function = Definition { name, body, args }.write(results, effects)?;
         self.add_library(FunctionDefLibrary { function: vec![function], ..Default::default() })
     }
 }
@@ -53,7 +69,7 @@ struct Definition<'d> {
 }
 
 impl Definition<'_> {
-    fn write(&self, results: &[Output]) -> Result<FunctionDef, GraphError> {
+    fn write(&self, results: &[Output], effects: &[NodeId]) -> Result<FunctionDef, GraphError> {
         let arg = |at: usize, name: &str, tensor: Output| ArgDef {
             name: format!("{name}_{at}"),
             r#type: dtype_to_proto(self.body.dtype(tensor).base()),
@@ -61,7 +77,7 @@ impl Definition<'_> {
         };
         for &tensor in self.args {
             let node = self.body.node(tensor.node);
-            if !node.op.facts().placeholder {
+            if !(node.op.facts().placeholder || node.op.facts().role == OpRole::Arg) {
                 return Err(FunctionError::Definition {
                     function: self.name.to_owned(),
                     what: format!("expected placeholders as arguments, found '{}'", node.name),
@@ -75,13 +91,17 @@ impl Definition<'_> {
             name: self.name.to_owned(),
             input_arg: inputs.collect(),
             output_arg: outputs.collect(),
+            control_output: effects.iter().map(|&id| self.body.node(id).name.clone()).collect(),
             is_stateful: self.body.nodes().any(|(_, node)| node.op.stateful),
             ..OpDef::default()
         };
         let ret = results.iter().enumerate();
         let ret = ret.map(|(at, &tensor)| (format!("result_{at}"), self.tensor(tensor))).collect();
         let (signature, node_def) = (Some(signature), self.nodes()?);
-        Ok(FunctionDef { signature, node_def, ret, ..FunctionDef::default() })
+        let control =
+            |&id: &NodeId| (self.body.node(id).name.clone(), self.body.node(id).name.clone());
+        let control_ret = effects.iter().map(control).collect();
+        Ok(FunctionDef { signature, node_def, ret, control_ret, ..FunctionDef::default() })
     }
 
     /// The name of a tensor in a definition.

@@ -99,6 +99,24 @@ pub fn callee(
     Ok(Callee { graph: assembly.finish(), args, returns, effects })
 }
 
+/// The graph of a function in the library of `graph` as its definition has it, with the attributes of
+/// the call filled in: calls in it stay calls.
+///
+/// # Errors
+/// A function that is not there or not valid.
+pub fn definition(
+    graph: &Graph,
+    registry: &Registry,
+    node: &Node,
+    function: &FuncValue,
+) -> Result<Callee, GraphError> {
+    let library = Library::of(graph, registry);
+    let key = FunctionKey::of(function);
+    let body = library.body(&key).ok_or_else(|| library.unknown(node, key.name()))??;
+    let args = body.args.iter().map(|&arg| arg.into()).collect();
+    Ok(Callee { graph: body.graph, args, returns: body.returns, effects: body.effects })
+}
+
 /// A function at a call.
 pub(super) struct Function {
     pub key: FunctionKey,

@@ -4,7 +4,10 @@ use super::source::shape_attr;
 use crate::shape::{constant_integer, input_of_rank, with_identity};
 use std::ops::Range;
 use tenon_author::{Dim, ShapeContext, ShapeHandle, ShapeResult, register_op};
-use tenon_framework::{KernelError, PartialShape, op::ValueRule};
+use tenon_framework::{
+    KernelError, PartialShape,
+    op::{GradientRule, ValueRule},
+};
 use tenon_geometry::{concat_axis, concat_dims, pack_axis, pack_dims};
 
 register_op!(
@@ -33,6 +36,7 @@ register_op!(
     outputs = &["offset: N * shape_type"],
     attrs = &["N: int >= 2", "shape_type: {int32, int64} = DT_INT32"],
     shape = offsets,
+    gradient = GradientRule::None,
     summary = "Where each of several joined tensors of these shapes begins in the result.",
     cases = &[
         "three; concat_dim: [] values(1); shape: [2] values(3, 1), [2] values(3, 0), [2] values(3, 9)",

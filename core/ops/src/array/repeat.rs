@@ -2,7 +2,10 @@
 
 use crate::shape::{dims_of, input_of_rank, with_identity};
 use tenon_author::{ShapeContext, ShapeHandle, ShapeResult, register_op};
-use tenon_framework::{KernelError, op::Refusal};
+use tenon_framework::{
+    KernelError,
+    op::{GradientRule, Refusal},
+};
 use tenon_geometry::{
     GeometryError, broadcast_gradient_axes, broadcast_shape, check_broadcast_to, mirror_offset,
     mirror_pad_dims, mirror_pad_grad_dims, tile_dims,
@@ -58,6 +61,7 @@ register_op!(
     outputs = &["r0: T", "r1: T"],
     attrs = &["T: {int32, int64} = DT_INT32"],
     shape = broadcast_gradient_args,
+    gradient = GradientRule::None,
     summary = "The dimensions over which the gradients of two broadcast operands are summed.",
     cases = SHAPES,
 );

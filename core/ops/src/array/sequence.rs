@@ -72,6 +72,7 @@ register_op!(
     outputs = &["output: T"],
     attrs = &["T: {bfloat16, half, float, double}", "Tidx: {int32, int64} = DT_INT32"],
     shape = lin_space,
+    gradient = GradientRule::None,
     summary = "So many numbers, evenly spaced from start to stop, both included.",
     cases = &[
         "some; start: [] uniform(-4, 4); stop: [] uniform(-4, 4); num: [] integers(1..99)",
@@ -85,6 +86,7 @@ register_op!(
     outputs = &["output: T"],
     attrs = &["axis: int = -1", "T: type", "TI: {uint8, int8, int32, int64} = DT_INT64"],
     shape = one_hot,
+    gradient = GradientRule::None,
     summary =
         "Per index a row of off_value, with on_value where the index says, if that is in the row.",
     cases = &[

@@ -5,7 +5,7 @@
 
 use crate::shape::{nothing_known, scalar_output, unchanged};
 use tenon_author::{Dim, ShapeContext, ShapeHandle, ShapeResult, register_op};
-use tenon_framework::KernelError;
+use tenon_framework::{KernelError, op::GradientRule};
 
 /// The attributes of queues in the order of arrival.
 const OF_ARRIVAL: &[&str] = &[
@@ -132,6 +132,7 @@ register_op!(
     inputs = &["handle: Ref(string)", "components: Tcomponents"],
     attrs = &["Tcomponents: list(type) >= 1", "timeout_ms: int = -1"],
     shape = nothing_known,
+    gradient = GradientRule::None,
     summary = "Adds an element to a queue, once there is room.",
 );
 
@@ -149,6 +150,7 @@ register_op!(
     inputs = &["handle: Ref(string)", "components: Tcomponents"],
     attrs = &["Tcomponents: list(type) >= 1", "timeout_ms: int = -1"],
     shape = nothing_known,
+    gradient = GradientRule::None,
     summary = "Adds the rows of tensors to a queue, each once there is room.",
 );
 
@@ -168,6 +170,7 @@ register_op!(
     outputs = &["components: component_types"],
     attrs = &["component_types: list(type) >= 1", "timeout_ms: int = -1"],
     shape = nothing_known,
+    gradient = GradientRule::None,
     summary = "Takes an element from a queue, once there is one.",
 );
 
@@ -187,6 +190,7 @@ register_op!(
     outputs = &["components: component_types"],
     attrs = &["component_types: list(type) >= 1", "timeout_ms: int = -1"],
     shape = nothing_known,
+    gradient = GradientRule::None,
     summary = "Takes n elements from a queue, once they are there, as a batch.",
 );
 
@@ -206,6 +210,7 @@ register_op!(
     outputs = &["components: component_types"],
     attrs = &["component_types: list(type) >= 1", "timeout_ms: int = -1"],
     shape = nothing_known,
+    gradient = GradientRule::None,
     summary = "Takes n elements from a queue as a batch, or fewer when it is closed.",
 );
 
@@ -223,6 +228,7 @@ register_op!(
     inputs = &["handle: Ref(string)"],
     attrs = &["cancel_pending_enqueues: bool = false"],
     shape = behind_references,
+    gradient = GradientRule::None,
     summary = "Closes a queue to further elements.",
 );
 
@@ -257,6 +263,7 @@ register_op!(
     inputs = &["handle: Ref(string)"],
     outputs = &["size: int32"],
     shape = behind_references,
+    gradient = GradientRule::None,
     summary = "The number of elements of a queue.",
 );
 

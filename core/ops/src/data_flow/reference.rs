@@ -4,6 +4,7 @@
 use super::tensor_array::{concat, gather, joined, read, scatter, split, write};
 use crate::shape::{input_of_rank, input_of_rank_at_least, nothing_known, scalar_output};
 use tenon_author::{ShapeContext, ShapeResult, register_op};
+use tenon_framework::op::GradientRule;
 
 /// The output is a handle.
 fn handle(c: &ShapeContext<'_>) -> ShapeResult {
@@ -16,6 +17,7 @@ register_op!(
     attrs = &["elem_type: type", "stack_name: string = ''"],
     stateful = true,
     shape = handle,
+    gradient = GradientRule::None,
     summary = "A new stack, which goes with the step, by reference.",
 );
 
@@ -41,6 +43,7 @@ register_op!(
     "StackClose",
     inputs = &["handle: Ref(string)"],
     shape = nothing_known,
+    gradient = GradientRule::None,
     summary = "Drops what a stack holds, and refuses what comes.",
 );
 
@@ -60,6 +63,7 @@ register_op!(
         input_of_rank(c, 0, "size", 0)?;
         handle(c)
     },
+    gradient = GradientRule::None,
     summary = "A new array of tensors, which goes with the step, by reference.",
 );
 
@@ -73,6 +77,7 @@ register_op!(
         input_of_rank(c, 1, "flow_in", 0)?;
         handle(c)
     },
+    gradient = GradientRule::None,
     summary = "The array of the gradients of an array, under the name of a source, by reference.",
 );
 
@@ -163,6 +168,7 @@ register_op!(
     inputs = &["handle: Ref(string)", "flow_in: float"],
     outputs = &["size: int32"],
     shape = scalar_output,
+    gradient = GradientRule::None,
     summary = "How many elements an array has.",
 );
 
@@ -170,5 +176,6 @@ register_op!(
     "TensorArrayClose",
     inputs = &["handle: Ref(string)"],
     shape = nothing_known,
+    gradient = GradientRule::None,
     summary = "Drops what an array holds, and refuses what comes.",
 );

@@ -7,7 +7,7 @@ use crate::shape::{
     input_of_rank, input_of_rank_at_least, nothing_known, pass_on, same_size, scalar_output,
 };
 use tenon_author::{ShapeContext, ShapeHandle, ShapeResult, register_op};
-use tenon_framework::{KernelError, PartialShape};
+use tenon_framework::{KernelError, PartialShape, op::GradientRule};
 
 register_op!(
     "TensorArrayV3",
@@ -31,6 +31,7 @@ register_op!(
         c.set_output(1, c.scalar())?;
         scalar_output(c)
     },
+    gradient = GradientRule::None,
     summary = "The handle of a new array of tensors, which goes with the step.",
 );
 
@@ -45,6 +46,7 @@ register_op!(
         c.set_output(0, c.scalar())?;
         c.set_output(1, c.scalar())
     },
+    gradient = GradientRule::None,
     summary = "The array of the gradients of an array, under the name of a source.",
 );
 
@@ -61,6 +63,7 @@ register_op!(
         c.set_output(0, c.scalar())?;
         c.set_output(1, c.scalar())
     },
+    gradient = GradientRule::None,
     summary = "The array of the gradients of an array, whose elements have more dimensions before their own.",
 );
 
@@ -130,6 +133,7 @@ register_op!(
     outputs = &["size: int32"],
     stateful = true,
     shape = scalar_output,
+    gradient = GradientRule::None,
     summary = "How many elements an array has.",
 );
 
@@ -138,6 +142,7 @@ register_op!(
     inputs = &["handle: resource"],
     stateful = true,
     shape = nothing_known,
+    gradient = GradientRule::None,
     summary = "Drops what an array holds, and refuses what comes.",
 );
 
@@ -157,6 +162,7 @@ register_op!(
         input_of_rank(c, 0, "size", 0)?;
         c.set_output(0, c.shape_of(&[2]))
     },
+    gradient = GradientRule::None,
     summary = "The name of a new array of tensors, which goes with the step.",
 );
 
@@ -170,6 +176,7 @@ register_op!(
         input_of_rank(c, 1, "flow_in", 0)?;
         c.set_output(0, c.shape_of(&[2]))
     },
+    gradient = GradientRule::None,
     summary = "The name of the array of the gradients of an array, under the name of a source.",
 );
 
@@ -232,6 +239,7 @@ register_op!(
     inputs = &["handle: string", "flow_in: float"],
     outputs = &["size: int32"],
     shape = scalar_output,
+    gradient = GradientRule::None,
     summary = "How many elements an array has.",
 );
 
@@ -239,6 +247,7 @@ register_op!(
     "TensorArrayCloseV2",
     inputs = &["handle: string"],
     shape = nothing_known,
+    gradient = GradientRule::None,
     summary = "Drops what an array holds, and refuses what comes.",
 );
 

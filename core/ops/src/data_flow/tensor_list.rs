@@ -6,7 +6,7 @@
 use super::tensor_array::{joined, rest};
 use crate::shape::{input_of_rank, input_of_rank_at_least, pass_on, same_size, scalar_output};
 use tenon_author::{ShapeContext, ShapeHandle, ShapeResult, register_op};
-use tenon_framework::{DType, KernelError, PartialShape};
+use tenon_framework::{DType, KernelError, PartialShape, op::GradientRule};
 
 register_op!(
     "EmptyTensorList",
@@ -47,6 +47,7 @@ register_op!(
         c.add_output_handle(0, c.attr("element_dtype")?, element_of(c)?)?;
         c.set_output(0, c.make_shape(&[count]))
     },
+    gradient = GradientRule::None,
     summary = "Lists each with one more element at its end: a row of a tensor.",
 );
 
@@ -68,6 +69,7 @@ register_op!(
     inputs = &["input_handle: variant"],
     outputs = &["length: int32"],
     shape = scalar_output,
+    gradient = GradientRule::None,
     summary = "How many elements a list has.",
 );
 
@@ -82,6 +84,7 @@ register_op!(
         Some(rank) => c.set_output(0, c.shape_of(&[rank as i64])),
         None => c.set_output(0, c.unknown()),
     },
+    gradient = GradientRule::None,
     summary = "The shape that the elements of a list have, with -1 for what is not known.",
 );
 
@@ -171,6 +174,7 @@ register_op!(
         let element = c.merge(known_of_type(c, 0, "input_a")?, known_of_type(c, 1, "input_b")?)?;
         c.add_output_handle(0, c.attr("element_dtype")?, element)
     },
+    gradient = GradientRule::None,
     summary = "Lists with the elements of two each.",
 );
 

@@ -2,7 +2,7 @@
 
 use super::broadcast;
 use tenon_author::register_op;
-use tenon_framework::op::{Refusal, Symmetry};
+use tenon_framework::op::{GradientRule, Refusal, Symmetry};
 
 register_op!(
     "Div",
@@ -27,6 +27,7 @@ register_op!(
     shape = broadcast,
     elementwise = true,
     refuses = Refusal::Divisors,
+    gradient = GradientRule::None,
     summary = "floor(x / y), broadcast.",
 );
 
@@ -40,6 +41,7 @@ register_op!(
     shape = broadcast,
     elementwise = true,
     refuses = Refusal::Divisors,
+    gradient = GradientRule::None,
     summary = "x / y without the fraction, broadcast.",
 );
 
@@ -191,6 +193,16 @@ register_op!(
 );
 
 register_op!(
+    "IgammaGradA",
+    inputs = &["a: T", "x: T"],
+    outputs = &["z: T"],
+    attrs = &["T: {float, double}"],
+    cases = &["positive; a: [m, n] uniform(0.1, 9); x: [n] uniform(0.1, 9)"],
+    shape = broadcast,
+    summary = "The derivative of Igamma by a, broadcast.",
+);
+
+register_op!(
     "Zeta",
     inputs = &["x: T", "q: T"],
     outputs = &["z: T"],
@@ -232,6 +244,8 @@ mod tests {
             "NextAfter",
             "Igamma",
             "Igammac",
+            "IgammaGradA",
+            "RandomGammaGrad",
             "Zeta",
             "Polygamma",
         ] {

@@ -12,6 +12,7 @@ register_op!(
     shape = unchanged,
     elementwise = true,
     refuses = Refusal::Nothing,
+    gradient = GradientRule::None,
     summary = "The largest integer that is not above each element.",
 );
 
@@ -23,6 +24,7 @@ register_op!(
     shape = unchanged,
     elementwise = true,
     refuses = Refusal::Nothing,
+    gradient = GradientRule::None,
     summary = "The smallest integer that is not below each element.",
 );
 
@@ -35,6 +37,7 @@ register_op!(
     shape = unchanged,
     elementwise = true,
     refuses = Refusal::Nothing,
+    gradient = GradientRule::None,
     summary = "The nearest whole number, with ties to even.",
 );
 
@@ -46,6 +49,7 @@ register_op!(
     shape = unchanged,
     elementwise = true,
     refuses = Refusal::Nothing,
+    gradient = GradientRule::None,
     summary = "The nearest whole number, with ties to even.",
 );
 

@@ -1,6 +1,6 @@
 //! Gradients of pooling.
 
-use super::alike;
+use super::{alike, vector_of};
 use crate::{
     nn::{COMPUTED_PADDING, EXPLICIT, FORMAT, PADDING},
     shape::input_of_rank,
@@ -29,6 +29,23 @@ register_op!(
         "channels_first; data_format = 'NCHW'; ksize = [1, 1, 2, 2]; strides = [1, 1, 2, 2]; \
          padding = 'VALID'; orig_input: [n, c, 2*h, 2*w]; orig_output: [n, c, h, w]; \
          grad: [n, c, h, w]",
+    ],
+);
+
+register_op!(
+    "MaxPoolGradV2",
+    inputs = &["orig_input: T", "orig_output: T", "grad: T", "ksize: int32", "strides: int32"],
+    outputs = &["output: T"],
+    attrs = &[COMPUTED_PADDING, FORMAT, "T: realnumbertype = DT_FLOAT"],
+    shape = max_pool_grad_v2,
+    summary = "`MaxPoolGrad` with windows and strides as inputs.",
+    cases = &[
+        "halves; padding in {'SAME', 'VALID'}; orig_input: [n, 2*h, 2*w, c]; \
+         orig_output: [n, h, w, c]; grad: [n, h, w, c]; ksize: [4] values(1, 2, 2, 1); \
+         strides: [4] values(1, 2, 2, 1)",
+        "channels_first; data_format = 'NCHW'; padding = 'SAME'; orig_input: [n, c, h, w]; \
+         orig_output: [n, c, h, w]; grad: [n, c, h, w]; ksize: [4] values(1, 1, 2, 3); \
+         strides: [4] values(1, 1, 1, 1)",
     ],
 );
 
@@ -86,6 +103,13 @@ fn max_pool_grad(c: &ShapeContext<'_>) -> ShapeResult {
     let output = input_of_rank(c, 1, "orig_output", 4)?;
     alike(c, "grad", output, input_of_rank(c, 2, "grad", 4)?)?;
     c.set_output(0, input)
+}
+
+fn max_pool_grad_v2(c: &ShapeContext<'_>) -> ShapeResult {
+    for (at, what) in [(3, "ksize"), (4, "strides")] {
+        vector_of(c, at, what, 4)?;
+    }
+    max_pool_grad(c)
 }
 
 fn max_pool_grad_with_argmax(c: &ShapeContext<'_>) -> ShapeResult {

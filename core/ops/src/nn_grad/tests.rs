@@ -89,6 +89,54 @@ fn gradients_of_windows() {
 }
 
 #[test]
+fn gradients_of_windows_over_three_dimensions_and_of_dilation() {
+    let pool = windows(&[("ksize", &[1, 2, 2, 2, 1]), ("strides", &[1, 2, 2, 2, 1])]);
+    let small = "[n,3,3,4,c]";
+    check("MaxPool3DGrad", &pool, &[(&["[n,6,6,8,c]", small, "?"], "[n,6,6,8,c]")]);
+    check(
+        "AvgPool3DGrad",
+        &pool,
+        &[
+            (&["= [1,6,6,8,3]", "?"], "[1,6,6,8,3]"),
+            (
+                &["= [1,6,8,3]", "?"],
+                "! expected a shape of rank 5, found [1,6,8,3] of rank 4: orig_input_shape is [4], grad is <unknown>",
+            ),
+        ],
+    );
+    let dilation = windows(&[("strides", &[1, 1, 1, 1]), ("rates", &[1, 1, 1, 1])]);
+    let inputs = &["[n,6,8,c]", "[2,3,c]", "?"];
+    check("Dilation2DBackpropInput", &dilation, &[(inputs, "[n,6,8,c]")]);
+    check("Dilation2DBackpropFilter", &dilation, &[(inputs, "[2,3,c]")]);
+}
+
+#[test]
+fn second_gradients_have_the_shape_of_the_windows_outputs() {
+    let pool = windows(&[("ksize", &[1, 2, 2, 1]), ("strides", &[1, 2, 2, 1])]);
+    check(
+        "MaxPoolGradGrad",
+        &pool,
+        &[
+            (&["[n,6,8,3]", "[n,3,4,3]", "?"], "[n,3,4,3]"),
+            (&["[1,6,8,3]", "?", "[1,6,7,3]"], "! grad must be 8, got 7"),
+        ],
+    );
+    check("MaxPoolGradGradWithArgmax", &pool, &[(&["?", "?", "[n,3,4,3]"], "[n,3,4,3]")]);
+    let lists = [("padding", AttrValue::from("SAME"))];
+    let windows = "! ksize must hold 4 values, got 3";
+    for (op, output) in [("MaxPoolGradV2", "[n,6,8,3]"), ("MaxPoolGradGradV2", "[n,3,4,3]")] {
+        check(
+            op,
+            &lists,
+            &[
+                (&["[n,6,8,3]", "[n,3,4,3]", "?", "[4]", "[4]"], output),
+                (&["?", "?", "?", "[3]", "[4]"], windows),
+            ],
+        );
+    }
+}
+
+#[test]
 fn gradients_of_convolutions_are_shaped_by_an_input() {
     let two = windows(&[("strides", &[1, 1, 1, 1])]);
     for op in ["Conv2DBackpropInput", "DepthwiseConv2dNativeBackpropInput"] {

@@ -105,6 +105,21 @@ register_op!(
     summary = "Like QuantizeAndDequantizeV2, with a gradient that passes within the range.",
 );
 
+register_op!(
+    "QuantizeAndDequantizeV4Grad",
+    inputs = &["gradients: T", "input: T", "input_min: T", "input_max: T"],
+    outputs = &["input_backprop: T", "input_min_backprop: T", "input_max_backprop: T"],
+    attrs = &[FLOATS, AXIS],
+    cases = &[
+        "one; gradients: [a, b]; input: [a, b] uniform(-4, 4); input_min: [] values(-2); input_max: [] values(3)",
+        "channels; axis = 1; gradients: [a, c, b]; input: [a, c, b] uniform(-4, 4); input_min: [c] values(-2); \
+         input_max: [c] values(3)",
+    ],
+    shape = round_trip_grad,
+    summary =
+        "The gradients of QuantizeAndDequantizeV4: passed on within the range, and 0 for its ends.",
+);
+
 /// An end of a range: the name of the argument, and the name of its size.
 type End = [&'static str; 2];
 
@@ -115,18 +130,28 @@ const INPUT_RANGE: [End; 2] =
 
 /// The input, and the shape of its range ends (inputs 1 and 2): scalars, or one value per channel
 /// if attribute `axis` names a dimension.
-fn ranged(c: &ShapeContext<'_>, [low, high]: [End; 2]) -> Result<[ShapeHandle; 2], KernelError> {
+fn ranged(c: &ShapeContext<'_>, ends: [End; 2]) -> Result<[ShapeHandle; 2], KernelError> {
+    ranged_from(c, 0, ends)
+}
+
+/// As [`ranged`], where the input is that of this number and the ends follow it.
+fn ranged_from(
+    c: &ShapeContext<'_>,
+    at: usize,
+    [low, high]: [End; 2],
+) -> Result<[ShapeHandle; 2], KernelError> {
     let axis: i64 = c.attr("axis")?;
     if axis < -1 {
         return Err(GeometryError::TooSmall { what: "axis", least: -1, found: axis }.into());
     }
     let Ok(axis) = usize::try_from(axis) else {
-        let range = input_of_rank(c, 1, low[0], 0)?;
-        input_of_rank(c, 2, high[0], 0)?;
-        return Ok([c.input(0), range]);
+        let range = input_of_rank(c, at + 1, low[0], 0)?;
+        input_of_rank(c, at + 2, high[0], 0)?;
+        return Ok([c.input(at), range]);
     };
-    let input = input_of_rank_at_least(c, 0, "input", axis.saturating_add(1))?;
-    let (lows, highs) = (input_of_rank(c, 1, low[0], 1)?, input_of_rank(c, 2, high[0], 1)?);
+    let input = input_of_rank_at_least(c, at, "input", axis.saturating_add(1))?;
+    let (lows, highs) =
+        (input_of_rank(c, at + 1, low[0], 1)?, input_of_rank(c, at + 2, high[0], 1)?);
     let mut size = c.dim(lows, 0);
     if c.rank(input).is_some() {
         size = same_size(c, low[1], c.dim(input, axis), size)?;
@@ -150,6 +175,13 @@ fn dequantize(c: &ShapeContext<'_>) -> ShapeResult {
 fn round_trip(c: &ShapeContext<'_>) -> ShapeResult {
     let [input, _] = ranged(c, INPUT_RANGE)?;
     c.set_output(0, input)
+}
+
+fn round_trip_grad(c: &ShapeContext<'_>) -> ShapeResult {
+    let [input, range] = ranged_from(c, 1, INPUT_RANGE)?;
+    c.set_output(0, c.merge(c.input(0), input)?)?;
+    c.set_output(1, range)?;
+    c.set_output(2, range)
 }
 
 fn round_trip_of_bits(c: &ShapeContext<'_>) -> ShapeResult {

@@ -152,6 +152,37 @@ register_op!(
     summary = "The mean of the picked rows of each segment; segment ids are sorted.",
 );
 
+macro_rules! picked_gradients {
+    ($($op:literal, $summary:literal;)*) => {$(
+        register_op!(
+            $op,
+            inputs = &[
+                "grad: T",
+                "indices: Tidx",
+                "segment_ids: Tsegmentids",
+                "output_dim0: int32"
+            ],
+            outputs = &["output: T"],
+            attrs = &[
+                "T: {bfloat16, half, float, double}",
+                "Tidx: {int32, int64} = DT_INT32",
+                "Tsegmentids: {int32, int64} = DT_INT32",
+            ],
+            cases = &[
+                "rows; n in 1..30; grad: [3, k]; indices: [4] integers(0..n); \
+                 segment_ids: [4] values(0, 0, 1, 2); output_dim0: [] values(n)",
+            ],
+            shape = sparse_segment_grad,
+            summary = $summary,
+        );
+    )*};
+}
+
+picked_gradients! {
+    "SparseSegmentSumGrad", "The gradient of SparseSegmentSum: the rows of `grad` are added where their segments' rows were picked.";
+    "SparseSegmentMeanGrad", "The gradient of SparseSegmentMean: as that of SparseSegmentSum, divided by the size of the segment.";
+}
+
 /// The data's shape, with these dimensions in place of the first `dropped`.
 fn with_rows(c: &ShapeContext<'_>, data: ShapeHandle, dropped: usize, rows: Dim) -> ShapeHandle {
     let mut dims = vec![rows];
@@ -206,6 +237,25 @@ fn sparse_segment(c: &ShapeContext<'_>) -> ShapeResult {
     c.set_output(0, with_rows(c, data, 1, c.make_dim(None)))
 }
 
+fn sparse_segment_grad(c: &ShapeContext<'_>) -> ShapeResult {
+    let grad = input_of_rank_at_least(c, 0, "grad", 1)?;
+    let indices = input_of_rank(c, 1, "indices", 1)?;
+    let ids = input_of_rank(c, 2, "segment_ids", 1)?;
+    input_of_rank(c, 3, "output_dim0", 0)?;
+    same_size(c, "the length of segment_ids", c.dim(indices, 0), c.dim(ids, 0))?;
+    let what = "output_dim0";
+    let rows = match constant_integer(c, 3, what)? {
+        Some(found) if found < 0 => {
+            return Err(GeometryError::TooSmall { what, least: 0, found }.into());
+        }
+        rows => rows,
+    };
+    if c.rank(grad).is_none() {
+        return c.set_output(0, c.unknown());
+    }
+    c.set_output(0, with_rows(c, grad, 1, c.make_dim(rows)))
+}
+
 #[cfg(test)]
 mod tests {
     use crate::testing::check;
@@ -241,6 +291,26 @@ mod tests {
                     (&["?", "[4]", "= 7"], "?"),
                     (&["[4]", "[4,1]", "= 7"], "! data must have at least 2 dimensions, got 1"),
                     (&["[4]", "[4]", "= -1"], "! num_segments must be at least 0, got -1"),
+                ],
+            );
+        }
+    }
+
+    #[test]
+    fn gradients_of_picked_rows_have_the_rows_of_the_data() {
+        for op in ["SparseSegmentSumGrad", "SparseSegmentMeanGrad"] {
+            check(
+                op,
+                &[],
+                &[
+                    (&["[2,3]", "[n]", "[n]", "= 5"], "[5,3]"),
+                    (&["[2,3]", "[4]", "[4]", "[]"], "[?,3]"),
+                    (&["?", "[2]", "[2]", "= 5"], "?"),
+                    (
+                        &["[2,3]", "[4]", "[3]", "[]"],
+                        "! the length of segment_ids must be 4, got 3",
+                    ),
+                    (&["[2]", "[4]", "[4]", "= -1"], "! output_dim0 must be at least 0, got -1"),
                 ],
             );
         }

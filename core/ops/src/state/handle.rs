@@ -2,6 +2,7 @@
 
 use crate::shape::{nothing_known, scalar_output};
 use tenon_author::register_op;
+use tenon_framework::op::GradientRule;
 
 register_op!(
     "DestroyResourceOp",
@@ -28,6 +29,7 @@ register_op!(
     attrs = &["T: type"],
     stateful = true,
     shape = scalar_output,
+    gradient = GradientRule::None,
     summary = "Keeps a tensor between steps; the text finds it again.",
 );
 
@@ -38,6 +40,7 @@ register_op!(
     attrs = &["dtype: type"],
     stateful = true,
     shape = nothing_known,
+    gradient = GradientRule::None,
     summary = "The tensor that was kept under a text.",
 );
 
@@ -46,5 +49,6 @@ register_op!(
     inputs = &["handle: string"],
     stateful = true,
     shape = nothing_known,
+    gradient = GradientRule::None,
     summary = "Gives up the tensor that was kept under a text.",
 );

@@ -3,7 +3,7 @@
 use super::{attr_shape, merged};
 use crate::shape::{input_of_rank, scalar_output, unchanged};
 use tenon_author::{ShapeContext, ShapeResult, register_op};
-use tenon_framework::PartialShape;
+use tenon_framework::{PartialShape, op::GradientRule};
 
 register_op!(
     "Variable",
@@ -50,6 +50,7 @@ register_op!(
         true => merged(c),
         false => c.set_output(0, c.input(1)),
     },
+    gradient = GradientRule::None,
     summary = "Gives the variable behind a reference a value, and passes the reference on.",
 );
 
@@ -62,6 +63,7 @@ register_op!(
         "use_locking: bool = false",
     ],
     shape = merged,
+    gradient = GradientRule::None,
     summary = "Adds to the variable behind a reference, in place.",
 );
 
@@ -74,6 +76,7 @@ register_op!(
         "use_locking: bool = false",
     ],
     shape = merged,
+    gradient = GradientRule::None,
     summary = "Subtracts from the variable behind a reference, in place.",
 );
 

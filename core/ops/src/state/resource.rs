@@ -3,7 +3,7 @@
 use super::{attr_shape, same_as_handle, shape_of, value_of_handle};
 use crate::shape::scalar_output;
 use tenon_author::{ShapeContext, ShapeResult, register_op};
-use tenon_framework::{DType, KernelError, PartialShape};
+use tenon_framework::{DType, KernelError, PartialShape, op::GradientRule};
 
 register_op!(
     "VarHandleOp",
@@ -70,6 +70,7 @@ register_op!(
     outputs = &["is_initialized: bool"],
     stateful = true,
     shape = scalar_output,
+    gradient = GradientRule::None,
     summary = "Whether a variable has a value.",
 );
 
@@ -83,6 +84,7 @@ register_op!(
         let rank = c.rank(value_of_handle(c));
         c.set_output(0, c.shape_of(&[rank.map_or(-1, |rank| rank as i64)]))
     },
+    gradient = GradientRule::None,
     summary = "The shape of the value of a variable.",
 );
 

@@ -7,6 +7,7 @@ mod fold;
 mod ranking;
 mod scan;
 mod segment;
+mod segment_grad;
 mod visit;
 
 use fold::{All, Any, EuclideanNorm};

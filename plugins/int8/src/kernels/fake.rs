@@ -72,6 +72,14 @@ impl Nudged {
     fn within(&self, x: f32) -> f32 {
         if x >= self.min && x <= self.max { 1.0 } else { 0.0 }
     }
+
+    /// The gradient where the number is below the range, and where it is above, else 0.
+    #[inline(always)]
+    fn beyond(&self, gradient: f32, x: f32) -> [f64; 2] {
+        // By multiplication, so that a NaN or infinite gradient is preserved.
+        let part = |outside: bool| f64::from(gradient * if outside { 1.0 } else { 0.0 });
+        [part(x < self.min), part(x > self.max)]
+    }
 }
 
 /// How to count the levels from the lower end to a number: by multiplying with the inverse of a
@@ -221,6 +229,77 @@ impl Kernel for PerChannel {
     }
 }
 
+struct PerChannelGradient(Codes);
+
+impl Kernel for PerChannelGradient {
+    fn new(c: &CreateContext<'_>) -> Result<Self, KernelError> {
+        Ok(PerChannelGradient(Codes::new(c)?))
+    }
+
+    fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
+        let inputs = gradients(c)?;
+        if c.dims(1).is_empty() {
+            let what = "inputs";
+            return Err(GeometryError::RankTooSmall { what, expected: 1, found: 0 }.into());
+        }
+        let channels = AxisSplit::new("the channels", c.dims(1), -1)?.len;
+        check_ends("min", c.dims(2), Some(-1), channels)?;
+        check_ends("max", c.dims(3), Some(-1), channels)?;
+        let ranges = of_inputs(c, 2, self.0)?;
+        let y = c.output::<f32>(0, c.dims(1))?.data;
+        let sums = by_channel(c, &ranges, inputs, y)?;
+        for output in 0..2 {
+            let ends = c.output::<f32>(output + 1, &[channels as i64])?.data;
+            ends.iter_mut().zip(&sums).for_each(|(end, sums)| *end = sums[output] as f32);
+        }
+        Ok(())
+    }
+}
+
+/// Passes gradients within the range of their channel on, and returns for each channel the sums of
+/// those of inputs below and above the range.
+fn by_channel(
+    c: &ComputeContext<'_>,
+    ranges: &[Option<Nudged>],
+    [gradients, inputs]: [&[f32]; 2],
+    y: &mut [f32],
+) -> Result<Vec<[f64; 2]>, KernelError> {
+    let channels = ranges.len();
+    let mut sums = growth::filled(channels, [0f64; 2])?;
+    if y.is_empty() {
+        return Ok(sums);
+    }
+    // The blocks depend on the sizes only, so that the sums do not depend on threads.
+    let block = (1usize << 14).div_ceil(channels) * channels;
+    let blocks = y.len().div_ceil(block);
+    let mut parts = growth::filled(blocks * channels, [0f64; 2])?;
+    let ys = y.chunks_mut(block).zip(parts.chunks_mut(channels));
+    let ys = ys.zip(gradients.chunks(block).zip(inputs.chunks(block)));
+    c.parallel_items(ys, 2.0 * block as f64, |_, ((y, sums), (gradients, inputs))| {
+        let rows = gradients.chunks_exact(channels).zip(inputs.chunks_exact(channels));
+        for (y, (gradients, inputs)) in y.chunks_exact_mut(channels).zip(rows) {
+            let elements = y.iter_mut().zip(gradients).zip(inputs);
+            for (((y, &gradient), &x), (range, sums)) in elements.zip(ranges.iter().zip(&mut *sums))
+            {
+                let Some(range) = range else {
+                    *y = gradient;
+                    continue;
+                };
+                *y = gradient * range.within(x);
+                let [below, above] = range.beyond(gradient, x);
+                *sums = [sums[0] + below, sums[1] + above];
+            }
+        }
+        Ok(())
+    })?;
+    for part in parts.chunks_exact(channels) {
+        for (sums, part) in sums.iter_mut().zip(part) {
+            *sums = [sums[0] + part[0], sums[1] + part[1]];
+        }
+    }
+    Ok(sums)
+}
+
 struct VarsGradient(Codes);
 
 impl Kernel for VarsGradient {
@@ -250,9 +329,8 @@ impl Kernel for VarsGradient {
 fn beyond(gradients: &[f32], inputs: &[f32], range: &Nudged) -> [f32; 2] {
     let [mut below, mut above] = [0f64; 2];
     for (&gradient, &x) in gradients.iter().zip(inputs) {
-        // By multiplication, so that a NaN or infinite gradient is preserved.
-        below += f64::from(gradient * if x < range.min { 1.0 } else { 0.0 });
-        above += f64::from(gradient * if x > range.max { 1.0 } else { 0.0 });
+        let parts = range.beyond(gradient, x);
+        (below, above) = (below + parts[0], above + parts[1]);
     }
     [below as f32, above as f32]
 }
@@ -264,5 +342,8 @@ register_kernel!("FakeQuantWithMinMaxVars" on "CPU": Vars,
 register_kernel!("FakeQuantWithMinMaxVarsPerChannel" on "CPU": PerChannel,
     host_memory = &["min", "max"], numerics = Numerics::EXACT);
 register_kernel!("FakeQuantWithMinMaxVarsGradient" on "CPU": VarsGradient,
+    host_memory = &["min", "max"],
+    numerics = Numerics::relative(1e-30, 2e-6).accumulation(DType::DOUBLE));
+register_kernel!("FakeQuantWithMinMaxVarsPerChannelGradient" on "CPU": PerChannelGradient,
     host_memory = &["min", "max"],
     numerics = Numerics::relative(1e-30, 2e-6).accumulation(DType::DOUBLE));

@@ -95,6 +95,7 @@ const CPP_FILES: Files = template![
     "include/tenon/create.hpp" = "../../c/tenon/create.hpp",
     "include/tenon/device.hpp" = "../../c/tenon/device.hpp",
     "include/tenon/element.hpp" = "../../c/tenon/element.hpp",
+    "include/tenon/gradient.hpp" = "../../c/tenon/gradient.hpp",
     "include/tenon/kernel.hpp" = "../../c/tenon/kernel.hpp",
     "include/tenon/manifest.hpp" = "../../c/tenon/manifest.hpp",
     "include/tenon/register.hpp" = "../../c/tenon/register.hpp",

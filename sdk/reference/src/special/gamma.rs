@@ -43,7 +43,7 @@ fn positive_digamma(mut x: f64) -> f64 {
 }
 
 /// Terms after which the sums are given up: they converge in far fewer unless `a` is above a million.
-const MOST_TERMS: u32 = 20_000;
+pub(super) const MOST_TERMS: u32 = 20_000;
 
 /// The lower regularised incomplete gamma function P(a, x); NaN for negative arguments, and for `a` 0 unless `x` is 0.
 pub fn igamma(a: f64, x: f64) -> f64 {
@@ -81,7 +81,7 @@ fn edge(a: f64, x: f64) -> Option<f64> {
 }
 
 /// x^a e^-x / Gamma(a).
-fn weight(a: f64, x: f64) -> f64 {
+pub(super) fn weight(a: f64, x: f64) -> f64 {
     if a > 20.0 {
         // Stirling: the large terms a ln x, x and ln Gamma(a) would cancel.
         let ratio = (x - a) / a;

@@ -18,6 +18,7 @@ mod create;
 mod elements;
 mod facts;
 mod functions;
+mod gradients;
 mod kept;
 mod outputs;
 mod references;

@@ -71,6 +71,10 @@ in_double! {
         |a, x| special::igamma(a, x);
     "Igammac" igammac, 200.0, Numerics::relative(1e-13, 1e-12), [f32, f64],
         |a, x| special::igammac(a, x);
+    "IgammaGradA" igamma_grad_a, 300.0, Numerics::relative(1e-13, 1e-12), [f32, f64],
+        |a, x| special::igamma_grad_a(a, x);
+    "RandomGammaGrad" random_gamma_grad, 300.0, Numerics::relative(1e-13, 1e-12), [f32, f64],
+        |a, x| special::random_gamma_grad(a, x);
     "Zeta" zeta, 200.0, Numerics::relative(1e-14, 1e-13), [f32, f64],
         |x, q| special::zeta(x, q);
     "Polygamma" polygamma, 200.0, Numerics::relative(1e-14, 1e-13), [f32, f64],

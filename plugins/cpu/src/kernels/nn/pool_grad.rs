@@ -1,4 +1,4 @@
-//! `MaxPoolGrad`, `MaxPoolGradWithArgmax`, `AvgPoolGrad`.
+//! `MaxPoolGrad`, `MaxPoolGradV2`, `MaxPoolGradWithArgmax`, `AvgPoolGrad`.
 //!
 //! Gradients of overlapping windows are added in the order of the outputs, which is TensorFlow's.
 
@@ -13,19 +13,34 @@ use tenon_sdk::{
     DType, KernelError,
     author::{ComputeContext, CreateContext, Kernel},
     element::Number,
-    geometry::{Pool2dGeometry, PoolAttributes, validate_dims},
+    geometry::{Pool2dGeometry, Pool2dParams, PoolAttributes, validate_dims},
     growth,
     reg::Numerics,
     register_kernel,
 };
 
 /// Refuses an input whose shape differs from that of the pooling's output.
-fn check_shape(name: &str, expected: &[i64], found: &[i64]) -> Result<(), KernelError> {
+pub(super) fn check_shape(name: &str, expected: &[i64], found: &[i64]) -> Result<(), KernelError> {
     if expected == found {
         return Ok(());
     }
     Err(KernelError::invalid_argument(format!(
         "{name} must have the shape of the pooling's output, {expected:?}, found {found:?}"
+    )))
+}
+
+/// The sizes or steps of a window over four dimensions in an input, which must be a vector.
+pub(super) fn window_list(
+    c: &ComputeContext<'_>,
+    input: usize,
+    name: &str,
+) -> Result<Vec<i64>, KernelError> {
+    if c.dims(input) == [4] {
+        return c.integers(input);
+    }
+    Err(KernelError::invalid_argument(format!(
+        "{name} must be a vector of 4, found shape {:?}",
+        c.dims(input)
     )))
 }
 
@@ -53,31 +68,62 @@ impl<T: Number> Kernel for MaxPoolGrad<T> {
     }
 
     fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
-        let g = Pool2dGeometry::max(&self.attributes.params(c.dims(0)))?;
-        if g.depth_window != 1 {
-            return Err(KernelError::unimplemented(format!(
-                "ksize must be 1 in the depth dimension for a gradient, found {}",
-                g.depth_window
-            )));
-        }
-        check_shape("orig_output", &g.output_dims(), c.dims(1))?;
-        check_shape("grad", &g.output_dims(), c.dims(2))?;
-        let (x, dy) = (c.input::<T>(0)?, c.input::<T>(2)?);
-        let dx = c.output::<T>(0, x.dims)?.data;
-        let images = (g.batch as usize).max(1);
-        let (image_len, dy_len) = (dx.len() / images, dy.data.len() / images);
-        let cost = dy_len as f64 * (g.height.kernel * g.width.kernel) as f64;
-        for_rows(c, dx, image_len, cost, |first, dx| {
-            for (n, dx) in (first..).zip(dx.chunks_exact_mut(image_len)) {
-                let (x, dy) = (&x.data[n * image_len..][..image_len], &dy.data[n * dy_len..]);
-                dx.fill(T::ZERO);
-                for (output, from) in outputs(&g) {
-                    if let Some(to) = strongest(&g, output, x) {
-                        dx[to] = dx[to].add(dy[from]);
-                    }
+        max_pool_grad::<T>(c, &self.attributes.params(c.dims(0)))
+    }
+}
+
+struct MaxPoolGradV2<T> {
+    attributes: PoolAttributes,
+    element: PhantomData<T>,
+}
+
+impl<T: Number> Kernel for MaxPoolGradV2<T> {
+    fn new(c: &CreateContext<'_>) -> Result<Self, KernelError> {
+        Ok(MaxPoolGradV2 { attributes: PoolAttributes::new(c)?, element: PhantomData })
+    }
+
+    fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
+        let (ksize, strides) = (window_list(c, 3, "ksize")?, window_list(c, 4, "strides")?);
+        let params = self.attributes.params(c.dims(0));
+        let params = Pool2dParams { ksize: &ksize, strides: &strides, ..params };
+        max_pool_grad::<T>(c, &params)
+    }
+}
+
+/// Adds the gradient of each window to its greatest element.
+fn max_pool_grad<T: Number>(
+    c: &ComputeContext<'_>,
+    params: &Pool2dParams<'_>,
+) -> Result<(), KernelError> {
+    let g = planar_max(params)?;
+    check_shape("orig_output", &g.output_dims(), c.dims(1))?;
+    check_shape("grad", &g.output_dims(), c.dims(2))?;
+    let (x, dy) = (c.input::<T>(0)?, c.input::<T>(2)?);
+    let dx = c.output::<T>(0, x.dims)?.data;
+    let images = (g.batch as usize).max(1);
+    let (image_len, dy_len) = (dx.len() / images, dy.data.len() / images);
+    let cost = dy_len as f64 * (g.height.kernel * g.width.kernel) as f64;
+    for_rows(c, dx, image_len, cost, |first, dx| {
+        for (n, dx) in (first..).zip(dx.chunks_exact_mut(image_len)) {
+            let (x, dy) = (&x.data[n * image_len..][..image_len], &dy.data[n * dy_len..]);
+            dx.fill(T::ZERO);
+            for (output, from) in outputs(&g) {
+                if let Some(to) = strongest(&g, output, x) {
+                    dx[to] = dx[to].add(dy[from]);
                 }
             }
-        })
+        }
+    })
+}
+
+/// The geometry of a maximum over rows and columns; there is no gradient of one over depth.
+pub(super) fn planar_max(params: &Pool2dParams<'_>) -> Result<Pool2dGeometry, KernelError> {
+    let g = Pool2dGeometry::max(params)?;
+    match g.depth_window {
+        1 => Ok(g),
+        found => Err(KernelError::unimplemented(format!(
+            "ksize must be 1 in the depth dimension for a gradient, found {found}"
+        ))),
     }
 }
 
@@ -183,6 +229,9 @@ fn spread<T: Compute>(g: &Pool2dGeometry, dy: &[T], sums: &mut [T::Wide]) {
 
 register_kernel!("MaxPoolGrad" on "CPU": MaxPoolGrad<T>
     for "T" in [i8, i16, i32, i64, u8, u16, u32, u64, f16, bf16, f32, f64], numerics = Numerics::EXACT);
+register_kernel!("MaxPoolGradV2" on "CPU": MaxPoolGradV2<T>
+    for "T" in [i8, i16, i32, i64, u8, u16, u32, u64, f16, bf16, f32, f64],
+    host_memory = &["ksize", "strides"], numerics = Numerics::EXACT);
 register_kernel!("MaxPoolGradWithArgmax" on "CPU": MaxPoolGradWithArgmax<T>
     for "T" in [i8, i16, i32, i64, u8, u16, u32, u64, f16, bf16, f32, f64],
     types = ("Targmax", &[DType::INT64]), numerics = Numerics::EXACT);

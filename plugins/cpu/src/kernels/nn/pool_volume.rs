@@ -21,7 +21,7 @@ use tenon_sdk::{
 };
 
 /// The inputs inside a window along one dimension.
-fn held(window: &WindowDim, output: usize) -> std::ops::Range<usize> {
+pub(super) fn held(window: &WindowDim, output: usize) -> std::ops::Range<usize> {
     let first = window.start(output).max(0) as usize;
     first..first + window.taps(output).len()
 }

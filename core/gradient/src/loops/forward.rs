@@ -1,0 +1,110 @@
+//! The forward loop, which records what its gradient reads.
+
+use super::{Loop, Recorded, constant, element_shape, scalar_shape};
+use crate::{
+    GradientError,
+    body::Extract,
+    calls::{CallSite, types},
+    engine::Engine,
+};
+use tenon_framework::{
+    DType, PartialShape, Tensor,
+    attr::{AttrList, AttrMap, AttrValue, FuncValue},
+};
+use tenon_graph::{Output, definition};
+
+impl<'r> Engine<'_, 'r> {
+    /// Lets a loop count its iterations, and record the values that its gradient reads.
+    pub(super) fn record(
+        &mut self,
+        site: &CallSite<'_>,
+        found: &Loop<'r>,
+    ) -> Result<Recorded, GradientError> {
+        let node = site.node;
+        let cond = self.recording_cond(site, found)?;
+        let body = self.recording_body(found)?;
+        let mut inputs = node.inputs.clone();
+        let name = self.name_in(&node.name, "count");
+        inputs.push(constant_named(self, &name)?);
+        for &tensor in &found.listed {
+            let shape = element_shape(self.b, &found.body.shape(tensor))?;
+            let most = constant(self.b, Tensor::scalar(-1i32))?;
+            self.known.extend(self.b.graph())?;
+            let dtype = AttrValue::Type(found.body.dtype(tensor));
+            let attrs = AttrMap::from([("element_dtype".to_owned(), dtype)]);
+            let name = self.name_in(&node.name, "list");
+            inputs.push(self.add(&name, "EmptyTensorList", &[shape, most], attrs)?.into());
+        }
+        let mut attrs = node.attrs.attrs().clone();
+        let dtypes = inputs.iter().map(|&input| self.b.graph().dtype(input).base());
+        attrs.insert("T".to_owned(), types(dtypes));
+        attrs.insert("cond".to_owned(), AttrValue::Func(cond));
+        attrs.insert("body".to_owned(), AttrValue::Func(body));
+        if let Some(AttrValue::List(AttrList::Shape(shapes))) = attrs.get("output_shapes")
+            && !shapes.is_empty()
+        {
+            let mut shapes = shapes.clone();
+            shapes.resize(inputs.len(), PartialShape::UNKNOWN);
+            let shapes = AttrValue::List(AttrList::Shape(shapes));
+            attrs.insert("output_shapes".to_owned(), shapes);
+        }
+        self.replace(site.id, &node.op.name, &inputs, attrs)?;
+        let first = node.inputs.len() as u32;
+        let output = |at: u32| Output::new(site.id, at);
+        let lists = (first + 1..).take(found.listed.len()).map(output).collect();
+        Ok(Recorded { count: output(first), lists })
+    }
+
+    /// The condition, of a loop with further variables.
+    fn recording_cond(
+        &mut self,
+        site: &CallSite<'_>,
+        found: &Loop<'r>,
+    ) -> Result<FuncValue, GradientError> {
+        let callee = definition(self.b.graph(), self.b.registry(), site.node, &found.cond)?;
+        let mut part = Extract::new(self, &callee.graph);
+        for &arg in &callee.args {
+            part.arg(arg, &PartialShape::UNKNOWN)?;
+        }
+        part.free_arg(DType::INT32, &scalar_shape())?;
+        for _ in &found.listed {
+            part.free_arg(DType::VARIANT, &scalar_shape())?;
+        }
+        let ids = callee.graph.nodes().map(|(id, _)| id);
+        let own: Vec<_> = ids.filter(|&id| !callee.args.iter().any(|arg| arg.node == id)).collect();
+        part.copy(&own);
+        let results: Vec<Output> =
+            callee.returns.iter().map(|&result| part.tensor(result)).collect();
+        self.define_part(&found.cond.name, "forward", part, &results)
+    }
+
+    /// The body, which counts and appends to the lists.
+    fn recording_body(&mut self, found: &Loop<'r>) -> Result<FuncValue, GradientError> {
+        let body = &found.body;
+        let mut part = body.forward_part(self)?;
+        let count = part.free_arg(DType::INT32, &scalar_shape())?;
+        let one = constant(part.builder(), Tensor::scalar(1i32))?;
+        let mut results: Vec<Output> =
+            body.returns.iter().map(|&result| part.tensor(result)).collect();
+        results.push(part.builder().op("AddV2").input(count).input(one).build()?.into());
+        for &tensor in &found.listed {
+            let list = part.free_arg(DType::VARIANT, &scalar_shape())?;
+            let value = part.tensor(tensor);
+            let push = part.builder().op("TensorListPushBack").input(list).input(value);
+            results.push(push.build()?.into());
+        }
+        let effects = body.effects_in(&part);
+        let name = self.function_name(&found.name, "forward");
+        let args = std::mem::take(&mut part.args);
+        self.b.define_with(&name, &part.finish(), &args, &results, &effects)?;
+        Ok(FuncValue { name, ..FuncValue::default() })
+    }
+}
+
+/// A count of 0.
+fn constant_named(engine: &mut Engine<'_, '_>, name: &str) -> Result<Output, GradientError> {
+    let zero = Tensor::scalar(0i32);
+    let zero =
+        zero.map_err(|error| tenon_framework::KernelError::new(error.code(), error.to_string()))?;
+    Ok(engine.constant(name, zero)?)
+}

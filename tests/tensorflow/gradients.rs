@@ -1,0 +1,12 @@
+//! Gradients: of each op by central differences in float64, and of whole graphs against TensorFlow's.
+
+mod array;
+mod beyond;
+mod engine;
+mod frames;
+mod functions;
+mod goldens;
+mod graphs;
+mod math;
+mod numeric;
+mod second;

@@ -1,0 +1,197 @@
+//! Gradients of calls, conditionals and loops.
+
+use super::numeric::{any, check_graph, positive};
+use tenon_graph::{GraphBuilder, NodeId, Output};
+use tenon_runtime::framework::{
+    DType, PartialShape, Tensor,
+    attr::{AttrList, AttrValue, FuncValue},
+};
+use tenon_tests::session::runtime;
+
+/// Defines a function of arguments of these types.
+fn define(
+    b: &mut GraphBuilder<'_>,
+    name: &str,
+    types: &[DType],
+    make: impl FnOnce(&mut GraphBuilder<'_>, &[Output]) -> Vec<Output>,
+) {
+    let mut body = GraphBuilder::new(b.registry());
+    if let Some(library) = b.graph().library() {
+        body.add_library(library.clone()).unwrap();
+    }
+    let mut args = Vec::new();
+    for (at, &dtype) in types.iter().enumerate() {
+        args.push(body.placeholder(&format!("a{at}"), dtype, PartialShape::UNKNOWN).unwrap());
+    }
+    let results = make(&mut body, &args);
+    if let Some(library) = body.graph().library() {
+        b.add_library(library.clone()).unwrap();
+    }
+    b.define(name, &body.finish(), &args, &results).unwrap();
+}
+
+fn op(b: &mut GraphBuilder<'_>, op: &str, inputs: &[Output]) -> Output {
+    b.op(op).inputs(inputs.iter().copied()).build().unwrap().into()
+}
+
+fn constant(b: &mut GraphBuilder<'_>, value: Tensor) -> Output {
+    let dtype = value.dtype();
+    b.op("Const").attr("dtype", dtype).attr("value", value).build().unwrap().into()
+}
+
+fn double(b: &mut GraphBuilder<'_>, value: f64) -> Output {
+    constant(b, Tensor::scalar(value).unwrap())
+}
+
+fn types(types: &[DType]) -> AttrValue {
+    AttrValue::List(AttrList::Type(types.to_vec()))
+}
+
+pub fn call(b: &mut GraphBuilder<'_>, name: &str, inputs: &[Output], results: usize) -> NodeId {
+    let node = b.op("PartitionedCall").name("node").inputs(inputs.iter().copied());
+    node.attr("f", AttrValue::function(name))
+        .attr("Tout", types(&vec![DType::DOUBLE; results]))
+        .build()
+        .unwrap()
+}
+
+/// `exp(sin(x) * y)` and `x`, of which the gradient reads values of the body.
+pub fn define_wave(b: &mut GraphBuilder<'_>, name: &str) {
+    define(b, name, &[DType::DOUBLE; 2], |b, args| {
+        let sine = op(b, "Sin", &args[..1]);
+        let product = op(b, "Mul", &[sine, args[1]]);
+        vec![op(b, "Exp", &[product]), args[0]]
+    });
+}
+
+#[test]
+fn calls() {
+    let runtime = runtime(&["tenon_cpu"], &[]);
+    check_graph(&runtime, "call", &[any(&[2, 3]), any(&[3])], |b, inputs| {
+        define_wave(b, "wave");
+        call(b, "wave", inputs, 2)
+    });
+    check_graph(&runtime, "nested", &[any(&[2, 3]), any(&[2, 3])], |b, inputs| {
+        define_wave(b, "wave");
+        define(b, "outer", &[DType::DOUBLE; 2], |b, args| {
+            let inner = call(b, "wave", args, 2);
+            vec![op(b, "Mul", &[Output::new(inner, 0), args[1]])]
+        });
+        call(b, "outer", inputs, 1)
+    });
+}
+
+pub fn conditional(b: &mut GraphBuilder<'_>, inputs: &[Output], above: f64) -> NodeId {
+    define(b, "then", &[DType::DOUBLE; 2], |b, args| {
+        let sine = op(b, "Sin", &args[..1]);
+        let product = op(b, "Mul", &[sine, args[1]]);
+        vec![op(b, "Mul", &[product, product])]
+    });
+    define(b, "else", &[DType::DOUBLE; 2], |b, args| vec![op(b, "Exp", &args[..1])]);
+    let axis = constant(b, Tensor::from_slice(&[1], &[0i32]).unwrap());
+    let first = op(b, "Max", &[inputs[0], axis]);
+    let limit = double(b, above);
+    let selector = op(b, "Greater", &[first, limit]);
+    let node = b.op("StatelessIf").name("node").input(selector).inputs(inputs.iter().copied());
+    node.attr("then_branch", AttrValue::function("then"))
+        .attr("else_branch", AttrValue::function("else"))
+        .attr("Tout", types(&[DType::DOUBLE]))
+        .build()
+        .unwrap()
+}
+
+#[test]
+fn conditionals() {
+    let runtime = runtime(&["tenon_cpu"], &[]);
+    for above in [-10.0, 10.0] {
+        check_graph(&runtime, "if", &[any(&[3]), any(&[3])], |b, inputs| {
+            conditional(b, inputs, above)
+        });
+    }
+    for branch in [-1, 0, 1, 2, 7] {
+        check_graph(&runtime, "case", &[positive(&[3])], |b, inputs| {
+            for (name, function) in [("c0", "Sqrt"), ("c1", "Log"), ("c2", "Exp")] {
+                define(b, name, &[DType::DOUBLE], |b, args| vec![op(b, function, args)]);
+            }
+            let index = constant(b, Tensor::scalar(branch).unwrap());
+            let named = ["c0", "c1", "c2"];
+            let branches =
+                named.map(|name| FuncValue { name: name.into(), ..FuncValue::default() });
+            let branches = AttrValue::List(AttrList::Func(branches.to_vec()));
+            let node = b.op("StatelessCase").name("node").input(index).input(inputs[0]);
+            node.attr("branches", branches).attr("Tout", types(&[DType::DOUBLE])).build().unwrap()
+        });
+    }
+}
+
+/// A loop of `count` iterations over `(i, x, w)`: `x = sin(x) * w`.
+pub fn power_loop(b: &mut GraphBuilder<'_>, inputs: &[Output], count: i32) -> NodeId {
+    let kinds = [DType::INT32, DType::DOUBLE, DType::DOUBLE];
+    define(b, "more", &kinds, |b, args| {
+        let limit = constant(b, Tensor::scalar(count).unwrap());
+        vec![op(b, "Less", &[args[0], limit])]
+    });
+    define(b, "turn", &kinds, |b, args| {
+        let one = constant(b, Tensor::scalar(1i32).unwrap());
+        let next = op(b, "AddV2", &[args[0], one]);
+        let sine = op(b, "Sin", &[args[1]]);
+        vec![next, op(b, "Mul", &[sine, args[2]]), args[2]]
+    });
+    let zero = constant(b, Tensor::scalar(0i32).unwrap());
+    let node = b.op("StatelessWhile").name("node").input(zero).inputs(inputs.iter().copied());
+    node.attr("cond", AttrValue::function("more"))
+        .attr("body", AttrValue::function("turn"))
+        .build()
+        .unwrap()
+}
+
+#[test]
+fn loops() {
+    let runtime = runtime(&["tenon_cpu", "tenon_data"], &[]);
+    for count in [0, 1, 4] {
+        check_graph(&runtime, "while", &[any(&[2, 3]), any(&[2, 3])], |b, inputs| {
+            power_loop(b, inputs, count)
+        });
+    }
+}
+
+#[test]
+fn a_loop_in_a_branch_in_a_call_in_a_loop() {
+    let runtime = runtime(&["tenon_cpu", "tenon_data"], &[]);
+    let kinds = [DType::INT32, DType::DOUBLE, DType::DOUBLE];
+    check_graph(&runtime, "nested", &[any(&[2]), any(&[2])], |b, inputs| {
+        define(b, "inner", &[DType::DOUBLE; 2], |b, args| {
+            vec![Output::new(power_loop(b, args, 2), 1)]
+        });
+        define(b, "plain", &[DType::DOUBLE; 2], |b, args| vec![op(b, "Mul", args)]);
+        define(b, "branch", &kinds, |b, args| {
+            let two = constant(b, Tensor::scalar(2i32).unwrap());
+            let zero = constant(b, Tensor::scalar(0i32).unwrap());
+            let odd = op(b, "FloorMod", &[args[0], two]);
+            let odd = op(b, "Greater", &[odd, zero]);
+            let node = b.op("StatelessIf").input(odd).inputs(args[1..].iter().copied());
+            let node = node
+                .attr("then_branch", AttrValue::function("inner"))
+                .attr("else_branch", AttrValue::function("plain"))
+                .attr("Tout", types(&[DType::DOUBLE]));
+            vec![node.build().unwrap().into()]
+        });
+        define(b, "outer_more", &kinds, |b, args| {
+            let limit = constant(b, Tensor::scalar(3i32).unwrap());
+            vec![op(b, "Less", &[args[0], limit])]
+        });
+        define(b, "outer_turn", &kinds, |b, args| {
+            let one = constant(b, Tensor::scalar(1i32).unwrap());
+            let next = op(b, "AddV2", &[args[0], one]);
+            let value = call(b, "branch", args, 1);
+            let sine = op(b, "Sin", &[Output::from(value)]);
+            vec![next, op(b, "AddV2", &[sine, args[1]]), args[2]]
+        });
+        let zero = constant(b, Tensor::scalar(0i32).unwrap());
+        let node = b.op("StatelessWhile").name("outer").input(zero).inputs(inputs.iter().copied());
+        node.attr("cond", AttrValue::function("outer_more"))
+            .attr("body", AttrValue::function("outer_turn"))
+            .build()
+            .unwrap()
+    });
+}

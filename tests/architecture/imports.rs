@@ -96,7 +96,7 @@ const CRATES: &[(&str, &[Row])] = &[
             "body calls edit engine frames",
             "the walk runs the gradients of nodes, and those of calls and frames walk again",
         ),
-        row("branches sum"),
+        row("branches sum symbolic"),
         row("loops"),
     ]),
     ("core/optimize", &[

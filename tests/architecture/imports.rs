@@ -93,9 +93,11 @@ const CRATES: &[(&str, &[Row])] = &[
         row("error known options"),
         row("region"),
         knot(
-            "body branches calls edit engine frames loops sum",
-            "the walk runs the gradients of nodes, and those of calls and loops walk through functions and frames",
+            "body calls edit engine frames",
+            "the walk runs the gradients of nodes, and those of calls and frames walk again",
         ),
+        row("branches sum symbolic"),
+        row("loops"),
     ]),
     ("core/optimize", &[
         row("attrs effects elements error limits report undo"),

@@ -78,19 +78,19 @@ const fn fnv_usize(mut hash: u64, value: usize) -> u64 {
 
 mod links;
 
-use links::FACTS;
 pub use links::{
     EXT_BENCH, EXT_CAPTURE, EXT_CASES, EXT_COST, EXT_FACTS, EXT_FUNCTIONS, EXT_GRADIENT,
     EXT_HANDLES, EXT_NATIVE, EXT_NATIVE_OF, EXT_PASS, EXT_TIMERS, EXT_VARIANT,
 };
+use links::{FACTS, GRADIENT_NODE, GRADIENT_PARTS, GRADIENT_TABLE};
 
 use crate::{
     AttrView, Call, CallServices, CopyRequest, Create, DeviceAttributes, DeviceTable,
-    DeviceTypeDef, Dims, Edge, ExtHeader, FuncView, GradientNode, GradientParts, GradientTable,
-    Host, InPlace, KernelDef, KernelTable, KnobDef, KnobValue, MemoryInfo, NativeHandles, Numerics,
-    OpDef, PassAttr, PassNode, PassTable, PluginV1, Range, RegistrarTable, ResourceElement,
-    ResourceType, ShapeTable, ShapeView, Slot, Source, StateTable, Step, Str, StringElement,
-    StringTable, Strs, TypeConstraint, VariantElement, VariantTable,
+    DeviceTypeDef, Dims, Edge, ExtHeader, FuncView, Host, InPlace, KernelDef, KernelTable, KnobDef,
+    KnobValue, MemoryInfo, NativeHandles, Numerics, OpDef, PassAttr, PassNode, PassTable, PluginV1,
+    Range, RegistrarTable, ResourceElement, ResourceType, ShapeTable, ShapeView, Slot, Source,
+    StateTable, Step, Str, StringElement, StringTable, Strs, TypeConstraint, VariantElement,
+    VariantTable,
 };
 
 impl ExtHeader {
@@ -167,42 +167,9 @@ pub static LAYOUTS: &[StructLayout] = &[
         note,
         fail
     }),
-    struct_layout!(GradientParts { kind, reserved, values, indices, dense_shape }),
-    struct_layout!(GradientNode {
-        struct_size,
-        reserved,
-        op,
-        name,
-        inputs,
-        input_count,
-        control,
-        control_count,
-        attrs,
-        attr_count,
-        copied
-    }),
-    struct_layout!(GradientTable {
-        struct_size,
-        reserved,
-        name,
-        op,
-        scope,
-        attrs,
-        input_count,
-        output_count,
-        input,
-        output,
-        is_wanted,
-        gradient,
-        dense_gradient,
-        dtype,
-        shape,
-        constant,
-        same_shape,
-        add,
-        set,
-        fail
-    }),
+    GRADIENT_PARTS,
+    GRADIENT_NODE,
+    GRADIENT_TABLE,
     struct_layout!(Slot {
         data,
         dims,

@@ -62,16 +62,7 @@ impl<'r> Body<'r> {
         let mut builder = GraphBuilder::extending(graph, engine.b.registry());
         let original = builder.graph().len();
         let known = Known::of(builder.graph());
-        let mut incoming = Vec::with_capacity(returns.len());
-        for (at, (&result, &has)) in returns.iter().zip(&flow.results).enumerate() {
-            let dtype = builder.graph().dtype(result).base();
-            let gradient = (has && is_trainable(dtype) && dtype != DType::RESOURCE).then(|| {
-                let shape = known.value(result).map(|value| value.shape.partial());
-                let name = builder.unused_name(&format!("gradient_of_result_{at}"));
-                builder.placeholder(&name, dtype, shape.unwrap_or_default())
-            });
-            incoming.push(gradient.transpose()?);
-        }
+        let incoming = placeholders_of_gradients(&mut builder, &known, &returns, flow)?;
         let ys = returns.iter().zip(&incoming).filter_map(|(&y, g)| Some((y, (*g)?)));
         let (ys, given): (Vec<Output>, Vec<_>) =
             ys.map(|(y, g)| (y, Some(Gradient::Dense(g)))).unzip();
@@ -154,6 +145,26 @@ impl<'r> Body<'r> {
     pub fn dtype(&self, tensor: Output) -> DType {
         self.builder.graph().dtype(tensor).base()
     }
+}
+
+/// An argument with the gradient of each result that has one.
+fn placeholders_of_gradients(
+    builder: &mut GraphBuilder<'_>,
+    known: &Known,
+    returns: &[Output],
+    flow: &Flow,
+) -> Result<Vec<Option<Output>>, GradientError> {
+    let mut incoming = Vec::with_capacity(returns.len());
+    for (at, (&result, &has)) in returns.iter().zip(&flow.results).enumerate() {
+        let dtype = builder.graph().dtype(result).base();
+        let gradient = (has && is_trainable(dtype) && dtype != DType::RESOURCE).then(|| {
+            let shape = known.value(result).map(|value| value.shape.partial());
+            let name = builder.unused_name(&format!("gradient_of_result_{at}"));
+            builder.placeholder(&name, dtype, shape.unwrap_or_default())
+        });
+        incoming.push(gradient.transpose()?);
+    }
+    Ok(incoming)
 }
 
 /// The nodes that these depend on, themselves included, through nodes that `through` accepts.

@@ -50,7 +50,7 @@ impl CallSite<'_> {
 }
 
 /// A call of another function with the attributes of a call.
-fn renamed(call: &FuncValue, name: &str) -> Result<FuncValue, ProtoError> {
+pub(crate) fn renamed(call: &FuncValue, name: &str) -> Result<FuncValue, ProtoError> {
     let attr = match call.call.is_empty() {
         true => NameAttrList::default().attr,
         false => decode::<NameAttrList>(&call.call)?.attr,
@@ -129,7 +129,7 @@ impl<'r> Engine<'_, 'r> {
     }
 
     /// The name of the gradient that the graph's library has for a function.
-    fn own_gradient(&self, function: &str) -> Option<String> {
+    pub fn own_gradient(&self, function: &str) -> Option<String> {
         let gradients = &self.b.graph().library()?.gradient;
         let own = gradients.iter().find(|gradient| gradient.function_name == function)?;
         Some(own.gradient_func.clone())

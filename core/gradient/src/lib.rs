@@ -44,9 +44,11 @@ mod loops;
 mod options;
 mod region;
 mod sum;
+mod symbolic;
 
 pub use error::GradientError;
 pub use options::{Gradient, Options, Unconnected};
+pub use symbolic::lower;
 
 use engine::Engine;
 use tenon_graph::{GraphBuilder, Output};

@@ -54,6 +54,16 @@ register_call!(
     "The results of a function that runs on the device of this name."
 );
 
+register_op!(
+    "SymbolicGradient",
+    inputs = &["input: Tin"],
+    outputs = &["output: Tout"],
+    attrs = &["Tin: list(type) >= 1", "Tout: list(type) >= 1", "f: func"],
+    shape = |c: &ShapeContext<'_>| (0..c.output_count()).try_for_each(|at| pass_on(c, at, at)),
+    role = OpRole::Call,
+    summary = "The gradients of the arguments of a function, from its arguments and the gradients of its results.",
+);
+
 const IF: &[&str] = &[
     "Tcond: type",
     "Tin: list(type) >= 0",

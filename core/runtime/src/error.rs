@@ -84,6 +84,9 @@ pub enum RuntimeError {
     /// The graph is invalid, or cannot be placed.
     #[error(transparent)]
     Graph(Box<tenon_graph::GraphError>),
+    /// A gradient that the graph asks for cannot be made.
+    #[error(transparent)]
+    Gradient(Box<tenon_gradient::GradientError>),
     /// A graph that was cut elsewhere cannot be assembled.
     #[error(transparent)]
     Assemble(Box<tenon_graph::AssembleError>),
@@ -245,6 +248,7 @@ impl RuntimeError {
     pub fn code(&self) -> Code {
         match self {
             RuntimeError::Graph(error) => error.code(),
+            RuntimeError::Gradient(error) => error.code(),
             RuntimeError::Load(error) => error.code(),
             RuntimeError::Step(error) => error.code,
             RuntimeError::Setting(error) => error.code(),
@@ -256,6 +260,12 @@ impl RuntimeError {
             RuntimeError::Closed => Code::FAILED_PRECONDITION,
             _ => Code::INVALID_ARGUMENT,
         }
+    }
+}
+
+impl From<tenon_gradient::GradientError> for RuntimeError {
+    fn from(error: tenon_gradient::GradientError) -> RuntimeError {
+        RuntimeError::Gradient(Box::new(error))
     }
 }
 

@@ -201,3 +201,47 @@ fn a_gradient_that_refuses_is_named() {
         "gradient of node 'y' (op 'PreventGradient'): the gradient is disabled here: a reason"
     );
 }
+
+#[test]
+fn a_symbolic_gradient_is_that_of_the_call() {
+    let runtime = runtime(&["tenon_cpu"], &[]);
+    let registry = runtime.registry();
+    let mut b = GraphBuilder::new(&registry);
+    let (x, w) = (vector(&mut b, "x"), vector(&mut b, "w"));
+    define_wave(&mut b, "wave");
+    let y = call(&mut b, "wave", &[x, w], 2);
+    let ys = [Output::new(y, 0), Output::new(y, 1)];
+    let options = Options {
+        grad_ys: [w, x].map(|given| Some(Gradient::Dense(given))).to_vec(),
+        ..Options::default()
+    };
+    let made = gradients(&mut b, &ys, &[x, w], &options).unwrap();
+    let types = |count| AttrValue::List(AttrList::Type(vec![DType::DOUBLE; count]));
+    let node = b.op("SymbolicGradient").name("symbolic").inputs([x, w, w, x]);
+    let node = node.attr("f", AttrValue::function("wave")).attr("Tout", types(2)).build().unwrap();
+    let tensors = [tensor(made[0]), tensor(made[1]), Output::new(node, 0), Output::new(node, 1)];
+    let found = values(&runtime, b, &tensors);
+    assert_eq!(found[0], found[2]);
+    assert_eq!(found[1], found[3]);
+    let expected = 1f64.cos() * 3.0 * (3.0 * 1f64.sin()).exp() * 3.0 + 1.0;
+    assert!((found[0][0] - expected).abs() < 1e-12, "{found:?}, expected {expected}");
+}
+
+#[test]
+fn a_symbolic_gradient_that_does_not_fit_is_refused() {
+    let runtime = runtime(&["tenon_cpu"], &[]);
+    let registry = runtime.registry();
+    let mut b = GraphBuilder::new(&registry);
+    let (x, w) = (vector(&mut b, "x"), vector(&mut b, "w"));
+    define_wave(&mut b, "wave");
+    let types = AttrValue::List(AttrList::Type(vec![DType::DOUBLE; 2]));
+    let node = b.op("SymbolicGradient").name("symbolic").inputs([x, w, w]);
+    node.attr("f", AttrValue::function("wave")).attr("Tout", types).build().unwrap();
+    let session = Session::new(&runtime, SessionOptions::default()).unwrap();
+    session.extend_graph(&b.finish()).unwrap();
+    let feed = || Tensor::from_slice(&[2], &[1.0, 2.0]).unwrap();
+    let error = run(&session, &[("x", feed()), ("w", feed())], &["symbolic"]).unwrap_err();
+    let expected = "gradient of node 'symbolic' (op 'SymbolicGradient'): expected 4 inputs and 2 outputs for \
+                    function 'wave', found 3 and 2";
+    assert!(error.to_string().contains(expected), "{error}");
+}

@@ -3,7 +3,8 @@
 use super::StructLayout;
 use crate::{
     ExtBench, ExtCapture, ExtCases, ExtCost, ExtFacts, ExtFunctions, ExtGradient, ExtHandles,
-    ExtNative, ExtNativeOf, ExtPass, ExtTimers, ExtVariant, Facts,
+    ExtNative, ExtNativeOf, ExtPass, ExtTimers, ExtVariant, Facts, GradientNode, GradientParts,
+    GradientTable,
 };
 
 /// Layout of [`ExtCases`], for its hash.
@@ -40,6 +41,46 @@ pub const EXT_FUNCTIONS: StructLayout =
     struct_layout!(ExtFunctions { header, find, retain, release, call, cancel });
 /// Layout of [`ExtGradient`], for its hash.
 pub const EXT_GRADIENT: StructLayout = struct_layout!(ExtGradient { header, gradient });
+/// Layout of [`GradientParts`].
+pub(super) const GRADIENT_PARTS: StructLayout =
+    struct_layout!(GradientParts { kind, reserved, values, indices, dense_shape });
+/// Layout of [`GradientNode`].
+pub(super) const GRADIENT_NODE: StructLayout = struct_layout!(GradientNode {
+    struct_size,
+    reserved,
+    op,
+    name,
+    inputs,
+    input_count,
+    control,
+    control_count,
+    attrs,
+    attr_count,
+    copied
+});
+/// Layout of [`GradientTable`].
+pub(super) const GRADIENT_TABLE: StructLayout = struct_layout!(GradientTable {
+    struct_size,
+    reserved,
+    name,
+    op,
+    scope,
+    attrs,
+    input_count,
+    output_count,
+    input,
+    output,
+    is_wanted,
+    gradient,
+    dense_gradient,
+    dtype,
+    shape,
+    constant,
+    same_shape,
+    add,
+    set,
+    fail
+});
 /// Layout of [`ExtHandles`], for its hash.
 pub const EXT_HANDLES: StructLayout = struct_layout!(ExtHandles { header, remove, has_name });
 /// Layout of [`ExtTimers`], for its hash.

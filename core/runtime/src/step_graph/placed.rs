@@ -42,11 +42,14 @@ impl<'s> PlacedStep<'s> {
         run_limits: &RunLimits,
     ) -> Result<PlacedStep<'s>, RuntimeError> {
         let GraphVersion { graph, registry, .. } = context.version;
+        let lowered = tenon_gradient::lower(graph, registry)?.map(Arc::new);
+        let graph = lowered.as_ref().unwrap_or(graph);
         let sub = prune(graph, feeds, fetches, targets)?;
         graph.check_ops(&sub, registry)?;
         run_limits.check()?;
         let Some(expanded) = expand(graph, registry, &sub)? else {
-            return PlacedStep::of(context, Arc::clone(graph), 0, sub, run_limits);
+            let own = if lowered.is_some() { context.next_graph() } else { 0 };
+            return PlacedStep::of(context, Arc::clone(graph), own, sub, run_limits);
         };
         run_limits.check()?;
         let graph = Arc::new(expanded.graph);

@@ -5,15 +5,17 @@
 //! the step keeps the variable until its end.
 
 mod handles;
+mod locks;
 mod resources;
 
 use crate::{
     call::{CallFrame, OVER, Value, input, output},
     devices::{copy_tensor, device_of},
     memory::{HostMemory, copy_on_host},
-    resources::{Access, Few, Variable, lock_variables as lock, unlock_variables},
+    resources::Variable,
 };
 pub use handles::HANDLES;
+use locks::{lock_variables, share_variables, unlock};
 use resources::{
     manager, release_resource, remove_resource, resource, resource_value, retain_resource,
 };
@@ -145,93 +147,6 @@ unsafe extern "C" fn as_variable(resource: *mut Resource) -> *mut RawVariable {
 /// None: `unsafe` only for the type of the table's entry.
 unsafe extern "C" fn variable_resource(variable: *mut RawVariable) -> *mut Resource {
     variable.cast()
-}
-
-/// # Safety
-/// - `first` points to `count` variables that live for `'a`.
-unsafe fn list<'a>(first: *const *mut RawVariable, count: usize) -> Result<Few<'a>, KernelError> {
-    if first.is_null() || count == 0 {
-        return Ok(Few::new());
-    }
-    // SAFETY: the caller guarantees that `first` points to `count` live variables.
-    let raws = unsafe { std::slice::from_raw_parts(first, count) };
-    let mut variables = Few::new();
-    for &raw in raws {
-        // SAFETY: the caller guarantees that the variables live for `'a`.
-        variables.push(unsafe { variable_of(raw) }?);
-    }
-    Ok(variables)
-}
-
-/// Locks variables exclusively.
-///
-/// # Safety
-/// - The caller upholds what [`lock_for`] requires.
-unsafe extern "C" fn lock_variables(
-    record: *mut CallRecord,
-    variables: *const *mut RawVariable,
-    count: usize,
-) -> Code {
-    // SAFETY: the kernel passes its call's record and `count` live variables.
-    unsafe { lock_for(record, variables, count, Access::Exclusive) }
-}
-
-/// Locks variables for reading, or for an update of rows.
-///
-/// # Safety
-/// - The caller upholds what [`lock_for`] requires.
-unsafe extern "C" fn share_variables(
-    record: *mut CallRecord,
-    variables: *const *mut RawVariable,
-    count: usize,
-    update: u32,
-) -> Code {
-    let access = if update == 0 { Access::Shared } else { Access::SharedUpdate };
-    // SAFETY: as in `lock_variables`.
-    unsafe { lock_for(record, variables, count, access) }
-}
-
-/// # Safety
-/// - `record` is that of a running call.
-/// - `variables` points to `count` live variables.
-unsafe fn lock_for(
-    record: *mut CallRecord,
-    variables: *const *mut RawVariable,
-    count: usize,
-    access: Access,
-) -> Code {
-    // SAFETY: the caller guarantees that `record` is that of a call, and that `variables` points to
-    // `count` live variables.
-    unsafe {
-        let Some(frame) = CallFrame::from_raw(record) else { return OVER };
-        let locked = list(variables, count).and_then(|variables| {
-            let copy = |tensor: &Tensor| copy_value(frame, tensor);
-            lock(&variables, access, &frame.env().cancellation, copy)?;
-            frame.locks(variables.len());
-            Ok(())
-        });
-        conclude(frame, locked, |()| ())
-    }
-}
-
-/// Unlocks variables.
-///
-/// # Safety
-/// - `record` meets what [`CallFrame::from_raw`] requires.
-/// - `variables` points to `count` live variables, which this call has locked.
-unsafe extern "C" fn unlock(
-    record: *mut CallRecord,
-    variables: *const *mut RawVariable,
-    count: usize,
-) {
-    // SAFETY: the kernel passes `count` live variables, which it has locked.
-    if let Ok(variables) = unsafe { list(variables, count) } {
-        unlock_variables(&variables);
-        // SAFETY: the kernel passes its call's record.
-        if let Some(frame) = unsafe { CallFrame::from_raw(record) } {
-            frame.unlocks(variables.len());
-        }
-    }
 }
 
 /// Shows the value of a variable.

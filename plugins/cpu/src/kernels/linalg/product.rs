@@ -1,7 +1,7 @@
 //! One matrix product on one thread, and split over several.
 //!
 //! Small products and products of integers are computed by `super::tile`, others of floats by
-//! `super::gemm`, and those of complex numbers by the `gemm` crate.
+//! `super::gemm`, and those of complex numbers by the crates `gemm-c32` and `gemm-c64`.
 
 use super::{
     gemm::{
@@ -13,7 +13,7 @@ use super::{
     tile::{dot, tiles},
 };
 use crate::{kernels::array::Word, lane::Compute, panels::as_itself, split::for_units};
-use ::gemm::Parallelism;
+use gemm_common::Parallelism;
 use num_complex::Complex;
 use tenon_sdk::{KernelError, author::ComputeContext, element::Element, growth};
 
@@ -296,7 +296,7 @@ impl<T: Factor> Multiply for T {
 }
 
 macro_rules! complex_products {
-    ($($real:ident),*) => {$(
+    ($($real:ident by $library:ident),*) => {$(
         impl Multiply for Complex<$real> {
             #[inline(always)]
             fn plus(self, other: Self) -> Self {
@@ -314,6 +314,11 @@ macro_rules! complex_products {
                 [conj_a, conj_b]: [bool; 2],
             ) {
                 a.assert_product(&b, &c);
+                // The library's tiles are written column by column.
+                if c.strides[1] < c.strides[0] {
+                    let (a, b, c) = (b.transposed(), a.transposed(), c.transposed());
+                    return Self::multiply(a, b, c, [conj_b, conj_a]);
+                }
                 let strides = |strides: [usize; 2]| strides.map(|stride| stride as isize);
                 let ([a_row, a_col], [b_row, b_col]) = (strides(a.strides), strides(b.strides));
                 let [c_row, c_col] = strides(c.strides);
@@ -327,7 +332,7 @@ macro_rules! complex_products {
                 // SAFETY: the operands are inside their slices, and the target is inside its
                 // memory.
                 unsafe {
-                    ::gemm::gemm(
+                    $library::gemm::$real::get_gemm_fn()(
                         c.rows, c.cols, a.cols, c.data, c_col, c_row, false,
                         a.data.as_ptr(), a_col, a_row, b.data.as_ptr(), b_col, b_row,
                         Complex::ZERO, Complex::ONE, false, conj_a, conj_b, Parallelism::None,
@@ -338,7 +343,7 @@ macro_rules! complex_products {
     )*};
 }
 
-complex_products!(f32, f64);
+complex_products!(f32 by gemm_c32, f64 by gemm_c64);
 
 /// [`Multiply::multiply`], split over the host's threads along its longer side.
 fn by_rows<T: Multiply>(

@@ -292,8 +292,8 @@ pub struct StateTable {
     >,
     /// The variable behind a reference slot; null for another slot.
     pub ref_variable: Option<unsafe extern "C" fn(slot: *const Slot) -> *mut Variable>,
-    /// Returns the value of a variable as output `output`, without a copy. The call has not locked it; the host waits
-    /// while another call has it locked exclusively.
+    /// Returns the value of a variable as output `output`: without a copy, or as a copy if the variable was shared for an
+    /// update before. The call must not have locked it; the host waits while another call has it locked exclusively.
     /// `FAILED_PRECONDITION` when it has no value; `CANCELLED` when the step was cancelled while it waited.
     pub output_value: Option<
         unsafe extern "C" fn(record: *mut CallRecord, variable: *mut Variable, output: u32) -> Code,

@@ -131,8 +131,8 @@ impl<'a> StateContext<'a> {
         Ok(kept.strings()?.into_iter().map(text).collect())
     }
 
-    /// Returns the value of a variable as it is now as an output, without a copy. The variable is locked for reading only
-    /// while the reference is taken.
+    /// Returns the value of a variable as it is now as an output: without a copy, or as a copy if the variable was shared
+    /// for an update before. The call must not have locked the variable, since it would wait for itself.
     ///
     /// # Errors
     /// As [`StateContext::snapshot`].
@@ -140,7 +140,7 @@ impl<'a> StateContext<'a> {
         let entry = self.table.output_value.expect("the host fills every entry");
         // SAFETY: the variable is alive.
         let code = unsafe { entry(self.call.record, variable.raw, output as u32) };
-        check(code, "the variable has no value")
+        check(code, "cannot return the value of the variable")
     }
 
     /// The value of a variable as it is now, without a copy: later assignments and updates do not change it, and it

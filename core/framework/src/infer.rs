@@ -15,7 +15,8 @@
 //! reaches `Reshape` or `Fill`. Ops that state no rule give shapes only.
 //!
 //! What it is not: the order of the nodes, loops, feeds. A caller that feeds a tensor overwrites its
-//! [`ValueInfo`]; in a loop it gives the inputs of a `Merge` that are not computed yet as unknown.
+//! [`ValueInfo`]; in a loop it gives the inputs of a `Merge` that are not computed yet as unknown, or under a shape
+//! that it then confirms.
 //!
 //! ```
 //! use tenon_framework::{PartialShape, infer::{SymbolicShape, Symbols}};

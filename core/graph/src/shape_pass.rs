@@ -127,7 +127,7 @@ pub fn infer_shapes(
     let mut assumed = BackEdges::new();
     let edges = back_edges(graph, sub);
     let passes = if edges.is_empty() { 0 } else { MAX_PASSES };
-    for _ in 0..passes {
+    for pass in 0..passes {
         // An op of a body that never runs may refuse the shape with which the loop is entered.
         let Ok(shapes) = run(graph, sub, feeds, Some(&mut assumed)) else { break };
         let changed = |&(merge, input): &(NodeId, usize)| -> bool {
@@ -135,7 +135,9 @@ pub fn infer_shapes(
             let found = shapes.shape(graph.node(merge).inputs[input]);
             let common = in_common(assumed, &found);
             let changed = common != *assumed;
-            *assumed = common;
+            // A shape that changes again and again is given up, so that others are kept.
+            *assumed =
+                if changed && pass >= MAX_PASSES / 2 { PartialShape::UNKNOWN } else { common };
             changed
         };
         if edges.iter().map(changed).filter(|changed| *changed).count() == 0 {

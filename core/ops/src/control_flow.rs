@@ -209,10 +209,9 @@ mod tests {
 
     #[test]
     fn loops() {
-        for op in ["Exit", "RefExit", "NextIteration", "RefNextIteration", "RefEnter"] {
+        for op in ["Enter", "Exit", "RefExit", "NextIteration", "RefNextIteration", "RefEnter"] {
             check(op, &[("frame_name", "f".into())], &[(&["[n,3]"], "[n,3]"), (&["?"], "?")]);
         }
-        check("Enter", &[("frame_name", "f".into())], &[(&["[n,3]"], "?")]);
         let constant = [("frame_name", "f".into()), ("is_constant", true.into())];
         check("Enter", &constant, &[(&["[n,3]"], "[n,3]")]);
         check(

@@ -7,7 +7,7 @@ use tenon_abi::{Call, DType, Slot, StateTable, Str, StringElement, Variable};
 use tenon_framework::{KernelError, View, ViewMut, element::Element, plugin::host};
 
 /// Variables that several calls have locked at the same time, by their position in the call of
-/// [`StateContext::share`] or [`StateContext::share_for_update`].
+/// [`StateContext::share`](super::StateContext::share) or [`StateContext::share_for_update`](super::StateContext::share_for_update).
 pub struct SharedVars<'v>(pub(super) VarGuard<'v>);
 
 impl SharedVars<'_> {
@@ -24,7 +24,7 @@ impl SharedVars<'_> {
     /// read the same one.
     ///
     /// # Errors
-    /// As [`VarGuard::read`]; `FAILED_PRECONDITION` unless it is locked by [`StateContext::share_for_update`].
+    /// As [`VarGuard::read`]; `FAILED_PRECONDITION` unless it is locked by [`StateContext::share_for_update`](super::StateContext::share_for_update).
     pub fn update(&self, at: usize) -> Result<Slot, KernelError> {
         self.0.written(at)
     }
@@ -53,7 +53,7 @@ impl SharedVars<'_> {
     }
 }
 
-/// Locked variables, by their position in the call of [`StateContext::lock`].
+/// Locked variables, by their position in the call of [`StateContext::lock`](super::StateContext::lock).
 pub struct VarGuard<'v> {
     pub(super) call: &'v Call,
     pub(super) raws: Raws,

@@ -95,7 +95,7 @@ fn a_shared_update_writes_in_place_where_nobody_else_has_the_value() {
     assert_eq!(variable.slot_for_update(copied).unwrap().data, slot.data, "it is never copied");
     unlock_variables(&[&variable]);
     assert_eq!(assigned.as_slice::<f32>().unwrap(), [1.0, 2.0], "who had the value keeps it");
-    let seen = variable.snapshot().unwrap();
+    let seen = variable.snapshot(&step).unwrap();
     assert_eq!(seen.as_slice::<f32>().unwrap(), [7.0, 2.0]);
     lock_variables(&[&variable], Access::SharedUpdate, &step, copied).unwrap();
     // SAFETY: the slot shows two floats, which nothing else writes.

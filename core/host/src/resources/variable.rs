@@ -189,25 +189,21 @@ impl Variable {
         read
     }
 
-    /// The current value, unaffected by later updates, for callers without the lock. In
-    /// copy-on-read mode it is a copy in host memory.
+    /// As [`Variable::read`]; in copy-on-read mode the copy is in host memory.
     ///
     /// # Errors
-    /// `FAILED_PRECONDITION` without a value; `UNIMPLEMENTED` in copy-on-read mode for a value in
-    /// memory of a device.
-    pub fn snapshot(&self) -> Result<Tensor, KernelError> {
-        if !self.copies_on_read() {
-            return self.get();
-        }
-        let tensor = self.get()?;
-        if !tensor.is_on_host() {
-            return Err(KernelError::unimplemented(format!(
-                "variable '{}' is updated by rows in memory of a device: read it by a kernel that locks it",
-                self.name
-            )));
-        }
-        let pooled: std::sync::Arc<dyn Memory> = HostMemory::shared().clone();
-        copy_on_host(&tensor, &pooled)
+    /// As [`Variable::read`]; `UNIMPLEMENTED` in copy-on-read mode for a value in memory of a device.
+    pub fn snapshot(&self, cancellation: &Cancellation) -> Result<Tensor, KernelError> {
+        self.read(cancellation, |tensor| {
+            if !tensor.is_on_host() {
+                return Err(KernelError::unimplemented(format!(
+                    "variable '{}' is updated by rows in memory of a device: read it by a kernel that locks it",
+                    self.name
+                )));
+            }
+            let pooled: std::sync::Arc<dyn Memory> = HostMemory::shared().clone();
+            copy_on_host(tensor, &pooled)
+        })
     }
 
     /// Whether readers, and assignments, must copy the value.
@@ -351,7 +347,9 @@ impl Variable {
 
     fn unlock(&self) {
         let mut core = self.core.lock();
-        if std::mem::take(&mut core.written)
+        // Calls that share the lock for an update may still write.
+        if core.sharers <= 1
+            && std::mem::take(&mut core.written)
             && let Some(value) = core.value.as_ref().filter(|_| self.dtype == DType::BOOL)
         {
             // SAFETY: a kernel, in any language, has written it, and still holds the lock that

@@ -9,7 +9,7 @@ mod locks;
 mod resources;
 
 use crate::{
-    call::{CallFrame, OVER, Value, input, output},
+    call::{CallFrame, Cancellation, OVER, Value, input, output},
     devices::{copy_tensor, device_of},
     memory::{HostMemory, copy_on_host},
     resources::Variable,
@@ -395,7 +395,7 @@ unsafe extern "C" fn ref_variable(slot: *const Slot) -> *mut RawVariable {
 /// value.
 ///
 /// # Errors
-/// `FAILED_PRECONDITION` without a value; `INVALID_ARGUMENT` when the slot is not a reference.
+/// As [`Variable::snapshot`]; `INVALID_ARGUMENT` when the slot is not a reference.
 ///
 /// # Safety
 /// - `reference` is a filled slot of a running step.
@@ -403,11 +403,12 @@ pub unsafe fn dereference(
     reference: &Slot,
     slot: &mut Slot,
     value: &mut Value,
+    cancellation: &Cancellation,
 ) -> Result<(), KernelError> {
     // SAFETY: the caller guarantees a filled slot; the running step keeps the variable of a
     // reference.
     let variable = unsafe { variable_of(ref_variable(reference)) }?;
-    value.hold(slot, &variable.snapshot()?);
+    value.hold(slot, &variable.snapshot(cancellation)?);
     Ok(())
 }
 

@@ -6,11 +6,15 @@ use super::{
     propagate::{Propagate, Waiting},
 };
 use crate::error::StepError;
+use std::sync::atomic::Ordering;
 use tenon_framework::{Code, KernelError, Tensor};
 use tenon_host::call::monotonic_ns;
 
-/// One call in this number is measured, and every call under a trace.
-const MEASURED_EVERY: u64 = 64;
+/// Whether call `number` of a function is measured: one in 64 is. Several nodes may call the function in
+/// turns, and multiples of the golden ratio reach each of them (as in [`super::sample`]).
+fn is_measured(number: u64) -> bool {
+    (number as u32).wrapping_mul(0x9E37_79B1) >> 26 == 0
+}
 
 impl<P: Propagate> PartitionState<P> {
     /// Calls a function with the inputs of a node; its results become the outputs.
@@ -21,7 +25,9 @@ impl<P: Propagate> PartitionState<P> {
             let closed = "the session that the step belongs to is closed";
             return self.fail_node(index, &KernelError::new(Code::CANCELLED, closed));
         };
-        let measured = callees.count(function).is_multiple_of(MEASURED_EVERY);
+        let number = callees.count(function);
+        let is_new = self.node(index).cost_ns.load(Ordering::Relaxed) == 0;
+        let measured = is_new || is_measured(number);
         let began = (measured || frame.env().trace.is_some()).then(monotonic_ns);
         // SAFETY: the node is ready, so the nodes that wrote its inputs are done.
         let args = unsafe { frame.input_slots() };

@@ -223,7 +223,8 @@ impl<P: Propagate> PartitionState<P> {
     fn run_async(&self, index: u32, ready: &mut Vec<u32>) {
         // SAFETY: the node is ready and this thread runs it, so it owns the node, and the
         // predecessors are done.
-        if let Err(error) = unsafe { self.slots.show_references(index) } {
+        if let Err(error) = unsafe { self.slots.show_references(index, &self.shared.cancellation) }
+        {
             return self.fail_node(index, &error);
         }
         let node = self.hot(index);

@@ -56,8 +56,8 @@ use tenon_host::call::StepEnv;
 /// The state of one iteration.
 pub(super) type Iteration = PartitionState<Framed>;
 
-/// The rank is above the locks of a step. Under this lock, only the `keep_alive` lock of an
-/// iteration is taken.
+/// The rank is below the locks of a step, which an iteration takes under this lock, and below those of
+/// the allocators, to which its buffers go back.
 const FRAMES: Rank = Rank(45);
 
 /// The maximum number of buffers of finished iterations that are kept until the stream is done.
@@ -245,7 +245,7 @@ impl FrameState {
             }
         }
         // SAFETY: the step is done, as the caller guarantees, so the node that writes the output is.
-        unsafe { root.slots.fetch(output) }
+        unsafe { root.slots.fetch(output, &self.shared.cancellation) }
     }
 }
 

@@ -347,7 +347,10 @@ impl Parked for Run {
         let handed_over =
             pool.spawn_blocking(move || take(&job).into_iter().for_each(|run| run.go()));
         if handed_over.is_err() {
+            // The system gives no thread, so the calls go on within each other.
+            let nested = NESTED.replace(0);
             take(&slot).into_iter().for_each(|run| run.go());
+            NESTED.set(nested);
         }
     }
 }

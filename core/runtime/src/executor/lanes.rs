@@ -1,7 +1,8 @@
 //! Where the nodes of a partition enqueue: the streams of its device in a step, and the tensors that
 //! work on them still reads.
 //!
-//! On a device without streams nothing is enqueued, and every function does nothing.
+//! On a device without streams nothing is enqueued: only [`Lanes::keep`], [`Lanes::end`] and
+//! [`Lanes::retire`] do something, if it has memory of its own.
 
 use super::streams::StepStreams;
 use crate::plan::{Action, Plan};

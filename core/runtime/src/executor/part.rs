@@ -135,7 +135,9 @@ impl Part {
         match self {
             // SAFETY: the step is done, as the caller guarantees, and so is the node that writes
             // the output.
-            Part::Acyclic(state) => unsafe { state.slots.fetch(output) },
+            Part::Acyclic(state) => unsafe {
+                state.slots.fetch(output, &state.shared.cancellation)
+            },
             // SAFETY: the step is done, as the caller guarantees.
             Part::Framed(state) => unsafe { state.fetch(output) },
         }

@@ -135,8 +135,9 @@ impl<P: Propagate> PartitionState<P> {
         self.lanes.end();
     }
 
-    /// Whether only one thread has worked on the step so far, so that a counter needs no atomic
-    /// change. Work is handed to another thread only after the shared part was told.
+    /// Whether one thread at a time has worked on the step so far, each after the one before, so that
+    /// a counter needs no atomic change. Work is handed to another thread while this one goes on
+    /// only after the shared part was told.
     #[inline(always)]
     pub(super) fn is_alone(&self) -> bool {
         self.shared.is_untouched()
@@ -224,7 +225,7 @@ impl<P: Propagate> PartitionState<P> {
         // SAFETY: the node is ready and this thread runs it, so it owns the node; its predecessors
         // are done.
         let code = unsafe {
-            if let Err(error) = self.slots.show_references(index) {
+            if let Err(error) = self.slots.show_references(index, &self.shared.cancellation) {
                 return self.fail_node(index, &error);
             }
             self.slots.clear_outputs(index);
@@ -241,7 +242,8 @@ impl<P: Propagate> PartitionState<P> {
     /// Runs a kernel on this thread with all checks, and measures it.
     pub(super) fn run_inline(&self, index: u32, ready: &mut Vec<u32>) {
         // SAFETY: the node is ready and this thread runs it, so it owns the node.
-        if let Err(error) = unsafe { self.slots.show_references(index) } {
+        if let Err(error) = unsafe { self.slots.show_references(index, &self.shared.cancellation) }
+        {
             return self.fail_node(index, &error);
         }
         let node = self.hot(index);

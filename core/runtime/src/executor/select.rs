@@ -31,7 +31,7 @@ impl<P: Propagate> PartitionState<P> {
         // SAFETY: the node that wrote the input is done, and the dimensions of a set slot are
         // valid.
         unsafe {
-            let slot = self.slots.slot_mut(slot);
+            let slot = self.slots.slot(slot);
             (slot.flags & slot_flags::REF == 0).then(|| slot.shape())
         }
     }
@@ -92,7 +92,8 @@ impl<P: Propagate> PartitionState<P> {
     ) {
         // SAFETY: the node is ready and this thread runs it, so it owns the node, and the
         // predecessors are done.
-        if let Err(error) = unsafe { self.slots.show_references(index) } {
+        if let Err(error) = unsafe { self.slots.show_references(index, &self.shared.cancellation) }
+        {
             return self.fail_node(index, &error);
         }
         // SAFETY: as above.

@@ -12,11 +12,14 @@ use super::{frame::call_frame, propagate::count_down};
 use crate::plan::{HotNode, Plan, Reference};
 use std::{
     cell::UnsafeCell,
-    sync::{Arc, atomic::Ordering},
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering},
+    },
 };
 use tenon_abi::{MemoryKind, Slot, slot_flags};
 use tenon_framework::{KernelError, Tensor, tensor::Buffer};
-use tenon_host::call::{CallFrame, StepEnv, Value, fill_slot};
+use tenon_host::call::{CallFrame, Cancellation, StepEnv, Value, fill_slot};
 use tenon_host::services::state::{dereference, is_initialized};
 
 /// The slots and values of one partition in one step; with control flow, of one iteration.
@@ -80,10 +83,32 @@ impl Slots {
         unsafe { &mut *self.slots.get_unchecked(at as usize).get() }
     }
 
+    /// The slot of an output that is read.
+    ///
+    /// # Safety
+    /// - The node that writes the output must be done, and its last reader must not be done yet.
+    /// - `at` must be the number of an output of the plan.
+    #[inline(always)]
+    pub unsafe fn slot(&self, at: u32) -> &Slot {
+        // SAFETY: no thread writes the slot meanwhile, as the caller guarantees, and `at` is within
+        // the plan's outputs.
+        unsafe { &*self.slots.get_unchecked(at as usize).get() }
+    }
+
+    /// The number of readers that an output has left.
+    ///
+    /// # Safety
+    /// - `at` must be the number of an output of the plan.
+    #[inline(always)]
+    unsafe fn readers(&self, at: u32) -> &AtomicU32 {
+        // SAFETY: `at` is within the plan's outputs; other readers use only this field meanwhile.
+        unsafe { &(*self.values.get_unchecked(at as usize).get()).readers }
+    }
+
     /// The value of an output.
     ///
     /// # Safety
-    /// As for [`PartitionState::slot_mut`].
+    /// As for [`Slots::slot_mut`].
     #[allow(clippy::mut_from_ref, reason = "ownership follows the graph, see the module's docs")]
     #[inline(always)]
     pub unsafe fn value_mut(&self, at: u32) -> &mut Value {
@@ -127,15 +152,19 @@ impl Slots {
     /// # Safety
     /// - The node that writes the output must be done.
     /// - `output` must be the number of an output of the plan.
-    pub unsafe fn fetch(&self, output: u32) -> Result<Option<Tensor>, KernelError> {
+    pub unsafe fn fetch(
+        &self,
+        output: u32,
+        cancellation: &Cancellation,
+    ) -> Result<Option<Tensor>, KernelError> {
         // SAFETY: the node that writes the output is done, as the caller guarantees.
-        let slot = unsafe { self.slot_mut(output) };
+        let slot = unsafe { self.slot(output) };
         if slot.flags & slot_flags::REF == 0 {
             return Ok(Value::tensor(slot));
         }
         let (mut shown, mut value) = (Slot::EMPTY, Value::default());
         // SAFETY: the node that set the slot is done, and the step still keeps the variable.
-        unsafe { dereference(slot, &mut shown, &mut value) }?;
+        unsafe { dereference(slot, &mut shown, &mut value, cancellation) }?;
         Ok(Value::tensor(&shown))
     }
 
@@ -145,14 +174,19 @@ impl Slots {
     /// # Safety
     /// - The calling thread must own the node.
     /// - The predecessors of the node must be done.
-    pub unsafe fn show_references(&self, index: u32) -> Result<(), KernelError> {
+    pub unsafe fn show_references(
+        &self,
+        index: u32,
+        cancellation: &Cancellation,
+    ) -> Result<(), KernelError> {
         for &Reference { slot: reference, shown } in &self.plan.nodes[index as usize].references {
             // SAFETY: the caller owns the node; the nodes that wrote its references are done.
             unsafe {
-                let reference = self.slot_mut(reference);
+                let reference = self.slot(reference);
                 match shown {
                     Some(shown) => {
-                        dereference(reference, self.slot_mut(shown), self.value_mut(shown))?;
+                        let (slot, value) = (self.slot_mut(shown), self.value_mut(shown));
+                        dereference(reference, slot, value, cancellation)?;
                     }
                     None => is_initialized(reference)?,
                 }
@@ -287,7 +321,7 @@ impl Slots {
     pub fn release_input(&self, input: u32, alone: bool) {
         // SAFETY: the node reads the output, so it is alive; the last reader owns it.
         unsafe {
-            if count_down(&self.value_mut(input).readers, alone) == 1 {
+            if count_down(self.readers(input), alone) == 1 {
                 self.value_mut(input).release();
             }
         }

@@ -70,7 +70,7 @@ impl<P: Propagate> PartitionState<P> {
             return self.post(transfer, Parcel { tensor: None, is_dead: false });
         };
         // SAFETY: the node that wrote the input is done, and `input` is an output of the plan.
-        let tensor = unsafe { self.slots.fetch(input) }?
+        let tensor = unsafe { self.slots.fetch(input, &self.shared.cancellation) }?
             .ok_or_else(|| KernelError::internal("a value that is sent has no buffer"))?;
         // Pinned memory of another device, such as a feed, is not written by this device's streams.
         let is_foreign = tensor.buffer().memory().device() != self.plan.device.number();

@@ -86,6 +86,9 @@ impl Framed {
     }
 }
 
+/// One iteration in this number counts its calls in the plan; the others do so when the step ends.
+const COUNTED_EVERY: u64 = 1024;
+
 fn not_set() -> KernelError {
     KernelError::internal("a forwarded value is not set")
 }
@@ -218,6 +221,10 @@ impl PartitionState<Framed> {
     /// Ends the iteration: releases its buffers, or moves those that work on a stream may still use
     /// to `retired`.
     pub(super) fn finish(&self, retired: &mut Vec<Buffer>) {
+        // A long loop shows its calls while it runs.
+        if self.form.iteration() % COUNTED_EVERY == COUNTED_EVERY - 1 {
+            self.count_calls();
+        }
         let has_stream = self.lanes.streams().is_some();
         for &(output, _) in &self.plan.readers {
             // SAFETY: the iteration has no tokens, so no thread uses its outputs.
@@ -266,15 +273,15 @@ impl PartitionState<Framed> {
     /// Forwards the value of a node into another iteration.
     fn cross(&self, index: u32, hot: &HotNode) -> Result<(), KernelError> {
         // SAFETY: the node that wrote the value is done, so no thread writes the slot.
-        let value = unsafe { self.slots.slot_mut(self.input(index, 0)) };
+        let value = unsafe { self.slots.slot(self.input(index, 0)) };
         if !is_set(value) {
             return Err(not_set());
         }
         let owner = self.form.owner();
         let mut structure = owner.structure.lock();
-        structure.cross(owner, self.form.id, index, Some(value));
+        structure.cross(owner, self.form.id, index, Some(value))?;
         // A kernel of the other iteration takes the buffer over only if nothing here holds it any
-        // more. Such a kernel may run on another thread once the lock is released.
+        // more. Most such kernels run after this, since nodes are woken under the lock.
         self.slots.release_inputs(hot, self.is_alone());
         Ok(())
     }
@@ -293,7 +300,9 @@ impl PartitionState<Framed> {
             Role::Trigger => wave.ready.push(index),
             Role::Enter { .. } | Role::Exit | Role::NextIteration => {
                 let owner = self.form.owner();
-                owner.structure.lock().cross(owner, self.form.id, index, None);
+                if let Err(error) = owner.structure.lock().cross(owner, self.form.id, index, None) {
+                    self.fail_node(index, &error);
+                }
             }
             _ => self.tell(index, |_| true, true, wave),
         }
@@ -338,7 +347,7 @@ impl PartitionState<Framed> {
     fn pass(&self, from: u32, to: u32) -> Result<(), KernelError> {
         // SAFETY: this thread runs the node and owns its outputs; the input is only read.
         unsafe {
-            let (source, slot) = (self.slots.slot_mut(from), self.slots.slot_mut(to));
+            let (source, slot) = (self.slots.slot(from), self.slots.slot_mut(to));
             if !forward(source, slot, self.slots.value_mut(to)) {
                 return Err(not_set());
             }
@@ -366,7 +375,7 @@ impl PartitionState<Framed> {
     /// number that no output has names the last one.
     fn selected(&self, at: u32, index: u32) -> Result<u32, KernelError> {
         // SAFETY: the node that wrote the predicate is done, so no thread writes the slot.
-        let slot = unsafe { self.slots.slot_mut(at) };
+        let slot = unsafe { self.slots.slot(at) };
         if slot.data.is_null() || slot.elements != 1 || slot.rank != 0 {
             return Err(KernelError::invalid_argument(format!(
                 "expected a predicate of shape [], found {} dimensions with {} elements",

@@ -11,7 +11,7 @@ use super::{
 use crate::plan::frames::{FramePlan, Role, counts::digest};
 use std::{collections::VecDeque, ptr::NonNull};
 use tenon_abi::Slot;
-use tenon_framework::tensor::Buffer;
+use tenon_framework::{KernelError, tensor::Buffer};
 
 /// The number of the root iteration, and of the root instance.
 pub(super) const ROOT: u32 = 0;
@@ -60,6 +60,8 @@ struct Instance {
     waiting: Vec<(u32, Passed)>,
     /// The `Exit` nodes that were dead in the last iteration.
     dead_exits: Vec<u32>,
+    /// The `Exit` nodes whose values left.
+    exits: Vec<u32>,
 }
 
 /// The frame instances, their iterations, and the woken nodes.
@@ -173,7 +175,16 @@ impl Structure {
 
     /// Handles a finished node that leads from one iteration to another, with a slot that shows its
     /// value; `None` means that the value is dead.
-    pub fn cross(&mut self, owner: &FrameState, id: u32, index: u32, value: Option<&Slot>) {
+    ///
+    /// # Errors
+    /// The value leaves its loop a second time.
+    pub fn cross(
+        &mut self,
+        owner: &FrameState,
+        id: u32,
+        index: u32,
+        value: Option<&Slot>,
+    ) -> Result<(), KernelError> {
         let plan = owner.frame(self.iterations[id as usize].plan);
         match (plan.nodes[index as usize].role, value) {
             (Role::Enter { frame, constant }, value) => {
@@ -181,7 +192,13 @@ impl Structure {
             }
             (Role::NextIteration, Some(value)) => self.next_iteration(owner, id, index, value),
             (Role::Exit, Some(value)) => {
-                let parent = self.instances[self.iterations[id as usize].instance as usize].parent;
+                let instance = self.iterations[id as usize].instance;
+                let instance = &mut self.instances[instance as usize];
+                if instance.exits.contains(&index) {
+                    return Err(left_twice());
+                }
+                instance.exits.push(index);
+                let parent = instance.parent;
                 self.deliver(parent, plan, index, Some(value), false);
             }
             (Role::Exit, None) => {
@@ -195,6 +212,7 @@ impl Structure {
             // A loop ends when its `NextIteration` is dead.
             _ => {}
         }
+        Ok(())
     }
 
     /// Stores a value in another iteration and notifies the nodes that wait for it; `None` is a
@@ -383,6 +401,7 @@ impl Structure {
     fn close(&mut self, owner: &FrameState, at: u32) {
         let instance = &mut self.instances[at as usize];
         instance.constants.clear();
+        instance.exits.clear();
         let mut dead_exits = std::mem::take(&mut instance.dead_exits);
         let (parent, plan) = (instance.parent, owner.frame(instance.plan));
         self.record(parent).children.retain(|child| child.1 != at);
@@ -392,6 +411,13 @@ impl Structure {
         self.instances[at as usize].dead_exits = dead_exits;
         self.free_instances.push(at);
     }
+}
+
+fn left_twice() -> KernelError {
+    KernelError::invalid_argument(
+        "a value leaves its loop in more than one iteration: expected the output of a Switch that the \
+         condition of the loop selects",
+    )
 }
 
 /// The number of an instance, derived from the parent's number, the iteration there and the name.

@@ -83,7 +83,7 @@ pub(crate) fn first_input(count: u64) -> u32 {
 pub(crate) fn arrive(count: &AtomicU64, dead: bool, alone: bool) -> Option<bool> {
     let dead = if dead { DEAD } else { 0 };
     let old = match alone || dead != 0 {
-        true => update(count, alone, |old| (old | dead) - 1),
+        true => update(count, alone, |old| (old | dead).wrapping_sub(1)),
         false => count.fetch_sub(1, Ordering::AcqRel),
     };
     (old & WAITING == 1).then_some((old | dead) & DEAD != 0)

@@ -80,14 +80,16 @@ fn kinds(op: &str) -> &'static [Tag] {
         | "MatrixDiag"
         | "MatrixDiagV3"
         | "SparseSegmentMean"
+        | "SparseSegmentMeanGrad"
         | "SparseSegmentSum"
+        | "SparseSegmentSumGrad"
         | "TopK" => &[Tag::Empty, Tag::Prime, Tag::Special],
         "MatrixSetDiagV3" => &[Tag::Prime, Tag::Special],
         "DiagPart" | "MaxPoolWithArgmax" => &[Tag::Special],
-        // They refuse some values, or search in sorted ones.
-        "CheckNumerics" | "InvertPermutation" | "LowerBound" | "UpperBound" => {
-            &[Tag::Empty, Tag::Prime, Tag::Large]
-        }
+        "MaxPoolGradGradWithArgmax" => &[Tag::Empty, Tag::Large, Tag::Special],
+        // They refuse some values, are defined for positive ones, or search in sorted ones.
+        "CheckNumerics" | "IgammaGradA" | "InvertPermutation" | "LowerBound"
+        | "RandomGammaGrad" | "UpperBound" => &[Tag::Empty, Tag::Prime, Tag::Large],
         _ => &[Tag::Empty, Tag::Prime, Tag::Large, Tag::Special],
     }
 }

@@ -75,6 +75,11 @@ pub const CALL: &[Clause] = &[
         "variables",
     ),
     clause(
+        "state: a variable's value is returned without its lock",
+        &["VariableValue"],
+        "value_of_a_variable",
+    ),
+    clause(
         "state: a variable's value is kept as it is",
         &["VariableSnapshot"],
         "snapshot_of_a_variable",
@@ -100,6 +105,16 @@ pub const CALL: &[Clause] = &[
         "functions: kept beyond the step, and cancelled",
         &["FunctionKeep", "FunctionCall", "FunctionCancel"],
         "a_function_outlives_its_session",
+    ),
+    clause(
+        "gradients: made of nodes",
+        &["GradientProduct"],
+        "an_op_of_a_plugin_has_the_gradient_that_it_brings",
+    ),
+    clause(
+        "gradients: a node is refused",
+        &["GradientRefused"],
+        "a_gradient_of_a_plugin_refuses_a_node_by_its_own_words",
     ),
     clause("shape functions: merge", &["ShapeMerge"], "shapes_merge"),
     clause(

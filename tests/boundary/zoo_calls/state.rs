@@ -118,6 +118,28 @@ fn scalar_resource() -> Tensor {
 }
 
 #[test]
+fn value_of_a_variable() {
+    for language in Language::ALL {
+        let bench = Bench::zoo(language);
+        let handle = variable(&bench, language, "value");
+        let node = bench.node(&language.op("VariableValue"));
+        let unset = node.call(std::slice::from_ref(&handle)).unwrap_err();
+        assert_eq!(unset.code, Code::FAILED_PRECONDITION);
+        assert!(unset.message.contains("uninitialized value value"), "{}", unset.message);
+        assign(&bench, language, &handle, floats(&[1.0, 2.0]));
+        let before = node.call(std::slice::from_ref(&handle)).unwrap();
+        bench.node(&language.op("VariableAdd")).call(&[handle.clone(), scalar(1f32)]).unwrap();
+        assert_eq!(
+            elements::<f32>(&before[0]),
+            [1.0, 2.0],
+            "{language:?}: a reader keeps its value"
+        );
+        let after = node.call(std::slice::from_ref(&handle)).unwrap();
+        assert_eq!(elements::<f32>(&after[0]), [2.0, 3.0], "{language:?}");
+    }
+}
+
+#[test]
 fn snapshot_of_a_variable() {
     for language in Language::ALL {
         let bench = Bench::zoo(language);

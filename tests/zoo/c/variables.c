@@ -138,6 +138,22 @@ TENON_OP("ZooCVariableRead", inputs("handle: resource"), outputs("value: float")
 STATELESS(read, read_variable);
 KERNEL(read, "ZooCVariableRead");
 
+static TenonCode value_of(TenonKernelState *state, const TenonCall *call)
+{
+    (void)state;
+    TenonVariable *found = take_variable(call, 0);
+    return found == NULL ? TENON_INVALID_ARGUMENT : tenon_host->state->output_value(call->record, found, 0);
+}
+
+static TenonCode unknown_value(const TenonHost *host, TenonShapeCall *call)
+{
+    return host->shapes->set_output(call, 0, host->shapes->unknown_shape(call));
+}
+
+TENON_OP("ZooCVariableValue", inputs("handle: resource"), outputs("value: float"), shape(unknown_value), stateful);
+STATELESS(value, value_of);
+KERNEL(value, "ZooCVariableValue");
+
 static float sum_of(const TenonSlot *slot)
 {
     float sum = 0;

@@ -74,6 +74,22 @@ fn read(c: &ComputeContext<'_>) -> Result<(), KernelError> {
 register_kernel!("ZooVariableRead" on "CPU": fn read);
 
 register_op!(
+    "ZooVariableValue",
+    inputs = &["handle: resource"],
+    outputs = &["value: float"],
+    stateful = true,
+    shape = |c: &ShapeContext<'_>| c.set_output(0, c.unknown()),
+    summary = "The variable's value, which the host reads under no lock of the call.",
+);
+
+fn value(c: &ComputeContext<'_>) -> Result<(), KernelError> {
+    let state = c.state();
+    state.output_value(&state.input_variable(0)?, 0)
+}
+
+register_kernel!("ZooVariableValue" on "CPU": fn value);
+
+register_op!(
     "ZooVariableSum",
     inputs = &["handle: resource"],
     outputs = &["sum: float"],

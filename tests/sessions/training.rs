@@ -30,7 +30,7 @@ fn variable(b: &mut GraphBuilder<'_>, name: &str, first: NodeId) -> Result<NodeI
 }
 
 /// Variables `a` and `b`. `forth` has `a` trained with `b` as its momentum, `back` the other way round, `same` has
-/// `a` as both; `rows` updates rows of `a` with `b` as the sum of squares, by the placeholder `indices`.
+/// `a` as both; `rows` updates rows of `a` with `b` as the sum of squares, by the placeholder `indices`, `rows_same` with `a`.
 fn updates(b: &mut GraphBuilder<'_>) -> Result<(), GraphError> {
     let first = b.op("Placeholder").name("first").attr("dtype", DType::FLOAT);
     let first = first.attr("shape", PartialShape::UNKNOWN).build()?;
@@ -44,9 +44,14 @@ fn updates(b: &mut GraphBuilder<'_>) -> Result<(), GraphError> {
         let update = b.op("ResourceApplyMomentum").name(name).input(var).input(accum);
         update.input(lr).input(gradient).input(momentum).build()?;
     }
-    for (name, locks) in [("rows", false), ("rows_locked", true)] {
+    for (name, sum, locks) in [
+        ("rows", other, false),
+        ("rows_locked", other, true),
+        ("rows_same", a, false),
+        ("rows_same_locked", a, true),
+    ] {
         let update = b.op("ResourceSparseApplyAdagrad").name(name).attr("use_locking", locks);
-        update.input(a).input(other).input(lr).input(gradient).input(indices).build()?;
+        update.input(a).input(sum).input(lr).input(gradient).input(indices).build()?;
     }
     Ok(())
 }
@@ -107,14 +112,12 @@ fn what_an_update_refuses_is_named_and_nothing_is_written() {
         invalid,
         "var and the gradient do not have the same shape: [3, 2] and [6]",
     );
-    refused(
-        &session,
-        "same",
-        &matrix,
-        &[],
-        invalid,
-        "variables 0 and 1: expected two variables, found one",
-    );
+    for (node, indices) in
+        [("same", &[][..]), ("rows_same", &[0, 1, 2]), ("rows_same_locked", &[0, 1, 2])]
+    {
+        let text = "variables 0 and 1: expected two variables, found one";
+        refused(&session, node, &matrix, indices, invalid, text);
+    }
     for node in ["rows", "rows_locked"] {
         for (indices, text) in [
             ([0, 3, 1], "Index 3 at offset 1 in indices is out of range: expected one in [0, 3)"),

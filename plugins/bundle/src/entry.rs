@@ -6,7 +6,7 @@ use tenon_proto::{BundleEntryProto, Dim, TensorShapeProto};
 use tenon_sdk::DType;
 
 /// The most dimensions of a tensor, as in TensorFlow.
-const MOST_DIMS: usize = 254;
+pub(crate) const MOST_DIMS: usize = 254;
 
 /// What the index says of a tensor, or of one stored slice.
 #[derive(Debug, Clone, PartialEq, Eq)]

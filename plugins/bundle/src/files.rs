@@ -9,7 +9,7 @@ use std::{
     path::{Path, PathBuf},
     time::{Duration, Instant},
 };
-use tenon_files::{Access, Folder, Purpose, failed};
+use tenon_files::{Access, Folder, Identity, Purpose, failed, identity};
 
 /// A change of the file system, which an observer is told before it happens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -73,6 +73,11 @@ impl<'a> Files<'a> {
         Ok(self.access.exists(path))
     }
 
+    /// What distinguishes the file that has a name now from every other one, where the system tells it.
+    pub(crate) fn identity(&self, path: &Path) -> Result<Option<Identity>, BundleError> {
+        Ok(Source::open(*self, path)?.identity())
+    }
+
     pub(crate) fn matching(&self, pattern: &[u8]) -> Result<Vec<Vec<u8>>, BundleError> {
         Ok(self.access.matching(self.what, pattern)?)
     }
@@ -134,13 +139,20 @@ pub(crate) struct Source {
     file: File,
     path: PathBuf,
     len: u64,
+    identity: Option<Identity>,
 }
 
 impl Source {
     pub fn open(files: Files<'_>, path: &Path) -> Result<Source, BundleError> {
         let file = files.access.open(files.what, path, Purpose::Read)?;
         let len = file.metadata().map_err(|error| files.failed(path, &error))?.len();
-        Ok(Source { file, path: path.to_owned(), len })
+        let identity = identity(&file).map_err(|error| files.failed(path, &error))?;
+        Ok(Source { file, path: path.to_owned(), len, identity })
+    }
+
+    /// What distinguishes the file from every other one, where the system tells it.
+    pub fn identity(&self) -> Option<Identity> {
+        self.identity
     }
 
     pub fn len(&self) -> u64 {

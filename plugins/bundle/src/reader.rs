@@ -12,14 +12,19 @@ use crate::{
     table::Table,
 };
 use prost::Message;
-use std::path::{Path, PathBuf};
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+};
 use tenon_proto::BundleHeaderProto;
 use tenon_sdk::{DType, growth};
 
 /// The version of the format that this crate reads and writes.
 pub(crate) const VERSION: i32 = 1;
 /// The most data files of one bundle that are open at once.
-const MOST_OPEN: usize = 16;
+const MOST_OPEN: usize = 64;
+/// How often a bundle is opened that is replaced again and again.
+const MOST_TRIES: usize = 16;
 /// A tensor is read in pieces of this size, so that its checksum is taken from bytes that are still in the cache.
 const PIECE: usize = 1 << 18;
 
@@ -88,6 +93,28 @@ impl<'a> Bundle<'a> {
         Ok(Bundle { files, prefix: prefix.to_owned(), table, shards, is_big, open: Vec::new() })
     }
 
+    /// Opens a bundle and calls `prepare`, which finds entries and opens their data files by [`Bundle::check`]. If a save
+    /// gives the prefix another bundle meanwhile, the data files may be those of that one, or removed: then both steps are
+    /// repeated.
+    ///
+    /// # Errors
+    /// As [`Bundle::open`]; the error of `prepare`.
+    pub fn open_with<T>(
+        files: Files<'a>,
+        prefix: &Path,
+        mut prepare: impl FnMut(&mut Bundle<'a>) -> Result<T, BundleError>,
+    ) -> Result<(Bundle<'a>, T), BundleError> {
+        let mut tries = 1;
+        loop {
+            let mut bundle = Bundle::open(files, prefix)?;
+            let prepared = prepare(&mut bundle);
+            if tries == MOST_TRIES || bundle.table.is_at(files, &index_file(prefix)) {
+                return prepared.map(|prepared| (bundle, prepared));
+            }
+            tries += 1;
+        }
+    }
+
     /// The prefix, for messages.
     pub fn name(&self) -> String {
         self.prefix.display().to_string()
@@ -144,16 +171,37 @@ impl<'a> Bundle<'a> {
         Ok(found)
     }
 
-    /// The entry of a stored slice of a tensor; `None` if there is none.
-    pub(crate) fn slice(
+    /// The entry of a stored slice of a tensor.
+    ///
+    /// # Errors
+    /// The index is damaged: the slice is missing, or has another type or shape than the tensor's entry says.
+    pub(crate) fn piece(
         &mut self,
         name: &[u8],
+        entry: &Entry,
         slice: &TensorSlice,
-    ) -> Result<Option<Entry>, BundleError> {
-        match self.table.get(&slice_key(name, &slice.0))? {
-            None => Ok(None),
-            Some(bytes) => self.entry(name, &bytes).map(Some),
+    ) -> Result<Entry, BundleError> {
+        let shown = String::from_utf8_lossy(name);
+        let Some(bytes) = self.table.get(&slice_key(name, &slice.0))? else {
+            return Err(self
+                .table
+                .damaged(format!("slice {slice} of tensor '{shown}' is missing")));
+        };
+        let piece = self.entry(name, &bytes)?;
+        let is_right = piece.slices.is_empty()
+            && piece.dtype == entry.dtype
+            && slice.dims(&entry.dims).as_deref() == Some(&piece.dims);
+        match is_right {
+            true => Ok(piece),
+            false => Err(self
+                .table
+                .damaged(format!("slice {slice} of tensor '{shown}' has another type or shape"))),
         }
+    }
+
+    /// Opens each data file, to see that it is present.
+    pub(crate) fn open_all(&mut self) -> Result<(), BundleError> {
+        (0..self.shards).try_for_each(|shard| self.source(shard).map(|_| ()))
     }
 
     fn source(&mut self, shard: u32) -> Result<&Source, BundleError> {
@@ -221,19 +269,7 @@ impl<'a> Bundle<'a> {
             if overlap(&region, wanted).is_none() {
                 continue;
             }
-            let shown = String::from_utf8_lossy(name);
-            let Some(piece) = self.slice(name, slice)? else {
-                return Err(self
-                    .table
-                    .damaged(format!("slice {slice} of tensor '{shown}' is missing")));
-            };
-            let is_right = piece.slices.is_empty()
-                && piece.dtype == entry.dtype
-                && slice.dims(&entry.dims).as_deref() == Some(&piece.dims);
-            if !is_right {
-                let what = format!("slice {slice} of tensor '{shown}' has another type or shape");
-                return Err(self.table.damaged(what));
-            }
+            let piece = self.piece(name, entry, slice)?;
             growth::push(&mut pieces, (region, piece))?;
         }
         Ok(pieces)
@@ -248,10 +284,11 @@ impl<'a> Bundle<'a> {
     }
 
     /// Fails unless the data files are long enough for what is wanted of a tensor. It comes before memory is taken for the
-    /// elements: an index may say any shape.
+    /// elements: an index may say any shape, and may name the same bytes for many slices. The data files stay open, up to
+    /// 64 of them, so that a save that replaces the bundle afterwards does not change what is read.
     ///
     /// # Errors
-    /// A file is missing or too short; the stored slices cannot have all elements.
+    /// A file is missing or too short; the stored slices cannot have all elements, or are larger than the files.
     pub fn check(
         &mut self,
         name: &[u8],
@@ -259,10 +296,20 @@ impl<'a> Bundle<'a> {
         part: Option<&Part>,
     ) -> Result<(), BundleError> {
         let wanted = Self::wanted(entry, part);
-        let mut stored = 0u64;
+        let (mut stored, mut lengths) = (0u64, BTreeMap::new());
         for (_, piece) in self.pieces(name, entry, &wanted)? {
-            self.source(piece.shard)?.check(piece.offset, piece.size)?;
+            let source = self.source(piece.shard)?;
+            source.check(piece.offset, piece.size)?;
+            lengths.insert(piece.shard, source.len());
             stored = stored.saturating_add(piece.size);
+        }
+        let most = lengths.values().fold(0u64, |sum, &length| sum.saturating_add(length));
+        if stored > most {
+            let name = String::from_utf8_lossy(name);
+            return Err(self.table.damaged(format!(
+                "expected the slices of tensor '{name}' to have at most the {most} bytes of their data files, found \
+                 {stored} bytes: some slices are the same bytes"
+            )));
         }
         let least = stored_size(entry.dtype).unwrap_or(1) as u64;
         match volume(&wanted).checked_mul(least) {
@@ -350,6 +397,8 @@ impl<'a> Bundle<'a> {
         part: Option<&Part>,
     ) -> Result<Strings, BundleError> {
         self.dims(name, entry, part)?;
+        // The files have a byte for each wanted string, so that no more memory is taken than they make necessary.
+        self.check(name, entry, part)?;
         let wanted = Self::wanted(entry, part);
         let pieces = self.pieces(name, entry, &wanted)?;
         if let [(region, piece)] = &pieces[..]
@@ -358,10 +407,6 @@ impl<'a> Bundle<'a> {
             return self.read_all_strings(piece);
         }
         let count = usize::try_from(volume(&wanted)).map_err(|_| self.insufficient(name, part))?;
-        let stored: u64 = pieces.iter().map(|(_, piece)| piece.size).sum();
-        if count as u64 > stored {
-            return Err(self.insufficient(name, part));
-        }
         let mut gather = GatherStrings::new(count, &wanted)?;
         for (region, piece) in &pieces {
             let strings = self.read_all_strings(piece)?;

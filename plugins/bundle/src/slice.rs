@@ -1,6 +1,10 @@
 //! Parts of tensors: how texts and messages name them, and which elements they are.
 
-use crate::{BundleError, messages::TensorSliceProto};
+use crate::{
+    BundleError,
+    entry::{MOST_DIMS, element_count},
+    messages::TensorSliceProto,
+};
 use std::fmt;
 
 /// A part of one dimension.
@@ -109,6 +113,17 @@ impl Part {
             size.ok_or_else(|| wrong("Non numerical dimension in shape_and_slice"))
         };
         let dims = sizes.iter().map(size).collect::<Result<Vec<_>, _>>()?;
+        if dims.len() > MOST_DIMS {
+            return Err(BundleError::Argument(format!(
+                "expected at most {MOST_DIMS} dimensions in shape_and_slice, found {}",
+                dims.len()
+            )));
+        }
+        if element_count(&dims).is_none() {
+            return Err(wrong(
+                "expected a shape of less than 2^63 elements in shape_and_slice, found",
+            ));
+        }
         let slice =
             extents.split(':').map(|text| extent(text, &shown)).collect::<Result<_, _>>()?;
         let slice = TensorSlice(slice);
@@ -177,6 +192,15 @@ mod tests {
         ] {
             let error = Part::parse(text.as_bytes()).unwrap_err();
             assert_eq!((error.code().0, error.to_string()), (code, message.to_owned()));
+        }
+        let shape = format!("{}-{}", "1 ".repeat(255), ":-".repeat(254));
+        let error = Part::parse(shape.as_bytes()).unwrap_err().to_string();
+        assert_eq!(error, "expected at most 254 dimensions in shape_and_slice, found 255");
+        assert!(Part::parse(&shape.as_bytes()[2..shape.len() - 2]).is_ok());
+        for shape in ["4294967296 4294967296 0,1:0,1", "9223372036854775807 2 0 -:-:-"] {
+            let error = Part::parse(shape.as_bytes()).unwrap_err();
+            assert_eq!(error.code().0, 3);
+            assert!(error.to_string().starts_with("expected a shape of less than 2^63"), "{error}");
         }
         let error = Part::parse(b"6 0,0").unwrap_err().to_string();
         assert!(error.starts_with("Expected non-negative start and positive length"), "{error}");

@@ -75,6 +75,15 @@ impl Table {
         self.source.name()
     }
 
+    /// Whether a path still names the file, as far as the system tells.
+    pub fn is_at(&self, files: Files<'_>, path: &Path) -> bool {
+        match files.identity(path) {
+            Ok(found) => found == self.source.identity(),
+            // The file was removed: no other one has its place.
+            Err(_) => true,
+        }
+    }
+
     /// Size of the file.
     pub fn size(&self) -> u64 {
         self.source.len()

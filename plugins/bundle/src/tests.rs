@@ -1,9 +1,11 @@
 //! Tests against files of TensorFlow, of damaged files, and of saves that are cut short.
 
+mod bounds;
 mod damage;
 mod goldens;
 mod interrupted;
 mod parts;
+mod replaced;
 
 use crate::{Bundle, BundleError, Content, Files, SliceFiles, Strings, stored_size};
 use std::path::{Path, PathBuf};

@@ -60,12 +60,7 @@ impl<'a> BundleWriter<'a> {
         dims: &[i64],
         content: Content<'_>,
     ) -> Result<(), BundleError> {
-        if name.is_empty() || name[0] == 0 {
-            return Err(BundleError::Argument(
-                "tensor_names: expected names that are not empty and do not begin with a zero byte"
-                    .to_owned(),
-            ));
-        }
+        check_name(name)?;
         self.append(growth::copied(name)?, name, dtype, dims, content)
     }
 
@@ -80,6 +75,7 @@ impl<'a> BundleWriter<'a> {
         dtype: DType,
         content: Content<'_>,
     ) -> Result<(), BundleError> {
+        check_name(name)?;
         if part.slice.covers(&part.dims) {
             return self.add(name, dtype, &part.dims, content);
         }
@@ -174,7 +170,7 @@ impl<'a> BundleWriter<'a> {
     /// The system's error; another writer does not leave the folder.
     pub fn finish(mut self) -> Result<(), BundleError> {
         self.data.sync()?;
-        let publishing = self.files.lock(&self.prefix)?;
+        let publishing = self.files.lock(&index_file(&self.prefix))?;
         let old = shards_of(self.files, &self.prefix);
         let shards = other_count(1, old);
         self.data.publish(&data_file(&self.prefix, 0, shards))?;
@@ -187,6 +183,18 @@ impl<'a> BundleWriter<'a> {
 impl std::fmt::Debug for BundleWriter<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "BundleWriter({}, {} entries)", self.prefix.display(), self.entries.len())
+    }
+}
+
+/// Fails for a name that the index has no place for: the empty key is that of its header, and keys that begin with a zero
+/// byte are those of slices.
+fn check_name(name: &[u8]) -> Result<(), BundleError> {
+    match name.first() {
+        Some(&first) if first != 0 => Ok(()),
+        _ => Err(BundleError::Argument(
+            "tensor_names: expected names that are not empty and do not begin with a zero byte"
+                .to_owned(),
+        )),
     }
 }
 

@@ -4,6 +4,7 @@ use crate::{
     inputs::{text, texts},
     on_disk,
 };
+use std::path::Path;
 use tenon_bundle::{Bundle, BundleError, Entry, Files, Part, SliceFiles};
 use tenon_files::{Access, path_of};
 use tenon_sdk::{growth, prelude::*};
@@ -61,17 +62,17 @@ fn restore_v2(c: &ComputeContext<'_>, access: &Access) -> Result<(), KernelError
     let files = Files::new(access, "prefix");
     let path = path_of(prefix);
     match Bundle::exists(files, &path)? {
-        true => Ok(from_bundle(c, Bundle::open(files, &path)?, &wanted)?),
+        true => Ok(from_bundle(c, files, &path, &wanted)?),
         false => Ok(from_old(c, SliceFiles::open(files, prefix)?, &wanted)?),
     }
 }
 
-/// Reads all outputs, after all names and types have been compared: nothing is read for a step that fails.
-fn from_bundle(
+/// The entries of all outputs, whose names, types and shapes are compared with the index, and whose data files are opened.
+fn entries(
     c: &ComputeContext<'_>,
-    mut bundle: Bundle<'_>,
+    bundle: &mut Bundle<'_>,
     wanted: &[Wanted<'_>],
-) -> Result<(), BundleError> {
+) -> Result<Vec<Entry>, BundleError> {
     let mut entries: Vec<Entry> = growth::with_room(wanted.len())?;
     let mut missing = Vec::new();
     for one in wanted {
@@ -88,6 +89,18 @@ fn from_bundle(
         bundle.dims(one.name, entry, one.part.as_ref())?;
         bundle.check(one.name, entry, one.part.as_ref())?;
     }
+    Ok(entries)
+}
+
+/// Reads all outputs, after all names and types have been compared: nothing is read for a step that fails.
+fn from_bundle(
+    c: &ComputeContext<'_>,
+    files: Files<'_>,
+    path: &Path,
+    wanted: &[Wanted<'_>],
+) -> Result<(), BundleError> {
+    let (mut bundle, entries) =
+        Bundle::open_with(files, path, |bundle| entries(c, bundle, wanted))?;
     for (at, (one, entry)) in wanted.iter().zip(&entries).enumerate() {
         let part = one.part.as_ref();
         let dims = bundle.dims(one.name, entry, part)?;

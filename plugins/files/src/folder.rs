@@ -24,8 +24,8 @@ impl Folder {
         system::sync(&self.system).map_err(|error| failed(what, &self.path, &error))
     }
 
-    /// Takes the folder's lock, which ends with this value. Returns false if another process or another `Folder` has it.
-    /// A system without such locks has none to wait for.
+    /// Takes the folder's lock, which ends with this value. Returns false if another process or another `Folder` has it, and
+    /// true on a system without such locks.
     ///
     /// # Errors
     /// The system's error.
@@ -69,13 +69,17 @@ impl Access {
         Ok(Folder { system, path: path.to_owned() })
     }
 
-    /// Creates the missing folders above a file.
+    /// Creates the missing folders above a file, and makes their names durable.
     ///
     /// # Errors
     /// The file must not be written; the system's error.
     pub fn create_folders(&self, what: &str, file: &Path) -> Result<(), KernelError> {
         self.allowed(what, file, Purpose::Write)?;
-        self.make_folders(what, file)
+        let above = file.ancestors().skip(1).filter(|folder| !folder.as_os_str().is_empty());
+        let missing: Vec<&Path> = above.take_while(|folder| !self.is_folder(folder)).collect();
+        self.make_folders(what, file)?;
+        // The name of a folder is in the one above it.
+        missing.iter().rev().try_for_each(|folder| self.folder_of(what, folder)?.sync(what))
     }
 
     /// Gives a file another name, in one step: a file of that name is replaced.
@@ -118,7 +122,7 @@ impl Access {
 
     /// The error for a path that is not under the folder of the knob.
     pub(crate) fn outside(&self, what: &str, path: &Path) -> KernelError {
-        let Some(folder) = self.top() else { return denied(what, path, "is not there") };
+        let Some(folder) = self.top() else { return denied(what, path, "cannot be reached") };
         let why = format!(
             "is not under '{}', the folder that knob {}.files leaves to graphs",
             folder.display(),

@@ -94,6 +94,17 @@ fn denied(what: &str, path: &Path, why: &str) -> KernelError {
     KernelError::new(Code::PERMISSION_DENIED, message)
 }
 
+/// What distinguishes a file from every other one that exists at the same time: its device and its number there.
+pub type Identity = (u64, u64);
+
+/// The identity of an open file; `None` where the system has none.
+///
+/// # Errors
+/// The system's error.
+pub fn identity(file: &File) -> io::Result<Option<Identity>> {
+    system::identity(file)
+}
+
 /// The path that a text of a graph names.
 #[cfg(unix)]
 pub fn path_of(name: &[u8]) -> PathBuf {

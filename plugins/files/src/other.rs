@@ -39,6 +39,11 @@ pub fn folder_under(_: &Path, _: &Path) -> io::Result<Folder> {
     Err(unknown())
 }
 
+/// The standard library cannot tell it on these systems.
+pub fn identity(_: &File) -> io::Result<Option<super::Identity>> {
+    Ok(None)
+}
+
 /// The standard library cannot make a folder's names durable on these systems.
 pub fn sync(_: &Folder) -> io::Result<()> {
     Ok(())

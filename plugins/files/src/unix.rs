@@ -13,7 +13,7 @@ use std::{
     ffi::OsStr,
     fs::{File, FileType},
     io,
-    os::unix::fs::FileTypeExt,
+    os::unix::fs::{FileTypeExt, MetadataExt},
     path::{Component, Path},
 };
 
@@ -57,6 +57,11 @@ pub fn folder(path: &Path) -> io::Result<Folder> {
 
 pub fn folder_under(folder: &Path, rest: &Path) -> io::Result<Folder> {
     Ok(beneath(top(folder)?.as_fd(), rest, folder_flags())?.into())
+}
+
+pub fn identity(file: &File) -> io::Result<Option<super::Identity>> {
+    let found = file.metadata()?;
+    Ok(Some((found.dev(), found.ino())))
 }
 
 pub fn sync(folder: &Folder) -> io::Result<()> {

@@ -135,6 +135,7 @@ impl<D: Door, T: Trained, R: Rule<T::Lane>, const N: usize> Rows<D, T, R, N> {
     fn shared(&self, c: &ComputeContext<'_>, variables: &[&Var<'_>; N]) -> Result<(), KernelError> {
         let state = c.state();
         let locked = state.share_for_update(variables)?;
+        locked.differ(N)?;
         let mut cells = [const { None }; N];
         for (at, cells) in cells.iter_mut().enumerate() {
             *cells = Some(locked.cells_mut::<T>(at)?);

@@ -17,7 +17,7 @@ pub trait Door: 'static {
     /// The variable that is an input.
     ///
     /// # Errors
-    /// `INVALID_ARGUMENT` when it is none.
+    /// `INVALID_ARGUMENT` when the input is not a variable.
     fn variable<'a>(state: &StateContext<'a>, input: usize) -> Result<Var<'a>, KernelError>;
 
     /// Gives the output after an update.
@@ -96,7 +96,7 @@ impl Inputs {
     /// The rule of a call.
     ///
     /// # Errors
-    /// `INVALID_ARGUMENT` for a scalar that is none, or that the rule refuses.
+    /// `INVALID_ARGUMENT` for an input of another shape than a scalar, and for a scalar that the rule refuses.
     pub fn rule<T: Trained, R: Rule<T::Lane>>(
         &self,
         c: &ComputeContext<'_>,

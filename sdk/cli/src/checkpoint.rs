@@ -77,7 +77,7 @@ fn list(global: &Global, files: Files<'_>, file: &Path) -> Result<(), CliError> 
             if info.slices == 0 { String::new() } else { info.slices.to_string() },
         ]);
     }
-    let bytes: u64 = infos.iter().filter_map(|info| info.bytes).sum();
+    let bytes = infos.iter().filter_map(|info| info.bytes).fold(0, u64::saturating_add);
     let count = crate::output::count(infos.len(), "tensor");
     let kind = checkpoint.kind().name();
     let head = format!("{}: {kind}, {count}, {bytes} bytes\n", file.display());

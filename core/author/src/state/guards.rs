@@ -29,6 +29,14 @@ impl SharedVars<'_> {
         self.0.written(at)
     }
 
+    /// Fails if two of the first `count` variables are one.
+    ///
+    /// # Errors
+    /// As [`VarGuard::differ`].
+    pub fn differ(&self, count: usize) -> Result<(), KernelError> {
+        self.0.differ(count)
+    }
+
     /// The value's elements, to be read while other calls may write them.
     ///
     /// # Errors
@@ -68,6 +76,22 @@ impl VarGuard<'_> {
             .ok_or_else(|| KernelError::internal(format!("variable {at} is not locked")))
     }
 
+    /// Fails if two of the first `count` variables are one.
+    ///
+    /// # Errors
+    /// `INVALID_ARGUMENT`, with the positions of both; `INTERNAL` when fewer are locked.
+    pub fn differ(&self, count: usize) -> Result<(), KernelError> {
+        for at in 0..count {
+            let raw = self.raw(at)?;
+            if let Some(same) = self.raws[..at].iter().position(|&other| other == raw) {
+                return Err(KernelError::invalid_argument(format!(
+                    "variables {same} and {at}: expected two variables, found one"
+                )));
+            }
+        }
+        Ok(())
+    }
+
     /// The elements of the value.
     ///
     /// # Errors
@@ -103,14 +127,9 @@ impl VarGuard<'_> {
     pub fn views_mut<T: Element, const N: usize>(
         &mut self,
     ) -> Result<[ViewMut<'_, T>; N], KernelError> {
+        self.differ(N)?;
         let mut slots = [Slot::EMPTY; N];
         for (at, slot) in slots.iter_mut().enumerate() {
-            let raw = self.raw(at)?;
-            if let Some(same) = self.raws[..at].iter().position(|&other| other == raw) {
-                return Err(KernelError::invalid_argument(format!(
-                    "variables {same} and {at}: expected two variables, found one"
-                )));
-            }
             *slot = self.written(at)?;
             expect::<T>(slot)?;
         }

@@ -16,8 +16,9 @@ pub const PLAIN: u8 = 0;
 const SNAPPY: u8 = 1;
 /// A compressed byte stands for at most this many: a copy of 64 bytes has 3 or 5.
 const MOST_EXPANSION: usize = 32;
-/// The keys of a block have together at most this many times its bytes: a key is whole after 16 others.
-const MOST_KEYS: usize = 32;
+/// The most entries from one whole key to the next. A key is at most as long as the parts of keys that these entries have
+/// of their own, so that the keys of a block have together at most this many times its bytes.
+const MOST_SHARING: usize = 16;
 
 /// Where a block is in its file, without its trailer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -122,10 +123,14 @@ impl Block {
     }
 
     fn parse(bytes: Vec<u8>) -> Result<Block, Parsing> {
-        let end = end_of_entries(&bytes).ok_or(Parsing::Wrong("a block has no restarts"))?;
+        let (end, restarts) = layout(&bytes).ok_or(Parsing::Wrong("a block has no restarts"))?;
+        let mut restarts =
+            restarts.iter().map(|&restart| u32::from_le_bytes(restart) as usize).peekable();
         let mut entries: Vec<(Vec<u8>, Range<usize>)> = Vec::new();
-        let (mut at, mut keys) = (0, 0usize);
+        let (mut at, mut since) = (0, 0);
         while at < end {
+            let is_restart = restarts.next_if_eq(&at).is_some();
+            since = if is_restart { 1 } else { since + 1 };
             let mut rest = &bytes[at..end];
             let mut number = || usize::try_from(varint(&mut rest)?).ok();
             let (Some(shared), Some(own), Some(value)) = (number(), number(), number()) else {
@@ -140,9 +145,10 @@ impl Block {
             if stop > end || shared > last.len() {
                 return Err(wrong);
             }
-            keys += shared + own;
-            if keys > bytes.len().saturating_mul(MOST_KEYS) {
-                return Err(Parsing::Wrong("the keys of a block are too long"));
+            if is_restart && shared > 0 || since > MOST_SHARING {
+                return Err(Parsing::Wrong(
+                    "expected a whole key at each restart of a block, and a restart after 16 entries at most",
+                ));
             }
             let mut key = growth::with_room(shared + own).map_err(Parsing::memory)?;
             key.extend_from_slice(&last[..shared]);
@@ -153,7 +159,15 @@ impl Block {
             growth::push(&mut entries, (key, begin + own..stop)).map_err(Parsing::memory)?;
             at = stop;
         }
-        Ok(Block { bytes, entries })
+        // A block without entries has one restart.
+        let is_over = match end {
+            0 => restarts.eq([0]),
+            _ => restarts.next().is_none(),
+        };
+        match is_over {
+            true => Ok(Block { bytes, entries }),
+            false => Err(Parsing::Wrong("a restart of a block is not the beginning of an entry")),
+        }
     }
 
     pub fn len(&self) -> usize {
@@ -185,14 +199,14 @@ impl Parsing {
     }
 }
 
-/// Where the entries of a block end; `None` if its restarts are not within it.
-fn end_of_entries(bytes: &[u8]) -> Option<usize> {
+/// Where the entries of a block end, and its restarts; `None` if they are not within it.
+fn layout(bytes: &[u8]) -> Option<(usize, &[[u8; 4]])> {
     let (entries, count) = bytes.split_last_chunk::<4>()?;
     let count = u32::from_le_bytes(*count) as usize;
     let end = entries.len().checked_sub(count.checked_mul(4)?)?;
     let restarts = entries[end..].as_chunks::<4>().0;
     let within = |restart: &[u8; 4]| u32::from_le_bytes(*restart) as usize <= end;
-    (count > 0 && restarts.iter().all(within)).then_some(end)
+    (count > 0 && restarts.iter().all(within)).then_some((end, restarts))
 }
 
 enum Expanding {
@@ -280,4 +294,48 @@ pub fn sealed(mut bytes: Vec<u8>, kind: u8) -> Vec<u8> {
     let sum = mask(extend(0, &bytes));
     bytes.extend_from_slice(&sum.to_le_bytes());
     bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A block of entries without values: what each shares with the one before, and its own part of the key.
+    fn block(entries: &[(u8, &[u8])], restarts: &[u32]) -> Result<Block, &'static str> {
+        let mut bytes = Vec::new();
+        for (shared, own) in entries {
+            bytes.extend_from_slice(&[*shared, own.len() as u8, 0]);
+            bytes.extend_from_slice(own);
+        }
+        restarts.iter().for_each(|restart| bytes.extend_from_slice(&restart.to_le_bytes()));
+        bytes.extend_from_slice(&(restarts.len() as u32).to_le_bytes());
+        Block::parse(bytes).map_err(|error| match error {
+            Parsing::Wrong(what) => what,
+            Parsing::Memory(_) => "memory",
+        })
+    }
+
+    #[test]
+    fn keys_are_whole_at_restarts() {
+        let entries: [(u8, &[u8]); 2] = [(0, b"a"), (1, b"b")];
+        let found = block(&entries, &[0]).unwrap();
+        assert_eq!((found.key(0), found.key(1)), (&b"a"[..], &b"ab"[..]));
+        let whole = "expected a whole key at each restart of a block, and a restart after 16 entries at most";
+        assert_eq!(block(&entries, &[0, 4]).unwrap_err(), whole);
+        assert_eq!(block(&[(0, b"a"), (0, b"b")], &[0, 4]).unwrap().len(), 2);
+        let stray = "a restart of a block is not the beginning of an entry";
+        for restarts in [&[0, 3][..], &[0, 8], &[0, 4, 4], &[4, 0]] {
+            let found = block(&[(0, b"a"), (0, b"b")], restarts);
+            assert_eq!(found.err(), Some(stray), "{restarts:?}");
+        }
+        assert_eq!(block(&[], &[0]).unwrap().len(), 0);
+        assert_eq!(block(&[], &[0, 0]).unwrap_err(), stray);
+    }
+
+    #[test]
+    fn a_key_is_whole_after_sixteen_entries() {
+        let long: Vec<(u8, &[u8])> = (0..17).map(|at| (at, &b"x"[..])).collect();
+        assert_eq!(block(&long[..16], &[0]).unwrap().key(15), [b'x'; 16]);
+        assert!(block(&long, &[0]).unwrap_err().contains("after 16 entries"));
+    }
 }

@@ -18,7 +18,7 @@ const LAST: &str = "TENON_TEST_SAVE_LAST";
 /// Elements of a tensor: enough for several writes.
 const COUNT: usize = 1 << 20;
 
-fn save(files: Files<'_>, prefix: &Path, value: u8) -> Result<(), crate::BundleError> {
+pub(super) fn save(files: Files<'_>, prefix: &Path, value: u8) -> Result<(), crate::BundleError> {
     let mut writer = BundleWriter::create(files, prefix)?;
     writer.add(b"large", DType::UINT8, &[COUNT as i64], Content::Bytes(&vec![value; COUNT]))?;
     writer.add(b"small", DType::UINT8, &[], Content::Bytes(&[value]))?;
@@ -26,7 +26,7 @@ fn save(files: Files<'_>, prefix: &Path, value: u8) -> Result<(), crate::BundleE
 }
 
 /// The value that a checkpoint has in all elements.
-fn saved(prefix: &Path) -> u8 {
+pub(super) fn saved(prefix: &Path) -> u8 {
     let tensors = read_bundle(prefix).unwrap_or_else(|error| panic!("{error}"));
     let bytes = |one: &Named| match &one.elements {
         Elements::Bytes(bytes) => bytes.clone(),

@@ -16,7 +16,7 @@ use tenon_proto::{BundleEntryProto, BundleHeaderProto, VersionDef};
 use tenon_sdk::{Code, DType};
 
 /// Writes an index with these entries.
-fn write_index(prefix: &Path, header: &BundleHeaderProto, entries: &[(&[u8], Vec<u8>)]) {
+pub(super) fn write_index(prefix: &Path, header: &BundleHeaderProto, entries: &[(&[u8], Vec<u8>)]) {
     let access = any();
     let path = index_file(prefix);
     let file = Temporary::create(Files::new(&access, "prefix"), &path).unwrap();
@@ -30,12 +30,12 @@ fn write_index(prefix: &Path, header: &BundleHeaderProto, entries: &[(&[u8], Vec
     file.publish(&path).unwrap();
 }
 
-fn header_of(endianness: i32, min_consumer: i32) -> BundleHeaderProto {
+pub(super) fn header_of(endianness: i32, min_consumer: i32) -> BundleHeaderProto {
     let version = VersionDef { producer: 1, min_consumer, ..VersionDef::default() };
     BundleHeaderProto { num_shards: 1, endianness, version: Some(version) }
 }
 
-fn entry(dtype: DType, dims: &[i64], offset: u64, bytes: &[u8]) -> Entry {
+pub(super) fn entry(dtype: DType, dims: &[i64], offset: u64, bytes: &[u8]) -> Entry {
     Entry {
         dtype,
         dims: dims.to_vec(),

@@ -22,7 +22,7 @@ use tenon_sdk::{DType, growth};
 const MOST_ELEMENTS: u64 = 32;
 
 /// The most files of one pattern.
-const MOST_FILES: usize = 4096;
+const MOST_FILES: usize = 512;
 
 /// A stored slice: what it covers, its form, and the number of its file.
 type Stored = (Region, TensorSlice, usize);
@@ -170,7 +170,8 @@ impl SliceFiles {
         })
     }
 
-    /// The slices that have elements of a region, and the whole shape.
+    /// The region that is wanted, and the slices that have elements of it. Together they have no more elements than the
+    /// tensor, so that a file that lists one slice many times takes no memory for each.
     fn wanted(
         &self,
         name: &[u8],
@@ -181,12 +182,16 @@ impl SliceFiles {
         let whole = || tensor.dims.iter().map(|&dim| (0, dim as u64)).collect();
         let wanted: Region =
             part.and_then(|part| part.slice.region(&tensor.dims)).unwrap_or_else(whole);
-        let mut found = Vec::new();
+        let (mut found, mut common, mut all) = (Vec::new(), 0u64, 0u64);
         for (slice, number) in &tensor.slices {
             let Some(region) = slice.region(&tensor.dims) else { continue };
-            if overlap(&region, &wanted).is_some() {
-                growth::push(&mut found, (region, slice.clone(), *number))?;
+            let Some(both) = overlap(&region, &wanted) else { continue };
+            common = common.saturating_add(volume(&both));
+            all = all.saturating_add(volume(&region));
+            if common > volume(&wanted) || all > tensor.elements() {
+                return Err(self.overlapping(name));
             }
+            growth::push(&mut found, (region, slice.clone(), *number))?;
         }
         Ok((wanted, found))
     }

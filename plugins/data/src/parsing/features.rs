@@ -135,7 +135,7 @@ impl Named<'_> {
     /// The error of bytes that do not follow the format.
     pub fn malformed(&self) -> KernelError {
         KernelError::invalid_argument(format!(
-            "serialized: expected an Example message as element {}, found bytes that are none",
+            "serialized: expected an Example message as element {}, found bytes that are not one",
             self.row
         ))
     }

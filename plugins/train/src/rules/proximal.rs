@@ -138,7 +138,10 @@ impl<W: Real> OfFtrl<W> {
     /// As [`OfFtrl::new`], of rows, whose ops check their scalars.
     fn of_rows(given: &Given<W>, shrinks: bool) -> Result<Self, KernelError> {
         let [lr, l1, l2, power, shrinkage, ..] = given.scalars;
-        positive("lr", lr)?;
+        // Only `multiply_linear_by_lr` does not divide by the rate.
+        if !(given.flag && lr >= W::of(0.0)) {
+            positive("lr", lr)?;
+        }
         not_negative("l1 regularization strength", l1)?;
         not_negative("l2 regularization strength", l2)?;
         if shrinks {
@@ -224,5 +227,36 @@ impl<W: Real, const SHRINKS: bool> Rule<W> for FtrlRows<W, SHRINKS> {
         let threshold = self.0.threshold;
         let kept = linear.min(threshold).max(-threshold);
         [(kept - linear) / divisor, accum, linear, variables[3]]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Ftrl of rows with this rate and lr_power -0.5, without other scalars.
+    fn of_rate(lr: f32, flag: bool) -> Result<FtrlRows<f32, false>, KernelError> {
+        let scalars = [lr, 0.0, 0.0, -0.5, 0.0, 0.0, 0.0, 0.0];
+        FtrlRows::new(&Given { scalars, step: 0, flag, is_single: false })
+    }
+
+    #[test]
+    fn a_rate_of_zero_is_for_a_sum_that_it_multiplies() {
+        for (lr, flag) in [(0.0, false), (-1.0, false), (-1.0, true), (f32::NAN, true)] {
+            let error = of_rate(lr, flag).err().unwrap_or_else(|| panic!("{lr} {flag}"));
+            assert_eq!(error.code, Code::INVALID_ARGUMENT);
+            assert!(
+                error.message.starts_with("lr is not a positive scalar: "),
+                "{}",
+                error.message
+            );
+        }
+        // The sum of squares grows to 4 + 5, so that the linear sum is 1 - (3 - 2) 4 = -3, and the weight 3 / 3.
+        let rule = of_rate(0.0, true).unwrap_or_else(|error| panic!("{}", error.message));
+        let found = rule.update([4.0, 4.0, 1.0, 0.0], 5f32.sqrt());
+        for (found, expected) in found.into_iter().zip([1.0f32, 9.0, -3.0, 0.0]) {
+            assert!((found - expected).abs() < 1e-5, "{found} {expected}");
+        }
+        assert!(of_rate(0.1, false).is_ok());
     }
 }

@@ -33,9 +33,11 @@ impl<'a> Clips<'a> {
         let refused = |what: &str, found: usize| {
             KernelError::invalid_argument(format!("a clip has {what}, found {found}"))
         };
-        let channels = u16::try_from(self.channels).ok().filter(|&channels| channels > 0);
+        // A frame has two bytes for each channel, and the file says its size in 16 bits.
         let channels =
-            channels.ok_or_else(|| refused("from 1 to 65535 channels", self.channels))?;
+            u16::try_from(self.channels).ok().filter(|channels| (1..=32767).contains(channels));
+        let channels =
+            channels.ok_or_else(|| refused("from 1 to 32767 channels", self.channels))?;
         let len = self.frames.checked_mul(self.channels);
         let bytes = len.and_then(|len| u32::try_from(len * 2).ok()).filter(|&bytes| bytes > 0);
         let bytes = bytes

@@ -36,7 +36,7 @@ fn by_tag(c: &ComputeContext<'_>) -> Result<(), KernelError> {
     let metadata = text(c, 2, "serialized_summary_metadata")?;
     if fields(metadata).is_none() {
         return Err(KernelError::invalid_argument(
-            "serialized_summary_metadata: expected a serialised SummaryMetadata message, found bytes that are none",
+            "serialized_summary_metadata: expected a serialised SummaryMetadata message, found bytes that are not one",
         ));
     }
     let mut entry = Message::default();

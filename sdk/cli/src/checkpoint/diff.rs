@@ -13,6 +13,56 @@ use tenon_runtime::framework::{
     element::{bf16, f16},
 };
 
+/// The difference of two numbers.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Gap {
+    /// Of integers of 64 bits, whose difference a float may not show.
+    Whole(u64),
+    /// Of other numbers; NaN if one of them is.
+    Real(f64),
+}
+
+impl Gap {
+    fn of(dtype: DType, a: &[u8], b: &[u8]) -> Option<Gap> {
+        Some(match dtype {
+            DType::INT64 => {
+                let [a, b] = [a, b].map(|bytes| bytes.try_into().map(i64::from_le_bytes));
+                Gap::Whole(a.ok()?.abs_diff(b.ok()?))
+            }
+            DType::UINT64 => {
+                let [a, b] = [a, b].map(|bytes| bytes.try_into().map(u64::from_le_bytes));
+                Gap::Whole(a.ok()?.abs_diff(b.ok()?))
+            }
+            dtype => Gap::Real((number(dtype, a)? - number(dtype, b)?).abs()),
+        })
+    }
+
+    /// The larger one of two differences of one type; NaN is larger than all.
+    fn or_larger(self, other: Gap) -> Gap {
+        match (self, other) {
+            (Gap::Whole(a), Gap::Whole(b)) => Gap::Whole(a.max(b)),
+            (Gap::Real(a), Gap::Real(b)) if b.is_nan() || b > a => other,
+            _ => self,
+        }
+    }
+
+    fn text(self) -> String {
+        match self {
+            Gap::Whole(gap) => gap.to_string(),
+            Gap::Real(gap) => format!("{gap:e}"),
+        }
+    }
+
+    /// A number; a text where JSON does not have it: `inf`, `NaN`.
+    fn json(self) -> Json {
+        match self {
+            Gap::Whole(gap) => json!(gap),
+            Gap::Real(gap) if gap.is_finite() => json!(gap),
+            Gap::Real(gap) => json!(gap.to_string()),
+        }
+    }
+}
+
 /// How a tensor differs.
 #[derive(Debug, Clone, PartialEq)]
 pub enum What {
@@ -26,7 +76,7 @@ pub enum What {
         /// Of this many.
         of: usize,
         /// The largest difference of numbers.
-        largest: Option<f64>,
+        largest: Option<Gap>,
     },
 }
 
@@ -52,7 +102,8 @@ impl Difference {
             What::Type(a, b) => ("dtype".to_owned(), (*a).to_owned(), (*b).to_owned()),
             What::Shape(a, b) => ("shape".to_owned(), shape(a), shape(b)),
             What::Values { count, of, largest } => {
-                let by = largest.map_or_else(String::new, |by| format!(", by {by:e} at most"));
+                let by =
+                    largest.map_or_else(String::new, |by| format!(", by {} at most", by.text()));
                 (format!("{count} of {of} elements{by}"), String::new(), String::new())
             }
         };
@@ -68,7 +119,8 @@ impl Difference {
             What::Type(a, b) => json!({ "name": name, "what": "dtype", "first": a, "second": b }),
             What::Shape(a, b) => json!({ "name": name, "what": "shape", "first": a, "second": b }),
             What::Values { count, of, largest } => json!({
-                "name": name, "what": "values", "elements": count, "of": of, "largest": largest,
+                "name": name, "what": "values", "elements": count, "of": of,
+                "largest": largest.map(Gap::json),
             }),
         }
     }
@@ -118,11 +170,11 @@ fn values(dtype: DType, a: &Value, b: &Value) -> Option<What> {
         (Value::Bytes(a), Value::Bytes(b)) => {
             let each = stored_size(dtype).unwrap_or(1);
             let pairs = a.chunks_exact(each).zip(b.chunks_exact(each));
-            let (mut count, mut largest) = (0, None);
+            let (mut count, mut largest) = (0, None::<Gap>);
             for (a, b) in pairs.filter(|(a, b)| a != b) {
                 count += 1;
-                if let (Some(a), Some(b)) = (number(dtype, a), number(dtype, b)) {
-                    largest = Some(f64::max(largest.unwrap_or(0.0), (a - b).abs()));
+                if let Some(gap) = Gap::of(dtype, a, b) {
+                    largest = Some(largest.map_or(gap, |largest| largest.or_larger(gap)));
                 }
             }
             (count > 0).then_some(What::Values { count, of: a.len() / each, largest })

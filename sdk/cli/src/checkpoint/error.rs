@@ -40,6 +40,9 @@ pub enum CheckpointError {
         /// The new form.
         kind: &'static str,
     },
+    /// The new form is read only.
+    #[error("{}: an .npy file is read, and not written: write an .npz archive, a safetensors file, or a bundle", .0.display())]
+    ReadOnly(PathBuf),
     /// Two tensors would have one name.
     #[error("two tensors would be called '{}': give one of them another name with --rename", cut(.0))]
     Twice(String),
@@ -53,7 +56,7 @@ impl CheckpointError {
             CheckpointError::Archive(error) => error.code(),
             CheckpointError::Tensor(error) => error.code(),
             CheckpointError::NoTensor { .. } => Code::NOT_FOUND,
-            CheckpointError::NoPlace { .. } => Code::UNIMPLEMENTED,
+            CheckpointError::NoPlace { .. } | CheckpointError::ReadOnly(_) => Code::UNIMPLEMENTED,
             CheckpointError::Twice(_) => Code::INVALID_ARGUMENT,
         }
     }

@@ -94,7 +94,9 @@ fn one(dtype: DType, element: &[u8]) -> Json {
         let (real, imaginary) = element.split_at(element.len() / 2);
         let text =
             |bytes| number(part, bytes).map_or_else(String::new, |number| number.to_string());
-        return json!(format!("{}+{}i", text(real), text(imaginary)));
+        let (real, imaginary) = (text(real), text(imaginary));
+        let sign = if imaginary.starts_with('-') { "" } else { "+" };
+        return json!(format!("{real}{sign}{imaginary}i"));
     }
     match number(dtype, element) {
         // As many digits as the type has.

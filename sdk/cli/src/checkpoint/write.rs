@@ -48,6 +48,9 @@ pub fn write(
     args: &ConvertArgs,
 ) -> Result<Written, CliError> {
     let kind = Kind::of(&args.to);
+    if kind == Kind::Npy {
+        return Err(CheckpointError::ReadOnly(args.to.clone()).into());
+    }
     let infos = from.infos().to_vec();
     if let Some((old, _)) =
         args.renames.iter().find(|(old, _)| infos.iter().all(|i| i.name != *old))
@@ -152,7 +155,11 @@ fn npz(
         Some(folder) if !folder.as_os_str().is_empty() => folder,
         _ => Path::new("."),
     };
-    let mut temporary = tempfile::NamedTempFile::new_in(folder).map_err(failed)?;
+    let mut builder = tempfile::Builder::new();
+    // As every new file: readable for others, unless the umask takes that away.
+    #[cfg(unix)]
+    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
+    let mut temporary = builder.tempfile_in(folder).map_err(failed)?;
     let mut writer = NpzWriter::new(temporary.as_file_mut(), &to.display().to_string());
     let mut sum = 0;
     for one in chosen {

@@ -143,6 +143,89 @@ fn differences_are_told_and_counted() {
 }
 
 #[test]
+fn the_largest_difference_is_exact_or_has_a_name() {
+    let place = Place::new();
+    let real = |values: &[f64]| Tensor::from_slice(&[values.len() as i64], values).unwrap();
+    let whole = |values: &[i64]| Tensor::from_slice(&[values.len() as i64], values).unwrap();
+    let large = u64::MAX - 1;
+    let natural = |value: u64| Tensor::from_slice(&[1], &[value]).unwrap();
+    let a = place.archive(
+        "a.npz",
+        &[
+            ("inf", real(&[1.0, 2.0])),
+            ("int", whole(&[1 << 53, 0])),
+            ("nan", real(&[f64::NAN, 1.0])),
+            ("uint", natural(large)),
+            ("wide", whole(&[i64::MIN])),
+        ],
+    );
+    let b = place.archive(
+        "b.npz",
+        &[
+            ("inf", real(&[f64::INFINITY, 3.0])),
+            ("int", whole(&[(1 << 53) + 1, 0])),
+            ("nan", real(&[1.0, 9.0])),
+            ("uint", natural(u64::MAX)),
+            ("wide", whole(&[i64::MAX])),
+        ],
+    );
+    let done = place.tenon(&["checkpoint", "diff", &a, &b, "--json"]);
+    let found: Value = serde_json::from_slice(&done.stdout).unwrap();
+    let rows = found["differences"].as_array().unwrap();
+    let largest: Vec<&Value> = rows.iter().map(|row| &row["largest"]).collect();
+    let expected: [Value; 5] = ["inf".into(), 1.into(), "NaN".into(), 1.into(), u64::MAX.into()];
+    assert_eq!(largest, expected.iter().collect::<Vec<_>>());
+    let done = place.tenon(&["checkpoint", "diff", &a, &b]);
+    let text = String::from_utf8(done.stdout).unwrap();
+    for (name, by) in [("nan", "by NaN at most"), ("wide", "by 18446744073709551615 at most")] {
+        assert!(text.lines().any(|line| line.starts_with(name) && line.contains(by)), "{text}");
+    }
+}
+
+#[test]
+fn complex_numbers_are_shown_with_one_sign() {
+    let place = Place::new();
+    for end in ["index", "data-00000-of-00001"] {
+        fs::copy(golden(&format!("whole.{end}")), place.path(&format!("w.{end}"))).unwrap();
+    }
+    let shown = place.json(&["checkpoint", "show", &place.arg("w"), "complex128", "--max", "99"]);
+    let values: Vec<&str> = shown[0]["values"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|value| value.as_str().unwrap())
+        .collect();
+    assert!(values.iter().any(|value| value[1..].contains('-')), "{values:?}");
+    assert!(values.iter().all(|value| !value.contains("+-") && value.ends_with('i')), "{values:?}");
+}
+
+#[test]
+fn a_file_of_one_array_is_not_written() {
+    let place = Place::new();
+    let archive = place.archive("a.npz", &[("w", Tensor::from_slice(&[1], &[1i32]).unwrap())]);
+    for skip in [&[][..], &["--skip"]] {
+        let to = place.arg("b.npy");
+        let args = [&["checkpoint", "convert", archive.as_str(), to.as_str()], skip].concat();
+        let error = place.error(&args);
+        assert!(error.contains("error [UNIMPLEMENTED]"), "{error}");
+        assert!(error.contains("an .npy file is read, and not written"), "{error}");
+        assert!(!place.path("b.npy.index").exists());
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn an_archive_has_the_mode_of_other_new_files() {
+    use std::os::unix::fs::PermissionsExt;
+    let place = Place::new();
+    let archive = place.archive("a.npz", &[("w", Tensor::from_slice(&[1], &[1i32]).unwrap())]);
+    place.text(&["checkpoint", "convert", &archive, &place.arg("b.npz")]);
+    fs::write(place.path("usual"), "").unwrap();
+    let mode = |name: &str| fs::metadata(place.path(name)).unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode("b.npz"), mode("usual"));
+}
+
+#[test]
 fn what_is_no_checkpoint_is_an_error() {
     let place = Place::new();
     let error = place.error(&["checkpoint", "list", &place.arg("none")]);

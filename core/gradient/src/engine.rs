@@ -152,7 +152,7 @@ impl<'b, 'r> Engine<'b, 'r> {
         for &id in region.order.iter().rev() {
             if let Some(inner) = self.loops.left_by(id).filter(|inner| *inner != frame) {
                 if first_exits.get(&inner) == Some(&id) {
-                    self.frame_gradient(inner, region, found)?;
+                    self.frame_gradient(inner, region, bounds, found)?;
                 }
                 continue;
             }

@@ -1,9 +1,10 @@
 //! Gradients of calls, conditionals and loops.
 
 use super::numeric::{any, check_graph, positive};
+use tenon_gradient::{GradientError, Options, gradients};
 use tenon_graph::{GraphBuilder, NodeId, Output};
 use tenon_runtime::framework::{
-    DType, PartialShape, Tensor,
+    Code, DType, PartialShape, Tensor,
     attr::{AttrList, AttrValue, FuncValue},
 };
 use tenon_tests::session::runtime;
@@ -194,4 +195,64 @@ fn a_loop_in_a_branch_in_a_call_in_a_loop() {
             .build()
             .unwrap()
     });
+}
+
+/// The error of the gradient of a call of a function of one argument and result.
+fn refused(b: &mut GraphBuilder<'_>, function: &str) -> GradientError {
+    let x = b.placeholder("x", DType::DOUBLE, PartialShape::UNKNOWN).unwrap();
+    let y = call(b, function, &[x], 1);
+    gradients(b, &[y.into()], &[x], &Options::default()).unwrap_err()
+}
+
+#[test]
+fn a_function_that_calls_itself_is_refused() {
+    let runtime = runtime(&["tenon_cpu"], &[]);
+    let registry = runtime.registry();
+    let mut b = GraphBuilder::new(&registry);
+    define(&mut b, "then", &[DType::DOUBLE], |b, args| {
+        let value = call(b, "power", args, 1);
+        vec![op(b, "Mul", &[value.into(), args[0]])]
+    });
+    define(&mut b, "else", &[DType::DOUBLE], |_, args| args.to_vec());
+    define(&mut b, "power", &[DType::DOUBLE], |b, args| {
+        let limit = double(b, 1.0);
+        let selector = op(b, "Greater", &[args[0], limit]);
+        let node = b.op("StatelessIf").input(selector).input(args[0]);
+        let node = node
+            .attr("then_branch", AttrValue::function("then"))
+            .attr("else_branch", AttrValue::function("else"))
+            .attr("Tout", types(&[DType::DOUBLE]));
+        vec![node.build().unwrap().into()]
+    });
+    let error = refused(&mut b, "power");
+    assert_eq!(error.code(), Code::UNIMPLEMENTED);
+    let expected = "the gradient of function 'power' is not made: expected at most 64 functions inside each other, found \
+                    more: a function that calls itself has no gradient";
+    assert_eq!(error.to_string(), expected);
+}
+
+#[test]
+fn too_many_calls_are_refused() {
+    let runtime = runtime(&["tenon_cpu"], &[]);
+    let registry = runtime.registry();
+    let mut b = GraphBuilder::new(&registry);
+    define(&mut b, "f30", &[DType::DOUBLE], |b, args| vec![op(b, "Sin", args)]);
+    for at in (0..30).rev() {
+        define(&mut b, &format!("f{at}"), &[DType::DOUBLE], |b, args| {
+            let mut value = args[0];
+            for _ in 0..2 {
+                let node =
+                    b.op("PartitionedCall").input(value).attr("Tout", types(&[DType::DOUBLE]));
+                let node = node.attr("f", AttrValue::function(&format!("f{}", at + 1)));
+                value = node.build().unwrap().into();
+            }
+            vec![value]
+        });
+    }
+    let error = refused(&mut b, "f0");
+    assert_eq!(error.code(), Code::UNIMPLEMENTED);
+    assert!(
+        error.to_string().contains("calls of functions in a graph and its functions"),
+        "{error}"
+    );
 }

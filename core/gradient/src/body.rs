@@ -13,7 +13,7 @@ use tenon_graph::{Callee, Graph, GraphBuilder, Node, NodeId, Output, definition}
 /// The number of functions inside each other whose gradients are made.
 const MAX_LEVEL: usize = 64;
 /// The number of functions whose gradients are made for one graph.
-const MAX_BODIES: usize = 10_000;
+const MAX_BODIES: usize = 1_000;
 
 /// A function's body with the nodes of its gradient.
 pub(crate) struct Body<'r> {
@@ -386,9 +386,14 @@ impl Engine<'_, '_> {
     /// An unused name of a function.
     pub fn function_name(&self, near: &str, what: &str) -> String {
         let base = format!("{near}_{what}");
+        let library = self.b.graph().library();
+        let defined = library.into_iter().flat_map(|library| &library.function);
+        let used: HashSet<&str> = defined
+            .filter_map(|function| Some(function.signature.as_ref()?.name.as_str()))
+            .collect();
         let names = std::iter::once(base.clone());
         let mut names = names.chain((1u64..).map(|number| format!("{base}_{number}")));
-        names.find(|name| !self.b.graph().defines(name)).unwrap_or(base)
+        names.find(|name| !used.contains(name.as_str())).unwrap_or(base)
     }
 
     /// What the graph knows of the shapes of tensors.

@@ -1,13 +1,16 @@
 //! Gradients of calls, conditionals and loops.
 
 use super::numeric::{any, check_graph, positive};
-use tenon_gradient::{GradientError, Options, gradients};
+use tenon_gradient::{Gradient, GradientError, Options, gradients};
 use tenon_graph::{GraphBuilder, NodeId, Output};
-use tenon_runtime::framework::{
-    Code, DType, PartialShape, Tensor,
-    attr::{AttrList, AttrValue, FuncValue},
+use tenon_runtime::{
+    RunOptions, Session, SessionOptions,
+    framework::{
+        Code, DType, PartialShape, Tensor,
+        attr::{AttrList, AttrValue, FuncValue},
+    },
 };
-use tenon_tests::session::runtime;
+use tenon_tests::session::{run, runtime};
 
 /// Defines a function of arguments of these types.
 fn define(
@@ -231,28 +234,58 @@ fn a_function_that_calls_itself_is_refused() {
     assert_eq!(error.to_string(), expected);
 }
 
+/// A loop of three iterations over `(i, x, handle)`, which multiplies `x` by the variable or leaves it.
+fn loop_with_a_variable(b: &mut GraphBuilder<'_>, inputs: &[Output], reads: bool) -> NodeId {
+    let kinds = [DType::INT32, DType::DOUBLE, DType::RESOURCE];
+    define(b, "more", &kinds, |b, args| {
+        let limit = constant(b, Tensor::scalar(3i32).unwrap());
+        vec![op(b, "Less", &[args[0], limit])]
+    });
+    define(b, "turn", &kinds, |b, args| {
+        let one = constant(b, Tensor::scalar(1i32).unwrap());
+        let next = op(b, "AddV2", &[args[0], one]);
+        let value = if reads { read(b, args[2]) } else { double(b, 1.0) };
+        vec![next, op(b, "Mul", &[args[1], value]), args[2]]
+    });
+    let zero = constant(b, Tensor::scalar(0i32).unwrap());
+    let node = b.op("While").input(zero).inputs(inputs.iter().copied());
+    node.attr("cond", AttrValue::function("more"))
+        .attr("body", AttrValue::function("turn"))
+        .build()
+        .unwrap()
+}
+
+fn read(b: &mut GraphBuilder<'_>, handle: Output) -> Output {
+    b.op("ReadVariableOp").input(handle).attr("dtype", DType::DOUBLE).build().unwrap().into()
+}
+
 #[test]
-fn too_many_calls_are_refused() {
-    let runtime = runtime(&["tenon_cpu"], &[]);
-    let registry = runtime.registry();
-    let mut b = GraphBuilder::new(&registry);
-    define(&mut b, "f30", &[DType::DOUBLE], |b, args| vec![op(b, "Sin", args)]);
-    for at in (0..30).rev() {
-        define(&mut b, &format!("f{at}"), &[DType::DOUBLE], |b, args| {
-            let mut value = args[0];
-            for _ in 0..2 {
-                let node =
-                    b.op("PartitionedCall").input(value).attr("Tout", types(&[DType::DOUBLE]));
-                let node = node.attr("f", AttrValue::function(&format!("f{}", at + 1)));
-                value = node.build().unwrap().into();
-            }
-            vec![value]
-        });
+fn a_variable_through_a_loop() {
+    let runtime = runtime(&["tenon_cpu", "tenon_data"], &[]);
+    // The results are 5 v^4 and 5 v.
+    for (reads, expected) in [(true, 160.0), (false, 5.0)] {
+        let registry = runtime.registry();
+        let mut b = GraphBuilder::new(&registry);
+        let scalar = PartialShape::new(&[]).unwrap();
+        let x = b.placeholder("x", DType::DOUBLE, scalar.clone()).unwrap();
+        let handle = b.op("VarHandleOp").name("v").attr("dtype", DType::DOUBLE);
+        let handle = Output::from(handle.attr("shape", scalar).build().unwrap());
+        let two = double(&mut b, 2.0);
+        b.op("AssignVariableOp").name("assign").input(handle).input(two).build().unwrap();
+        let node = loop_with_a_variable(&mut b, &[x, handle], reads);
+        let value = read(&mut b, Output::new(node, 2));
+        let y = op(&mut b, "Mul", &[Output::new(node, 1), value]);
+        let before = b.graph().len();
+        let made = gradients(&mut b, &[y], &[handle], &Options::default()).unwrap();
+        let added = b.graph().nodes().skip(before);
+        let other = added.map(|(_, node)| &node.name).find(|name| !name.starts_with("gradients/"));
+        assert_eq!(other, None);
+        let Some(Gradient::Dense(gradient)) = made[0] else { panic!("a tensor") };
+        let gradient = b.graph().output_name(gradient);
+        let session = Session::new(&runtime, SessionOptions::default()).unwrap();
+        session.extend_graph(&b.finish()).unwrap();
+        session.run(&[], &[], &["assign"], &RunOptions::default()).unwrap();
+        let found = run(&session, &[("x", Tensor::scalar(5.0).unwrap())], &[&gradient]).unwrap();
+        assert_eq!(found[0].as_slice::<f64>().unwrap(), [expected]);
     }
-    let error = refused(&mut b, "f0");
-    assert_eq!(error.code(), Code::UNIMPLEMENTED);
-    assert!(
-        error.to_string().contains("calls of functions in a graph and its functions"),
-        "{error}"
-    );
 }

@@ -2425,7 +2425,8 @@ struct TenonGradientTable {
     uint32_t (*same_shape)(TenonGradientCall *call, TenonGraphValue a, TenonGraphValue b);
     /**
      * Adds a node. The first `capacity` of its outputs are written into `outputs`, and into `count`
-     * how many it has.
+     * how many it has. The numbers of a node's outputs follow each other: output `i` has the number
+     * of output 0 plus `i`.
      */
     TenonCode (*add)(TenonGradientCall *call,
                      const TenonGradientNode *made,

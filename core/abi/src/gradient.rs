@@ -131,7 +131,8 @@ pub struct GradientTable {
     /// Whether two values have the same shape in every step: 1, or 0 when that is not known.
     pub same_shape:
         Option<unsafe extern "C" fn(call: *mut GradientCall, a: GraphValue, b: GraphValue) -> u32>,
-    /// Adds a node. The first `capacity` of its outputs are written into `outputs`, and into `count` how many it has.
+    /// Adds a node. The first `capacity` of its outputs are written into `outputs`, and into `count` how many it has. The
+    /// numbers of a node's outputs follow each other: output `i` has the number of output 0 plus `i`.
     pub add: Option<
         unsafe extern "C" fn(
             call: *mut GradientCall,

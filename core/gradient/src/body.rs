@@ -10,6 +10,11 @@ use std::collections::{HashMap, HashSet};
 use tenon_framework::{DType, PartialShape, attr::FuncValue};
 use tenon_graph::{Callee, Graph, GraphBuilder, Node, NodeId, Output, definition};
 
+/// The number of functions inside each other whose gradients are made.
+const MAX_LEVEL: usize = 64;
+/// The number of functions whose gradients are made for one graph.
+const MAX_BODIES: usize = 1_000;
+
 /// A function's body with the nodes of its gradient.
 pub(crate) struct Body<'r> {
     pub builder: GraphBuilder<'r>,
@@ -56,8 +61,8 @@ impl<'r> Body<'r> {
         flow: &Flow,
         shapes: &[PartialShape],
     ) -> Result<Body<'r>, GradientError> {
-        let callee = open(engine, node, function)?;
-        let Callee { graph, args, returns, effects } = callee;
+        engine.count_body(&function.name)?;
+        let Callee { graph, args, returns, effects } = open(engine, node, function)?;
         let (graph, args) = with_placeholders(engine, graph, &args, shapes)?;
         let mut builder = GraphBuilder::extending(graph, engine.b.registry());
         let original = builder.graph().len();
@@ -75,10 +80,10 @@ impl<'r> Body<'r> {
             ..Options::default()
         };
         let mut inner = Engine::new(&mut builder, &options);
-        let found = inner.gradients(&ys, &xs).map_err(|source| GradientError::Body {
-            function: function.name.clone(),
-            source: Box::new(source),
-        })?;
+        inner.scope.clone_from(&engine.scope);
+        (inner.level, inner.bodies) = (engine.level + 1, engine.bodies);
+        let found = inner.gradients(&ys, &xs).map_err(|error| in_function(error, function))?;
+        engine.bodies = inner.bodies;
         let mut gradients = vec![None; args.len()];
         for (&at, gradient) in wanted.iter().zip(found) {
             gradients[at] = match gradient {
@@ -144,6 +149,14 @@ impl<'r> Body<'r> {
     /// Type of a tensor of the body.
     pub fn dtype(&self, tensor: Output) -> DType {
         self.builder.graph().dtype(tensor).base()
+    }
+}
+
+/// An error in the body of a function. One that names a function says where it is by that.
+fn in_function(error: GradientError, function: &FuncValue) -> GradientError {
+    match error {
+        GradientError::Limit { .. } => error,
+        _ => GradientError::Body { function: function.name.clone(), source: Box::new(error) },
     }
 }
 
@@ -350,12 +363,37 @@ impl<'r> Body<'r> {
 }
 
 impl Engine<'_, '_> {
+    /// Counts a function whose gradient is made. The limits end a function that calls itself, and functions each of which
+    /// calls the next one several times.
+    fn count_body(&mut self, function: &str) -> Result<(), GradientError> {
+        self.bodies += 1;
+        let limit = |what: String| GradientError::Limit { function: function.to_owned(), what };
+        if self.level >= MAX_LEVEL {
+            return Err(limit(format!(
+                "expected at most {MAX_LEVEL} functions inside each other, found more: a function that calls itself \
+                 has no gradient"
+            )));
+        }
+        if self.bodies > MAX_BODIES {
+            return Err(limit(format!(
+                "expected at most {MAX_BODIES} calls of functions in a graph and its functions, found more: give the \
+                 function a gradient of its own"
+            )));
+        }
+        Ok(())
+    }
+
     /// An unused name of a function.
     pub fn function_name(&self, near: &str, what: &str) -> String {
         let base = format!("{near}_{what}");
+        let library = self.b.graph().library();
+        let defined = library.into_iter().flat_map(|library| &library.function);
+        let used: HashSet<&str> = defined
+            .filter_map(|function| Some(function.signature.as_ref()?.name.as_str()))
+            .collect();
         let names = std::iter::once(base.clone());
         let mut names = names.chain((1u64..).map(|number| format!("{base}_{number}")));
-        names.find(|name| !self.b.graph().defines(name)).unwrap_or(base)
+        names.find(|name| !used.contains(name.as_str())).unwrap_or(base)
     }
 
     /// What the graph knows of the shapes of tensors.

@@ -31,6 +31,7 @@ impl<'r> Engine<'_, 'r> {
         site: &CallSite<'_>,
         branches: &[FuncValue],
     ) -> Result<Set, GradientError> {
+        site.check_results()?;
         let node = site.node;
         let flow = Flow {
             results: site.gradients.iter().map(Option::is_some).collect(),

@@ -39,6 +39,21 @@ impl CallSite<'_> {
         }
     }
 
+    /// Refuses the gradient of a result that is a resource, which a function's gradient does not take in.
+    pub fn check_results(&self) -> Result<(), GradientError> {
+        let resource = |dtype: &DType| dtype.base() == DType::RESOURCE;
+        let inputs = self.node.signature.inputs.iter();
+        let wanted = inputs.zip(&self.wanted).any(|(dtype, wanted)| *wanted && resource(dtype));
+        let has = |at: &usize| resource(&self.node.outputs()[*at]) && self.gradients[*at].is_some();
+        match (0..self.gradients.len()).find(has) {
+            Some(at) if wanted => Err(self.unsupported(&format!(
+                "expected no gradient of output {at}, found one: the output is a resource; read the variable through the \
+                 input that it came from"
+            ))),
+            _ => Ok(()),
+        }
+    }
+
     /// The error of a form that has no gradient.
     pub fn unsupported(&self, what: &str) -> GradientError {
         GradientError::Unsupported {
@@ -83,6 +98,9 @@ impl<'r> Engine<'_, 'r> {
                 _ => Err(site.unsupported("expected functions")),
             },
             "While" | "StatelessWhile" => self.while_loop(site),
+            "SymbolicGradient" => Err(site.unsupported(
+                "a symbolic gradient has no gradient itself: call the function, and take gradients of the call twice",
+            )),
             "RemoteCall" => Err(site.unsupported("a call on a device that is named at run time")),
             _ => {
                 let call = call_of_function(&site.node.op.name, site.node.attrs.attrs());
@@ -100,6 +118,7 @@ impl<'r> Engine<'_, 'r> {
         if let Some(own) = self.own_gradient(&function.name) {
             return self.call_own(site, function, &own);
         }
+        site.check_results()?;
         let node = site.node;
         let flow = Flow {
             results: site.gradients.iter().map(Option::is_some).collect(),

@@ -46,6 +46,18 @@ impl<'e, 'b, 'r> NodeEdit<'e, 'b, 'r> {
         ((output.output as usize) < node.outputs().len()).then_some(output)
     }
 
+    /// The node in the place of one in the frame in which nodes are added.
+    fn here(&mut self, node: u32) -> Result<NodeId, KernelError> {
+        let Some(value) = self.exists((node, 0)) else {
+            let what = "expected a node of the graph with an output";
+            return Err(KernelError::invalid_argument(what));
+        };
+        let depth = self.engine.depth();
+        let here = self.engine.at(value, depth);
+        let here = here.map_err(|error| KernelError::new(error.code(), error.to_string()))?;
+        Ok(here.node)
+    }
+
     fn check_type(&self, input: usize, values: Output) -> Result<(), KernelError> {
         let graph = self.engine.b.graph();
         let expected = self.node.signature.inputs[input].base();
@@ -89,7 +101,7 @@ impl GradientEdit for NodeEdit<'_, '_, '_> {
     }
 
     fn scope(&self) -> &str {
-        self.engine.prefix.trim_end_matches('/')
+        &self.engine.scope
     }
 
     fn attrs(&self) -> &AttrTable {
@@ -174,13 +186,19 @@ impl GradientEdit for NodeEdit<'_, '_, '_> {
                 ))
             })?);
         }
-        let control: Vec<NodeId> = control.into_iter().map(NodeId).collect();
+        let mut before = Vec::with_capacity(control.len());
+        for (at, node) in control.into_iter().enumerate() {
+            before.push(self.here(node).map_err(|error| KernelError {
+                message: format!("control input {at} of a node of op '{op}': {}", error.message),
+                ..error
+            })?);
+        }
         if self.engine.options.colocate {
             let (key, value) = Engine::colocated(&self.node.name);
             attrs.entry(key).or_insert(value);
         }
         let name = self.engine.name_in(&self.node.name, name);
-        let id = self.engine.add_after(&name, &op, &sources, &control, attrs)?;
+        let id = self.engine.add_after(&name, &op, &sources, &before, attrs)?;
         Ok((id.0, self.engine.b.graph().node(id).outputs().len()))
     }
 
@@ -213,7 +231,15 @@ impl GradientEdit for NodeEdit<'_, '_, '_> {
                     )));
                 }
             }
-            Some(Form::Slices { values, .. }) => self.check_type(input, values)?,
+            Some(Form::Slices { values, indices, .. }) => {
+                self.check_type(input, values)?;
+                let found = self.engine.b.graph().dtype(indices).base();
+                if !matches!(found, DType::INT32 | DType::INT64) {
+                    return Err(KernelError::invalid_argument(format!(
+                        "the gradient of input {input} has indices of type {found}: expected int32 or int64"
+                    )));
+                }
+            }
             None => {}
         }
         self.set[input] = gradient;

@@ -36,6 +36,12 @@ pub(crate) struct Engine<'b, 'r> {
     pub stacks: HashMap<Output, Output>,
     /// Whether some nodes run under a condition.
     pub conditional: bool,
+    /// The name of this differentiation, which is the same in functions.
+    pub scope: String,
+    /// The number of functions around the graph.
+    pub level: usize,
+    /// The number of functions that were differentiated so far, for the graph and in functions.
+    pub bodies: usize,
 }
 
 /// The gradients of tensors as they come together.
@@ -67,6 +73,7 @@ impl<'b, 'r> Engine<'b, 'r> {
         let prefix = unused_prefix(b, &options.prefix);
         let switches = |node: &Node| node.control_flow() == ControlFlow::Switch;
         let conditional = b.graph().nodes().any(|(_, node)| switches(node));
+        let scope = prefix.trim_end_matches('/').to_owned();
         Engine {
             b,
             known,
@@ -78,6 +85,9 @@ impl<'b, 'r> Engine<'b, 'r> {
             counters: HashMap::new(),
             stacks: HashMap::new(),
             conditional,
+            scope,
+            level: 0,
+            bodies: 0,
         }
     }
 
@@ -152,7 +162,7 @@ impl<'b, 'r> Engine<'b, 'r> {
         for &id in region.order.iter().rev() {
             if let Some(inner) = self.loops.left_by(id).filter(|inner| *inner != frame) {
                 if first_exits.get(&inner) == Some(&id) {
-                    self.frame_gradient(inner, region, found)?;
+                    self.frame_gradient(inner, region, bounds, found)?;
                 }
                 continue;
             }
@@ -391,7 +401,10 @@ impl<'b, 'r> Engine<'b, 'r> {
 
 /// This prefix, or one that begins like it and with which no name of the graph begins.
 fn unused_prefix(b: &GraphBuilder<'_>, wanted: &str) -> String {
-    let base = wanted.trim_end_matches('/');
+    let base = match wanted.trim_end_matches('/') {
+        "" => "gradients",
+        base => base,
+    };
     let used = |prefix: &str| b.graph().nodes().any(|(_, node)| node.name.starts_with(prefix));
     let numbered = (1u64..).map(|number| format!("{base}_{number}/"));
     let mut candidates = std::iter::once(format!("{base}/")).chain(numbered);

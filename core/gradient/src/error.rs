@@ -85,6 +85,14 @@ pub enum GradientError {
         /// The error.
         source: Box<GradientError>,
     },
+    /// A function inside too many others, or one of too many.
+    #[error("the gradient of function '{function}' is not made: {what}", function = cut(.function))]
+    Limit {
+        /// The function.
+        function: String,
+        /// What was expected, and what was found.
+        what: String,
+    },
     /// A form of control flow that has no gradient.
     #[error("gradient of node '{node}' (op '{op}'): {what}", node = cut(.node), op = cut(.op))]
     Unsupported {
@@ -128,7 +136,7 @@ impl GradientError {
             | GradientError::GradY { .. }
             | GradientError::ComplexY { .. } => Code::INVALID_ARGUMENT,
             GradientError::Body { source, .. } => source.code(),
-            GradientError::Unsupported { .. } => Code::UNIMPLEMENTED,
+            GradientError::Limit { .. } | GradientError::Unsupported { .. } => Code::UNIMPLEMENTED,
             GradientError::Entry { source, .. } | GradientError::Node(source) => source.code,
             GradientError::Graph(error) => error.code(),
         }

@@ -17,6 +17,7 @@ use crate::{
 use tenon_framework::{
     DType, PartialShape, Tensor,
     attr::{AttrList, AttrMap, AttrValue, FuncValue},
+    tensor::TensorError,
 };
 use tenon_graph::{GraphBuilder, Output};
 
@@ -49,6 +50,10 @@ impl<'r> Engine<'_, 'r> {
         }
         let none = vec![None; site.node.inputs.len()];
         let Some(found) = self.differentiate_loop(site)? else { return Ok(none) };
+        let passed = found.passed(site)?;
+        if found.carried.is_empty() {
+            return Ok(passed);
+        }
         let recorded = self.record(site, &found)?;
         let (cond, body) = (self.backward_cond(&found)?, self.backward_body(&found)?);
         let mut inputs = vec![recorded.count];
@@ -76,7 +81,7 @@ impl<'r> Engine<'_, 'r> {
         }
         let name = self.name_in(&site.node.name, &site.node.op.name);
         let made = self.add(&name, &site.node.op.name, &inputs, attrs)?;
-        let mut set = none;
+        let mut set = passed;
         for (output, &at) in (1..).zip(&found.carried) {
             set[at] = Some(Gradient::Dense(Output::new(made, output)));
         }
@@ -91,19 +96,14 @@ impl<'r> Engine<'_, 'r> {
         at: usize,
     ) -> Result<Output, GradientError> {
         let output = Output::new(site.id, at as u32);
-        if found.dtype_of(at) == DType::RESOURCE {
-            let dtype = found.carried_dtype(at);
-            let zeros = crate::branches::zeros(self.b, site.node.inputs[at], dtype)?;
-            self.known.extend(self.b.graph())?;
-            return Ok(zeros.into());
+        if let Some(gradient) = site.gradients[at] {
+            return Ok(self.dense(output, gradient)?);
         }
-        Ok(match site.gradients[at] {
-            Some(gradient) => self.dense(output, gradient)?,
-            None => {
-                let near = self.name_in(&site.node.name, "");
-                self.zeros(output, &near)?
-            }
-        })
+        let near = self.name_in(&site.node.name, "");
+        if found.dtype_of(at) == DType::RESOURCE {
+            return self.zeros_of_variable(site.node.inputs[at], found.carried_dtype(at), &near);
+        }
+        Ok(self.zeros(output, &near)?)
     }
 
     /// Whether iterations are left.
@@ -126,7 +126,7 @@ impl<'r> Engine<'_, 'r> {
         let mut results = vec![part.builder().op("Sub").input(left).input(one).build()?.into()];
         let mut shorter = Vec::with_capacity(lists.len());
         for (&tensor, &list) in found.listed.iter().zip(&lists) {
-            let shape = element_shape(part.builder(), &body.shape(tensor))?;
+            let shape = constant(part.builder(), element_shape(&body.shape(tensor)))?;
             let pop = part.builder().op("TensorListPopBack").input(list).input(shape);
             let pop = pop.attr("element_dtype", body.dtype(tensor)).build()?;
             shorter.push(Output::new(pop, 0));
@@ -170,6 +170,26 @@ impl<'r> Loop<'r> {
         self.body.dtype(self.body.args[at])
     }
 
+    /// The gradients of resources that the loop passes through and does not read.
+    fn passed(&self, site: &CallSite<'_>) -> Result<Set, GradientError> {
+        let mut set = vec![None; site.node.inputs.len()];
+        for (at, gradient) in site.gradients.iter().enumerate() {
+            if gradient.is_none() || !site.wanted[at] || self.dtype_of(at) != DType::RESOURCE {
+                continue;
+            }
+            if self.body.returns[at] != self.body.args[at] {
+                return Err(site.unsupported(&format!(
+                    "expected a body that passes resource {at} through, found one that gives another: read the variable \
+                     through the input of the loop"
+                )));
+            }
+            if !self.carried.contains(&at) {
+                set[at] = *gradient;
+            }
+        }
+        Ok(set)
+    }
+
     /// Type of the gradient of a variable.
     fn carried_dtype(&self, at: usize) -> DType {
         let gradient = self.body.gradients[at].map(|gradient| self.body.dtype(gradient));
@@ -207,7 +227,7 @@ fn scalar_shape() -> PartialShape {
 /// Adds a constant.
 fn constant(
     b: &mut GraphBuilder<'_>,
-    value: Result<Tensor, tenon_framework::tensor::TensorError>,
+    value: Result<Tensor, TensorError>,
 ) -> Result<Output, GradientError> {
     let value = value
         .map_err(|error| tenon_framework::KernelError::new(error.code(), error.to_string()))?;
@@ -216,11 +236,11 @@ fn constant(
 }
 
 /// The shape of the elements of a list, as the ops of lists take it: -1 for what is not known.
-fn element_shape(b: &mut GraphBuilder<'_>, shape: &PartialShape) -> Result<Output, GradientError> {
+fn element_shape(shape: &PartialShape) -> Result<Tensor, TensorError> {
     let dims: Option<Vec<i32>> =
         shape.dims().and_then(|dims| dims.iter().map(|&dim| i32::try_from(dim).ok()).collect());
     match dims {
-        Some(dims) => constant(b, Tensor::from_slice(&[dims.len() as i64], &dims)),
-        None => constant(b, Tensor::scalar(-1i32)),
+        Some(dims) => Tensor::from_slice(&[dims.len() as i64], &dims),
+        None => Tensor::scalar(-1i32),
     }
 }

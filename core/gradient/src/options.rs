@@ -11,14 +11,16 @@ pub enum Unconnected {
     /// `None`.
     #[default]
     None,
-    /// Zeros of its shape.
+    /// Zeros of its type and shape. An `x` that is a resource has `None` nevertheless: the shape of a variable is not that
+    /// of its handle.
     Zero,
 }
 
 /// What a caller of [`gradients`](crate::gradients) may choose.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Options {
-    /// Whether each node that the gradient of a node adds runs on the device of that node.
+    /// Whether each node that an op's gradient adds runs on the device of the node whose gradient it is. Sums, zeros and
+    /// what calls, conditionals and loops add are placed as other nodes are.
     pub colocate: bool,
     /// Whether all gradients of a node's inputs are complete before any of them is used.
     pub gate: bool,
@@ -28,7 +30,8 @@ pub struct Options {
     pub grad_ys: Vec<Option<Gradient>>,
     /// What an unconnected `x` has.
     pub unconnected: Unconnected,
-    /// What the names of all nodes begin with.
+    /// What the names of all nodes begin with, with a number behind it if the graph has such names. `gradients` if it is
+    /// empty.
     pub prefix: String,
 }
 

@@ -145,6 +145,25 @@ impl Engine<'_, '_> {
         self.filled(&format!("{near}zeros"), like, 0.0, "ZerosLike")
     }
 
+    /// Zeros of this type and of the shape of the variable behind a handle; `near` begins their names.
+    pub fn zeros_of_variable(
+        &mut self,
+        handle: Output,
+        dtype: DType,
+        near: &str,
+    ) -> Result<Output, GradientError> {
+        let Some(zero) = scalar(dtype, 0.0) else {
+            let what =
+                format!("a gradient of a variable of type {dtype}: expected a floating type");
+            return Err(KernelError::unimplemented(what).into());
+        };
+        let name = self.b.unused_name(&format!("{near}VariableShape"));
+        let shape = self.add(&name, "VariableShape", &[handle], AttrMap::new())?.into();
+        let zero = self.constant(&format!("{near}zero"), zero)?;
+        let name = self.b.unused_name(&format!("{near}zeros"));
+        Ok(self.add(&name, "Fill", &[shape, zero], AttrMap::new())?.into())
+    }
+
     /// The sum of gradients of one tensor.
     pub fn sum(&mut self, of: Output, parts: &[Gradient]) -> Result<Gradient, GradientError> {
         let near = self.b.graph().node(of.node).name.clone();

@@ -17,14 +17,18 @@ use tenon_graph::{Graph, GraphBuilder, Node, NodeId, Output};
 
 const OP: &str = "SymbolicGradient";
 
-/// The graph with calls in the place of `SymbolicGradient` nodes; `None` if it has no such nodes. Nodes keep their
-/// numbers. Those in functions of the library stay.
+/// The graph with calls in the place of the `SymbolicGradient` nodes among `order`, the nodes of a step; `None` if there
+/// are no such nodes. Nodes keep their numbers. Those in functions of the library stay.
 ///
 /// # Errors
 /// The function of a node is not there or cannot be differentiated, or does not fit the node.
-pub fn lower(graph: &Graph, registry: &Registry) -> Result<Option<Graph>, GradientError> {
+pub fn lower(
+    graph: &Graph,
+    order: &[NodeId],
+    registry: &Registry,
+) -> Result<Option<Graph>, GradientError> {
     let ids: Vec<NodeId> =
-        graph.nodes().filter(|(_, node)| node.op.name == OP).map(|(id, _)| id).collect();
+        order.iter().copied().filter(|&id| graph.node(id).op.name == OP).collect();
     if ids.is_empty() {
         return Ok(None);
     }

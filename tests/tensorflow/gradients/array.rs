@@ -63,8 +63,12 @@ fn joining_and_splitting() {
     check(&runtime, "ConcatV2", &[any(&[2, 3]), any(&[2, 1]), any(&[2, 2]), int(-1)]);
     check_with(&runtime, "Concat", &[int(0), any(&[2, 3]), any(&[1, 3])], |node| node.attr("N", 2));
     check_with(&runtime, "Split", &[int(1), any(&[2, 4])], |node| node.attr("num_split", 2));
+    check_with(&runtime, "Split", &[int(1), any(&[2, 4])], |node| node.attr("num_split", 1));
     check_with(&runtime, "SplitV", &[any(&[2, 4]), ints(&[1, 3]), int(1)], |node| {
         node.attr("num_split", 2)
+    });
+    check_with(&runtime, "SplitV", &[any(&[2, 4]), ints(&[4]), int(1)], |node| {
+        node.attr("num_split", 1)
     });
     check_with(&runtime, "Pack", &[any(&[2]), any(&[2]), any(&[2])], |node| node.attr("axis", 1));
     check_with(&runtime, "Unpack", &[any(&[2, 3])], |node| node.attr("num", 3).attr("axis", 1));
@@ -98,6 +102,10 @@ fn slices() {
     check(&runtime, "StridedSliceGrad", &[ints(&[3, 4]), begin, end, strides, any(&[2, 3])]);
     let [begin, end, strides] = bounds();
     let update = [any(&[3, 4]), begin, end, strides, any(&[2, 3])];
+    check(&runtime, "TensorStridedSliceUpdate", &update);
+    // A value that is repeated to the shape of the slice.
+    let [begin, end, strides] = bounds();
+    let update = [any(&[3, 4]), begin, end, strides, any(&[3])];
     check(&runtime, "TensorStridedSliceUpdate", &update);
 }
 

@@ -145,6 +145,18 @@ fn nodes_are_named_gated_and_colocated() {
 }
 
 #[test]
+fn an_empty_prefix_is_replaced() {
+    let runtime = runtime(&["tenon_cpu"], &[]);
+    let registry = runtime.registry();
+    let mut b = GraphBuilder::new(&registry);
+    let x = vector(&mut b, "x");
+    let y = op(&mut b, "Square", "y", &[x]);
+    let options = Options { prefix: String::new(), ..Options::default() };
+    let made = gradients(&mut b, &[y], &[x], &options).unwrap();
+    assert!(b.graph().node(tensor(made[0]).node).name.starts_with("gradients/y_grad/"));
+}
+
+#[test]
 fn slices_stay_slices_until_a_tensor_is_needed() {
     let runtime = runtime(&["tenon_cpu"], &[]);
     let registry = runtime.registry();
@@ -244,4 +256,7 @@ fn a_symbolic_gradient_that_does_not_fit_is_refused() {
     let expected = "gradient of node 'symbolic' (op 'SymbolicGradient'): expected 4 inputs and 2 outputs for \
                     function 'wave', found 3 and 2";
     assert!(error.to_string().contains(expected), "{error}");
+    // A step that does not need the node runs.
+    let found = run(&session, &[("x", feed())], &["x"]).unwrap();
+    assert_eq!(found[0].as_slice::<f64>().unwrap(), [1.0, 2.0]);
 }

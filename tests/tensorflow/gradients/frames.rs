@@ -1,9 +1,13 @@
 //! Gradients of loops and conditionals that are made of `Switch`, `Merge` and frames.
 
 use super::numeric::{any, check_graph};
+use tenon_gradient::{Gradient, Options, gradients};
 use tenon_graph::{GraphBuilder, NodeId, Output};
-use tenon_runtime::framework::{Tensor, attr::AttrValue};
-use tenon_tests::session::runtime;
+use tenon_runtime::{
+    RunOptions, Session, SessionOptions,
+    framework::{DType, PartialShape, Tensor, attr::AttrValue},
+};
+use tenon_tests::session::{run, runtime};
 
 fn op(b: &mut GraphBuilder<'_>, op: &str, inputs: &[Output]) -> Output {
     b.op(op).inputs(inputs.iter().copied()).build().unwrap().into()
@@ -175,4 +179,129 @@ fn a_loop_in_a_loop() {
         };
         while_loop(b, "outer", 3, None, vars, fixed, outer)[0].node
     });
+}
+
+/// Nodes of a branch that run with it and read none of the values that a switch gives.
+#[test]
+fn a_value_that_a_branch_makes() {
+    let runtime = runtime(&["tenon_cpu", "tenon_data"], &[]);
+    check_graph(&runtime, "made", &[any(&[2]), any(&[2])], |b, inputs| {
+        let (vars, fixed) = inputs.split_at(1);
+        let body = |b: &mut GraphBuilder<'_>, at, pivot, vars: &[Output], fixed: &[Output]| {
+            let two = int(b, 2, Some(pivot));
+            let zero = int(b, 0, Some(pivot));
+            let rest = op(b, "FloorMod", &[at, two]);
+            let odd = op(b, "Greater", &[rest, zero]);
+            let switch = op(b, "Switch", &[odd, odd]).node;
+            let taken = op(b, "Identity", &[Output::new(switch, 1)]).node;
+            let values = [vars[0], fixed[0]];
+            let yes = |b: &mut GraphBuilder<'_>, v: &[Output]| {
+                let three = int(b, 3, Some(taken));
+                let more = op(b, "AddV2", &[three, three]);
+                let number = b.op("Cast").input(more).attr("DstT", DType::DOUBLE);
+                let number = number.build().unwrap().into();
+                let product = op(b, "Mul", &[v[0], number]);
+                let product = op(b, "Sin", &[product]);
+                op(b, "Mul", &[product, v[1]])
+            };
+            vec![conditional(b, odd, &values, yes, |b, v| op(b, "Mul", &[v[0], v[0]]))]
+        };
+        while_loop(b, "loop", 4, None, vars, fixed, body)[0].node
+    });
+}
+
+#[test]
+fn a_loop_in_a_branch_in_a_loop() {
+    let runtime = runtime(&["tenon_cpu", "tenon_data"], &[]);
+    check_graph(&runtime, "inner", &[any(&[2]), any(&[2])], |b, inputs| {
+        let (vars, fixed) = inputs.split_at(1);
+        let body = |b: &mut GraphBuilder<'_>, at, pivot, vars: &[Output], fixed: &[Output]| {
+            let two = int(b, 2, Some(pivot));
+            let zero = int(b, 0, Some(pivot));
+            let rest = op(b, "FloorMod", &[at, two]);
+            let odd = op(b, "Greater", &[rest, zero]);
+            let switch = op(b, "Switch", &[odd, odd]).node;
+            let taken = op(b, "Identity", &[Output::new(switch, 1)]).node;
+            let values = [vars[0], fixed[0]];
+            let yes = |b: &mut GraphBuilder<'_>, v: &[Output]| {
+                let inner = |b: &mut GraphBuilder<'_>, _, _, vars: &[Output], fixed: &[Output]| {
+                    let wave = op(b, "Cos", vars);
+                    vec![op(b, "Mul", &[wave, fixed[0]])]
+                };
+                while_loop(b, "inner", 2, Some(taken), &v[..1], &v[1..], inner)[0]
+            };
+            vec![conditional(b, odd, &values, yes, |b, v| op(b, "Mul", &[v[0], v[0]]))]
+        };
+        while_loop(b, "loop", 4, None, vars, fixed, body)[0].node
+    });
+}
+
+#[test]
+fn a_variable_whose_last_value_is_not_read() {
+    let runtime = runtime(&["tenon_cpu", "tenon_data"], &[]);
+    check_graph(&runtime, "longer", &[any(&[2]), any(&[])], |b, inputs| {
+        let results = while_loop(b, "loop", 3, None, inputs, &[], |b, _, pivot, vars, _| {
+            let axis = int(b, 0, Some(pivot));
+            let wave = op(b, "Sin", &vars[..1]);
+            let longer = op(b, "ConcatV2", &[wave, vars[0], axis]);
+            let sum = op(b, "Sum", &[longer, axis]);
+            vec![longer, op(b, "Mul", &[vars[1], sum])]
+        });
+        results[1].node
+    });
+}
+
+#[test]
+fn two_exits_of_a_variable() {
+    let runtime = runtime(&["tenon_cpu", "tenon_data"], &[]);
+    check_graph(&runtime, "exits", &[any(&[2])], |b, inputs| {
+        let results = while_loop(b, "loop", 2, None, inputs, &[], |b, _, _, vars, _| {
+            vec![op(b, "Sin", vars)]
+        });
+        let last = b.graph().node(results[0].node).inputs[0];
+        let other = op(b, "Exit", &[last]);
+        let wave = op(b, "Cos", &[other]);
+        op(b, "Mul", &[results[0], wave]).node
+    });
+}
+
+#[test]
+fn gradients_stop_at_an_exit() {
+    let runtime = runtime(&["tenon_cpu", "tenon_data"], &[]);
+    let registry = runtime.registry();
+    let mut b = GraphBuilder::new(&registry);
+    let x = b.placeholder("x", DType::DOUBLE, PartialShape::new(&[2]).unwrap()).unwrap();
+    let results =
+        while_loop(&mut b, "loop", 2, None, &[x], &[], |b, _, _, vars, _| vec![op(b, "Sin", vars)]);
+    let y = op(&mut b, "Square", &results);
+    let stop = Options { stop_gradients: results.clone(), ..Options::default() };
+    let made = gradients(&mut b, &[y], &[results[0], x], &stop).unwrap();
+    assert!(made[0].is_some() && made[1].is_none(), "{made:?}");
+}
+
+#[test]
+fn a_variable_that_a_loop_reads() {
+    let runtime = runtime(&["tenon_cpu", "tenon_data"], &[]);
+    let registry = runtime.registry();
+    let mut b = GraphBuilder::new(&registry);
+    let scalar = PartialShape::new(&[]).unwrap();
+    let x = b.placeholder("x", DType::DOUBLE, scalar.clone()).unwrap();
+    let handle = b.op("VarHandleOp").name("v").attr("dtype", DType::DOUBLE).attr("shape", scalar);
+    let handle = Output::from(handle.build().unwrap());
+    let two = b.constant("two", Tensor::scalar(2.0).unwrap()).unwrap();
+    b.op("AssignVariableOp").name("assign").input(handle).input(two).build().unwrap();
+    let results = while_loop(&mut b, "loop", 3, None, &[x], &[handle], |b, _, _, vars, fixed| {
+        let read = b.op("ReadVariableOp").input(fixed[0]).attr("dtype", DType::DOUBLE);
+        let read = read.build().unwrap().into();
+        vec![op(b, "Mul", &[vars[0], read])]
+    });
+    let made = gradients(&mut b, &results, &[handle], &Options::default()).unwrap();
+    let Some(Gradient::Dense(gradient)) = made[0] else { panic!("a tensor") };
+    let gradient = b.graph().output_name(gradient);
+    let session = Session::new(&runtime, SessionOptions::default()).unwrap();
+    session.extend_graph(&b.finish()).unwrap();
+    session.run(&[], &[], &["assign"], &RunOptions::default()).unwrap();
+    let found = run(&session, &[("x", Tensor::scalar(5.0).unwrap())], &[&gradient]).unwrap();
+    // The result is 5 v^3.
+    assert_eq!(found[0].as_slice::<f64>().unwrap(), [60.0]);
 }

@@ -1,12 +1,16 @@
 //! Gradients of calls, conditionals and loops.
 
 use super::numeric::{any, check_graph, positive};
+use tenon_gradient::{Gradient, GradientError, Options, gradients};
 use tenon_graph::{GraphBuilder, NodeId, Output};
-use tenon_runtime::framework::{
-    DType, PartialShape, Tensor,
-    attr::{AttrList, AttrValue, FuncValue},
+use tenon_runtime::{
+    RunOptions, Session, SessionOptions,
+    framework::{
+        Code, DType, PartialShape, Tensor,
+        attr::{AttrList, AttrValue, FuncValue},
+    },
 };
-use tenon_tests::session::runtime;
+use tenon_tests::session::{run, runtime};
 
 /// Defines a function of arguments of these types.
 fn define(
@@ -194,4 +198,94 @@ fn a_loop_in_a_branch_in_a_call_in_a_loop() {
             .build()
             .unwrap()
     });
+}
+
+/// The error of the gradient of a call of a function of one argument and result.
+fn refused(b: &mut GraphBuilder<'_>, function: &str) -> GradientError {
+    let x = b.placeholder("x", DType::DOUBLE, PartialShape::UNKNOWN).unwrap();
+    let y = call(b, function, &[x], 1);
+    gradients(b, &[y.into()], &[x], &Options::default()).unwrap_err()
+}
+
+#[test]
+fn a_function_that_calls_itself_is_refused() {
+    let runtime = runtime(&["tenon_cpu"], &[]);
+    let registry = runtime.registry();
+    let mut b = GraphBuilder::new(&registry);
+    define(&mut b, "then", &[DType::DOUBLE], |b, args| {
+        let value = call(b, "power", args, 1);
+        vec![op(b, "Mul", &[value.into(), args[0]])]
+    });
+    define(&mut b, "else", &[DType::DOUBLE], |_, args| args.to_vec());
+    define(&mut b, "power", &[DType::DOUBLE], |b, args| {
+        let limit = double(b, 1.0);
+        let selector = op(b, "Greater", &[args[0], limit]);
+        let node = b.op("StatelessIf").input(selector).input(args[0]);
+        let node = node
+            .attr("then_branch", AttrValue::function("then"))
+            .attr("else_branch", AttrValue::function("else"))
+            .attr("Tout", types(&[DType::DOUBLE]));
+        vec![node.build().unwrap().into()]
+    });
+    let error = refused(&mut b, "power");
+    assert_eq!(error.code(), Code::UNIMPLEMENTED);
+    let expected = "the gradient of function 'power' is not made: expected at most 64 functions inside each other, found \
+                    more: a function that calls itself has no gradient";
+    assert_eq!(error.to_string(), expected);
+}
+
+/// A loop of three iterations over `(i, x, handle)`, which multiplies `x` by the variable or leaves it.
+fn loop_with_a_variable(b: &mut GraphBuilder<'_>, inputs: &[Output], reads: bool) -> NodeId {
+    let kinds = [DType::INT32, DType::DOUBLE, DType::RESOURCE];
+    define(b, "more", &kinds, |b, args| {
+        let limit = constant(b, Tensor::scalar(3i32).unwrap());
+        vec![op(b, "Less", &[args[0], limit])]
+    });
+    define(b, "turn", &kinds, |b, args| {
+        let one = constant(b, Tensor::scalar(1i32).unwrap());
+        let next = op(b, "AddV2", &[args[0], one]);
+        let value = if reads { read(b, args[2]) } else { double(b, 1.0) };
+        vec![next, op(b, "Mul", &[args[1], value]), args[2]]
+    });
+    let zero = constant(b, Tensor::scalar(0i32).unwrap());
+    let node = b.op("While").input(zero).inputs(inputs.iter().copied());
+    node.attr("cond", AttrValue::function("more"))
+        .attr("body", AttrValue::function("turn"))
+        .build()
+        .unwrap()
+}
+
+fn read(b: &mut GraphBuilder<'_>, handle: Output) -> Output {
+    b.op("ReadVariableOp").input(handle).attr("dtype", DType::DOUBLE).build().unwrap().into()
+}
+
+#[test]
+fn a_variable_through_a_loop() {
+    let runtime = runtime(&["tenon_cpu", "tenon_data"], &[]);
+    // The results are 5 v^4 and 5 v.
+    for (reads, expected) in [(true, 160.0), (false, 5.0)] {
+        let registry = runtime.registry();
+        let mut b = GraphBuilder::new(&registry);
+        let scalar = PartialShape::new(&[]).unwrap();
+        let x = b.placeholder("x", DType::DOUBLE, scalar.clone()).unwrap();
+        let handle = b.op("VarHandleOp").name("v").attr("dtype", DType::DOUBLE);
+        let handle = Output::from(handle.attr("shape", scalar).build().unwrap());
+        let two = double(&mut b, 2.0);
+        b.op("AssignVariableOp").name("assign").input(handle).input(two).build().unwrap();
+        let node = loop_with_a_variable(&mut b, &[x, handle], reads);
+        let value = read(&mut b, Output::new(node, 2));
+        let y = op(&mut b, "Mul", &[Output::new(node, 1), value]);
+        let before = b.graph().len();
+        let made = gradients(&mut b, &[y], &[handle], &Options::default()).unwrap();
+        let added = b.graph().nodes().skip(before);
+        let other = added.map(|(_, node)| &node.name).find(|name| !name.starts_with("gradients/"));
+        assert_eq!(other, None);
+        let Some(Gradient::Dense(gradient)) = made[0] else { panic!("a tensor") };
+        let gradient = b.graph().output_name(gradient);
+        let session = Session::new(&runtime, SessionOptions::default()).unwrap();
+        session.extend_graph(&b.finish()).unwrap();
+        session.run(&[], &[], &["assign"], &RunOptions::default()).unwrap();
+        let found = run(&session, &[("x", Tensor::scalar(5.0).unwrap())], &[&gradient]).unwrap();
+        assert_eq!(found[0].as_slice::<f64>().unwrap(), [expected]);
+    }
 }

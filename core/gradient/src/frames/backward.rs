@@ -1,6 +1,9 @@
 //! The frame of a gradient.
 
-use super::{Contexts, Scope, find::LoopFrame};
+use super::{
+    Contexts, Scope,
+    find::{LoopFrame, LoopVar},
+};
 use crate::{
     GradientError,
     engine::{Engine, Gradients},
@@ -9,8 +12,11 @@ use crate::{
     region::{Bounds, Region},
 };
 use std::collections::{HashMap, HashSet};
-use tenon_framework::{DType, attr::AttrMap};
-use tenon_graph::{ControlFlow, FrameId, NodeId, Output};
+use tenon_framework::{
+    DType,
+    attr::{AttrMap, AttrValue},
+};
+use tenon_graph::{FrameId, NodeId, Output};
 
 /// A variable of the loop of a gradient.
 struct Carried {
@@ -36,35 +42,22 @@ impl Engine<'_, '_> {
         &mut self,
         frame: FrameId,
         region: &Region,
+        bounds: &Bounds,
         found: &mut Gradients,
     ) -> Result<(), GradientError> {
         let Some(info) = self.loops.info(frame).cloned() else { return Ok(()) };
         let mut given = Vec::with_capacity(info.vars.len());
         for var in &info.vars {
-            given.push(match var.exit {
-                Some(exit) => self.total(exit.into(), found)?,
-                None => None,
-            });
+            given.push(self.given(var, bounds, found)?);
         }
         let flowing = self.flowing(frame, &info, &given, region);
         if !flowing.vars.contains(&true) {
             return Ok(());
         }
         let total = self.counted(frame)?.total;
+        self.note_result(&info, total.node);
         let depth = self.depth();
-        let mut begin = Vec::new();
-        for (at, var) in info.vars.iter().enumerate().filter(|(at, _)| flowing.vars[*at]) {
-            let exit = var.exit.unwrap_or(var.enter);
-            begin.push(match given[at] {
-                Some(gradient) => self.dense(exit.into(), gradient)?,
-                None => self.zeros_outside(var.enter, var.exit)?,
-            });
-        }
-        for (_, &enter) in
-            info.constants.iter().enumerate().filter(|(at, _)| flowing.constants[*at])
-        {
-            begin.push(self.zeros_outside(enter, None)?);
-        }
+        let begin = self.begin(frame, &info, &flowing, &given)?;
         let begin: Vec<Output> =
             begin.into_iter().map(|value| self.at(value, depth)).collect::<Result<_, _>>()?;
         let total = self.at(total, depth)?;
@@ -77,22 +70,139 @@ impl Engine<'_, '_> {
             let done = [Output::new(var.switch, 0)];
             let exit = self.raw("Exit", "Exit", &done, &[], AttrMap::new(), depth)?;
             if region.reached.contains(&var.to) {
-                let from = info.vars.iter().find_map(|var| var.exit);
+                let from = info.vars.iter().find_map(|var| var.exits.first().copied());
                 found.add(var.to, from, Gradient::Dense(exit.into()));
             }
         }
         Ok(())
     }
 
-    /// Zeros of the shape of what a loop gets or gives.
-    fn zeros_outside(
+    /// The sum of the gradients of a variable's exits.
+    fn given(
         &mut self,
-        enter: NodeId,
-        exit: Option<NodeId>,
-    ) -> Result<Output, GradientError> {
-        let like = exit.map_or(self.b.graph().node(enter).inputs[0], Output::from);
+        var: &LoopVar,
+        bounds: &Bounds,
+        found: &mut Gradients,
+    ) -> Result<Option<Gradient>, GradientError> {
+        let mut parts = Vec::with_capacity(var.exits.len());
+        for &exit in &var.exits {
+            let total = self.total(exit.into(), found)?;
+            parts.extend(total.filter(|_| !bounds.stops.contains(&exit.into())));
+        }
+        Ok(match (parts.as_slice(), var.exits.first()) {
+            ([], _) | (_, None) => None,
+            ([one], _) => Some(*one),
+            (parts, Some(&exit)) => Some(self.sum(exit.into(), parts)?),
+        })
+    }
+
+    /// The gradients with which the loop of a gradient begins: those of its variables, and zeros for what stays.
+    fn begin(
+        &mut self,
+        frame: FrameId,
+        info: &LoopFrame,
+        flowing: &Flowing,
+        given: &[Option<Gradient>],
+    ) -> Result<Vec<Output>, GradientError> {
         let near = format!("{}loop/", self.prefix);
-        Ok(self.zeros(like, &near)?)
+        let mut begin = Vec::new();
+        for (at, var) in info.vars.iter().enumerate().filter(|(at, _)| flowing.vars[*at]) {
+            // Zeros have the shape of the last value, which may not be that of the first one.
+            let exit = match var.exits.first() {
+                Some(&exit) => exit,
+                None => self.added_exit(info, var)?,
+            };
+            begin.push(match given[at] {
+                Some(gradient) => self.dense(exit.into(), gradient)?,
+                None => self.zeros(exit.into(), &near)?,
+            });
+        }
+        for (at, &enter) in info.constants.iter().enumerate() {
+            if flowing.constants[at] {
+                let like = self.b.graph().node(enter).inputs[0];
+                begin.push(match self.b.graph().dtype(like).base() {
+                    DType::RESOURCE => {
+                        let dtype = self.read_as(frame, info, enter)?;
+                        self.zeros_of_variable(like, dtype, &near)?
+                    }
+                    _ => self.zeros(like, &near)?,
+                });
+            }
+        }
+        Ok(begin)
+    }
+
+    /// Adds an exit for a variable of a forward frame that has none.
+    fn added_exit(&mut self, info: &LoopFrame, var: &LoopVar) -> Result<NodeId, GradientError> {
+        let last = [Output::new(var.switch, 0)];
+        let exit = self.forward("forward/Exit", "Exit", &last, &[], AttrMap::new(), info.parent)?;
+        self.note_result(info, exit);
+        Ok(exit)
+    }
+
+    /// Notes that a node which was added to the frame around a loop runs only if the loop does.
+    fn note_result(&mut self, info: &LoopFrame, result: NodeId) {
+        let graph = self.b.graph();
+        let enters = info.vars.iter().map(|var| var.enter).chain(info.constants.iter().copied());
+        let read: Vec<Output> = enters.map(|enter| graph.node(enter).inputs[0]).collect();
+        if let Some(scope) = self.scopes.last_mut().filter(|scope| scope.frame == info.parent) {
+            scope.contexts.join(result, &read, &[]);
+        }
+    }
+
+    /// The type of the values that a frame reads through a resource that it gets once.
+    fn read_as(
+        &self,
+        frame: FrameId,
+        info: &LoopFrame,
+        enter: NodeId,
+    ) -> Result<DType, GradientError> {
+        let graph = self.b.graph();
+        let mut handles = HashSet::from([Output::from(enter)]);
+        for id in self.order_of(frame, info) {
+            let node = graph.node(id);
+            let inner = self.loops.left_by(id).filter(|inner| *inner != frame);
+            if let Some((inner, info)) = inner.and_then(|id| Some((id, self.loops.info(id)?))) {
+                let gets = |enter: &&NodeId| handles.contains(&graph.node(**enter).inputs[0]);
+                let within = info.constants.iter().filter(gets);
+                let mut within = within.map(|&enter| self.read_as(inner, info, enter));
+                if let Some(dtype) = within.find_map(Result::ok) {
+                    return Ok(dtype);
+                }
+                continue;
+            }
+            if !node.inputs.iter().any(|input| handles.contains(input)) {
+                continue;
+            }
+            match node.attrs.get("dtype") {
+                Some(AttrValue::Type(dtype)) if dtype.base() != DType::RESOURCE => {
+                    return Ok(dtype.base());
+                }
+                _ => {}
+            }
+            let outputs = (0..).zip(node.outputs());
+            let passed = outputs.filter(|(_, dtype)| dtype.base() == DType::RESOURCE);
+            handles.extend(passed.map(|(output, _)| Output::new(id, output)));
+        }
+        let node = graph.node(enter);
+        Err(GradientError::Unsupported {
+            node: node.name.clone(),
+            op: node.op.name.clone(),
+            what: format!(
+                "expected a node of frame '{}' that reads the variable and has its type as attribute 'dtype', found none: \
+                 read the variable before the loop",
+                info.name
+            ),
+        })
+    }
+
+    /// The nodes of an iteration, sources first, and what each runs after before it.
+    fn order_of(&self, frame: FrameId, info: &LoopFrame) -> Vec<NodeId> {
+        let graph = self.b.graph();
+        let ys = info.vars.iter().map(|var| graph.node(var.next).inputs[0]).collect();
+        let bounds = Bounds { ys, ..Bounds::default() };
+        let sources = |id| self.loops.sources_and_control(graph, id, frame);
+        Region::find(graph, &bounds, sources).order
     }
 
     /// Which variables and constants of a loop have a gradient: those that lead from a reached value to an exit with a
@@ -132,8 +242,7 @@ impl Engine<'_, '_> {
             (0..count).map(|at| given[at].is_some() && wanted[at]).collect();
         spread(&mut flowing, |at, to| vars[to][at] && wanted[to]);
         let constants = constants.iter().enumerate().map(|(at, leads)| {
-            let number = graph.dtype(info.constants[at].into()).base() != DType::RESOURCE;
-            number && reached(info.constants[at]) && (0..count).any(|to| leads[to] && flowing[to])
+            reached(info.constants[at]) && (0..count).any(|to| leads[to] && flowing[to])
         });
         Flowing { constants: constants.collect(), vars: flowing }
     }
@@ -147,16 +256,8 @@ impl Engine<'_, '_> {
     ) -> Result<Output, GradientError> {
         let name = format!("{}{}_grad", self.prefix, info.name);
         let placeholder = total.node;
-        let graph = self.b.graph();
-        let results: Vec<Output> =
-            info.vars.iter().map(|var| graph.node(var.next).inputs[0]).collect();
-        let bounds = Bounds { ys: results, ..Bounds::default() };
-        let order = Region::find(graph, &bounds, |id| self.loops.sources(graph, id, frame)).order;
-        let contexts = Contexts::find(graph, &order, |id| {
-            graph.node(id).inputs.is_empty()
-                || self.loops.sources(graph, id, frame).is_empty()
-                || graph.node(id).control_flow() == ControlFlow::Exit
-        });
+        let (graph, order) = (self.b.graph(), self.order_of(frame, info));
+        let contexts = Contexts::find(graph, &order, |id| self.loops.sources(graph, id, frame));
         self.scopes.push(Scope {
             frame,
             name: format!("{name}_{}", self.home.len()),
@@ -212,7 +313,9 @@ impl Engine<'_, '_> {
             let merge = self.raw("Merge", "Merge", &[enter, enter], &[], none(), depth)?;
             let inputs = [merge.into(), cond];
             let switch = self.raw("Switch", "Switch", &inputs, &[], none(), depth)?;
-            self.known.copy_shape(of, Output::new(switch, 1));
+            if self.b.graph().dtype(of).base() != DType::RESOURCE {
+                self.known.copy_shape(of, Output::new(switch, 1));
+            }
             carried.push(Carried { of, to, adds, merge, switch });
         }
         Ok(carried)
@@ -242,6 +345,8 @@ impl Engine<'_, '_> {
         let depth = self.depth();
         for var in carried {
             let so_far = Output::new(var.switch, 1);
+            let variant = self.b.graph().dtype(so_far).base() == DType::VARIANT;
+            let op = if variant { "AddN" } else { "AddV2" };
             let gradient = match self.total(var.of, &mut found)? {
                 Some(gradient) => Some(self.dense(var.of, gradient)?),
                 None => None,
@@ -249,7 +354,7 @@ impl Engine<'_, '_> {
             let value = match (gradient, var.adds) {
                 (Some(gradient), true) => {
                     let name = self.b.unused_name(&format!("{}loop/sum", self.prefix));
-                    self.add(&name, "AddV2", &[so_far, gradient], AttrMap::new())?.into()
+                    self.add(&name, op, &[so_far, gradient], AttrMap::new())?.into()
                 }
                 (None, true) => so_far,
                 (Some(gradient), false) => gradient,

@@ -14,28 +14,46 @@ pub(crate) struct Contexts {
 }
 
 impl Contexts {
-    /// The branches of nodes that are given sources first. `begins` says which nodes begin an iteration.
-    pub fn find(graph: &Graph, order: &[NodeId], begins: impl Fn(NodeId) -> bool) -> Contexts {
+    /// The branches of nodes that are given sources first, and what each runs after before it. `sources` gives the tensors
+    /// that a node reads; what begins an iteration reads none.
+    pub fn find(
+        graph: &Graph,
+        order: &[NodeId],
+        sources: impl Fn(NodeId) -> Vec<Output>,
+    ) -> Contexts {
         let mut contexts = Contexts::default();
-        for &id in order.iter().filter(|&&id| !begins(id)) {
-            let node = graph.node(id);
-            let control = node.control_inputs.iter().map(|&id| Output::new(id, 0));
-            let around: Vec<Vec<Branch>> =
-                node.inputs.iter().copied().chain(control).map(|i| contexts.around(i)).collect();
-            let own = match node.control_flow() {
-                ControlFlow::Merge => common(&around),
-                _ => around.into_iter().max_by_key(Vec::len).unwrap_or_default(),
-            };
-            if node.control_flow() == ControlFlow::Switch
-                && let Some(&pred) = node.inputs.get(1)
-            {
-                contexts.switches.insert(id, pred);
-            }
-            if !own.is_empty() {
-                contexts.of.insert(id, own);
+        for &id in order {
+            let (node, read) = (graph.node(id), sources(id));
+            match node.control_flow() {
+                ControlFlow::Merge => {
+                    let around: Vec<Vec<Branch>> =
+                        read.iter().map(|&input| contexts.around(input)).collect();
+                    contexts.put(id, common(&around));
+                }
+                flow => {
+                    contexts.join(id, &read, &node.control_inputs);
+                    if let (ControlFlow::Switch, [_, pred]) = (flow, read.as_slice()) {
+                        contexts.switches.insert(id, *pred);
+                    }
+                }
             }
         }
         contexts
+    }
+
+    /// Notes that a node is in all branches of what it reads and of what runs before it.
+    pub fn join(&mut self, id: NodeId, read: &[Output], before: &[NodeId]) {
+        let around = read.iter().map(|&input| self.around(input));
+        // A switch itself runs whichever branch it takes.
+        let before = before.iter().map(|id| self.of.get(id).cloned().unwrap_or_default());
+        let own = around.chain(before).max_by_key(Vec::len).unwrap_or_default();
+        self.put(id, own);
+    }
+
+    fn put(&mut self, id: NodeId, own: Vec<Branch>) {
+        if !own.is_empty() {
+            self.of.insert(id, own);
+        }
     }
 
     fn around(&self, value: Output) -> Vec<Branch> {

@@ -11,7 +11,8 @@ pub(crate) struct LoopVar {
     pub enter: NodeId,
     pub switch: NodeId,
     pub next: NodeId,
-    pub exit: Option<NodeId>,
+    /// The nodes that give its last value to the frame around.
+    pub exits: Vec<NodeId>,
 }
 
 /// A loop.
@@ -93,15 +94,13 @@ impl Loops {
                 let header = flow(merge.node) == ControlFlow::Merge
                     && flow(pred.node) == ControlFlow::LoopCond;
                 if let (Some(next), Some(enter), true) = (next, enter, header) {
-                    let exit = self.exits.keys().copied();
-                    let mut exit =
-                        exit.filter(|&exit| graph.node(exit).inputs[0] == Output::new(id, 0));
-                    let var = LoopVar {
-                        enter: enter.node,
-                        switch: id,
-                        next: next.node,
-                        exit: exit.next(),
-                    };
+                    let exits = self.exits.keys().copied();
+                    let last = Output::new(id, 0);
+                    let mut exits: Vec<NodeId> =
+                        exits.filter(|&exit| graph.node(exit).inputs[0] == last).collect();
+                    exits.sort_unstable();
+                    let (enter, next) = (enter.node, next.node);
+                    let var = LoopVar { enter, switch: id, next, exits };
                     self.headers.insert(id, frame);
                     self.headers.insert(merge.node, frame);
                     if let Some(info) = self.frames.get_mut(&frame) {
@@ -159,10 +158,23 @@ impl Loops {
                 info.vars.iter().map(|var| var.enter).chain(info.constants.iter().copied());
             return enters.map(|enter| graph.node(enter).inputs[0]).collect();
         }
-        let begins = self.headers.get(&id) == Some(&frame)
+        if self.begins(graph, id, frame) { Vec::new() } else { graph.node(id).inputs.clone() }
+    }
+
+    /// As [`Loops::sources`], with the nodes that run before the node.
+    pub fn sources_and_control(&self, graph: &Graph, id: NodeId, frame: FrameId) -> Vec<Output> {
+        let mut sources = self.sources(graph, id, frame);
+        if !self.begins(graph, id, frame) {
+            sources.extend(graph.node(id).control_inputs.iter().map(|&id| Output::new(id, 0)));
+        }
+        sources
+    }
+
+    /// Whether a node begins an iteration of a frame.
+    fn begins(&self, graph: &Graph, id: NodeId, frame: FrameId) -> bool {
+        self.headers.get(&id) == Some(&frame)
             || (frame != FrameId::ROOT
                 && self.frame(id) == frame
-                && graph.node(id).control_flow() == ControlFlow::Enter);
-        if begins { Vec::new() } else { graph.node(id).inputs.clone() }
+                && graph.node(id).control_flow() == ControlFlow::Enter)
     }
 }

@@ -41,7 +41,7 @@ impl Engine<'_, '_> {
     }
 
     /// Adds a node as it is to a forward frame.
-    fn forward(
+    pub(super) fn forward(
         &mut self,
         what: &str,
         op: &str,

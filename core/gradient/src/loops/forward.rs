@@ -8,12 +8,25 @@ use crate::{
     engine::Engine,
 };
 use tenon_framework::{
-    DType, PartialShape, Tensor,
+    DType, KernelError, PartialShape, Tensor,
     attr::{AttrList, AttrMap, AttrValue, FuncValue},
+    tensor::TensorError,
 };
 use tenon_graph::{Output, definition};
 
 impl<'r> Engine<'_, 'r> {
+    /// Adds a constant that belongs to the gradient of a node.
+    fn beside(
+        &mut self,
+        near: &str,
+        name: &str,
+        value: Result<Tensor, TensorError>,
+    ) -> Result<Output, GradientError> {
+        let value = value.map_err(|error| KernelError::new(error.code(), error.to_string()))?;
+        let name = self.name_in(near, name);
+        Ok(self.constant(&name, value)?)
+    }
+
     /// Lets a loop count its iterations, and record the values that its gradient reads.
     pub(super) fn record(
         &mut self,
@@ -24,12 +37,11 @@ impl<'r> Engine<'_, 'r> {
         let cond = self.recording_cond(site, found)?;
         let body = self.recording_body(found)?;
         let mut inputs = node.inputs.clone();
-        let name = self.name_in(&node.name, "count");
-        inputs.push(constant_named(self, &name)?);
+        inputs.push(self.beside(&node.name, "count", Tensor::scalar(0i32))?);
         for &tensor in &found.listed {
-            let shape = element_shape(self.b, &found.body.shape(tensor))?;
-            let most = constant(self.b, Tensor::scalar(-1i32))?;
-            self.known.extend(self.b.graph())?;
+            let shape = element_shape(&found.body.shape(tensor));
+            let shape = self.beside(&node.name, "list/shape", shape)?;
+            let most = self.beside(&node.name, "list/most", Tensor::scalar(-1i32))?;
             let dtype = AttrValue::Type(found.body.dtype(tensor));
             let attrs = AttrMap::from([("element_dtype".to_owned(), dtype)]);
             let name = self.name_in(&node.name, "list");
@@ -99,12 +111,4 @@ impl<'r> Engine<'_, 'r> {
         self.b.define_with(&name, &part.finish(), &args, &results, &effects)?;
         Ok(FuncValue { name, ..FuncValue::default() })
     }
-}
-
-/// A count of 0.
-fn constant_named(engine: &mut Engine<'_, '_>, name: &str) -> Result<Output, GradientError> {
-    let zero = Tensor::scalar(0i32);
-    let zero =
-        zero.map_err(|error| tenon_framework::KernelError::new(error.code(), error.to_string()))?;
-    Ok(engine.constant(name, zero)?)
 }

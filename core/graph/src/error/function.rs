@@ -70,6 +70,16 @@ pub enum FunctionError {
         /// The types of the function.
         found: String,
     },
+    /// A symbolic gradient in a function.
+    #[error(
+        "node '{node}' (op 'SymbolicGradient'): expected it in the graph of the session, found it in a function: take the \
+         gradient of the call of the function",
+        node = cut(.node)
+    )]
+    Symbolic {
+        /// The node.
+        node: String,
+    },
     /// A call whose device is known only at run time.
     #[error(
         "node '{node}' (op '{op}'): expected a constant as the name of the device, found a value that a step computes",
@@ -89,7 +99,7 @@ impl FunctionError {
         match self {
             FunctionError::Unknown { .. } => Code::NOT_FOUND,
             FunctionError::Body { source, .. } => source.code(),
-            FunctionError::Target { .. } => Code::UNIMPLEMENTED,
+            FunctionError::Symbolic { .. } | FunctionError::Target { .. } => Code::UNIMPLEMENTED,
             _ => Code::INVALID_ARGUMENT,
         }
     }

@@ -43,6 +43,8 @@ impl<'n> Calls<'n> {
         Ok(Some(match node.op.name.as_str() {
             CALL | STATEFUL_CALL => Calls::Function(function("f")?),
             "RemoteCall" => Calls::Remote(function("f")?),
+            // A step replaces those of the session's graph.
+            "SymbolicGradient" => return Err(symbolic(node)),
             "If" | "StatelessIf" => Calls::If {
                 then_branch: function("then_branch")?,
                 else_branch: function("else_branch")?,
@@ -57,6 +59,10 @@ impl<'n> Calls<'n> {
             _ => Calls::Named,
         }))
     }
+}
+
+fn symbolic(node: &Node) -> GraphError {
+    FunctionError::Symbolic { node: node.name.clone() }.into()
 }
 
 fn no_function(node: &Node, attr: &str) -> GraphError {

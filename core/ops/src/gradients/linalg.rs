@@ -62,8 +62,13 @@ register_gradient!("BatchMatMulV3", batch_product);
 
 fn batch_product(c: &GradientContext<'_>) -> Outcome {
     let flags = [c.attr("adj_x")?, c.attr("adj_y")?];
-    let made = |x: Side, y: Side| product(c, x, y);
-    factors(c, [c.input(0), c.input(1)], flags, made, |index, value| {
+    let (x, y) = (c.input(0), c.input(1));
+    // The inputs of version 3 may differ in type, from each other and from the result.
+    let made = |(x, adjoint_x): Side, (y, adjoint_y): Side| {
+        let dtype = c.dtype(c.output(0));
+        product(c, (c.cast(x, dtype)?, adjoint_x), (c.cast(y, dtype)?, adjoint_y))
+    };
+    factors(c, [x, y], flags, made, |index, value| {
         c.cast(to_batch(c, value, index)?, c.dtype(c.input(index)))
     })
 }

@@ -29,10 +29,15 @@ register_gradient!("StridedSliceGrad", |c| {
 register_gradient!("TensorStridedSliceUpdate", |c| {
     let g = c.gradient(0)?;
     let bounds = || c.inputs().into_iter().skip(1).take(3);
-    let zeros = c.zeros_like(c.input(4))?;
-    let kept = c.op("TensorStridedSliceUpdate").input(g).inputs(bounds()).input(zeros);
-    c.set(0, kept.copy(MASKS).done()?)?;
-    c.set(4, c.op("StridedSlice").input(g).inputs(bounds()).copy(MASKS).done()?)
+    let value = c.input(4);
+    let kept = c.op("TensorStridedSliceUpdate").input(g).inputs(bounds());
+    c.set(0, kept.input(c.zeros_like(value)?).copy(MASKS).done()?)?;
+    if !c.wants(4) {
+        return Ok(());
+    }
+    // The value may have been repeated to the shape of the slice.
+    let part = c.op("StridedSlice").input(g).inputs(bounds()).copy(MASKS).done()?;
+    c.set(4, c.reduce_to(part, value, part)?)
 });
 
 // Gathers.

@@ -42,9 +42,12 @@ impl<'s> PlacedStep<'s> {
         run_limits: &RunLimits,
     ) -> Result<PlacedStep<'s>, RuntimeError> {
         let GraphVersion { graph, registry, .. } = context.version;
-        let lowered = tenon_gradient::lower(graph, registry)?.map(Arc::new);
+        let mut sub = prune(graph, feeds, fetches, targets)?;
+        let lowered = tenon_gradient::lower(graph, &sub.order, registry)?.map(Arc::new);
         let graph = lowered.as_ref().unwrap_or(graph);
-        let sub = prune(graph, feeds, fetches, targets)?;
+        if lowered.is_some() {
+            sub = prune(graph, feeds, fetches, targets)?;
+        }
         graph.check_ops(&sub, registry)?;
         run_limits.check()?;
         let Some(expanded) = expand(graph, registry, &sub)? else {

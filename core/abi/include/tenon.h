@@ -1640,9 +1640,10 @@ struct TenonStateTable {
     /** The variable behind a reference slot; null for another slot. */
     TenonVariable *(*ref_variable)(const TenonSlot *slot);
     /**
-     * Returns the value of a variable as output `output`, without a copy. The call has not locked
-     * it; the host waits while another call has it locked exclusively. `TENON_FAILED_PRECONDITION`
-     * when it has no value; `TENON_CANCELLED` when the step was cancelled while it waited.
+     * Returns the value of a variable as output `output`: without a copy, or as a copy if the
+     * variable was shared for an update before. The call must not have locked it; the host waits
+     * while another call has it locked exclusively. `TENON_FAILED_PRECONDITION` when it has no
+     * value; `TENON_CANCELLED` when the step was cancelled while it waited.
      */
     TenonCode (*output_value)(TenonCallRecord *record,
                               TenonVariable *variable,

@@ -75,8 +75,9 @@ fn a_reference_shows_the_variable_also_when_its_container_is_cleared() {
     assert!(slot.data.is_null() && slot.flags & slot_flags::REF != 0);
     assert_eq!(bench.env.resources.clear(""), 1);
     let (mut shown, mut value) = (Slot::EMPTY, Value::default());
+    let step = &bench.env.cancellation;
     // SAFETY: the slot of a reference, of a step that has not ended.
-    unsafe { dereference(&slot, &mut shown, &mut value) }.unwrap();
+    unsafe { dereference(&slot, &mut shown, &mut value, step) }.unwrap();
     let tensor = Value::tensor(&shown).unwrap();
     assert_eq!(tensor.as_slice::<f32>().unwrap(), &[4.0]);
     value.release();
@@ -85,7 +86,7 @@ fn a_reference_shows_the_variable_also_when_its_container_is_cleared() {
     assert!(tensor.buffer().is_unique(), "nothing has it any more");
     let plain = tensor.slot();
     // SAFETY: a filled slot that is not a reference.
-    let error = unsafe { dereference(&plain, &mut shown, &mut value) }.unwrap_err();
+    let error = unsafe { dereference(&plain, &mut shown, &mut value, step) }.unwrap_err();
     assert_eq!(error.message, "expected a variable, found none");
 }
 

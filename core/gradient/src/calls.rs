@@ -98,7 +98,7 @@ impl<'r> Engine<'_, 'r> {
                 _ => Err(site.unsupported("expected functions")),
             },
             "While" | "StatelessWhile" => self.while_loop(site),
-            "SymbolicGradient" => Err(site.unsupported(
+            tenon_graph::required_ops::SYMBOLIC_GRADIENT => Err(site.unsupported(
                 "a symbolic gradient has no gradient itself: call the function, and take gradients of the call twice",
             )),
             "RemoteCall" => Err(site.unsupported("a call on a device that is named at run time")),

@@ -15,7 +15,7 @@ use tenon_framework::{
 };
 use tenon_graph::{Graph, GraphBuilder, Node, NodeId, Output};
 
-const OP: &str = "SymbolicGradient";
+const OP: &str = tenon_graph::required_ops::SYMBOLIC_GRADIENT;
 
 /// The graph with calls in the place of the `SymbolicGradient` nodes among `order`, the nodes of a step; `None` if there
 /// are no such nodes. Nodes keep their numbers. Those in functions of the library stay.

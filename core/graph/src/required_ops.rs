@@ -15,6 +15,8 @@ pub const RETVAL: &str = "_Retval";
 pub const SEND: &str = "_Send";
 /// Receives a tensor from the rendezvous.
 pub const RECV: &str = "_Recv";
+/// Calls the gradient of a function; a step has the graph of that gradient in its place.
+pub const SYMBOLIC_GRADIENT: &str = "SymbolicGradient";
 /// Orders other nodes.
 pub const NO_OP: &str = "NoOp";
 /// Gives a value to one of two branches.

@@ -76,10 +76,11 @@ impl Access {
     pub fn create_folders(&self, what: &str, file: &Path) -> Result<(), KernelError> {
         self.allowed(what, file, Purpose::Write)?;
         let above = file.ancestors().skip(1).filter(|folder| !folder.as_os_str().is_empty());
-        let missing: Vec<&Path> = above.take_while(|folder| !self.is_folder(folder)).collect();
+        let missing = above.clone().take_while(|folder| !self.is_folder(folder)).count();
         self.make_folders(what, file)?;
         // The name of a folder is in the one above it.
-        missing.iter().rev().try_for_each(|folder| self.folder_of(what, folder)?.sync(what))
+        let made = (0..missing).rev().filter_map(|at| above.clone().nth(at));
+        made.into_iter().try_for_each(|folder| self.folder_of(what, folder)?.sync(what))
     }
 
     /// Gives a file another name, in one step: a file of that name is replaced.

@@ -270,7 +270,11 @@ impl Access {
             return Ok(());
         };
         let made = match self.under(parent) {
-            Ok(None) => std::fs::create_dir_all(parent),
+            Ok(None) => std::fs::create_dir_all(parent).map_err(|error| match error.kind() {
+                // What is there is not a folder.
+                ErrorKind::AlreadyExists => ErrorKind::NotADirectory.into(),
+                _ => error,
+            }),
             Ok(Some((folder, rest))) => system::make_folders_under(folder, &rest),
             Err(Outside) => return Err(self.outside(what, path)),
         };

@@ -1,6 +1,6 @@
 //! Which functions a node calls, and how.
 
-use crate::{FunctionError, Graph, GraphError, Node};
+use crate::{FunctionError, Graph, GraphError, Node, required_ops::SYMBOLIC_GRADIENT};
 use tenon_framework::{
     attr::{AttrList, AttrValue, FuncValue},
     op::OpRole,
@@ -44,7 +44,7 @@ impl<'n> Calls<'n> {
             CALL | STATEFUL_CALL => Calls::Function(function("f")?),
             "RemoteCall" => Calls::Remote(function("f")?),
             // A step replaces those of the session's graph.
-            "SymbolicGradient" => return Err(symbolic(node)),
+            SYMBOLIC_GRADIENT => return Err(symbolic(node)),
             "If" | "StatelessIf" => Calls::If {
                 then_branch: function("then_branch")?,
                 else_branch: function("else_branch")?,

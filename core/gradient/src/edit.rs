@@ -121,7 +121,7 @@ impl GradientEdit for NodeEdit<'_, '_, '_> {
     }
 
     fn output(&self, index: usize) -> Option<Edge> {
-        (index < self.node.outputs().len()).then(|| (self.id.0, index as u32))
+        (index < self.node.outputs().len()).then_some((self.id.0, index as u32))
     }
 
     fn is_wanted(&self, input: usize) -> bool {

@@ -121,7 +121,7 @@ impl<'r> Engine<'_, 'r> {
         let body = &found.body;
         let mut part = Extract::new(self, body.builder.graph());
         let left = part.free_arg(DType::INT32, &scalar_shape())?;
-        let (carried, lists, fixed) = found.other_args(&mut part, true)?;
+        let [carried, lists, fixed] = found.other_args(&mut part, true)?;
         let one = constant(part.builder(), Tensor::scalar(1i32))?;
         let mut results = vec![part.builder().op("Sub").input(left).input(one).build()?.into()];
         let mut shorter = Vec::with_capacity(lists.len());
@@ -201,7 +201,7 @@ impl<'r> Loop<'r> {
         &self,
         part: &mut Extract<'_, 'r>,
         is_body: bool,
-    ) -> Result<(Vec<Output>, Vec<Output>, Vec<Output>), GradientError> {
+    ) -> Result<[Vec<Output>; 3], GradientError> {
         let body = &self.body;
         let (mut carried, mut lists, mut fixed) = (Vec::new(), Vec::new(), Vec::new());
         for &at in &self.carried {
@@ -216,7 +216,7 @@ impl<'r> Loop<'r> {
         for &at in &self.fixed {
             fixed.push(part.arg(body.args[at], &body.shape(body.args[at]))?);
         }
-        Ok((carried, lists, fixed))
+        Ok([carried, lists, fixed])
     }
 }
 

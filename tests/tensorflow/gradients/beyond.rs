@@ -69,7 +69,7 @@ fn channels_first() {
             node.attr("data_format", "NCHW")
         });
         for op in ["AvgPool", "MaxPool"] {
-            check_with(&runtime, op, &[images.clone()], |mut node| {
+            check_with(&runtime, op, std::slice::from_ref(&images), |mut node| {
                 for (name, list) in pool {
                     node = node.attr(name, list.to_vec());
                 }

@@ -155,7 +155,8 @@ fn checked(
         };
         let name = format!("x{at}");
         sources.push(b.placeholder(&name, DType::DOUBLE, shape).unwrap());
-        (names.push(name), values.push(tensor));
+        names.push(name);
+        values.push(tensor);
     }
     let node = build(&mut b, &sources);
     let weighted = weighted_sum(&mut b, node, &mut numbers);

@@ -104,9 +104,9 @@ fn carried(callee: &Callee, site: &CallSite<'_>) -> Vec<bool> {
 fn closure(mut flags: Vec<bool>, leads: impl Fn(usize, usize) -> bool) -> Vec<bool> {
     let mut stack: Vec<usize> = (0..flags.len()).filter(|&at| flags[at]).collect();
     while let Some(at) = stack.pop() {
-        for to in 0..flags.len() {
-            if !flags[to] && leads(at, to) {
-                flags[to] = true;
+        for (to, flag) in flags.iter_mut().enumerate() {
+            if !*flag && leads(at, to) {
+                *flag = true;
                 stack.push(to);
             }
         }

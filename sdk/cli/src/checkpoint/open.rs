@@ -188,7 +188,7 @@ fn room(info: &Info) -> Result<Vec<u8>, CheckpointError> {
     let mut bytes = Vec::new();
     match size.filter(|&size| bytes.try_reserve_exact(size).is_ok()) {
         Some(size) => {
-            bytes.resize(size, 0);
+            bytes.extend(std::iter::repeat_n(0, size));
             Ok(bytes)
         }
         None => Err(BundleError::Argument(format!(

@@ -8,7 +8,7 @@ use tenon_testkit::npz::Npz;
 
 /// A checkpoint that TensorFlow wrote.
 fn golden(name: &str) -> String {
-    goldens().join("checkpoints").join(name).display().to_string()
+    goldens().join("../checkpoints").join(name).display().to_string()
 }
 
 fn names(list: &Value) -> Vec<&str> {

@@ -14,7 +14,7 @@ use crate::{
         sign::{AddSign, PowerSign},
     },
     run,
-    variables::{Door, Handle, Inputs, Reference, memory_ns, same_shape},
+    variables::{Door, Handle, Inputs, Reference, each, kernels, memory_ns, same_shape},
 };
 use std::{array, marker::PhantomData};
 use tenon_sdk::prelude::*;
@@ -33,13 +33,8 @@ impl<D: Door, T: Trained, R: Rule<T::Lane>, const N: usize> Kernel for Dense<D, 
 
     fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
         let state = c.state();
-        let mut variables = [const { None }; N];
-        for (at, variable) in variables.iter_mut().enumerate() {
-            *variable = Some(D::variable(&state, at)?);
-        }
-        let variables = variables
-            .each_ref()
-            .map(|variable| variable.as_ref().expect("the loop above has filled it"));
+        let variables: [_; N] = each(|at| D::variable(&state, at))?;
+        let variables = variables.each_ref();
         let mut locked = state.lock(&variables)?;
         let views = locked.views_mut::<T, N>()?;
         self.inputs.check_shapes(&views.each_ref().map(|view| view.dims))?;
@@ -57,27 +52,12 @@ impl<D: Door, T: Trained, R: Rule<T::Lane>, const N: usize> Kernel for Dense<D, 
     }
 }
 
-/// Registers the ops of a rule, by handles and by references.
-macro_rules! dense {
-    ($($rule:ident $variables:literal: $handle:literal $(, $reference:literal)? for $types:tt;)*) => {$(
-        const _: () = {
-            type OfHandles<T> = Dense<Handle, T, $rule<<T as Trained>::Lane>, $variables>;
-            register_kernel!($handle on "CPU": OfHandles<T> for "T" in $types);
-            dense!(@reference $rule $variables: $($reference)?, $types);
-        };
-    )*};
-    (@reference $rule:ident $variables:literal: , $types:tt) => {};
-    (@reference $rule:ident $variables:literal: $reference:literal, $types:tt) => {
-        type OfReferences<T> = Dense<Reference, T, $rule<<T as Trained>::Lane>, $variables>;
-        register_kernel!($reference on "CPU": OfReferences<T> for "T" in $types);
-    };
-}
-
 type Whole<W> = Momentum<W, false>;
 type FtrlV1<W> = Ftrl<W, false>;
 type FtrlV2<W> = Ftrl<W, true>;
 
-dense! {
+kernels! {
+    Dense:
     GradientDescent 1: "ResourceApplyGradientDescent", "ApplyGradientDescent"
         for [f16, bf16, f32, f64, Complex32, Complex64];
     Whole 2: "ResourceApplyMomentum", "ApplyMomentum"

@@ -16,7 +16,7 @@ use crate::{
         proximal::{FtrlRows, ProximalAdagrad, ProximalGradientDescent},
     },
     run,
-    variables::{Door, Handle, Inputs, Reference, memory_ns},
+    variables::{Door, Handle, Inputs, Reference, each, kernels, memory_ns},
 };
 use std::{array, marker::PhantomData};
 use tenon_sdk::{
@@ -136,12 +136,8 @@ impl<D: Door, T: Trained, R: Rule<T::Lane>, const N: usize> Rows<D, T, R, N> {
         let state = c.state();
         let locked = state.share_for_update(variables)?;
         locked.differ(N)?;
-        let mut cells = [const { None }; N];
-        for (at, cells) in cells.iter_mut().enumerate() {
-            *cells = Some(locked.cells_mut::<T>(at)?);
-        }
-        let cells: [&Cells<'_, T>; N] =
-            cells.each_ref().map(|cells| cells.as_ref().expect("the loop above has filled it"));
+        let cells: [_; N] = each(|at| locked.cells_mut::<T>(at))?;
+        let cells = cells.each_ref();
         self.inputs.check_shapes(&cells.map(|cells| cells.dims()))?;
         let chosen = Chosen::<T>::new(c, &self.inputs, cells[0].dims())?;
         let rule = self.inputs.rule::<T, R>(c, chosen.len == 1)?;
@@ -180,13 +176,8 @@ impl<D: Door, T: Trained, R: Rule<T::Lane>, const N: usize> Kernel for Rows<D, T
 
     fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
         let state = c.state();
-        let mut variables = [const { None }; N];
-        for (at, variable) in variables.iter_mut().enumerate() {
-            *variable = Some(D::variable(&state, at)?);
-        }
-        let variables = variables
-            .each_ref()
-            .map(|variable| variable.as_ref().expect("the loop above has filled it"));
+        let variables: [_; N] = each(|at| D::variable(&state, at))?;
+        let variables = variables.each_ref();
         match D::SHARES_ROWS && !self.inputs.use_locking {
             true => self.shared(c, &variables)?,
             false => self.alone(c, &variables)?,
@@ -195,27 +186,12 @@ impl<D: Door, T: Trained, R: Rule<T::Lane>, const N: usize> Kernel for Rows<D, T
     }
 }
 
-/// Registers the ops of a rule, by handles and by references.
-macro_rules! rows {
-    ($($rule:ident $variables:literal: $handle:literal $(, $reference:literal)? for $types:tt;)*) => {$(
-        const _: () = {
-            type OfHandles<T> = Rows<Handle, T, $rule<<T as Trained>::Lane>, $variables>;
-            register_kernel!($handle on "CPU": OfHandles<T> for "T" in $types);
-            rows!(@reference $rule $variables: $($reference)?, $types);
-        };
-    )*};
-    (@reference $rule:ident $variables:literal: , $types:tt) => {};
-    (@reference $rule:ident $variables:literal: $reference:literal, $types:tt) => {
-        type OfReferences<T> = Rows<Reference, T, $rule<<T as Trained>::Lane>, $variables>;
-        register_kernel!($reference on "CPU": OfReferences<T> for "T" in $types);
-    };
-}
-
 type OfRows<W> = Momentum<W, true>;
 type FtrlV1<W> = FtrlRows<W, false>;
 type FtrlV2<W> = FtrlRows<W, true>;
 
-rows! {
+kernels! {
+    Rows:
     OfRows 2: "ResourceSparseApplyMomentum", "SparseApplyMomentum"
         for [f16, bf16, f32, f64, Complex32, Complex64];
     KerasMomentum 2: "ResourceSparseApplyKerasMomentum"

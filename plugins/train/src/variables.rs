@@ -158,6 +158,36 @@ pub fn same_shape(
     )))
 }
 
+/// As many values as there are variables, each made for its position.
+///
+/// # Errors
+/// The first error of `make`.
+pub fn each<V, const N: usize>(
+    mut make: impl FnMut(usize) -> Result<V, KernelError>,
+) -> Result<[V; N], KernelError> {
+    let mut values = [const { None }; N];
+    for (at, value) in values.iter_mut().enumerate() {
+        *value = Some(make(at)?);
+    }
+    Ok(values.map(|value| value.expect("the loop above has filled it")))
+}
+
+/// Registers the ops of rules for a type of kernels, by handles and by references.
+macro_rules! kernels {
+    ($kernel:ident: $($rule:ident $variables:literal: $handle:literal $(, $reference:literal)? for $types:tt;)*) => {$(
+        const _: () = {
+            type OfHandles<T> = $kernel<Handle, T, $rule<<T as Trained>::Lane>, $variables>;
+            register_kernel!($handle on "CPU": OfHandles<T> for "T" in $types);
+            $(
+                type OfReferences<T> = $kernel<Reference, T, $rule<<T as Trained>::Lane>, $variables>;
+                register_kernel!($reference on "CPU": OfReferences<T> for "T" in $types);
+            )?
+        };
+    )*};
+}
+
+pub(crate) use kernels;
+
 /// Nanoseconds for the memory of an element: each variable is read and written, the gradient is read.
 pub fn memory_ns<T>(variables: usize) -> f64 {
     /// What one thread moves in a nanosecond.

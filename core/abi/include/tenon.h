@@ -2316,7 +2316,8 @@ struct TenonExtPass {
 struct TenonGradientCall;
 
 /**
- * A tensor of the graph during one run. Only the host knows what the number means; 0 is no tensor.
+ * A tensor of the graph during one run. Only the host knows what the number means; 0 means that
+ * there is none.
  */
 typedef uint64_t TenonGraphValue;
 

@@ -10,7 +10,7 @@ pub struct GradientCall {
     _opaque: [u8; 0],
 }
 
-/// A tensor of the graph during one run. Only the host knows what the number means; 0 is no tensor.
+/// A tensor of the graph during one run. Only the host knows what the number means; 0 means that there is none.
 #[repr(transparent)]
 #[derive(StableAbi, Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct GraphValue(pub u64);

@@ -3,10 +3,10 @@
 //! A pass is declared with `register_pass!` and written against `PassContext`, both of `tenon-author`. On the host's
 //! side it runs over anything that implements [`GraphEdit`].
 
+pub(crate) mod given;
 mod table;
 
 pub use table::run_pass;
-pub(crate) use table::{attr as given_attr, list as given_list};
 
 use crate::{KernelError, Tensor, attr::AttrMap, attr_view::AttrTable, op::SourceInfo};
 use std::sync::Arc;

@@ -4,13 +4,16 @@ use super::{Gradient, GradientEdit, GradientFn};
 use crate::{
     KernelError,
     attr::AttrMap,
-    pass::{Edge, NodeSpec, given_attr, given_list},
+    pass::{
+        Edge, NodeSpec,
+        given::{add_attrs, code_of, list, node, reason, write_dims},
+    },
     plugin,
 };
 use std::{collections::HashMap, ptr};
 use tenon_abi::{
     Attrs, Code, DType, GradientCall, GradientKind, GradientNode, GradientParts, GradientTable,
-    GraphValue, PassAttr, Slot, Str, UNKNOWN_RANK,
+    GraphValue, Slot, Str,
 };
 
 static TABLE: GradientTable = GradientTable {
@@ -52,11 +55,7 @@ pub fn run_gradient(run: GradientFn, edit: &mut dyn GradientEdit) -> Result<(), 
     let mut state = Run { edit, slots: HashMap::new(), error: None };
     // SAFETY: an op's own entry with the host's table and a run that lives through the call.
     let code = unsafe { run(plugin::host(), (&raw mut state).cast(), &raw const TABLE) };
-    if code.is_ok() {
-        return Ok(());
-    }
-    let own = state.error.take().filter(|error| error.code == code);
-    Err(own.unwrap_or_else(|| KernelError::new(code, "the gradient gave no reason")))
+    reason(code, state.error, "the gradient gave no reason")
 }
 
 /// The run behind a handle.
@@ -70,14 +69,7 @@ unsafe fn run<'a>(call: *mut GradientCall) -> &'a mut Run<'a> {
 
 impl Run<'_> {
     fn done(&mut self, outcome: Result<(), KernelError>) -> Code {
-        match outcome {
-            Ok(()) => Code::OK,
-            Err(error) => {
-                let code = error.code;
-                self.error = Some(error);
-                code
-            }
-        }
+        code_of(outcome, &mut self.error)
     }
 }
 
@@ -204,11 +196,7 @@ unsafe extern "C" fn shape(
     // SAFETY: as in `name`; the plugin has room for `capacity` dimensions.
     unsafe {
         let known = edge(value).and_then(|edge| run(call).edit.dims(edge));
-        let Some(known) = known else { return UNKNOWN_RANK };
-        if !dims.is_null() {
-            ptr::copy_nonoverlapping(known.as_ptr(), dims, known.len().min(capacity as usize));
-        }
-        known.len() as i32
+        write_dims(known.as_deref(), dims, capacity)
     }
 }
 
@@ -309,21 +297,13 @@ unsafe fn spec(
     new: *const GradientNode,
 ) -> Result<(String, NodeSpec), KernelError> {
     let invalid = |message: String| KernelError::invalid_argument(message);
-    if new.is_null() {
-        return Err(invalid("expected a node, found null".to_owned()));
-    }
-    // SAFETY: the caller gives a node that begins with its size, and lists and texts of a whole one are readable.
-    // Nothing else is read below.
+    // SAFETY: lists and texts of a node of the whole size are readable, as the caller guarantees.
     unsafe {
-        let (expected, found) = (size_of::<GradientNode>(), new.cast::<u32>().read());
-        if (found as usize) < expected {
-            return Err(invalid(format!("struct_size of a node is {found}, expected {expected}")));
-        }
-        let new = &*new;
+        let new = node(new)?;
         let op = new.op.text().unwrap_or_default().to_owned();
         let name = new.name.text().filter(|name| !name.is_empty()).unwrap_or(&op).to_owned();
         let mut attrs = AttrMap::new();
-        for copied in given_list(new.copied.ptr, new.copied.len) {
+        for copied in list(new.copied.ptr, new.copied.len) {
             let copied = copied.text().unwrap_or_default();
             let value = edit.attrs().get(copied).ok_or_else(|| {
                 let (node, own) = (edit.name(), edit.op());
@@ -331,21 +311,13 @@ unsafe fn spec(
             })?;
             attrs.insert(copied.to_owned(), value.clone());
         }
-        for PassAttr { name, value } in given_list(new.attrs, new.attr_count) {
-            let name = name.text().unwrap_or_default().to_owned();
-            let value = given_attr(value).ok_or_else(|| {
-                invalid(format!(
-                    "attribute '{name}' of op '{op}': expected a value that gradients can give"
-                ))
-            })?;
-            attrs.insert(name, value);
-        }
+        add_attrs(&mut attrs, list(new.attrs, new.attr_count), &op, "gradients")?;
         let operand = |(at, value): (usize, &GraphValue)| {
-            edge(*value).ok_or_else(|| invalid(format!("input {at} of op '{op}' is no value")))
+            edge(*value).ok_or_else(|| invalid(format!("input {at} of op '{op}': expected a value, found none")))
         };
-        let inputs = given_list(new.inputs, new.input_count).iter().enumerate().map(operand);
+        let inputs = list(new.inputs, new.input_count).iter().enumerate().map(operand);
         let inputs = inputs.collect::<Result<_, _>>()?;
-        let control = given_list(new.control, new.control_count).iter().filter_map(|v| edge(*v));
+        let control = list(new.control, new.control_count).iter().filter_map(|v| edge(*v));
         let control = control.map(|(node, _)| node).collect();
         Ok((name, NodeSpec { op, attrs, inputs, control }))
     }

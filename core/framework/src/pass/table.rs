@@ -1,16 +1,12 @@
 //! The entries that a pass of a library calls, over a [`GraphEdit`].
 
-use super::{GraphEdit, NodeSpec, PassDef};
-use crate::{
-    KernelError, Tensor,
-    attr::{AttrList, AttrMap, AttrValue, FromAttr},
-    plugin,
+use super::{
+    GraphEdit, NodeSpec, PassDef,
+    given::{add_attrs, code_of, list, node, reason, write_dims},
 };
-use std::{collections::HashMap, ptr, slice};
-use tenon_abi::{
-    AttrKind, AttrView, Attrs, Code, DType, Edge, NO_NODE, PassAttr, PassCall, PassNode, PassTable,
-    Slot, Str, UNKNOWN_RANK,
-};
+use crate::{KernelError, attr::AttrMap, plugin};
+use std::{collections::HashMap, ptr};
+use tenon_abi::{Attrs, Code, DType, Edge, NO_NODE, PassCall, PassNode, PassTable, Slot, Str};
 
 static TABLE: PassTable = PassTable {
     struct_size: size_of::<PassTable>() as u32,
@@ -56,11 +52,7 @@ pub fn run_pass(def: &PassDef, graph: &mut dyn GraphEdit) -> Result<(), KernelEr
     let mut run = Run { graph, slots: HashMap::new(), texts: Vec::new(), error: None };
     // SAFETY: the pass's own entry with the host's table and a run that lives through the call.
     let code = unsafe { (def.run)(plugin::host(), (&raw mut run).cast(), &raw const TABLE) };
-    if code.is_ok() {
-        return Ok(());
-    }
-    let own = run.error.take().filter(|error| error.code == code);
-    Err(own.unwrap_or_else(|| KernelError::new(code, "no reason was given")))
+    reason(code, run.error, "no reason was given")
 }
 
 /// The run behind a handle.
@@ -76,14 +68,7 @@ impl Run<'_> {
     fn done(&mut self, outcome: Result<(), KernelError>) -> Code {
         // What was lent ends with an edit.
         self.slots.clear();
-        match outcome {
-            Ok(()) => Code::OK,
-            Err(error) => {
-                let code = error.code;
-                self.error = Some(error);
-                code
-            }
-        }
+        code_of(outcome, &mut self.error)
     }
 }
 
@@ -164,11 +149,8 @@ unsafe extern "C" fn shape(
 ) -> i32 {
     // SAFETY: as in `name`; the plugin has room for `capacity` dimensions.
     unsafe {
-        let Some(known) = run(call).graph.dims(pair(tensor)) else { return UNKNOWN_RANK };
-        if !dims.is_null() {
-            ptr::copy_nonoverlapping(known.as_ptr(), dims, known.len().min(capacity as usize));
-        }
-        known.len() as i32
+        let known = run(call).graph.dims(pair(tensor));
+        write_dims(known.as_deref(), dims, capacity)
     }
 }
 
@@ -263,98 +245,22 @@ unsafe extern "C" fn fail(call: *mut PassCall, code: Code, message: Str) -> Code
     code
 }
 
-/// What a plugin gives as a list.
-///
-/// # Safety
-/// `items` is null, or there are `count` of them.
-pub(crate) unsafe fn list<'a, T>(items: *const T, count: usize) -> &'a [T] {
-    if items.is_null() || count == 0 {
-        return &[];
-    }
-    // SAFETY: `items` is not null, and the caller gives `count` of them, which are readable for `'a`.
-    unsafe { slice::from_raw_parts(items, count) }
-}
-
 /// Copies the description of a node that a pass makes.
 ///
 /// # Safety
 /// `new` is null or begins with its size; a node of the whole size has readable lists and texts.
 unsafe fn spec(run: &Run<'_>, new: *const PassNode) -> Result<NodeSpec, KernelError> {
-    let invalid = KernelError::invalid_argument;
-    if new.is_null() {
-        return Err(invalid("expected a node, found null".to_owned()));
-    }
-    // SAFETY: the caller gives a node that begins with its size, and lists and texts of a whole one are readable.
-    // Nothing else is read below.
+    // SAFETY: lists and texts of a node of the whole size are readable, as the caller guarantees.
     unsafe {
-        let (expected, found) = (size_of::<PassNode>(), new.cast::<u32>().read());
-        if (found as usize) < expected {
-            return Err(invalid(format!("struct_size of a node is {found}, expected {expected}")));
-        }
-        let new = &*new;
+        let new = node(new)?;
         let op = new.op.text().unwrap_or_default().to_owned();
         let mut attrs: AttrMap = match new.like {
             NO_NODE => AttrMap::new(),
             like => run.graph.attrs(like).map(|attrs| attrs.attrs().clone()).unwrap_or_default(),
         };
-        for PassAttr { name, value } in list(new.attrs, new.attr_count) {
-            let name = name.text().unwrap_or_default().to_owned();
-            let value = attr(value).ok_or_else(|| {
-                invalid(format!(
-                    "attribute '{name}' of op '{op}': expected a value that passes can give"
-                ))
-            })?;
-            attrs.insert(name, value);
-        }
+        add_attrs(&mut attrs, list(new.attrs, new.attr_count), &op, "passes")?;
         let inputs = list(new.inputs, new.input_count).iter().map(|&edge| pair(edge)).collect();
         let control = list(new.control, new.control_count).to_vec();
         Ok(NodeSpec { op, attrs, inputs, control })
-    }
-}
-
-/// What a plugin gives as an attribute; `None` for a kind that it cannot give.
-///
-/// # Safety
-/// The view's items are readable.
-pub(crate) unsafe fn attr(view: &AttrView) -> Option<AttrValue> {
-    // SAFETY: the view's items are readable, as the caller guarantees; each type is that of the kind.
-    unsafe {
-        if view.is_list != 0 {
-            return Some(AttrValue::List(match view.kind {
-                AttrKind::INT => AttrList::Int(Vec::from_view(view)?),
-                AttrKind::FLOAT => AttrList::Float(Vec::from_view(view)?),
-                AttrKind::BOOL => AttrList::Bool(Vec::from_view(view)?),
-                AttrKind::TYPE => AttrList::Type(Vec::from_view(view)?),
-                AttrKind::SHAPE => AttrList::Shape(Vec::from_view(view)?),
-                AttrKind::STRING => {
-                    let items: Vec<&[u8]> = Vec::from_view(view)?;
-                    AttrList::String(items.into_iter().map(<[u8]>::to_vec).collect())
-                }
-                _ => return None,
-            }));
-        }
-        Some(match view.kind {
-            AttrKind::INT => AttrValue::Int(i64::from_view(view)?),
-            AttrKind::FLOAT => AttrValue::Float(f32::from_view(view)?),
-            AttrKind::BOOL => AttrValue::Bool(bool::from_view(view)?),
-            AttrKind::TYPE => AttrValue::Type(DType::from_view(view)?),
-            AttrKind::SHAPE => AttrValue::Shape(crate::PartialShape::from_view(view)?),
-            AttrKind::STRING => AttrValue::String(<&[u8]>::from_view(view)?.to_vec()),
-            AttrKind::TENSOR => AttrValue::Tensor(copied(&Slot::from_view(view)?)?),
-            _ => return None,
-        })
-    }
-}
-
-/// A copy of a tensor of plain elements in host memory.
-///
-/// # Safety
-/// The slot's data and dimensions are readable.
-unsafe fn copied(slot: &Slot) -> Option<Tensor> {
-    // SAFETY: the slot's data and dimensions are readable, as the caller guarantees.
-    unsafe {
-        let dims = list(slot.dims, slot.rank as usize);
-        let bytes = list(slot.data.cast::<u8>().cast_const(), slot.bytes as usize);
-        Tensor::from_bytes(slot.dtype, dims, bytes).ok()
     }
 }

@@ -110,7 +110,7 @@ const CRATES: &[(&str, &[Row])] = &[
         row("driver knobs"),
     ]),
     ("core/runtime", &[
-        row("error isolate tuning"),
+        row("error isolate sampling tuning"),
         row("feeds"),
         row("rendezvous"),
         row("plan"),

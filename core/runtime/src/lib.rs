@@ -64,6 +64,7 @@ mod plan;
 pub mod rendezvous;
 mod run_limits;
 mod runtime;
+mod sampling;
 mod session;
 mod step_graph;
 pub mod trace;

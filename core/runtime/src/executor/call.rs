@@ -5,16 +5,14 @@ use super::{
     partition::PartitionState,
     propagate::{Propagate, Waiting},
 };
-use crate::error::StepError;
+use crate::{error::StepError, sampling::wants};
 use std::sync::atomic::Ordering;
 use tenon_framework::{Code, KernelError, Tensor};
 use tenon_host::call::monotonic_ns;
 
-/// Whether call `number` of a function is measured: one in 64 is. Several nodes may call the function in
-/// turns, and multiples of the golden ratio reach each of them (as in [`super::sample`]).
-fn is_measured(number: u64) -> bool {
-    (number as u32).wrapping_mul(0x9E37_79B1) >> 26 == 0
-}
+/// One call in this number of a function is measured, as a power of two. Several nodes may call the
+/// function in turns.
+const MEASURED_EVERY_LOG2: u32 = 6;
 
 impl<P: Propagate> PartitionState<P> {
     /// Calls a function with the inputs of a node; its results become the outputs.
@@ -27,7 +25,7 @@ impl<P: Propagate> PartitionState<P> {
         };
         let number = callees.count(function);
         let is_new = self.node(index).cost_ns.load(Ordering::Relaxed) == 0;
-        let measured = is_new || is_measured(number);
+        let measured = is_new || wants(number, MEASURED_EVERY_LOG2);
         let began = (measured || frame.env().trace.is_some()).then(monotonic_ns);
         // SAFETY: the node is ready, so the nodes that wrote its inputs are done.
         let args = unsafe { frame.input_slots() };

@@ -1,6 +1,7 @@
 //! Chooses the calls that are measured.
 
 use super::{partition::PartitionState, propagate::Propagate};
+use crate::sampling::spread;
 use std::{ops::RangeInclusive, sync::atomic::Ordering};
 use tenon_host::call::CallFrame;
 
@@ -16,13 +17,12 @@ impl<P: Propagate> PartitionState<P> {
     /// under a trace or a deadline.
     ///
     /// Each run starts at another count; otherwise the same nodes would be measured every time, and
-    /// none in a small plan. Steps of the golden ratio reach all positions equally often (Knuth,
-    /// The Art of Computer Programming, volume 3, 6.4).
+    /// none in a small plan.
     pub(super) fn sampling(&self) -> (u32, u32) {
         let runs = self.runs.load(Ordering::Relaxed);
         let env = self.frames.first().map(CallFrame::env);
         let seen = env.is_some_and(|env| env.trace.is_some() || env.step.deadline_ns != 0);
-        let begin = runs.wrapping_mul(0x9E37_79B1) >> (u32::BITS - SAMPLE_EVERY_LOG2);
+        let begin = spread(runs, SAMPLE_EVERY_LOG2) as u32;
         let all = seen || MEASURED_RUNS.contains(&runs);
         (begin, if all { 0 } else { (1 << SAMPLE_EVERY_LOG2) - 1 })
     }

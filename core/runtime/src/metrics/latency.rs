@@ -7,6 +7,7 @@
 //! A step that is not measured costs two loads and a multiplication. The weights keep percentiles
 //! correct when short and long steps alternate.
 
+use crate::sampling::wants;
 use serde::{Deserialize, Serialize};
 use std::{
     array,
@@ -85,13 +86,6 @@ impl Histogram {
         };
         self.buckets.iter().enumerate().filter_map(bucket).collect()
     }
-}
-
-/// Whether the step after `done` others is measured. Multiples of the golden ratio reach every
-/// remainder equally often, so that two graphs that alternate are both measured.
-#[inline]
-fn wants(done: u64, every_log2: u32) -> bool {
-    u64::from((done as u32).wrapping_mul(0x9E37_79B1)) >> (u32::BITS - every_log2) == 0
 }
 
 fn place(ns: u64) -> usize {

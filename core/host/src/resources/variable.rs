@@ -180,13 +180,21 @@ impl Variable {
         }
         // Calls that update rows hold the shared lock.
         self.lock(Access::Exclusive, cancellation)?;
-        let read = self.get();
-        let read = match self.copies_on_read() {
-            true => read.and_then(|tensor| copy(&tensor)),
-            false => read,
-        };
+        let read = self.read_locked(copy);
         self.unlock();
         read
+    }
+
+    /// As [`Variable::read`], for a holder of the lock.
+    ///
+    /// # Errors
+    /// `FAILED_PRECONDITION` without a value; the error of `copy`.
+    pub fn read_locked(
+        &self,
+        copy: impl FnOnce(&Tensor) -> Result<Tensor, KernelError>,
+    ) -> Result<Tensor, KernelError> {
+        let tensor = self.get()?;
+        if self.copies_on_read() { copy(&tensor) } else { Ok(tensor) }
     }
 
     /// As [`Variable::read`]; in copy-on-read mode the copy is in host memory.

@@ -190,8 +190,7 @@ unsafe extern "C" fn output_variable(
     unsafe {
         serve(record, variable, |frame, variable| {
             give_value(frame, variable, index, || {
-                let tensor = variable.get()?;
-                if variable.copies_on_read() { copy_value(frame, &tensor) } else { Ok(tensor) }
+                variable.read_locked(|tensor| copy_value(frame, tensor))
             })
         })
     }

@@ -188,7 +188,7 @@ impl<'r> Engine<'_, 'r> {
         inputs: &[Output],
         results: Vec<DType>,
     ) -> Result<NodeId, GradientError> {
-        let op = if site.node.op.stateful { "StatefulPartitionedCall" } else { "PartitionedCall" };
+        let op = call_op(site.node);
         let attrs = AttrMap::from([
             ("f".to_owned(), AttrValue::Func(function.clone())),
             ("Tout".to_owned(), types(results)),
@@ -223,7 +223,7 @@ impl<'r> Engine<'_, 'r> {
         };
         attrs.insert("f".to_owned(), AttrValue::function(&name));
         attrs.insert("Tout".to_owned(), results);
-        let op = if node.op.stateful { "StatefulPartitionedCall" } else { "PartitionedCall" };
+        let op = call_op(node);
         self.replace(site.id, op, &node.inputs, attrs)?;
         let outputs = (first..).take(body.kept.len());
         Ok(outputs.map(|at| Output::new(site.id, at)).collect())
@@ -270,4 +270,9 @@ impl<'r> Engine<'_, 'r> {
         self.known.refresh(self.b.graph(), id);
         Ok(())
     }
+}
+
+/// The op of a call in the place of a node, or for its gradient.
+pub(crate) fn call_op(node: &Node) -> &'static str {
+    if node.op.stateful { "StatefulPartitionedCall" } else { "PartitionedCall" }
 }

@@ -92,3 +92,16 @@ fn order(ys: &[Output], sources: &impl Fn(NodeId) -> Vec<Output>) -> Vec<NodeId>
     }
     order
 }
+
+/// Adds to flags what a relation leads to, in any number of steps.
+pub(crate) fn spread(flags: &mut [bool], leads: impl Fn(usize, usize) -> bool) {
+    let mut stack: Vec<usize> = (0..flags.len()).filter(|&at| flags[at]).collect();
+    while let Some(at) = stack.pop() {
+        for (to, flag) in flags.iter_mut().enumerate() {
+            if !*flag && leads(at, to) {
+                *flag = true;
+                stack.push(to);
+            }
+        }
+    }
+}

@@ -6,7 +6,7 @@
 use crate::{
     GradientError, Options,
     body::{Body, Flow},
-    calls::{CallSite, renamed},
+    calls::{CallSite, call_op, renamed},
     engine::Engine,
 };
 use tenon_framework::{
@@ -48,8 +48,7 @@ pub fn lower(
         };
         let mut attrs = node.attrs.attrs().clone();
         attrs.insert("f".to_owned(), AttrValue::Func(called));
-        let op = if node.op.stateful { "StatefulPartitionedCall" } else { "PartitionedCall" };
-        engine.replace(id, op, &node.inputs, attrs)?;
+        engine.replace(id, call_op(&node), &node.inputs, attrs)?;
     }
     Ok(Some(builder.finish()))
 }

@@ -9,7 +9,7 @@ use crate::{
     engine::{Engine, Gradients},
     known::is_trainable,
     options::Gradient,
-    region::{Bounds, Region},
+    region::{Bounds, Region, spread},
 };
 use std::collections::{HashMap, HashSet};
 use tenon_framework::{
@@ -369,18 +369,5 @@ impl Engine<'_, '_> {
             self.b.back_edge(var.merge, 1, next)?;
         }
         Ok(())
-    }
-}
-
-/// Adds what a relation leads to, in any number of steps.
-fn spread(flags: &mut [bool], leads: impl Fn(usize, usize) -> bool) {
-    let mut stack: Vec<usize> = (0..flags.len()).filter(|&at| flags[at]).collect();
-    while let Some(at) = stack.pop() {
-        for (to, flag) in flags.iter_mut().enumerate() {
-            if !*flag && leads(at, to) {
-                *flag = true;
-                stack.push(to);
-            }
-        }
     }
 }

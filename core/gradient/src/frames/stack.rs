@@ -33,9 +33,7 @@ impl Engine<'_, '_> {
         attrs: AttrMap,
         depth: usize,
     ) -> Result<NodeId, KernelError> {
-        let name = format!("{}{what}", self.prefix);
-        let name = self.b.unused_name(&name);
-        let id = self.raw_named(&name, op, inputs, control, attrs)?;
+        let id = self.raw_unnamed(what, op, inputs, control, attrs)?;
         self.home.insert(id, depth);
         Ok(id)
     }
@@ -50,11 +48,23 @@ impl Engine<'_, '_> {
         attrs: AttrMap,
         frame: FrameId,
     ) -> Result<NodeId, KernelError> {
-        let name = format!("{}{what}", self.prefix);
-        let name = self.b.unused_name(&name);
-        let id = self.raw_named(&name, op, inputs, control, attrs)?;
+        let id = self.raw_unnamed(what, op, inputs, control, attrs)?;
         self.loops.put(id, frame);
         Ok(id)
+    }
+
+    /// Adds a node as it is under an unused name that ends with `what`.
+    fn raw_unnamed(
+        &mut self,
+        what: &str,
+        op: &str,
+        inputs: &[Output],
+        control: &[NodeId],
+        attrs: AttrMap,
+    ) -> Result<NodeId, KernelError> {
+        let name = format!("{}{what}", self.prefix);
+        let name = self.b.unused_name(&name);
+        self.raw_named(&name, op, inputs, control, attrs)
     }
 
     /// A scalar of type int32 in the frame of the gradient at this depth, beside `pivot`.

@@ -7,7 +7,7 @@ use crate::{
     calls::CallSite,
     engine::Engine,
     known::{Known, is_trainable},
-    region::{Bounds, Region},
+    region::{Bounds, Region, spread},
 };
 use tenon_framework::{DType, PartialShape, attr::FuncValue};
 use tenon_graph::{Callee, Output};
@@ -94,22 +94,10 @@ fn carried(callee: &Callee, site: &CallSite<'_>) -> Vec<bool> {
     let first = |flags: &[bool]| -> Vec<bool> {
         flags.iter().enumerate().map(|(at, &flag)| flag && trainable(at)).collect()
     };
-    let wanted = closure(first(&site.wanted), |at, to| leads[at][to]);
+    let mut wanted = first(&site.wanted);
+    spread(&mut wanted, |at, to| leads[at][to]);
     let given: Vec<bool> = site.gradients.iter().map(Option::is_some).collect();
-    let flowing = closure(first(&given), |at, to| leads[to][at]);
+    let mut flowing = first(&given);
+    spread(&mut flowing, |at, to| leads[to][at]);
     (0..args.len()).map(|at| flowing[at] && wanted[at]).collect()
-}
-
-/// What a relation leads to from these, in any number of steps.
-fn closure(mut flags: Vec<bool>, leads: impl Fn(usize, usize) -> bool) -> Vec<bool> {
-    let mut stack: Vec<usize> = (0..flags.len()).filter(|&at| flags[at]).collect();
-    while let Some(at) = stack.pop() {
-        for (to, flag) in flags.iter_mut().enumerate() {
-            if !*flag && leads(at, to) {
-                *flag = true;
-                stack.push(to);
-            }
-        }
-    }
-    flags
 }

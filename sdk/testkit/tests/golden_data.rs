@@ -24,9 +24,12 @@ fn families() -> Vec<PathBuf> {
     families
 }
 
+/// Graphs, sequences and checkpoints have formats of their own.
 fn has_cases(folder: &Path) -> bool {
-    let has_graphs = folder.join("index.json").exists() || folder.ends_with("sequences");
-    !has_graphs && indexes(folder).is_ok_and(|indexes| !indexes.is_empty())
+    let is_other = folder.join("index.json").exists()
+        || folder.ends_with("sequences")
+        || folder.ends_with("checkpoints");
+    !is_other && indexes(folder).is_ok_and(|indexes| !indexes.is_empty())
 }
 
 fn case(file: &str, name: &str) -> GoldenCase {

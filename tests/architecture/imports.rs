@@ -145,6 +145,12 @@ const CRATES: &[(&str, &[Row])] = &[
         row("arena_view shape"),
         row("load worker"),
     ]),
+    ("core/train", &[
+        row("error"),
+        row("nodes"),
+        row("initial"),
+        row("variables"),
+    ]),
     ("core/cluster", &[
         row("client codec error refusal"),
         row("session spec"),

@@ -23,7 +23,7 @@ const fn layer(
 /// A layer reaches everything that what it imports may reach; the lists are written out so that a reader sees
 /// the whole of it.
 #[rustfmt::skip]
-const LAYERS: [Layer; 37] = [
+const LAYERS: [Layer; 38] = [
     layer("tenon-abi", "core/abi", &[]),
     layer("tenon-framework", "core/framework", &["tenon-abi"]),
     layer("tenon-author", "core/author", &["tenon-abi", "tenon-framework"]),
@@ -36,6 +36,7 @@ const LAYERS: [Layer; 37] = [
     layer("tenon-gradient", "core/gradient", &["tenon-abi", "tenon-framework", "tenon-author", "tenon-geometry", "tenon-ops", "tenon-proto", "tenon-graph"]),
     layer("tenon-optimize", "core/optimize", &["tenon-abi", "tenon-framework", "tenon-author", "tenon-geometry", "tenon-ops", "tenon-proto", "tenon-graph"]),
     layer("tenon-runtime", "core/runtime", &["tenon-abi", "tenon-framework", "tenon-author", "tenon-geometry", "tenon-ops", "tenon-proto", "tenon-host", "tenon-isolate", "tenon-graph", "tenon-gradient", "tenon-optimize"]),
+    layer("tenon-training", "core/train", &["tenon-abi", "tenon-framework", "tenon-author", "tenon-geometry", "tenon-ops", "tenon-proto", "tenon-host", "tenon-isolate", "tenon-graph", "tenon-gradient", "tenon-optimize", "tenon-runtime"]),
     layer("tenon-monitor", "core/monitor", &["tenon-abi", "tenon-framework", "tenon-author", "tenon-geometry", "tenon-ops", "tenon-proto", "tenon-host", "tenon-isolate", "tenon-graph", "tenon-gradient", "tenon-optimize", "tenon-runtime"]),
     layer("tenon-cluster", "core/cluster", &["tenon-abi", "tenon-framework", "tenon-author", "tenon-geometry", "tenon-ops", "tenon-proto", "tenon-host", "tenon-isolate", "tenon-graph", "tenon-gradient", "tenon-optimize", "tenon-runtime"]),
     layer("tenon-quantize", "core/quantize", &["tenon-abi", "tenon-framework", "tenon-author", "tenon-geometry", "tenon-ops", "tenon-proto", "tenon-host", "tenon-isolate", "tenon-graph", "tenon-gradient", "tenon-optimize", "tenon-runtime"]),
@@ -62,18 +63,19 @@ const LAYERS: [Layer; 37] = [
     layer("tenon-testkit", "sdk/testkit", &["tenon-abi", "tenon-framework", "tenon-author", "tenon-geometry", "tenon-ops", "tenon-proto", "tenon-host", "tenon-isolate", "tenon-graph", "tenon-gradient", "tenon-optimize", "tenon-runtime", "tenon-reference", "tenon-test"]),
     layer("tenon-benchkit", "sdk/benchkit", &["tenon-abi", "tenon-framework", "tenon-author", "tenon-geometry", "tenon-ops", "tenon-proto", "tenon-host", "tenon-isolate", "tenon-graph", "tenon-gradient", "tenon-optimize", "tenon-runtime", "tenon-reference", "tenon-test", "tenon-testkit"]),
     layer("tenon-ranges", "sdk/ranges", &["tenon-abi", "tenon-framework", "tenon-author", "tenon-geometry", "tenon-ops", "tenon-host"]),
-    layer("tenon-cli", "sdk/cli", &["tenon-abi", "tenon-framework", "tenon-author", "tenon-geometry", "tenon-ops", "tenon-proto", "tenon-host", "tenon-isolate", "tenon-graph", "tenon-gradient", "tenon-optimize", "tenon-runtime", "tenon-cluster", "tenon-monitor", "tenon-quantize", "tenon-reference", "tenon-test", "tenon-testkit", "tenon-benchkit", "tenon-ranges", "tenon-sdk", "tenon-files", "tenon-bundle"]),
+    layer("tenon-cli", "sdk/cli", &["tenon-abi", "tenon-framework", "tenon-author", "tenon-geometry", "tenon-ops", "tenon-proto", "tenon-host", "tenon-isolate", "tenon-graph", "tenon-gradient", "tenon-optimize", "tenon-runtime", "tenon-training", "tenon-cluster", "tenon-monitor", "tenon-quantize", "tenon-reference", "tenon-test", "tenon-testkit", "tenon-benchkit", "tenon-ranges", "tenon-sdk", "tenon-files", "tenon-bundle"]),
 ];
 
 /// Crates that run graphs and steps. Their code needs definitions, tensors and the registry, and nothing of what authors
 /// write against; their tests may write ops and kernels.
-const NOT_AUTHORS: [&str; 6] = [
+const NOT_AUTHORS: [&str; 7] = [
     "tenon-isolate",
     "tenon-proto",
     "tenon-graph",
     "tenon-gradient",
     "tenon-optimize",
     "tenon-runtime",
+    "tenon-training",
 ];
 
 /// The zoo plugins are plugins like any other.

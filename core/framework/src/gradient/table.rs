@@ -313,7 +313,9 @@ unsafe fn spec(
         }
         add_attrs(&mut attrs, list(new.attrs, new.attr_count), &op, "gradients")?;
         let operand = |(at, value): (usize, &GraphValue)| {
-            edge(*value).ok_or_else(|| invalid(format!("input {at} of op '{op}': expected a value, found none")))
+            edge(*value).ok_or_else(|| {
+                invalid(format!("input {at} of op '{op}': expected a value, found none"))
+            })
         };
         let inputs = list(new.inputs, new.input_count).iter().enumerate().map(operand);
         let inputs = inputs.collect::<Result<_, _>>()?;

@@ -5,6 +5,7 @@
 //! memory, but no pointer into the call. The command runs on the device's thread in its turn,
 //! possibly long after the call, and finds its operands in the device's memory.
 
+mod gradient;
 mod math;
 mod nn;
 mod shape;

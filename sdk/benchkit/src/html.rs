@@ -8,6 +8,7 @@
 //!
 //! Names and messages come from plugins, and are text wherever they appear (`markup`).
 
+pub mod curves;
 mod facts;
 mod frame;
 mod markup;

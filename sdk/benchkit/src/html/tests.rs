@@ -2,7 +2,7 @@
 
 mod contrast;
 pub mod report;
-mod wellformed;
+pub(crate) mod wellformed;
 
 use super::*;
 use crate::{

@@ -17,9 +17,12 @@ fn pixels(
     })
 }
 
-/// Writes to each output what `f` makes of its window, which it finds from an iterator over input offsets.
-/// Every size of the geometry is known.
-fn pool<T>(g: &Pool2dGeometry, output: &mut [T], f: impl Fn(&mut dyn Iterator<Item = usize>) -> T) {
+/// Calls `f` for each output of a pooling, with its offset and an iterator over the offsets of its inputs. Every size of
+/// the geometry is known.
+pub(super) fn window(
+    g: &Pool2dGeometry,
+    mut f: impl FnMut(usize, &mut dyn Iterator<Item = usize>),
+) {
     let (rows, cols) = (g.height.output as usize, g.width.output as usize);
     let (height, width) = (g.height.input as usize, g.width.input as usize);
     let depth = g.depth_window as usize;
@@ -30,9 +33,9 @@ fn pool<T>(g: &Pool2dGeometry, output: &mut [T], f: impl Fn(&mut dyn Iterator<It
             for x in 0..cols {
                 for c in 0..g.out_channels as usize {
                     let first = n * at[0] + c * depth * at[3];
-                    let mut window = pixels(g, at, y, x)
+                    let mut inputs = pixels(g, at, y, x)
                         .flat_map(|pixel| (0..depth).map(move |d| first + pixel + d * at[3]));
-                    output[n * out[0] + y * out[1] + x * out[2] + c * out[3]] = f(&mut window);
+                    f(n * out[0] + y * out[1] + x * out[2] + c * out[3], &mut inputs);
                 }
             }
         }
@@ -42,14 +45,15 @@ fn pool<T>(g: &Pool2dGeometry, output: &mut [T], f: impl Fn(&mut dyn Iterator<It
 /// The largest element of each window, starting from the lowest finite value: NaN is passed over, and a window
 /// of nothing but NaN and negative infinity gives that value.
 pub fn max_pool<T: LowestFinite>(g: &Pool2dGeometry, input: &[T], output: &mut [T]) {
-    pool(g, output, |window| {
-        window.fold(T::LOWEST_FINITE, |best, i| if input[i] > best { input[i] } else { best })
+    window(g, |at, inputs| {
+        output[at] =
+            inputs.fold(T::LOWEST_FINITE, |best, i| if input[i] > best { input[i] } else { best });
     });
 }
 
 /// The mean of each window.
 pub fn avg_pool<T: Accumulate>(g: &Pool2dGeometry, input: &[T], output: &mut [T]) {
-    pool(g, output, |window| T::mean(window.map(|i| input[i])));
+    window(g, |at, inputs| output[at] = T::mean(inputs.map(|i| input[i])));
 }
 
 #[cfg(test)]

@@ -1,6 +1,8 @@
 //! The command line.
 
-use crate::{about, bench, checkpoint, dev, error::CliError, quantize, serve, top, trust, tune};
+use crate::{
+    about, bench, checkpoint, demo, dev, error::CliError, quantize, serve, top, trust, tune,
+};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use serde::{Deserialize, Serialize};
 use std::{num::NonZeroUsize, path::PathBuf};
@@ -87,8 +89,8 @@ pub enum Command {
     #[command(long_about = checkpoint::ABOUT, after_long_help = checkpoint::EXAMPLE)]
     Checkpoint(checkpoint::CheckpointArgs),
     /// Run a digit classifier on real images, on each device and on both
-    #[command(after_long_help = "Example:\n  tenon demo")]
-    Demo,
+    #[command(after_long_help = "Examples:\n  tenon demo\n  tenon demo train --page training.html")]
+    Demo(demo::DemoArgs),
     /// Put a plugin where every tenon of this user finds it
     #[command(after_long_help = "Example:\n  tenon install libmy_ops.so")]
     Install(InstallArgs),

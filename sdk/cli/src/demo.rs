@@ -2,12 +2,13 @@
 //!
 //! The graph was trained by TensorFlow; the images are those it has not seen. Each run is checked against
 //! what TensorFlow computes from the same graph, and the demo fails where one image is classified otherwise; quantised,
-//! the classifier may be half a point worse.
+//! the classifier may be half a point worse. `tenon demo train` trains the classifier itself.
 
 mod assets;
 mod classify;
 mod quantized;
 mod report;
+mod train;
 mod variants;
 
 use crate::{
@@ -24,11 +25,34 @@ use tenon_runtime::{Runtime, framework::device::base::DeviceBase};
 /// The device types that the demo runs on.
 const DEVICE_TYPES: [&str; 2] = ["CPU", "ACCEL"];
 
-/// Runs the demo.
+/// Arguments of `demo`.
+#[derive(Debug, clap::Args)]
+pub struct DemoArgs {
+    #[command(subcommand)]
+    part: Option<Part>,
+}
+
+/// The parts of the demo besides the first.
+#[derive(Debug, clap::Subcommand)]
+enum Part {
+    /// Train the classifier from random weights, on the CPU and on two devices, and go on after a SIGKILL
+    #[command(long_about = train::ABOUT, after_long_help = train::EXAMPLE)]
+    Train(train::TrainArgs),
+}
+
+/// Runs the demo, or the part of it that is asked for.
 ///
 /// # Errors
-/// Plugins are missing; the result is not TensorFlow's.
-pub fn demo(global: &Global) -> Result<(), CliError> {
+/// Plugins are missing; the result is not what it should be.
+pub fn demo(global: &Global, args: &DemoArgs) -> Result<(), CliError> {
+    match &args.part {
+        None => run(global),
+        Some(Part::Train(args)) => train::train(global, args),
+    }
+}
+
+/// Runs the classifier.
+fn run(global: &Global) -> Result<(), CliError> {
     let (runtime, _) = start_whole(global, None)?;
     check_devices(&runtime)?;
     let digits = Digits::load()?;

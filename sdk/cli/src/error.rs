@@ -228,6 +228,9 @@ pub enum CliError {
         /// Device types, joined.
         missing: String,
     },
+    /// A training cannot be built, or cannot go on.
+    #[error(transparent)]
+    Train(#[from] tenon_training::TrainError),
     /// The demo's result is not what it should be.
     #[error("the demo failed: {text}", text = cut_text(.0))]
     Demo(String),
@@ -287,6 +290,7 @@ impl CliError {
             CliError::Dev(error) => error.code(),
             CliError::Checkpoint(error) => error.code(),
             CliError::Trust(error) => error.code(),
+            CliError::Train(error) => error.code(),
             CliError::NothingToCheck => Code::INVALID_ARGUMENT,
             CliError::Demo(_) | CliError::Junit(_) | CliError::Child { .. } => Code::INTERNAL,
             _ => Code::FAILED_PRECONDITION,

@@ -89,7 +89,7 @@ fn dispatch(cli: &Cli) -> Result<ExitCode, CliError> {
         Command::Inspect(args) => inspect::inspect(global, args),
         Command::Run(args) => run::run(global, args),
         Command::Explain(args) => explain::explain(global, args),
-        Command::Demo => demo::demo(global),
+        Command::Demo(args) => demo::demo(global, args),
         Command::Install(args) => install::install(global, args),
         Command::Uninstall(args) => install::uninstall(global, args),
         Command::Completions(args) => about::completions(global, args),

@@ -2,9 +2,9 @@
 
 Usage: python train.py        (in an environment with requirements.txt installed)
 
-Writes beside itself: digits.pb (the frozen inference graph), heldout_images.npy,
-heldout_labels.npy (the 500 images the training never saw), calibration_images.npy (some that
-it saw), tensorflow_logits.npy and tensorflow_classes.npy (what TensorFlow computes for the held-out
+Writes beside itself: digits.pb (the frozen inference graph), training_images.npy, training_labels.npy,
+heldout_images.npy, heldout_labels.npy (the 500 images the training never saw), calibration_images.npy
+(some that it saw), tensorflow_logits.npy and tensorflow_classes.npy (what TensorFlow computes for the held-out
 ones with the frozen graph).
 SOURCE.md says where the images come from.
 """
@@ -160,6 +160,8 @@ def main():
     accuracy = np.mean(classes == labels)
     print(f"held-out accuracy {accuracy:.4f}")
     assert accuracy >= 0.95, "the committed model must reach 95 %"
+    np.save(HERE / "training_images.npy", train_images)
+    np.save(HERE / "training_labels.npy", train_labels)
     np.save(HERE / "heldout_images.npy", images)
     np.save(HERE / "heldout_labels.npy", labels)
     calibration = train_images[:CALIBRATION].astype(np.float32)[..., np.newaxis] / np.float32(PIXEL_MAX)

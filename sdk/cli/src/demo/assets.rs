@@ -9,7 +9,7 @@ use tenon_runtime::{
 use tenon_testkit::npy::{self, NpyError};
 
 /// Pixels are from 0 to this.
-const PIXEL_MAX: f32 = 16.0;
+pub const PIXEL_MAX: f32 = 16.0;
 
 /// The classifier, the images it has not seen, and what TensorFlow says of them.
 pub struct Digits {
@@ -74,6 +74,19 @@ impl Digits {
         Ok(Digits { graph, images, calibration, labels, logits, classes })
     }
 
+    /// The images and labels of the training: pixels from 0 to 16, `[n, 8, 8]`, and `[n]`.
+    ///
+    /// # Errors
+    /// One of the assets is not what it should be.
+    pub fn training() -> Result<(Vec<u8>, Vec<u8>), CliError> {
+        let read = |name: &str, bytes: &[u8]| {
+            let values = array(name, bytes, DType::UINT8)?;
+            Ok::<_, CliError>(values.as_slice::<u8>().map_err(unreadable(name))?.to_vec())
+        };
+        let images = read("training_images.npy", asset!("training_images.npy"))?;
+        Ok((images, read("training_labels.npy", asset!("training_labels.npy"))?))
+    }
+
     /// Number of images.
     pub fn count(&self) -> usize {
         self.labels.len()
@@ -96,5 +109,9 @@ mod tests {
         let right = right.filter(|(label, class)| i64::from(**label) == **class).count();
         assert_eq!((n, right), (500, 488));
         assert_eq!(digits.calibration.shape().dims(), [128, 8, 8, 1]);
+        let (images, labels) = Digits::training().unwrap();
+        assert_eq!((images.len(), labels.len()), (1297 * 64, 1297));
+        let first = images[..128 * 64].iter().map(|&pixel| f32::from(pixel) / PIXEL_MAX);
+        assert!(first.eq(digits.calibration.as_slice::<f32>().unwrap().iter().copied()));
     }
 }

@@ -120,6 +120,7 @@ const CRATES: &[(&str, &[Row])] = &[
         row("step_graph"),
         row("worker"),
         row("session"),
+        row("any_session"),
     ]),
     ("core/geometry", &[
         row("counting error fixed_point fused"),
@@ -150,6 +151,11 @@ const CRATES: &[(&str, &[Row])] = &[
         row("nodes"),
         row("initial"),
         row("variables"),
+        row("coordinator saver target text"),
+        row("queue_runner"),
+        row("manager"),
+        row("hooks"),
+        row("monitored"),
     ]),
     ("core/cluster", &[
         row("client codec error refusal"),

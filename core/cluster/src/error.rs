@@ -6,6 +6,7 @@ use tenon_framework::{
     text::{cut, cut_message},
 };
 use tenon_proto::convert::ConvertError;
+use tenon_runtime::SessionError;
 use thiserror::Error;
 
 /// Why a server cannot start, or a session on one fails.
@@ -87,5 +88,11 @@ impl ClusterError {
             ClusterError::Value(error) => error.code(),
             ClusterError::Refused { code, .. } => *code,
         }
+    }
+}
+
+impl From<ClusterError> for SessionError {
+    fn from(error: ClusterError) -> SessionError {
+        SessionError::new(error.code(), error.to_string())
     }
 }

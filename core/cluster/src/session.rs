@@ -4,6 +4,7 @@ use crate::{codec::ProtobufCodec, error::ClusterError};
 use http::uri::PathAndQuery;
 use prost::Message;
 use std::{
+    error::Error,
     sync::atomic::{AtomicBool, Ordering},
     time::Duration,
 };
@@ -18,6 +19,7 @@ use tenon_proto::{
     MAX_MESSAGE_BYTES, NamedTensorProto, RunOptions, RunStepRequest, RunStepResponse,
     convert::{tensor_from_proto, tensor_to_proto},
 };
+use tenon_runtime::{AnySession, SessionError};
 use tokio::runtime::{Builder, Runtime};
 use tonic::{Request, client::Grpc, transport::Channel};
 
@@ -50,7 +52,17 @@ pub struct Session {
 }
 
 fn status(status: &tonic::Status) -> ClusterError {
-    ClusterError::Refused { code: Code(status.code() as i32), message: status.message().to_owned() }
+    // Only what the connection itself reports has a source: the server gave no answer.
+    match status.source() {
+        None => ClusterError::Refused {
+            code: Code(status.code() as i32),
+            message: status.message().to_owned(),
+        },
+        Some(source) => ClusterError::Refused {
+            code: Code::UNAVAILABLE,
+            message: format!("the connection to the server broke: {}: {source}", status.message()),
+        },
+    }
 }
 
 /// Calls a method of the master.
@@ -205,8 +217,10 @@ impl Session {
             store_errors_in_response_body: true,
             ..RunStepRequest::default()
         };
+        // The server ends the step at its deadline. A server that does not answer is given up a little later.
+        let patience = deadline.and_then(|deadline| deadline.checked_add(CLOSE));
         let answer: RunStepResponse =
-            self.call("/tensorflow.MasterService/RunStep", request, None)?;
+            self.call("/tensorflow.MasterService/RunStep", request, patience)?;
         if answer.status_code != 0 {
             let message = answer.status_error_message;
             return Err(ClusterError::Refused { code: Code(answer.status_code), message });
@@ -244,6 +258,29 @@ fn fetched(tensors: &[NamedTensorProto], name: &str) -> Result<Tensor, ClusterEr
         ClusterError::Refused { code: Code::INTERNAL, message }
     })?;
     tensor_from_proto(proto).map_err(ClusterError::Value)
+}
+
+impl AnySession for Session {
+    fn run_step(
+        &self,
+        feeds: &[(&str, Tensor)],
+        fetches: &[&str],
+        targets: &[&str],
+        deadline: Option<Duration>,
+    ) -> Result<Vec<Tensor>, SessionError> {
+        Ok(self.run(feeds, fetches, targets, deadline)?)
+    }
+
+    fn add_nodes(&self, graph: &GraphDef) -> Result<(), SessionError> {
+        Ok(self.extend(graph.clone())?)
+    }
+
+    fn close_session(&self) -> Result<(), SessionError> {
+        if self.ended.swap(true, Ordering::Relaxed) {
+            return Ok(());
+        }
+        Ok(self.end()?)
+    }
 }
 
 impl Drop for Session {

@@ -57,7 +57,7 @@ pub use messages::{
     GraphOptions, Int64List, JobDef, ListDevicesRequest, ListDevicesResponse, ListValue,
     MakeCallableRequest, MakeCallableResponse, MemoryStats, MetaGraphDef, MetaInfoDef,
     NameAttrList, NamedTensorProto, NodeDef, NodeExecStats, NodeList, NodeOutput, OpDef, OpList,
-    PartialRunSetupRequest, PartialRunSetupResponse, ReleaseCallableRequest,
+    PartialRunSetupRequest, PartialRunSetupResponse, QueueRunnerDef, ReleaseCallableRequest,
     ReleaseCallableResponse, ResetRequest, ResetResponse, ResourceHandleProto, RunCallableRequest,
     RunCallableResponse, RunHandlerPoolOptions, RunMetadata, RunOptions, RunOptionsExperimental,
     RunStepRequest, RunStepResponse, SaveSliceInfoDef, SavedModel, SaverDef, ServerDef,

@@ -17,7 +17,7 @@ mod step_stats;
 mod tensor;
 
 pub use checkpoint::{
-    BundleEntryProto, BundleHeaderProto, SaveSliceInfoDef, SaverDef, VariableDef,
+    BundleEntryProto, BundleHeaderProto, QueueRunnerDef, SaveSliceInfoDef, SaverDef, VariableDef,
 };
 pub use cluster::{ClusterDef, JobDef, ServerDef};
 pub use config::{ConfigProto, ConfigProtoExperimental, GraphOptions};

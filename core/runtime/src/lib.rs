@@ -53,6 +53,7 @@
 //! ([`host::search`]). `examples/embed.rs` is a whole program, with prepared calls, events, and a
 //! plugin that is replaced; `sdk/docs/embed.md` explains it.
 
+mod any_session;
 mod error;
 mod executor;
 mod feeds;
@@ -71,6 +72,7 @@ pub mod trace;
 mod tuning;
 mod worker;
 
+pub use any_session::{AnySession, SessionError};
 pub use error::{RuntimeError, StepError};
 pub use options::{CallableOptions, CancelToken, Metadata, NodeReport, RunOptions, SessionOptions};
 pub use runtime::{Runtime, RuntimeOptions, WeakRuntime};

@@ -10,11 +10,31 @@
 //! - What this crate adds to a graph are ordinary nodes, with the names that TensorFlow gives them where it has any.
 //! - A variable is restored and saved under its name, whichever optimiser or tower reads it.
 
+mod coordinator;
 mod error;
+mod hooks;
 mod initial;
+mod manager;
+mod monitored;
 mod nodes;
+mod queue_runner;
+mod saver;
+mod target;
+mod text;
 mod variables;
 
+pub use coordinator::{Coordinator, GRACE, is_clean_end};
 pub use error::TrainError;
+pub use hooks::{
+    CheckpointSaver, Every, Feed, GlobalStepWaiter, Hook, LoggingTensor, NanTensor, Progress,
+    RunArgs, RunContext, StepCounter, StopAtStep, Summary, SummarySink, Timer,
+};
 pub use initial::Initial;
+pub use manager::{GLOBAL_STEP, ManagerOptions, Scaffold, SessionManager, is_lost, read_step};
+pub use monitored::{LoopOptions, MonitoredSession};
+pub use queue_runner::QueueRunner;
+pub use saver::{
+    CheckpointState, STATE_FILE, Saver, SaverOptions, add_collection, latest_checkpoint, meta_graph,
+};
+pub use target::{LocalTarget, Target};
 pub use variables::{Variable, VariableOptions, Variables};

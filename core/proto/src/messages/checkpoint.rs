@@ -1,4 +1,4 @@
-//! Variables, savers and the entries of checkpoint bundles.
+//! Variables, savers, threads that fill queues, and the entries of checkpoint bundles.
 
 use super::data_type::DataType;
 use super::graph::VersionDef;
@@ -77,6 +77,26 @@ pub struct SaverDef {
     /// `CheckpointFormatVersion`: 0 legacy, 1 V1, 2 V2.
     #[prost(int32, tag = "7")]
     pub version: i32,
+}
+
+/// Threads that fill a queue.
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct QueueRunnerDef {
+    /// Name of the queue.
+    #[prost(string, tag = "1")]
+    pub queue_name: String,
+    /// Ops that enqueue, one for each thread.
+    #[prost(string, repeated, tag = "2")]
+    pub enqueue_op_name: Vec<String>,
+    /// Op that closes the queue.
+    #[prost(string, tag = "3")]
+    pub close_op_name: String,
+    /// Op that closes the queue and cancels the enqueues that wait.
+    #[prost(string, tag = "4")]
+    pub cancel_op_name: String,
+    /// `error.Code` of the errors with which the input ends; none means `OUT_OF_RANGE`.
+    #[prost(int32, repeated, tag = "5")]
+    pub queue_closed_exception_types: Vec<i32>,
 }
 
 /// Header of a V2 checkpoint's index.

@@ -3,7 +3,7 @@
 use prost::Name;
 
 use super::checkpoint::{
-    BundleEntryProto, BundleHeaderProto, SaveSliceInfoDef, SaverDef, VariableDef,
+    BundleEntryProto, BundleHeaderProto, QueueRunnerDef, SaveSliceInfoDef, SaverDef, VariableDef,
 };
 use super::cluster::{ClusterDef, JobDef, ServerDef};
 use super::config::{ConfigProto, ConfigProtoExperimental, GraphOptions};
@@ -74,6 +74,7 @@ names! {
     VariableDef = "VariableDef",
     SaveSliceInfoDef = "SaveSliceInfoDef",
     SaverDef = "SaverDef",
+    QueueRunnerDef = "QueueRunnerDef",
     BundleHeaderProto = "BundleHeaderProto",
     BundleEntryProto = "BundleEntryProto",
     MetaGraphDef = "MetaGraphDef",

@@ -422,7 +422,7 @@ fn steps_values_and_summaries_are_reported() {
     assert!(summaries.all().iter().all(|summary| summary == "bytes"));
     let text = line.all().concat();
     assert!(text.contains("\r\u{1b}[2Kstep ") && text.contains("/6  loss ["), "{text:?}");
-    assert!(text.ends_with('\n'), "{text:?}");
+    assert!(text.contains("step 6/6") && text.ends_with('\n'), "{text:?}");
 }
 
 #[test]

@@ -1,4 +1,11 @@
-//! Updates of variables by optimisers: what is refused, what readers keep, and several updates at the same time.
+//! Updates of variables by optimisers: what is refused, what readers keep, and several updates at the same time. The
+//! modules are about the loops around such updates: checkpoints, hooks, queues, and sessions that are lost.
+
+mod killed;
+mod model;
+mod monitored;
+mod queues;
+mod saver;
 
 use std::thread;
 use tenon_graph::{GraphBuilder, GraphError, NodeId, Output};

@@ -58,6 +58,11 @@ fn the_guide_to_gradients_can_be_followed() {
 }
 
 #[test]
+fn the_guide_to_training_can_be_followed() {
+    follow("train.md", &[]);
+}
+
+#[test]
 fn the_page_for_authors_in_c_and_cpp_can_be_followed() {
     follow("cpp.md", &[]);
 }

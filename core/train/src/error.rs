@@ -10,10 +10,10 @@ use thiserror::Error;
 pub enum TrainError {
     /// The graph refuses a node.
     #[error(transparent)]
-    Graph(#[from] tenon_graph::GraphError),
+    Graph(Box<tenon_graph::GraphError>),
     /// A gradient cannot be made.
     #[error(transparent)]
-    Gradient(#[from] tenon_gradient::GradientError),
+    Gradient(Box<tenon_gradient::GradientError>),
     /// A value cannot be made.
     #[error(transparent)]
     Tensor(#[from] tenon_framework::tensor::TensorError),
@@ -95,6 +95,18 @@ pub enum TrainError {
         /// The element.
         value: String,
     },
+}
+
+impl From<tenon_graph::GraphError> for TrainError {
+    fn from(error: tenon_graph::GraphError) -> TrainError {
+        TrainError::Graph(Box::new(error))
+    }
+}
+
+impl From<tenon_gradient::GradientError> for TrainError {
+    fn from(error: tenon_gradient::GradientError) -> TrainError {
+        TrainError::Gradient(Box::new(error))
+    }
 }
 
 impl From<TrainError> for SessionError {

@@ -1,7 +1,7 @@
 //! Shows how a training is getting on.
 
 use super::{Hook, RunArgs, RunContext, timer::rate};
-use crate::{Scaffold, TrainError, manager::step_of, text::shown};
+use crate::{Scaffold, TrainError, manager::step_of, read_step, text::shown};
 use std::{
     io::{self, IsTerminal, Write},
     time::{Duration, Instant},
@@ -23,7 +23,7 @@ pub struct Progress {
     tensor: String,
     begin: Option<(i64, Instant)>,
     drawn: Option<Instant>,
-    line: String,
+    found: Option<Tensor>,
 }
 
 impl Progress {
@@ -45,7 +45,7 @@ impl Progress {
             tensor: String::new(),
             begin: None,
             drawn: None,
-            line: String::new(),
+            found: None,
         }
     }
 
@@ -86,11 +86,12 @@ impl Progress {
         text
     }
 
-    fn draw(&mut self) -> io::Result<()> {
+    fn draw(&mut self, step: i64) -> io::Result<()> {
+        let line = self.text(step, self.found.as_ref());
         if self.is_terminal {
-            write!(self.out, "\r\x1b[2K{}", self.line)?;
+            write!(self.out, "\r\x1b[2K{line}")?;
         } else {
-            writeln!(self.out, "{}", self.line)?;
+            writeln!(self.out, "{line}")?;
         }
         self.out.flush()
     }
@@ -127,19 +128,21 @@ impl Hook for Progress {
     fn after_run(&mut self, _: &mut RunContext<'_>, values: &[Tensor]) -> Result<(), TrainError> {
         let step = step_of(values.first(), &self.tensor)?;
         self.begin.get_or_insert_with(|| (step, Instant::now()));
-        self.line = self.text(step, values.get(1));
+        self.found = values.get(1).cloned();
         let pause = if self.is_terminal { REDRAW } else { self.interval };
         if self.drawn.is_none_or(|at| at.elapsed() >= pause) {
             self.drawn = Some(Instant::now());
             // A stream that is closed does not end the training.
-            let _ = self.draw();
+            let _ = self.draw(step);
         }
         Ok(())
     }
 
-    fn end(&mut self, _: &dyn AnySession) -> Result<(), TrainError> {
-        if !self.line.is_empty() {
-            let _ = self.draw();
+    /// What was fetched in the last step may be from before its update.
+    fn end(&mut self, session: &dyn AnySession) -> Result<(), TrainError> {
+        if self.begin.is_some() {
+            let step = read_step(session, &self.tensor)?;
+            let _ = self.draw(step);
             if self.is_terminal {
                 let _ = writeln!(self.out);
             }

@@ -138,9 +138,12 @@ fn wrong(value: &Tensor) -> Option<(usize, String)> {
     }
 }
 
+/// What a step is fed: names of tensors and values.
+type Feeds = Vec<(String, Tensor)>;
+
 /// Feeds every step from a function, such as the batches of a data set. `OUT_OF_RANGE` of the function ends the training.
 pub struct Feed {
-    next: Box<dyn FnMut() -> Result<Vec<(String, Tensor)>, TrainError> + Send>,
+    next: Box<dyn FnMut() -> Result<Feeds, TrainError> + Send>,
 }
 
 impl Feed {

@@ -52,8 +52,11 @@ fn entries(named: &[(String, Variable)]) -> Result<Vec<Entry<'_>>, TrainError> {
         return Err(TrainError::argument("a saver", "at least one variable", found));
     }
     let mut seen = HashSet::new();
-    named
-        .iter()
+    // The names of nodes follow from this order.
+    let mut sorted: Vec<_> = named.iter().collect();
+    sorted.sort_by_key(|(name, _)| name);
+    sorted
+        .into_iter()
         .map(|(name, variable)| {
             let slice = variable.slice.as_ref().map(spec).transpose()?.unwrap_or_default();
             if !seen.insert((name.as_str(), slice.clone())) {

@@ -18,6 +18,7 @@ pub struct CheckpointState {
 }
 
 /// Why a text is not a state file.
+#[derive(Debug)]
 struct Misread {
     line: usize,
     expected: &'static str,
@@ -260,7 +261,7 @@ mod tests {
     }
 
     fn wrong(text: &str) -> (usize, String) {
-        let misread = CheckpointState::parse(text).err().expect("it is wrong");
+        let misread = CheckpointState::parse(text).expect_err("it is wrong");
         (misread.line, format!("expected {}, found {}", misread.expected, misread.found))
     }
 

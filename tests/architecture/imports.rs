@@ -150,6 +150,7 @@ const CRATES: &[(&str, &[Row])] = &[
         row("nodes"),
         row("initial"),
         row("variables"),
+        row("global_step optimizer schedule"),
     ]),
     ("core/cluster", &[
         row("client codec error refusal"),

@@ -11,10 +11,15 @@
 //! - A variable is restored and saved under its name, whichever optimiser or tower reads it.
 
 mod error;
+mod global_step;
 mod initial;
 mod nodes;
+pub mod optimizer;
+pub mod schedule;
 mod variables;
 
 pub use error::TrainError;
+pub use global_step::global_step;
 pub use initial::Initial;
-pub use variables::{Variable, VariableOptions, Variables};
+pub use nodes::Scalar;
+pub use variables::{Identity, Variable, VariableOptions, Variables};

@@ -150,7 +150,8 @@ const CRATES: &[(&str, &[Row])] = &[
         row("nodes"),
         row("initial"),
         row("variables"),
-        row("global_step optimizer schedule"),
+        row("average global_step optimizer schedule"),
+        row("clip"),
     ]),
     ("core/cluster", &[
         row("client codec error refusal"),

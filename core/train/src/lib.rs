@@ -10,6 +10,8 @@
 //! - What this crate adds to a graph are ordinary nodes, with the names that TensorFlow gives them where it has any.
 //! - A variable is restored and saved under its name, whichever optimiser or tower reads it.
 
+mod average;
+pub mod clip;
 mod error;
 mod global_step;
 mod initial;
@@ -18,6 +20,7 @@ pub mod optimizer;
 pub mod schedule;
 mod variables;
 
+pub use average::{Averaged, ExponentialMovingAverage};
 pub use error::TrainError;
 pub use global_step::global_step;
 pub use initial::Initial;

@@ -147,11 +147,12 @@ const CRATES: &[(&str, &[Row])] = &[
     ]),
     ("core/train", &[
         row("error"),
-        row("nodes"),
+        row("devices nodes"),
         row("initial"),
         row("variables"),
-        row("average global_step optimizer schedule"),
-        row("clip"),
+        row("average global_step optimizer partition schedule"),
+        row("clip towers"),
+        row("replicas"),
     ]),
     ("core/cluster", &[
         row("client codec error refusal"),

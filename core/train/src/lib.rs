@@ -12,17 +12,25 @@
 
 mod average;
 pub mod clip;
+mod devices;
 mod error;
 mod global_step;
 mod initial;
 mod nodes;
 pub mod optimizer;
+mod partition;
+mod replicas;
 pub mod schedule;
+mod towers;
 mod variables;
 
 pub use average::{Averaged, ExponentialMovingAverage};
+pub use devices::VariableDevices;
 pub use error::TrainError;
 pub use global_step::global_step;
 pub use initial::Initial;
 pub use nodes::Scalar;
+pub use partition::{PartitionedVariable, Partitioner};
+pub use replicas::{Replicated, SyncReplicas};
+pub use towers::{Tower, Towers, towers};
 pub use variables::{Identity, Variable, VariableOptions, Variables};

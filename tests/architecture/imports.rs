@@ -148,7 +148,7 @@ const CRATES: &[(&str, &[Row])] = &[
     ]),
     ("core/train", &[
         row("error"),
-        row("nodes"),
+        row("devices nodes"),
         row("initial"),
         row("variables"),
         row("coordinator saver target text"),
@@ -156,6 +156,9 @@ const CRATES: &[(&str, &[Row])] = &[
         row("manager"),
         row("hooks"),
         row("monitored"),
+        row("average global_step optimizer partition schedule"),
+        row("clip towers"),
+        row("replicas"),
     ]),
     ("core/cluster", &[
         row("client codec error refusal"),

@@ -8,4 +8,5 @@ mod goldens_reference;
 mod gradients;
 mod graph_goldens;
 mod sequences;
+mod training;
 mod winograd;

@@ -48,6 +48,10 @@ pub struct GraphBuilder<'r> {
     registry: &'r Registry,
     /// The next number to try for a node that is given no name, by op.
     numbers: HashMap<String, u64>,
+    /// What the names of new nodes begin with: empty, or one that ends with a slash.
+    scope: String,
+    /// What new nodes request of a device where they do not say it themselves.
+    device: DeviceName,
 }
 
 impl<'r> GraphBuilder<'r> {
@@ -59,7 +63,13 @@ impl<'r> GraphBuilder<'r> {
 
     /// Continues an existing graph.
     pub fn extending(graph: Graph, registry: &'r Registry) -> GraphBuilder<'r> {
-        GraphBuilder { graph, registry, numbers: HashMap::new() }
+        GraphBuilder {
+            graph,
+            registry,
+            numbers: HashMap::new(),
+            scope: String::new(),
+            device: DeviceName::default(),
+        }
     }
 
     /// The graph built so far.
@@ -154,6 +164,62 @@ impl<'r> GraphBuilder<'r> {
         Ok(())
     }
 
+    /// Calls `build`, whose nodes request this device where they do not request another. As in TensorFlow, an inner device
+    /// takes over those parts of its name that it leaves open.
+    ///
+    /// # Errors
+    /// The name is malformed. Nothing is called then.
+    ///
+    /// ```
+    /// # use tenon_framework::{op::OpDef, registry::*};
+    /// # use tenon_graph::GraphBuilder;
+    /// # let mut plugin = Transaction::new(PluginInfo::linked(PluginId(0), "ops", "0", 0));
+    /// # plugin.add_op(OpDef::from_spec("NoOp", &[], &[], &[])?);
+    /// # let (registry, _) = commit_all(&Registry::new(), vec![plugin]).unwrap();
+    /// let mut b = GraphBuilder::new(&registry);
+    /// let node = b.with_device("/job:worker/task:1", |b| {
+    ///     b.with_name_scope("tower", |b| b.op("NoOp").device("/device:CPU:0").build())
+    /// })??;
+    /// let node = b.graph().node(node);
+    /// assert_eq!(node.name, "tower/NoOp");
+    /// assert_eq!(node.device.to_string(), "/job:worker/task:1/device:CPU:0");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn with_device<T>(
+        &mut self,
+        device: &str,
+        build: impl FnOnce(&mut Self) -> T,
+    ) -> Result<T, GraphError> {
+        let inner = DeviceName::parse(device).map_err(|error| GraphError::Device {
+            node: self.full_name("*"),
+            source: Box::new(error),
+        })?;
+        let inner = inner.completed_from(&self.device);
+        let outer = std::mem::replace(&mut self.device, inner);
+        let built = build(self);
+        self.device = outer;
+        Ok(built)
+    }
+
+    /// Calls `build`, the names of whose nodes begin with `name` and a slash, inside the scope that holds now. Names that
+    /// `build` gives and is given ([`GraphBuilder::unused_name`]) are without the scope; those of the graph have it. An empty
+    /// `name` leads out of all scopes.
+    pub fn with_name_scope<T>(&mut self, name: &str, build: impl FnOnce(&mut Self) -> T) -> T {
+        let inner = match name {
+            "" => String::new(),
+            name => format!("{}{name}/", self.scope),
+        };
+        let outer = std::mem::replace(&mut self.scope, inner);
+        let built = build(self);
+        self.scope = outer;
+        built
+    }
+
+    /// The name that the graph has for a node which is given this one here.
+    pub fn full_name(&self, name: &str) -> String {
+        format!("{}{name}", self.scope)
+    }
+
     /// The ops of which the graph may have nodes.
     pub fn registry(&self) -> &'r Registry {
         self.registry
@@ -177,7 +243,7 @@ impl<'r> GraphBuilder<'r> {
     /// assert_eq!(GraphBuilder::new(&registry).unused_name("x"), "x");
     /// ```
     pub fn unused_name(&mut self, name: &str) -> String {
-        match self.graph.names.contains_key(name) {
+        match self.is_taken(name) {
             true => self.free_name(name),
             false => name.to_owned(),
         }
@@ -201,12 +267,21 @@ impl<'r> GraphBuilder<'r> {
         node.origin = None;
     }
 
+    /// Whether a node has this name, with the scope or as it is: a node that is appended has its name as it is.
+    fn is_taken(&self, name: &str) -> bool {
+        let names = &self.graph.names;
+        names.contains_key(name)
+            || !self.scope.is_empty() && names.contains_key(&self.full_name(name))
+    }
+
     fn free_name(&mut self, op: &str) -> String {
-        let number = self.numbers.entry(op.to_owned()).or_insert(0);
+        let full = self.full_name(op);
+        let mut number = self.numbers.get(&full).copied().unwrap_or(0);
         loop {
-            let name = if *number == 0 { op.to_owned() } else { format!("{op}_{number}") };
-            *number += 1;
-            if !self.graph.names.contains_key(&name) {
+            let name = if number == 0 { op.to_owned() } else { format!("{op}_{number}") };
+            number += 1;
+            if !self.is_taken(&name) {
+                self.numbers.insert(full, number);
                 return name;
             }
         }
@@ -277,8 +352,10 @@ impl<'b, 'r> NodeBuilder<'b, 'r> {
             Some(name) => name.clone(),
             None => self.builder.free_name(&self.op),
         };
+        let name = self.builder.full_name(&name);
         self.builder.graph.check_name(&name, &self.op)?;
-        let (node, builder) = self.node(&name)?;
+        let (mut node, builder) = self.node(&name)?;
+        node.device = node.device.completed_from(&builder.device);
         let id = NodeId(builder.graph.len() as u32);
         builder.graph.names.insert(name, id);
         builder.graph.nodes.push(Arc::new(node));

@@ -18,6 +18,8 @@ pub enum Initial {
     Zeros,
     /// Ones.
     Ones,
+    /// This number everywhere.
+    Filled(f64),
     /// Values of a normal distribution, none of which is more than two standard deviations from the mean 0.
     TruncatedNormal {
         /// The standard deviation.
@@ -52,6 +54,7 @@ impl Initial {
             Initial::Value(value) => constant(b, &format!("{scope}/initial_value"), value.clone()),
             Initial::Zeros => filled(b, &format!("{scope}/zeros"), dtype, shape, 0.0),
             Initial::Ones => filled(b, &format!("{scope}/ones"), dtype, shape, 1.0),
+            Initial::Filled(value) => filled(b, &format!("{scope}/filled"), dtype, shape, *value),
             Initial::TruncatedNormal { stddev, seed } => {
                 let name = format!("{scope}/truncated_normal");
                 let drawn = random(

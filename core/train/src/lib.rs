@@ -10,21 +10,33 @@
 //! - What this crate adds to a graph are ordinary nodes, with the names that TensorFlow gives them where it has any.
 //! - A variable is restored and saved under its name, whichever optimiser or tower reads it.
 
+mod average;
+pub mod clip;
 mod coordinator;
+mod devices;
 mod error;
+mod global_step;
 mod hooks;
 mod initial;
 mod manager;
 mod monitored;
 mod nodes;
+pub mod optimizer;
+mod partition;
 mod queue_runner;
+mod replicas;
 mod saver;
+pub mod schedule;
 mod target;
 mod text;
+mod towers;
 mod variables;
 
+pub use average::{Averaged, ExponentialMovingAverage};
 pub use coordinator::{Coordinator, GRACE, is_clean_end};
+pub use devices::VariableDevices;
 pub use error::TrainError;
+pub use global_step::global_step;
 pub use hooks::{
     CheckpointSaver, Every, Feed, GlobalStepWaiter, Hook, LoggingTensor, NanTensor, Progress,
     RunArgs, RunContext, StepCounter, StopAtStep, Summary, SummarySink, Timer,
@@ -32,9 +44,13 @@ pub use hooks::{
 pub use initial::Initial;
 pub use manager::{GLOBAL_STEP, ManagerOptions, Scaffold, SessionManager, is_lost, read_step};
 pub use monitored::{LoopOptions, MonitoredSession};
+pub use nodes::Scalar;
+pub use partition::{PartitionedVariable, Partitioner};
 pub use queue_runner::QueueRunner;
+pub use replicas::{Replicated, SyncReplicas};
 pub use saver::{
     CheckpointState, STATE_FILE, Saver, SaverOptions, add_collection, latest_checkpoint, meta_graph,
 };
 pub use target::{LocalTarget, Target};
-pub use variables::{Variable, VariableOptions, Variables};
+pub use towers::{Tower, Towers, towers};
+pub use variables::{Identity, Variable, VariableOptions, Variables};

@@ -1,6 +1,11 @@
 //! Variables of a graph.
 
 use crate::{Initial, TrainError};
+use std::{
+    collections::HashMap,
+    hash::{Hash, Hasher},
+    sync::Arc,
+};
 use tenon_framework::{DType, PartialShape, Shape};
 use tenon_graph::{GraphBuilder, NodeId, Output};
 use tenon_proto::{SaveSliceInfoDef, VariableDef};
@@ -66,10 +71,33 @@ impl Default for VariableOptions {
     }
 }
 
+/// Which optimiser it is: the owner of its slots. Clones are the same one; a new one is another.
+#[derive(Debug, Clone, Default)]
+pub struct Identity(Arc<u8>);
+
+impl PartialEq for Identity {
+    fn eq(&self, other: &Identity) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl Eq for Identity {}
+
+impl Hash for Identity {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        Arc::as_ptr(&self.0).hash(state);
+    }
+}
+
+/// A slot of an optimiser: the owner, the name of the variable, and the number of the slot.
+pub(crate) type SlotKey = (Identity, String, usize);
+
 /// The variables of a graph, in the order in which they were added.
 #[derive(Debug, Clone, Default)]
 pub struct Variables {
     all: Vec<Variable>,
+    /// The positions of slots.
+    slots: HashMap<SlotKey, usize>,
 }
 
 impl Variables {
@@ -94,7 +122,8 @@ impl Variables {
     }
 
     /// Adds a variable. Its nodes have the names that TensorFlow gives them: `w`, `w/Assign`, `w/Read/ReadVariableOp`,
-    /// `w/IsInitialized/VarIsInitializedOp`, and those of the initial value below `w/Initializer`.
+    /// `w/IsInitialized/VarIsInitializedOp`, and those of the initial value below `w/Initializer`. They are outside all name
+    /// scopes, so that the variable has the same name in checkpoints wherever it is added.
     ///
     /// # Errors
     /// The graph has a node of this name, a dimension is negative, or the initial value does not fit.
@@ -107,32 +136,7 @@ impl Variables {
         initial: &Initial,
         options: VariableOptions,
     ) -> Result<Variable, TrainError> {
-        let VariableOptions { is_trainable, device, slice } = options;
-        let shape = Shape::new(dims)?;
-        let handle = b.op("VarHandleOp").name(name).attr("dtype", dtype).attr("shared_name", name);
-        let handle = handle.attr("shape", PartialShape::new(dims)?).device(&device).build()?;
-        let initial_value = initial.build(b, &format!("{name}/Initializer"), dtype, &shape)?;
-        let is_initialized = b.op("VarIsInitializedOp").device(&device).input(handle);
-        let is_initialized =
-            is_initialized.name(&format!("{name}/IsInitialized/VarIsInitializedOp"));
-        let is_initialized = is_initialized.build()?.into();
-        let assign = b.op("AssignVariableOp").name(&format!("{name}/Assign")).device(&device);
-        let initializer = assign.input(handle).input(initial_value).build()?;
-        let value = b.op("ReadVariableOp").name(&format!("{name}/Read/ReadVariableOp"));
-        let value = value.device(&device).input(handle).attr("dtype", dtype).build()?.into();
-        let variable = Variable {
-            name: name.to_owned(),
-            dtype,
-            shape,
-            handle: handle.into(),
-            value,
-            initial_value,
-            initializer,
-            is_initialized,
-            is_trainable,
-            device,
-            slice,
-        };
+        let variable = b.with_name_scope("", |b| build(b, name, dtype, dims, initial, options))?;
         self.all.push(variable.clone());
         Ok(variable)
     }
@@ -152,6 +156,18 @@ impl Variables {
         self.all.iter().find(|variable| variable.name == name)
     }
 
+    /// The slot of an optimiser.
+    pub(crate) fn owned(&self, key: &SlotKey) -> Option<&Variable> {
+        self.all.get(*self.slots.get(key)?)
+    }
+
+    /// Remembers that a variable is a slot of an optimiser.
+    pub(crate) fn own(&mut self, key: SlotKey, slot: &Variable) {
+        if let Some(at) = self.all.iter().position(|variable| variable.name == slot.name) {
+            self.slots.insert(key, at);
+        }
+    }
+
     /// Adds a `NoOp` that runs every initialiser.
     ///
     /// # Errors
@@ -162,4 +178,42 @@ impl Variables {
             self.all.iter().fold(group, |group, variable| group.control(variable.initializer));
         Ok(group.build()?)
     }
+}
+
+/// Adds the nodes of a variable.
+fn build(
+    b: &mut GraphBuilder<'_>,
+    name: &str,
+    dtype: DType,
+    dims: &[i64],
+    initial: &Initial,
+    options: VariableOptions,
+) -> Result<Variable, TrainError> {
+    let VariableOptions { is_trainable, device, slice } = options;
+    let shape = Shape::new(dims)?;
+    let handle = b.op("VarHandleOp").name(name).attr("dtype", dtype).attr("shared_name", name);
+    let handle = handle.attr("shape", PartialShape::new(dims)?).device(&device).build()?;
+    let initial_value = initial.build(b, &format!("{name}/Initializer"), dtype, &shape)?;
+    let is_initialized = b.op("VarIsInitializedOp").device(&device).input(handle);
+    let is_initialized = is_initialized.name(&format!("{name}/IsInitialized/VarIsInitializedOp"));
+    let is_initialized = is_initialized.build()?.into();
+    let assign = b.op("AssignVariableOp").name(&format!("{name}/Assign")).device(&device);
+    let initializer = assign.input(handle).input(initial_value).build()?;
+    let value = b.op("ReadVariableOp").name(&format!("{name}/Read/ReadVariableOp"));
+    let value = value.device(&device).input(handle).attr("dtype", dtype).build()?.into();
+    let node = b.graph().node(handle);
+    let device = node.device.to_string();
+    Ok(Variable {
+        name: name.to_owned(),
+        dtype,
+        shape,
+        handle: handle.into(),
+        value,
+        initial_value,
+        initializer,
+        is_initialized,
+        is_trainable,
+        device,
+        slice,
+    })
 }

@@ -24,11 +24,12 @@ fn families() -> Vec<PathBuf> {
     families
 }
 
-/// Graphs, sequences and checkpoints have formats of their own.
+/// Graphs, sequences, checkpoints and training have formats of their own.
 fn has_cases(folder: &Path) -> bool {
     let is_other = folder.join("index.json").exists()
         || folder.ends_with("sequences")
-        || folder.ends_with("checkpoints");
+        || folder.ends_with("checkpoints")
+        || folder.ends_with("training");
     !is_other && indexes(folder).is_ok_and(|indexes| !indexes.is_empty())
 }
 

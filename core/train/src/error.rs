@@ -1,5 +1,9 @@
 //! Errors of training.
 
+use std::{
+    io::{self, ErrorKind},
+    path::PathBuf,
+};
 use tenon_framework::Code;
 use thiserror::Error;
 
@@ -18,6 +22,17 @@ pub enum TrainError {
     /// A shape is invalid.
     #[error(transparent)]
     Shape(#[from] tenon_framework::shape::ShapeError),
+    /// A message cannot be read or written.
+    #[error(transparent)]
+    Proto(#[from] tenon_proto::ProtoError),
+    /// A file or folder cannot be written.
+    #[error("file '{}': {error}; check that its folder can be written and has room", path.display())]
+    File {
+        /// The file or folder.
+        path: PathBuf,
+        /// The system's error.
+        error: io::Error,
+    },
     /// An argument does not fit.
     #[error("{what}: expected {expected}, found {found}")]
     Argument {
@@ -47,7 +62,21 @@ impl TrainError {
             TrainError::Gradient(error) => error.code(),
             TrainError::Tensor(error) => error.code(),
             TrainError::Shape(error) => error.code(),
+            TrainError::Proto(error) => error.code(),
+            TrainError::File { error, .. } => file_code(error.kind()),
             TrainError::Argument { .. } => Code::INVALID_ARGUMENT,
         }
+    }
+}
+
+/// TensorFlow's code for the system's error of a file.
+fn file_code(kind: ErrorKind) -> Code {
+    match kind {
+        ErrorKind::NotFound => Code::NOT_FOUND,
+        ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => Code::PERMISSION_DENIED,
+        ErrorKind::AlreadyExists => Code::ALREADY_EXISTS,
+        ErrorKind::NotADirectory | ErrorKind::IsADirectory => Code::FAILED_PRECONDITION,
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => Code::RESOURCE_EXHAUSTED,
+        _ => Code::UNKNOWN,
     }
 }

@@ -11,10 +11,12 @@
 //! - A variable is restored and saved under its name, whichever optimiser or tower reads it.
 
 mod error;
+mod events;
 mod initial;
 mod nodes;
 mod variables;
 
 pub use error::TrainError;
+pub use events::EventWriter;
 pub use initial::Initial;
 pub use variables::{Variable, VariableOptions, Variables};

@@ -63,8 +63,8 @@ const CRATES: &[(&str, &[Row])] = &[
         row("testing"),
     ]),
     ("core/proto", &[
-        row("error messages"),
-        row("codec versions"),
+        row("checksum error messages"),
+        row("codec records versions"),
         row("convert fuzzing stream"),
     ]),
     ("core/host", &[
@@ -148,7 +148,7 @@ const CRATES: &[(&str, &[Row])] = &[
     ]),
     ("core/train", &[
         row("error"),
-        row("devices nodes"),
+        row("devices events nodes"),
         row("initial"),
         row("variables"),
         row("coordinator saver target text"),

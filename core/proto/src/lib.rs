@@ -35,12 +35,14 @@
 //! # Ok::<(), tenon_proto::ProtoError>(())
 //! ```
 
+pub mod checksum;
 mod codec;
 pub mod convert;
 mod error;
 #[doc(hidden)]
 pub mod fuzzing;
 mod messages;
+pub mod records;
 mod stream;
 pub mod versions;
 
@@ -51,17 +53,20 @@ pub use messages::{
     BundleEntryProto, BundleHeaderProto, BytesList, CallableOptions, CloseSessionRequest,
     CloseSessionResponse, ClusterDef, CollectionDef, CollectionDefKind, CompositeTensor,
     ConfigProto, ConfigProtoExperimental, CooSparse, CreateSessionRequest, CreateSessionResponse,
-    DataType, DeviceAttributes, DeviceLocality, DeviceStepStats, Dim, DtypeAndShape,
-    ExperimentalDebugInfo, ExtendSessionRequest, ExtendSessionResponse, FloatList, FunctionDef,
-    FunctionDefLibrary, FunctionGraphs, GPUOptions, GPUOptionsExperimental, GradientDef, GraphDef,
-    GraphOptions, Int64List, JobDef, ListDevicesRequest, ListDevicesResponse, ListValue,
-    MakeCallableRequest, MakeCallableResponse, MemoryStats, MetaGraphDef, MetaInfoDef,
-    NameAttrList, NamedTensorProto, NodeDef, NodeExecStats, NodeList, NodeOutput, OpDef, OpList,
-    PartialRunSetupRequest, PartialRunSetupResponse, QueueRunnerDef, ReleaseCallableRequest,
-    ReleaseCallableResponse, ResetRequest, ResetResponse, ResourceHandleProto, RunCallableRequest,
-    RunCallableResponse, RunHandlerPoolOptions, RunMetadata, RunOptions, RunOptionsExperimental,
-    RunStepRequest, RunStepResponse, SaveSliceInfoDef, SavedModel, SaverDef, ServerDef,
-    SignatureDef, StepStats, StreamMergeOptions, TensorInfo, TensorInfoEncoding, TensorProto,
-    TensorShapeProto, VariableDef, VariantTensorDataProto, VersionDef, VirtualDevices,
+    DataType, DeviceAttributes, DeviceLocality, DeviceStepStats, Dim, DtypeAndShape, Event,
+    EventKind, ExperimentalDebugInfo, ExtendSessionRequest, ExtendSessionResponse, FloatList,
+    FunctionDef, FunctionDefLibrary, FunctionGraphs, GPUOptions, GPUOptionsExperimental,
+    GradientDef, GraphDef, GraphOptions, HistogramProto, Int64List, JobDef, ListDevicesRequest,
+    ListDevicesResponse, ListValue, LogMessage, MakeCallableRequest, MakeCallableResponse,
+    MemoryStats, MetaGraphDef, MetaInfoDef, NameAttrList, NamedTensorProto, NodeDef, NodeExecStats,
+    NodeList, NodeOutput, OpDef, OpList, PartialRunSetupRequest, PartialRunSetupResponse,
+    PluginData, QueueRunnerDef, ReleaseCallableRequest, ReleaseCallableResponse, ResetRequest,
+    ResetResponse, ResourceHandleProto, RunCallableRequest, RunCallableResponse,
+    RunHandlerPoolOptions, RunMetadata, RunOptions, RunOptionsExperimental, RunStepRequest,
+    RunStepResponse, SaveSliceInfoDef, SavedModel, SaverDef, ServerDef, SessionLog, SessionStatus,
+    SignatureDef, SourceMetadata, StepStats, StreamMergeOptions, Summary, SummaryAudio,
+    SummaryImage, SummaryMetadata, SummaryValue, SummaryValueKind, TaggedRunMetadata, TensorInfo,
+    TensorInfoEncoding, TensorProto, TensorShapeProto, VariableDef, VariantTensorDataProto,
+    VersionDef, VirtualDevices,
 };
 pub use stream::read_graph_def;

@@ -5,6 +5,7 @@ mod cluster;
 mod config;
 mod data_type;
 mod device;
+mod event;
 mod function;
 mod gpu_options;
 mod graph;
@@ -23,6 +24,11 @@ pub use cluster::{ClusterDef, JobDef, ServerDef};
 pub use config::{ConfigProto, ConfigProtoExperimental, GraphOptions};
 pub use data_type::DataType;
 pub use device::{DeviceAttributes, DeviceLocality};
+pub use event::{
+    Event, EventKind, HistogramProto, LogMessage, PluginData, SessionLog, SessionStatus,
+    SourceMetadata, Summary, SummaryAudio, SummaryImage, SummaryMetadata, SummaryValue,
+    SummaryValueKind, TaggedRunMetadata,
+};
 pub use function::{ArgAttrs, FunctionDef, FunctionDefLibrary, GradientDef};
 pub use gpu_options::{GPUOptions, GPUOptionsExperimental, StreamMergeOptions, VirtualDevices};
 pub use graph::{

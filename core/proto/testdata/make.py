@@ -20,6 +20,7 @@ from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 from google.protobuf.descriptor import FieldDescriptor as F
 from tensorflow.core.framework import (  # noqa: F401 (fill the pool)
     device_attributes_pb2, graph_pb2, step_stats_pb2, tensor_pb2)
+from tensorflow.core.util import event_pb2  # noqa: F401
 from tensorflow.core.protobuf import (  # noqa: F401
     config_pb2, named_tensor_pb2, saved_model_pb2, tensor_bundle_pb2, tensorflow_server_pb2)
 

@@ -36,7 +36,7 @@ pub enum TrainError {
     /// A message cannot be read or written.
     #[error(transparent)]
     Proto(#[from] tenon_proto::ProtoError),
-    /// A file beside checkpoints cannot be read or written.
+    /// A file of checkpoints or events cannot be read or written.
     #[error("{what}, {}: {source}; expected a folder that this process may read and write", path.display())]
     File {
         /// What the file is.

@@ -4,6 +4,9 @@ use crate::{Initial, TrainError, Variable, VariableOptions, Variables};
 use tenon_framework::DType;
 use tenon_graph::GraphBuilder;
 
+/// The name of the variable that counts steps.
+pub const GLOBAL_STEP: &str = "global_step";
+
 /// The variable `global_step`, an int64 scalar, which is added if it is not there yet (TensorFlow's
 /// `get_or_create_global_step`).
 ///
@@ -13,8 +16,7 @@ pub fn global_step(
     b: &mut GraphBuilder<'_>,
     variables: &mut Variables,
 ) -> Result<Variable, TrainError> {
-    const NAME: &str = "global_step";
-    if let Some(found) = variables.find(NAME) {
+    if let Some(found) = variables.find(GLOBAL_STEP) {
         if matches!(found.dtype, DType::INT64 | DType::INT32) && found.shape.rank() == 0 {
             return Ok(found.clone());
         }
@@ -22,5 +24,5 @@ pub fn global_step(
         return Err(TrainError::argument("variable 'global_step'", "an integer scalar", found));
     }
     let options = VariableOptions { is_trainable: false, ..VariableOptions::default() };
-    variables.add_with(b, NAME, DType::INT64, &[], &Initial::Zeros, options)
+    variables.add_with(b, GLOBAL_STEP, DType::INT64, &[], &Initial::Zeros, options)
 }

@@ -15,6 +15,7 @@ pub mod clip;
 mod coordinator;
 mod devices;
 mod error;
+mod events;
 mod global_step;
 mod hooks;
 mod initial;
@@ -36,13 +37,14 @@ pub use average::{Averaged, ExponentialMovingAverage};
 pub use coordinator::{Coordinator, GRACE, is_clean_end};
 pub use devices::VariableDevices;
 pub use error::TrainError;
-pub use global_step::global_step;
+pub use events::EventWriter;
+pub use global_step::{GLOBAL_STEP, global_step};
 pub use hooks::{
     CheckpointSaver, Every, Feed, GlobalStepWaiter, Hook, LoggingTensor, NanTensor, Progress,
     RunArgs, RunContext, StepCounter, StopAtStep, Summary, SummarySink, Timer,
 };
 pub use initial::Initial;
-pub use manager::{GLOBAL_STEP, ManagerOptions, Scaffold, SessionManager, is_lost, read_step};
+pub use manager::{ManagerOptions, Scaffold, SessionManager, is_lost, read_step};
 pub use monitored::{LoopOptions, MonitoredSession};
 pub use nodes::Scalar;
 pub use partition::{PartitionedVariable, Partitioner};

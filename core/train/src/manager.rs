@@ -1,6 +1,8 @@
 //! How a session gets its graph and the values of its variables.
 
-use crate::{QueueRunner, Saver, SaverOptions, Target, TrainError, Variables, meta_graph};
+use crate::{
+    GLOBAL_STEP, QueueRunner, Saver, SaverOptions, Target, TrainError, Variables, meta_graph,
+};
 use std::{
     path::PathBuf,
     sync::Arc,
@@ -11,9 +13,6 @@ use tenon_framework::{Code, DType, Tensor};
 use tenon_graph::GraphBuilder;
 use tenon_proto::GraphDef;
 use tenon_runtime::{AnySession, SessionError};
-
-/// The name of the variable that counts steps.
-pub const GLOBAL_STEP: &str = "global_step";
 
 /// Whether a session with this error is lost, so that only a new one can go on: its server was started anew (`ABORTED`), or
 /// is not there (`UNAVAILABLE`).

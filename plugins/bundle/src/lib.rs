@@ -37,7 +37,6 @@
 //! ```
 
 mod boxes;
-mod checksum;
 mod entry;
 mod error;
 mod files;

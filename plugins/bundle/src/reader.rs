@@ -3,7 +3,6 @@
 use crate::{
     BundleError,
     boxes::{Gather, GatherStrings, Twice, overlap, volume},
-    checksum::extend,
     entry::{Entry, stored_size},
     files::{Files, Source, with_end},
     ordered::slice_key,
@@ -17,6 +16,7 @@ use std::{
     path::{Path, PathBuf},
 };
 use tenon_proto::BundleHeaderProto;
+use tenon_proto::checksum::extend;
 use tenon_sdk::{DType, growth};
 
 /// The version of the format that this crate reads and writes.

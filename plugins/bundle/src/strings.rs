@@ -2,9 +2,9 @@
 
 use crate::{
     BundleError,
-    checksum::{extend, mask, unmask},
     table::{put_varint, varint},
 };
+use tenon_proto::checksum::{extend, mask, unmask};
 use tenon_sdk::{DType, KernelError, growth};
 
 /// The elements of a tensor of strings, or of variants in their serialised form, in one piece of memory.

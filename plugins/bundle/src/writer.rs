@@ -2,7 +2,6 @@
 
 use crate::{
     BundleError,
-    checksum::{extend, mask},
     entry::{Entry, element_count, stored_size},
     files::{Files, Publishing, Temporary},
     ordered::slice_key,
@@ -16,6 +15,7 @@ use std::{
     collections::BTreeMap,
     path::{Path, PathBuf},
 };
+use tenon_proto::checksum::{extend, mask};
 use tenon_proto::{BundleHeaderProto, VersionDef};
 use tenon_sdk::{DType, growth};
 

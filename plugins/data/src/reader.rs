@@ -7,7 +7,6 @@
 //! A reader is *idle*, or has a *work item* in progress, whose file is opened when its first record is
 //! read. A reader is locked for as long as a record is read.
 
-mod crc32c;
 mod make;
 mod ops;
 mod read;

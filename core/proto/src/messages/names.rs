@@ -8,6 +8,10 @@ use super::checkpoint::{
 use super::cluster::{ClusterDef, JobDef, ServerDef};
 use super::config::{ConfigProto, ConfigProtoExperimental, GraphOptions};
 use super::device::{DeviceAttributes, DeviceLocality};
+use super::event::{
+    Event, HistogramProto, LogMessage, PluginData, SessionLog, SourceMetadata, Summary,
+    SummaryAudio, SummaryImage, SummaryMetadata, SummaryValue, TaggedRunMetadata,
+};
 use super::function::{ArgAttrs, FunctionDef, FunctionDefLibrary, GradientDef};
 use super::gpu_options::{GPUOptions, GPUOptionsExperimental, StreamMergeOptions, VirtualDevices};
 use super::graph::{
@@ -132,4 +136,16 @@ names! {
     RunCallableResponse = "RunCallableResponse",
     ReleaseCallableRequest = "ReleaseCallableRequest",
     ReleaseCallableResponse = "ReleaseCallableResponse",
+    Event = "Event",
+    SourceMetadata = "SourceMetadata",
+    LogMessage = "LogMessage",
+    SessionLog = "SessionLog",
+    TaggedRunMetadata = "TaggedRunMetadata",
+    Summary = "Summary",
+    SummaryValue = "Summary.Value",
+    SummaryImage = "Summary.Image",
+    SummaryAudio = "Summary.Audio",
+    SummaryMetadata = "SummaryMetadata",
+    PluginData = "SummaryMetadata.PluginData",
+    HistogramProto = "HistogramProto",
 }

@@ -1,7 +1,7 @@
 //! Writes summaries.
 
 use super::{Every, Hook, RunArgs, RunContext, Timer};
-use crate::{Scaffold, TrainError, manager::step_of};
+use crate::{EventWriter, Scaffold, TrainError, manager::step_of};
 use tenon_framework::Tensor;
 use tenon_runtime::AnySession;
 
@@ -25,6 +25,16 @@ pub trait SummarySink: Send {
 impl<F: FnMut(&[u8], i64) -> Result<(), TrainError> + Send> SummarySink for F {
     fn add_summary(&mut self, summary: &[u8], step: i64) -> Result<(), TrainError> {
         self(summary, step)
+    }
+}
+
+impl SummarySink for EventWriter {
+    fn add_summary(&mut self, summary: &[u8], step: i64) -> Result<(), TrainError> {
+        EventWriter::add_summary(self, summary, step)
+    }
+
+    fn flush(&mut self) -> Result<(), TrainError> {
+        EventWriter::flush(self)
     }
 }
 

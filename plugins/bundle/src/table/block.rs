@@ -1,11 +1,8 @@
 //! Blocks of a table: entries whose keys share beginnings, and the places where they do not.
 
-use crate::{
-    BundleError,
-    checksum::{extend, mask, unmask},
-    files::Source,
-};
+use crate::{BundleError, files::Source};
 use std::ops::Range;
+use tenon_proto::checksum::{extend, mask, unmask};
 use tenon_sdk::growth;
 
 /// Bytes after a block: its type and its checksum.

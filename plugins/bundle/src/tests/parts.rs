@@ -2,16 +2,13 @@
 
 use super::{any, read_bundle};
 use crate::{
-    Bundle, BundleWriter, Content, Entry, Extent, Files, Part, TensorSlice,
-    checksum::{extend, mask},
-    data_file,
-    files::Temporary,
-    index_file, stored_size,
-    table::TableWriter,
+    Bundle, BundleWriter, Content, Entry, Extent, Files, Part, TensorSlice, data_file,
+    files::Temporary, index_file, stored_size, table::TableWriter,
 };
 use proptest::prelude::*;
 use prost::Message;
 use std::{fs, path::Path};
+use tenon_proto::checksum::{extend, mask};
 use tenon_proto::{BundleEntryProto, BundleHeaderProto, VersionDef};
 use tenon_sdk::{Code, DType};
 

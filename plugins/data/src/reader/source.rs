@@ -1,12 +1,12 @@
 //! The records of one work item: of a file, or the item itself.
 
-use super::crc32c::masked;
 use crate::files::{Access, path_of};
 use std::{
     fs::File,
     io::{BufRead, BufReader, Read},
 };
 use tenon_files::Purpose;
+use tenon_proto::records::{HEAD, TAIL, is_intact, length};
 use tenon_sdk::{growth, prelude::*};
 
 /// How a file is compressed.
@@ -280,6 +280,13 @@ fn append(
     Ok(count - left)
 }
 
+/// The next `N` bytes; `None` where fewer are left.
+fn array<const N: usize>(bytes: &mut Bytes, work: &[u8]) -> Result<Option<[u8; N]>, KernelError> {
+    let mut found = Vec::new();
+    append(bytes, N as u64, &mut found, work)?;
+    Ok(found.try_into().ok())
+}
+
 /// A line without its end, and without carriage returns.
 fn line(bytes: &mut Bytes, work: &[u8]) -> Result<Option<Vec<u8>>, KernelError> {
     let (mut line, mut is_there) = (Vec::new(), false);
@@ -338,25 +345,16 @@ fn record(bytes: &mut Bytes, work: &[u8], offset: u64) -> Result<Option<Vec<u8>>
             ),
         )
     };
-    let mut head = Vec::new();
-    if append(bytes, 12, &mut head, work)? < 12 {
-        return Ok(None);
-    }
-    let word = |bytes: &[u8]| bytes.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte));
-    let (length, sum) = head.split_at(8);
-    if u64::from(masked(length)) != word(sum) {
-        return Err(lost("the checksum of the length is wrong"));
-    }
-    let (length, mut data) = (word(length), Vec::new());
+    let Some(head) = array::<HEAD>(bytes, work)? else { return Ok(None) };
+    let length = length(&head).ok_or_else(|| lost("the checksum of the length is wrong"))?;
+    let mut data = Vec::new();
     let found = append(bytes, length, &mut data, work)?;
     if found < length {
         return Err(lost(&format!("expected {length} bytes, found {found}")));
     }
-    let mut sum = Vec::new();
-    if append(bytes, 4, &mut sum, work)? < 4 {
-        return Err(lost("expected a checksum, found the end"));
-    }
-    if u64::from(masked(&data)) != word(&sum) {
+    let tail = array::<TAIL>(bytes, work)?;
+    let tail = tail.ok_or_else(|| lost("expected a checksum, found the end"))?;
+    if !is_intact(&data, &tail) {
         return Err(lost("the checksum of the bytes is wrong"));
     }
     Ok(Some(data))
@@ -366,16 +364,13 @@ fn record(bytes: &mut Bytes, work: &[u8], offset: u64) -> Result<Option<Vec<u8>>
 mod tests {
     use super::*;
 
-    fn framed(data: &[u8]) -> Vec<u8> {
-        let length = (data.len() as u64).to_le_bytes();
-        let sums = [masked(&length), masked(data)].map(u32::to_le_bytes);
-        [&length[..], &sums[0], data, &sums[1]].concat()
-    }
-
     /// Every wrong byte of a file is an error, and every cut but one within a length; none gives another record.
     #[test]
     fn damaged_records_are_refused() {
-        let file = [framed(b"first"), framed(b"")].concat();
+        let mut file = Vec::new();
+        for data in [&b"first"[..], b""] {
+            tenon_proto::records::write(&mut file, data).unwrap();
+        }
         let read = |file: Vec<u8>| {
             let mut bytes: Bytes = Box::new(std::io::Cursor::new(file));
             let mut records = Vec::new();

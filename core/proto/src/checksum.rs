@@ -1,4 +1,4 @@
-//! CRC-32C (Castagnoli), masked as TensorFlow's files hold it.
+//! CRC-32C (Castagnoli), masked as TensorFlow's files have it.
 
 /// What masking adds after the rotation.
 const DELTA: u32 = 0xa282_ead8;

@@ -79,7 +79,9 @@ pub use partition::{
     ArgSide, AssembleError, Edge, MadeFrom, Memory, PartKind, PartNode, PartOp, Partition,
     PartitionOptions, Partitioned, Transfer, WithControlLoops, assemble, control_loops, partition,
 };
-pub use placer::{NodePlacement, Placement, PlacementReason, PlacerOptions, place};
+pub use placer::{
+    NodePlacement, Placement, PlacementCosts, PlacementReason, PlacerOptions, place, place_by_cost,
+};
 pub use prune::{Subgraph, prune};
 pub use shape_pass::{Shapes, infer_shapes};
 pub use strip::strip_default_attrs;

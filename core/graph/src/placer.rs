@@ -9,8 +9,13 @@
 //! A node without inputs and requests whose readers are all on one device is placed there, since
 //! computing its value costs less than copying it (TensorFlow's placer does the same with generator
 //! nodes).
+//!
+//! [`place_by_cost`] chooses among the devices that this leaves open by what calls and transfers cost.
 
+mod cost;
 mod groups;
+
+pub use cost::{PlacementCosts, place_by_cost};
 
 use crate::{DeviceEntry, DeviceView, Graph, GraphError, NodeId, NodeQuery, Subgraph};
 use groups::{Group, groups};
@@ -47,6 +52,8 @@ pub enum PlacementReason {
     Priority,
     /// The node has no inputs and requests nothing; all its readers are on this device.
     Consumers,
+    /// The request leaves several devices; on this one the step ends soonest, by the known costs.
+    Cost,
     /// Optimisation created the node, and it runs on the device of the nodes that it replaces.
     Optimised,
     /// The requested device cannot run the node.
@@ -73,6 +80,7 @@ impl fmt::Display for PlacementReason {
             PlacementReason::Consumers => {
                 f.write_str("requests no device and has no inputs: the device of its readers")
             }
+            PlacementReason::Cost => f.write_str("the step ends soonest there, by the known costs"),
             PlacementReason::Optimised => {
                 f.write_str("made by optimisation: the device of the nodes that it replaces")
             }

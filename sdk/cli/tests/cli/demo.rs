@@ -55,3 +55,32 @@ fn without_its_plugins_it_fails_and_says_what_to_do() {
     assert!(error.contains("CPU and ACCEL"), "{error}");
     assert!(error.contains("cargo run --release -- demo"), "{error}");
 }
+
+#[test]
+fn trainings_agree_on_two_devices_and_after_a_kill() {
+    let place = Place::new();
+    let page = place.path("training.html");
+    let args =
+        ["demo", "train", "--steps", "20", "--save-every", "4", "--page", page.to_str().unwrap()];
+    let demo = place.json(&args);
+    assert_eq!((&demo["killed_at"], &demo["resumed_from"]), (&10.into(), &8.into()));
+    assert_eq!(demo["different_weights"], 0);
+    assert!(demo["max_loss_difference"].as_f64().unwrap() <= 1e-5, "{demo}");
+    let losses = |at: usize| -> Vec<f64> {
+        let losses = demo["trainings"][at]["losses"].as_array().unwrap();
+        losses.iter().map(|loss| loss.as_f64().unwrap()).collect()
+    };
+    let (cpu, accelerators) = (losses(0), losses(1));
+    assert_eq!((cpu.len(), accelerators.len()), (20, 20));
+    // Ten classes: at first the loss is about ln 10, and it falls.
+    assert!((1.5..4.0).contains(&cpu[0]) && cpu[19] < cpu[0], "{cpu:?}");
+    assert!(std::fs::read_to_string(page).unwrap().contains("killed, then resumed"));
+}
+
+#[test]
+fn a_training_of_too_few_steps_is_refused() {
+    let place = Place::new();
+    let refused = place.tenon(&["demo", "train", "--steps", "3"]);
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(stderr(&refused).contains("20..=1000000"), "{}", stderr(&refused));
+}

@@ -2,6 +2,7 @@
 
 use super::{data::Images, model::Model, run};
 use crate::{args::Global, demo::assets::Digits, error::CliError, start::start_whole};
+use rustix::process::{Signal, getpid, kill_process};
 use std::{
     env, io,
     os::unix::process::ExitStatusExt,
@@ -9,7 +10,7 @@ use std::{
     process::{Command, ExitStatus},
 };
 use tenon_runtime::{Runtime, SessionOptions, framework::Tensor};
-use tenon_training::{LocalTarget, Target};
+use tenon_training::{LocalTarget, Target, TrainError};
 
 /// What the process is told, by options that help does not show.
 #[derive(Debug, Clone, clap::Args)]
@@ -46,10 +47,7 @@ pub fn work(
     let die = |step: u64| {
         if die_at == Some(step) {
             // Nothing runs after this: no destructor, no flush, no last checkpoint.
-            let _ = rustix::process::kill_process(
-                rustix::process::getpid(),
-                rustix::process::Signal::KILL,
-            );
+            let _ = kill_process(getpid(), Signal::KILL);
         }
     };
     let plan = run::Plan {
@@ -89,12 +87,10 @@ pub fn kill_and_resume(
         return Err(CliError::Demo(format!("the process that goes on failed: {status}")));
     }
     let checkpoint = saver.latest(folder)?.ok_or_else(|| lost(folder))?;
-    let options = SessionOptions { allow_soft_placement: true, ..SessionOptions::default() };
-    let session = LocalTarget::new(runtime, options).open(&model.scaffold.graph)?;
+    let target = LocalTarget::new(runtime, SessionOptions::default());
+    let session = target.open(&model.scaffold.graph).map_err(TrainError::from)?;
     saver.restore(&*session, &checkpoint)?;
-    let names: Vec<&str> = model.weights.iter().map(String::as_str).collect();
-    let weights = session.run_step(&[], &names, &[], None)?;
-    Ok(Resumed { killed_at, resumed_from, weights })
+    Ok(Resumed { killed_at, resumed_from, weights: run::weights(&*session, &model)? })
 }
 
 fn lost(folder: &Path) -> CliError {
@@ -118,7 +114,9 @@ fn spawn(
     };
     let mut command = Command::new(env::current_exe().map_err(failed)?);
     for (option, files) in [("--plugin", &global.plugins), ("--isolate", &global.isolate)] {
-        files.iter().for_each(|file| drop(command.arg(option).arg(file)));
+        for file in files {
+            command.arg(option).arg(file);
+        }
     }
     for setting in &global.set {
         command.args(["--set", setting]);

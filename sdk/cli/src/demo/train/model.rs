@@ -9,7 +9,7 @@ use tenon_runtime::{
 };
 use tenon_training::{
     Initial, SaverOptions, Scaffold, TrainError, Variable, VariableOptions, Variables, global_step,
-    optimizer::{MinimizeOptions, Momentum, Optimizer, compute_gradients},
+    optimizer::{MinimizeOptions, Momentum, compute_gradients},
     schedule::Schedule,
     towers,
 };
@@ -81,7 +81,7 @@ fn build(b: &mut GraphBuilder<'_>, devices: &[&str], steps: u64) -> Result<Model
     let (train, loss) = towers.synchronous(b, &mut variables, &optimizer, Some(&step))?;
 
     let held_out = b.placeholder(HELD_OUT, DType::FLOAT, PartialShape::new(&[-1, 8, 8, 1])?)?;
-    let classes = b.with_name_scope("classify", |b| classify(b, held_out, &weights))??;
+    let classes = b.with_name_scope("classify", |b| classify(b, held_out, &weights))?;
     let scaffold = Scaffold::build(b, &variables, SaverOptions::default())?;
     let graph = b.graph();
     Ok(Model {

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use std::{fmt::Write, path::Path};
 use tenon_benchkit::html::curves::{self, Curve, Figure, Page};
 
-/// Losses that a curve averages.
+/// Losses that a point of a curve averages, at most.
 const SMOOTHED: usize = 20;
 
 /// The figures of the three trainings, and what was found.
@@ -67,6 +67,11 @@ pub fn json(outcome: &Outcome) -> Value {
     })
 }
 
+/// How many losses a point averages: a curve has fifty points if it can.
+fn window(losses: &[f32]) -> usize {
+    (losses.len() / 50).clamp(1, SMOOTHED)
+}
+
 /// The page of curves.
 pub fn page(outcome: &Outcome) -> String {
     let cpu = &outcome.cpu;
@@ -98,7 +103,10 @@ pub fn page(outcome: &Outcome) -> String {
         figures: vec![
             Figure {
                 title: "Loss of the training".to_owned(),
-                note: format!("Mean of {SMOOTHED} steps. The interruption is that of another process, which computes the same."),
+                note: format!(
+                    "Means over {} steps. The interruption is that of another process, which computes the same.",
+                    window(&cpu.losses)
+                ),
                 x: "step".to_owned(),
                 y: "cross entropy".to_owned(),
                 is_log: true,
@@ -131,8 +139,9 @@ pub fn page(outcome: &Outcome) -> String {
 
 /// Means of some losses, each at the last step of them.
 fn smoothed(losses: &[f32]) -> Vec<(f64, f64)> {
-    let chunks = losses.chunks(SMOOTHED).enumerate();
+    let size = window(losses);
+    let chunks = losses.chunks(size).enumerate();
     let mean =
         |chunk: &[f32]| chunk.iter().map(|loss| f64::from(*loss)).sum::<f64>() / chunk.len() as f64;
-    chunks.map(|(at, chunk)| ((at * SMOOTHED + chunk.len()) as f64, mean(chunk))).collect()
+    chunks.map(|(at, chunk)| ((at * size + chunk.len()) as f64, mean(chunk))).collect()
 }

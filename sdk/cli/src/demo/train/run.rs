@@ -14,7 +14,7 @@ use std::{
 use tenon_runtime::{AnySession, Runtime, SessionOptions, framework::Tensor};
 use tenon_training::{
     CheckpointSaver, Every, Hook, LocalTarget, LoopOptions, ManagerOptions, MonitoredSession,
-    StopAtStep, read_step,
+    StopAtStep, TrainError, read_step,
 };
 
 /// How often, in a training, the images that it has not seen are classified.
@@ -41,8 +41,6 @@ pub struct Plan<'a> {
 pub struct Trained {
     /// Its name.
     pub name: &'static str,
-    /// The step from which it went on.
-    pub first: u64,
     /// The loss before each update.
     pub losses: Vec<f32>,
     /// Step, and images classified right after it.
@@ -72,7 +70,6 @@ pub fn train(
     };
     let mut trained = Trained {
         name: plan.name,
-        first,
         losses: Vec::new(),
         right: Vec::new(),
         time: Duration::ZERO,
@@ -82,14 +79,12 @@ pub fn train(
     let every = (plan.steps / EVALUATIONS).max(1);
     let mut at = first;
     while !training.should_stop() {
-        let (batch, labels) = images.batch(at).map_err(tenon_training::TrainError::from)?;
+        let (batch, labels) = images.batch(at).map_err(TrainError::from)?;
         let begin = Instant::now();
         let feeds = [(IMAGES, batch), (LABELS, labels)];
         let fetched = training.run(&feeds, &[&model.loss], &[&model.train])?;
         trained.time += begin.elapsed();
-        trained
-            .losses
-            .push(fetched[0].as_slice::<f32>().map_err(tenon_training::TrainError::from)?[0]);
+        trained.losses.push(fetched[0].as_slice::<f32>().map_err(TrainError::from)?[0]);
         at += 1;
         if at.is_multiple_of(every) || at == plan.last {
             trained.right.push((at, classify(&*session, &model, digits)?));
@@ -110,7 +105,7 @@ fn open(runtime: &Runtime, model: &Model, plan: &Plan<'_>) -> Result<MonitoredSe
         hooks.push(Box::new(CheckpointSaver::new(folder, Every::Steps(every as i64))));
         manager.checkpoint_folder = Some(folder.to_owned());
     }
-    let options = SessionOptions { allow_soft_placement: true, ..SessionOptions::default() };
+    let options = SessionOptions { soft_placement: Some(true), ..SessionOptions::default() };
     let target = Arc::new(LocalTarget::new(runtime, options));
     let options = LoopOptions { manager, ..LoopOptions::default() };
     Ok(MonitoredSession::open(target, model.scaffold.clone(), hooks, options)?)
@@ -121,16 +116,20 @@ fn ended() -> CliError {
 }
 
 /// How many of the images that the training has not seen are classified right.
-fn classify(session: &dyn AnySession, model: &Model, digits: &Digits) -> Result<usize, CliError> {
+fn classify(session: &dyn AnySession, model: &Model, digits: &Digits) -> Result<usize, TrainError> {
     let feeds = [(HELD_OUT, digits.images.clone())];
     let fetched = session.run_step(&feeds, &[&model.classes], &[], None)?;
-    let classes = fetched[0].as_slice::<i64>().map_err(tenon_training::TrainError::from)?;
+    let classes = fetched[0].as_slice::<i64>()?;
     let right =
         digits.labels.iter().zip(classes).filter(|(label, class)| i64::from(**label) == **class);
     Ok(right.count())
 }
 
-fn weights(session: &dyn AnySession, model: &Model) -> Result<Vec<Tensor>, CliError> {
+/// The values of the weights.
+///
+/// # Errors
+/// They have none.
+pub fn weights(session: &dyn AnySession, model: &Model) -> Result<Vec<Tensor>, TrainError> {
     let names: Vec<&str> = model.weights.iter().map(String::as_str).collect();
     Ok(session.run_step(&[], &names, &[], None)?)
 }

@@ -120,7 +120,7 @@ const CRATES: &[(&str, &[Row])] = &[
         row("step_graph"),
         row("worker"),
         row("session"),
-        row("any_session"),
+        row("any_session costs"),
     ]),
     ("core/geometry", &[
         row("counting error fixed_point fused"),

@@ -54,6 +54,7 @@
 //! plugin that is replaced; `sdk/docs/embed.md` explains it.
 
 mod any_session;
+pub mod costs;
 mod error;
 mod executor;
 mod feeds;

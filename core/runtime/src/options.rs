@@ -14,6 +14,7 @@ use tenon_framework::{
     attr_view::AttrTable,
     sync::{Mutex, rank},
 };
+use tenon_graph::PlacementCosts;
 use tenon_host::call::TraceSink;
 
 /// Options of a session.
@@ -34,6 +35,9 @@ pub struct SessionOptions {
     /// that plugins keep) instead of the worker's; they end with the session. TensorFlow's
     /// `isolate_session_state`.
     pub isolate_state: bool,
+    /// What calls and transfers cost: a node that requests no device, or leaves several open, is placed where the step ends
+    /// soonest ([`tenon_graph::place_by_cost`]). `None` places by the priority of device types.
+    pub costs: Option<Arc<dyn PlacementCosts>>,
     /// The kernel label to use for every node that has a kernel with it. `None` means the knob
     /// `runtime.kernel_label`.
     pub kernel_label: Option<String>,

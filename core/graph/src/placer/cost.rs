@@ -5,10 +5,9 @@
 //! colocation and missing kernels are as hard as for [`place`](super::place): what may be chosen are the devices of groups
 //! that these leave open.
 //!
-//! Placements are made in three ways, and the one whose simulated step ends first is taken: the one by priority; each
-//! device wherever it may be chosen; and one that chooses node by node the device on which the node ends first (the greedy
-//! heuristic that the TensorFlow white paper of 2015 describes in section 3.2.1). Then single groups are moved for as long
-//! as that makes the step shorter.
+//! Placements are made in three ways: by priority; each device wherever it may be chosen; and node by node the device on
+//! which the node ends first (the greedy heuristic that the TensorFlow white paper of 2015 describes in section 3.2.1). In
+//! each of them single groups are moved for as long as that makes the step shorter, and the shortest is taken.
 
 use super::{
     Group, Placement, PlacementReason, Placer, PlacerOptions, consumers, groups, place, preferred,
@@ -117,7 +116,7 @@ impl<'a> Search<'a> {
         Search { graph, sub, devices, costs, group_of, candidates, compute, by_priority, home }
     }
 
-    /// The choice whose step ends first.
+    /// The choice whose step ends first; the one by priority if others are as good.
     fn best(&self) -> Vec<usize> {
         let everywhere = (0..self.devices.len()).map(|device| {
             let groups = self.by_priority.iter().zip(&self.candidates);
@@ -125,41 +124,44 @@ impl<'a> Search<'a> {
                 .map(|(&first, open)| if open.contains(&device) { device } else { first })
                 .collect()
         });
-        let mut best = (self.time(&self.by_priority), self.by_priority.clone());
-        for choice in everywhere.chain([self.greedy()]) {
-            let time = self.time(&choice);
-            if time < best.0 {
-                best = (time, choice);
+        let mut starts: Vec<Vec<usize>> = vec![self.by_priority.clone()];
+        starts.extend(everywhere);
+        starts.push(self.greedy());
+        let mut left = MOVES / self.sub.order.len().max(1);
+        let mut best = (f64::INFINITY, Vec::new());
+        for start in starts {
+            let improved = self.improved(start, &mut left);
+            if improved.0 < best.0 {
+                best = improved;
             }
         }
-        self.improve(&mut best);
         best.1
     }
 
-    /// Moves single groups for as long as that helps, within a bound.
-    fn improve(&self, (time, choice): &mut (f64, Vec<usize>)) {
-        let mut left = MOVES / self.sub.order.len().max(1);
+    /// A choice after moves of single groups for as long as these make the step shorter, at most `left` of them tried.
+    fn improved(&self, mut choice: Vec<usize>, left: &mut usize) -> (f64, Vec<usize>) {
+        let mut time = self.time(&choice);
         let mut has_moved = true;
         while std::mem::take(&mut has_moved) {
             for (group, open) in
                 self.candidates.iter().enumerate().filter(|(_, open)| open.len() > 1)
             {
                 for &device in open {
-                    let former = std::mem::replace(&mut choice[group], device);
-                    if left == 0 {
-                        choice[group] = former;
-                        return;
+                    if *left == 0 {
+                        return (time, choice);
                     }
-                    left -= 1;
-                    let moved = self.time(choice);
-                    if moved < *time {
-                        (*time, has_moved) = (moved, true);
+                    *left -= 1;
+                    let former = std::mem::replace(&mut choice[group], device);
+                    let moved = self.time(&choice);
+                    if moved < time {
+                        (time, has_moved) = (moved, true);
                     } else {
                         choice[group] = former;
                     }
                 }
             }
         }
+        (time, choice)
     }
 
     /// Chooses the device of a group when its first node runs: the one on which that node ends first.

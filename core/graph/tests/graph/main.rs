@@ -1,6 +1,7 @@
 //! Tests of graphs from message to partition.
 
 mod builder;
+mod cost;
 mod functions;
 mod goldens;
 mod import;

@@ -3,7 +3,9 @@
 use super::{Context, choice::Devices};
 use crate::error::RuntimeError;
 use tenon_framework::device::DeviceName;
-use tenon_graph::{DeviceView, Graph, GraphError, Placement, PlacerOptions, Subgraph, place};
+use tenon_graph::{
+    DeviceView, Graph, GraphError, Placement, PlacerOptions, Subgraph, place, place_by_cost,
+};
 
 /// Places the nodes of a step.
 ///
@@ -22,7 +24,10 @@ pub(super) fn placed(
         allow_soft_placement: soft,
         default_device: default_device(context, view, soft)?,
     };
-    let placed = place(graph, sub, view, &options);
+    let placed = match &context.options.costs {
+        Some(costs) => place_by_cost(graph, sub, view, &options, &**costs),
+        None => place(graph, sub, view, &options),
+    };
     placed.map_err(|error| explained(context, error))
 }
 

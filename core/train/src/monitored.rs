@@ -17,7 +17,8 @@ use std::{
     time::{Duration, Instant},
 };
 use tenon_framework::{Code, Tensor};
-use tenon_runtime::AnySession;
+use tenon_proto::GraphDef;
+use tenon_runtime::{AnySession, SessionError};
 
 /// The longest pause between two attempts to open a session.
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
@@ -29,7 +30,7 @@ const QUIET: Duration = Duration::from_secs(2);
 pub struct LoopOptions {
     /// How sessions are prepared.
     pub manager: ManagerOptions,
-    /// The deadline of a step. None by default.
+    /// The deadline of a step, and of each step that a hook runs, saving included. None by default.
     pub step_deadline: Option<Duration>,
     /// How long the loop tries to get a new session, after one was lost. 10 minutes by default.
     pub recovery: Duration,
@@ -56,6 +57,32 @@ impl Default for LoopOptions {
 struct Live {
     session: Arc<dyn AnySession>,
     coordinator: Coordinator,
+}
+
+/// A session whose steps have a deadline, also those that are run without one.
+struct Bounded {
+    session: Arc<dyn AnySession>,
+    deadline: Option<Duration>,
+}
+
+impl AnySession for Bounded {
+    fn run_step(
+        &self,
+        feeds: &[(&str, Tensor)],
+        fetches: &[&str],
+        targets: &[&str],
+        deadline: Option<Duration>,
+    ) -> Result<Vec<Tensor>, SessionError> {
+        self.session.run_step(feeds, fetches, targets, deadline.or(self.deadline))
+    }
+
+    fn add_nodes(&self, graph: &GraphDef) -> Result<(), SessionError> {
+        self.session.add_nodes(graph)
+    }
+
+    fn close_session(&self) -> Result<(), SessionError> {
+        self.session.close_session()
+    }
 }
 
 /// When a loss began, and how often the loop has tried since.
@@ -235,7 +262,9 @@ impl MonitoredSession {
         if self.live.is_some() {
             return Ok(());
         }
-        let session = self.manager.open(&self.scaffold)?;
+        let opened = self.manager.open(&self.scaffold)?;
+        let deadline = self.options.step_deadline;
+        let session = Arc::new(Bounded { session: Arc::clone(&opened), deadline });
         let live = Live { session, coordinator: Coordinator::new() };
         let mut run = RunContext::new(&*live.session, &live.coordinator);
         let mut told = Ok(());
@@ -243,8 +272,9 @@ impl MonitoredSession {
             told = told.and_then(|()| hook.after_create_session(&mut run));
         }
         let is_stopped = run.is_stopped();
+        // An enqueue may wait for as long as the queue is full, and has no deadline.
         for runner in &self.scaffold.queue_runners {
-            told = told.and_then(|()| runner.start(&live.session, &live.coordinator));
+            told = told.and_then(|()| runner.start(&opened, &live.coordinator));
         }
         if let Err(error) = told {
             live.abandon();
@@ -278,7 +308,7 @@ impl MonitoredSession {
         let feeds: Vec<(&str, Tensor)> =
             step.feeds.iter().map(|(name, value)| (name.as_str(), value.clone())).collect();
         let names: Vec<&str> = step.fetches.iter().map(String::as_str).collect();
-        let ran = live.session.run_step(&feeds, &names, targets, self.options.step_deadline);
+        let ran = live.session.run_step(&feeds, &names, targets, None);
         // A step that fails because a thread failed before it is not the cause.
         let values = ran.map_err(|error| live.coordinator.error().unwrap_or(error))?;
         for (hook, places) in self.hooks.iter_mut().zip(&step.places[1..]) {

@@ -4,13 +4,16 @@ use super::model::{fresh, local, plugins, remote, scaffold, scaffold_with, w, w_
 use std::{
     env, fs,
     path::{Path, PathBuf},
-    process::Child,
+    process::{Child, Command},
     sync::Arc,
     thread,
     time::{Duration, Instant},
 };
 use tenon_cluster::{Server, ServerOptions};
-use tenon_runtime::{AnySession, Worker, framework::Tensor};
+use tenon_runtime::{
+    AnySession, Worker,
+    framework::{Code, Tensor},
+};
 use tenon_tests::{process, session::turn};
 use tenon_training::{
     CheckpointSaver, Every, Hook, LoopOptions, ManagerOptions, MonitoredSession, RunContext,
@@ -161,4 +164,34 @@ fn a_training_goes_on_when_its_server_is_started_anew() {
     assert_eq!(latest, run.join("m-12"));
     scaffold.saver.unwrap().restore(&*session, latest).unwrap();
     assert_eq!(w(&*session), w_after(12));
+}
+
+/// Stops a process, or lets it go on, without an end.
+fn signal(child: &Child, signal: &str) {
+    let sent = Command::new("kill").args([signal, &child.id().to_string()]).status();
+    assert!(sent.expect("kill is a command").success());
+}
+
+#[test]
+fn a_server_that_does_not_answer_is_found_out() {
+    let _turn = turn();
+    let (folder, runtime) = (tempfile::tempdir().unwrap(), plugins());
+    let file = folder.path().join("address");
+    let server = start("serves_until_it_is_killed", SERVES, &file);
+    wait_until(|| file.exists(), "the server does not start");
+    let target = remote(format!("grpc://{}", fs::read_to_string(&file).unwrap()));
+    let deadline = Duration::from_secs(2);
+    let options = LoopOptions { step_deadline: Some(deadline), ..options(folder.path()) };
+    let hooks: Vec<Box<dyn Hook>> = vec![Box::new(StopAtStep::last(12))];
+    let mut training = MonitoredSession::open(target, scaffold(&runtime), hooks, options).unwrap();
+    training.run(&[], &[], &["train"]).unwrap();
+    signal(&server, "-STOP");
+    let begin = Instant::now();
+    let error = training.run(&[], &[], &["train"]).unwrap_err();
+    assert_eq!(error.code(), Code::DEADLINE_EXCEEDED, "{error}");
+    assert!(begin.elapsed() < LONG / 2);
+    let closed = training.close().unwrap_err();
+    assert_eq!(closed.code(), Code::DEADLINE_EXCEEDED, "{closed}");
+    signal(&server, "-CONT");
+    kill(server);
 }

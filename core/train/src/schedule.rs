@@ -163,7 +163,7 @@ impl Schedule {
                 }
                 Ok(())
             }
-            Schedule::CosineRestarts { t_mul, .. } if !(*t_mul >= 1.0) => {
+            Schedule::CosineRestarts { t_mul, .. } if t_mul.is_nan() || *t_mul < 1.0 => {
                 refused("t_mul", "at least 1", t_mul.to_string())
             }
             Schedule::Decay { steps, .. }
@@ -171,7 +171,7 @@ impl Schedule {
             | Schedule::Cosine { steps, .. }
             | Schedule::CosineRestarts { steps, .. }
             | Schedule::Warmup { steps, .. }
-                if !(*steps > 0.0) =>
+                if steps.is_nan() || *steps <= 0.0 =>
             {
                 refused("the steps", "a positive number", steps.to_string())
             }

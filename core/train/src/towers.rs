@@ -1,7 +1,7 @@
 //! Data parallelism within one graph: towers, which compute the gradients of parts of a batch on devices of their own.
 //!
 //! Variables are added before, on devices that hold parameters. [`towers`] then builds the model once for each device, in
-//! the name scopes `tower_0`, `tower_1` and so on. From there:
+//! the name scopes `tower_0`, `tower_1` and so on, with a number behind them if the graph has such names. From there:
 //! - [`Towers::synchronous`] updates variables by the mean of all gradients, in one step of one session.
 //! - [`Towers::asynchronous`] gives a training op for each tower; threads run them as fast as they can.
 //! - [`SyncReplicas`](crate::SyncReplicas) lets threads, or processes, run at their own pace and waits for enough gradients.
@@ -52,7 +52,7 @@ pub fn towers<'r>(
 ) -> Result<Towers, TrainError> {
     let mut towers: Vec<Tower> = Vec::with_capacity(devices.len());
     for (at, &device) in devices.iter().enumerate() {
-        let scope = format!("tower_{at}");
+        let scope = unused_scope(b, &format!("tower_{at}"));
         let (loss, gradients) =
             b.with_name_scope(&scope, |b| b.with_device(device, |b| build(b, device, at)))??;
         if let Some(first) = towers.first() {
@@ -69,6 +69,17 @@ pub fn towers<'r>(
         return Err(TrainError::argument("devices of towers", "at least one", "none"));
     }
     Ok(Towers { towers, parameter_device: parameter_device.to_owned() })
+}
+
+/// This name, or one that begins with it and below which no node is.
+fn unused_scope(b: &GraphBuilder<'_>, name: &str) -> String {
+    let is_free = |scope: &String| {
+        let prefix = format!("{}/", b.full_name(scope));
+        b.graph().nodes().all(|(_, node)| !node.name.starts_with(&prefix))
+    };
+    let numbered = (1..).map(|number: u64| format!("{name}_{number}"));
+    let mut names = std::iter::once(name.to_owned()).chain(numbered);
+    names.find(is_free).unwrap_or_else(|| name.to_owned())
 }
 
 fn names(gradients: &[VariableGradient]) -> Vec<&str> {

@@ -91,10 +91,12 @@ fn towers_in_one_step_train_as_one_device() {
     for model in ["dense", "sparse"] {
         let adam = Adam::new(0.01);
         let trained = Trained::new(&runtime, |b, all| {
+            // Towers of another model beside these have other names.
+            b.op("NoOp").name("tower_1/other").build()?;
             let towers = halves(b, all, model, &TWO)?;
             for (at, tower) in towers.towers.iter().enumerate() {
                 let node = b.graph().node(tower.loss.node);
-                assert_eq!(node.name, format!("tower_{at}/loss"));
+                assert_eq!(node.name, ["tower_0/loss", "tower_1_1/loss"][at]);
                 assert_eq!(node.device.to_string(), TWO[at]);
             }
             let step = global_step(b, all)?;
@@ -204,6 +206,50 @@ fn replicas_that_wait_for_each_other_train_as_one_device() {
     trained.run(&[], &[], &["close"]);
     let waiting = trained.session.run(&[], &[], &["train_0"], &Default::default());
     assert_eq!(waiting.unwrap_err().code(), Code::OUT_OF_RANGE);
+}
+
+/// The first gradient of an update is enough. The one that a slow replica computed for the step before is dropped, and its
+/// next one counts.
+#[test]
+fn a_slow_replica_is_a_backup() {
+    let runtime = of_training();
+    let momentum = Momentum::new(0.1);
+    let trained = |to_aggregate: Option<i32>| {
+        Trained::new(&runtime, |b, all| {
+            let towers = halves(b, all, "dense", &TWO)?;
+            let Some(to_aggregate) = to_aggregate else {
+                let ops = towers.asynchronous(b, all, &momentum, None)?;
+                b.op("NoOp").name("train_0").control(ops[0]).build()?;
+                b.op("NoOp").name("train_1").control(ops[1]).build()?;
+                return Ok(());
+            };
+            let step = global_step(b, all)?;
+            let made = SyncReplicas { to_aggregate }.build(b, all, &momentum, &towers, &step)?;
+            let ops = [made.start, made.chief, made.train[0], made.train[1]];
+            for (name, op) in ["start", "chief", "train_0", "train_1"].iter().zip(ops) {
+                b.op("NoOp").name(name).control(op).build()?;
+            }
+            Ok(())
+        })
+    };
+    let (found, expected) = (trained(Some(1)), trained(None));
+    let update = |name: &str| {
+        std::thread::scope(|scope| {
+            scope.spawn(|| found.run(&[], &[], &[name]));
+            found.run(&[], &[], &["chief"]);
+        });
+        expected.run(&[], &[], &[name]);
+        same(&values(&found), &values(&expected));
+    };
+    found.run(&[], &[], &["start"]);
+    update("train_0");
+    // Its gradient is of step 0, and its token of step 1 is there.
+    found.run(&[], &[], &["train_1"]);
+    update("train_1");
+    // Now the other one is slow.
+    found.run(&[], &[], &["train_0"]);
+    update("train_0");
+    assert_eq!(found.value("global_step"), [3.0]);
 }
 
 /// Of slices, each index gets the mean over the gradients that have it; with one gradient, that is the gradient.

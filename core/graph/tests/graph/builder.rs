@@ -2,7 +2,7 @@
 
 use crate::support::*;
 use tenon_framework::{DType, PartialShape, Tensor};
-use tenon_graph::{Graph, GraphError, NodeId, Output};
+use tenon_graph::{Graph, GraphBuilder, GraphError, NodeId, Output};
 
 #[test]
 fn types_and_numbers_come_from_the_inputs() {
@@ -50,6 +50,58 @@ fn unnamed_nodes_get_names_that_are_free() {
         })
         .collect();
     assert_eq!(names, ["NoOp", "NoOp_2", "NoOp_3"]);
+}
+
+#[test]
+fn scopes_give_names_and_devices_to_the_nodes_of_a_closure() {
+    let mut b = builder();
+    let mut added = Vec::new();
+    let mut add = |b: &mut GraphBuilder<'_>, name: &str, device: &str| {
+        let id = b.op("NoOp").name(name).device(device).build().unwrap();
+        let node = b.graph().node(id);
+        added.push(format!("{} on {}", node.name, node.device));
+    };
+    let done = b.with_device("/job:a/device:CPU:0", |b| {
+        b.with_name_scope("outer", |b| {
+            add(b, "n", "");
+            let inner = b.with_device("/device:CPU:1", |b| {
+                b.with_name_scope("inner", |b| add(b, "n", ""));
+                b.with_name_scope("", |b| add(b, "n", "/job:b"));
+            });
+            inner.unwrap();
+            add(b, "m", "");
+        });
+    });
+    done.unwrap();
+    add(&mut b, "m", "");
+    assert_eq!(
+        added,
+        [
+            "outer/n on /job:a/device:CPU:0",
+            "outer/inner/n on /job:a/device:CPU:1",
+            "n on /job:b/device:CPU:1",
+            "outer/m on /job:a/device:CPU:0",
+            "m on ",
+        ]
+    );
+    let error = b.with_device("cpu:x", |_| unreachable!("the device is malformed")).unwrap_err();
+    assert!(error.to_string().starts_with("node '*': "), "{error}");
+}
+
+/// A name that is free in a scope is free outside too, for nodes that are appended as they are.
+#[test]
+fn a_name_is_free_in_a_scope() {
+    let mut b = builder();
+    b.op("NoOp").name("x").build().unwrap();
+    let names = b.with_name_scope("s", |b| {
+        b.op("NoOp").name("y").build().unwrap();
+        let id = b.op("NoOp").build().unwrap();
+        assert_eq!(b.graph().node(id).name, "s/NoOp");
+        ["x", "y", "z"].map(|name| b.unused_name(name))
+    });
+    assert_eq!(names, ["x_1", "y_1", "z"]);
+    let again = b.with_name_scope("s", |b| b.op("NoOp").name("y").build()).unwrap_err();
+    assert_eq!(again, GraphError::DuplicateNode { node: "s/y".to_owned() });
 }
 
 #[test]

@@ -11,7 +11,7 @@ use tenon_runtime::host::instance::{PackCache, call_once};
 use tenon_testkit::host::{Node, TestHost, elements, library};
 
 /// A host with this instruction set, one at a time: a library that is loaded twice has its knobs once.
-fn host(isa: &str) -> (TestHost, MutexGuard<'static, ()>) {
+pub fn host(isa: &str) -> (TestHost, MutexGuard<'static, ()>) {
     static ALONE: Mutex<()> = Mutex::new(());
     let alone = ALONE.lock().unwrap_or_else(|poison| poison.into_inner());
     // Where shapes are open, Winograd's kernels would be taken, and leave the convolution to tiles at the call.
@@ -30,7 +30,7 @@ fn refusal() -> String {
 
 /// The instruction sets of this CPU, as the plugin names them. Its code is not linked here, else the library would not be
 /// loaded.
-fn isas() -> Vec<String> {
+pub fn isas() -> Vec<String> {
     let message = refusal();
     let names = message
         .split_once("knob isa: expected one of ")
@@ -72,7 +72,7 @@ const CASES: [Case; 9] = [
 ];
 
 /// Between -1 and 1, with sums that cancel.
-fn values(dims: &[i64], seed: u32) -> Vec<f32> {
+pub fn values(dims: &[i64], seed: u32) -> Vec<f32> {
     let count = dims.iter().product::<i64>() as u32;
     (0..count)
         .map(|at| {
@@ -125,7 +125,7 @@ impl Case {
 }
 
 /// Within what sums of at most 1,300 products of numbers below 1 lose.
-fn assert_close(found: &[f32], expected: &[f64], what: &str) {
+pub fn assert_close(found: &[f32], expected: &[f64], what: &str) {
     assert_eq!(found.len(), expected.len(), "{what}");
     for (at, (&found, &expected)) in found.iter().zip(expected).enumerate() {
         assert!((f64::from(found) - expected).abs() < 1e-4, "{what}: {at}: {found}, {expected}");

@@ -3,6 +3,7 @@
 //! The instruction set is a knob that a loaded library has once in a process: tests of one plugin take turns, and nothing
 //! else here loads it.
 
+mod float_gradients;
 mod float_products;
 mod quantized_conv;
 mod quantized_matmul;

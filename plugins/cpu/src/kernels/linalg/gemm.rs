@@ -7,7 +7,8 @@
 //! - [`left`] and [`right`]: the factors as tiles read them, in place or packed. Rows of `A` are
 //!   packed from anything that implements [`left::Left`]: a matrix, or the windows of images, for
 //!   which no matrix of patches is made.
-//! - [`lines`]: rows of the left factor that overlap in memory, and are read from there.
+//! - [`lines`]: rows of the left factor that overlap in memory, and are read from there;
+//!   [`pieces`]: the positions of the factors of a row.
 //! - [`blocks`]: the loops around a tile, which keep its operands in the caches.
 //! - [`ending`]: the operations on results before they leave the registers, or the cache.
 //! - [`spread`]: distribution over threads; [`constant`]: right factors that are packed once.
@@ -24,8 +25,9 @@ pub mod isa;
 pub mod left;
 pub mod lines;
 pub mod output;
+pub mod pieces;
 pub mod right;
-mod scratch;
+pub mod scratch;
 pub mod spread;
 pub mod vector;
 

@@ -1,25 +1,31 @@
 //! `Conv2DBackpropInput`, `Conv2DBackpropFilter`, `Conv3DBackpropInputV2`,
 //! `Conv3DBackpropFilterV2`.
 //!
-//! Gradient by the input: the gradient times the transposed filter gives patches, which are added
-//! to the pixels that they came from. Gradient by the filter: the transposed patches times the
-//! gradient, a block of pixels at a time.
+//! Convolutions of floats over rows and columns have gradients in tiles: see [`by_input`] and
+//! [`by_filter`]. Others are by patches. Gradient by the input: the gradient times the transposed
+//! filter gives patches, which are added to the pixels that they came from. Gradient by the filter:
+//! the transposed patches times the gradient, a block of pixels at a time.
+
+mod by_filter;
+mod by_input;
+pub(super) mod phases;
 
 use super::{
     conv_volume::{convolutions, filter_of},
-    volume::{Images, Sizes, gather, images, scatter, wide},
+    volume::{Images, Sizes, gather, images, planar, scatter, wide},
 };
 use crate::{
-    kernels::linalg::product::{Factor, Operand, product_into},
+    kernels::linalg::{
+        gemm::isa::{Isa, chosen},
+        product::{Factor, Operand, product_into},
+    },
     lane::Compute,
     panels::uninitialised,
 };
 use half::{bf16, f16};
-use std::marker::PhantomData;
 use tenon_sdk::{
     Code, DType, KernelError,
     author::{ComputeContext, CreateContext, Kernel},
-    element::Number,
     geometry::{Conv2dGeometry, Conv3dGeometry, ConvAttributes, DataFormat, validate_dims},
     reg::Numerics,
     register_kernel,
@@ -129,51 +135,66 @@ fn gradient_of<'a, W>(
     Operand { data, rows: count, cols: s.group_outputs, strides: [s.outputs, 1] }
 }
 
-struct ByInput<T> {
+struct ByInput<T: Compute> {
     backprop: Backprop,
-    element: PhantomData<T>,
+    isa: Option<&'static Isa<T::Wide>>,
 }
 
 impl<T: Compute<Wide: Factor>> Kernel for ByInput<T> {
     fn new(c: &CreateContext<'_>) -> Result<Self, KernelError> {
-        Ok(ByInput { backprop: Backprop::new(c)?, element: PhantomData })
+        Ok(ByInput { backprop: Backprop::new(c)?, isa: chosen(c.knobs())? })
     }
 
     fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
         let dims = self.backprop.input_dims(c)?;
         let g = self.backprop.geometry(c, &dims, c.dims(1))?;
-        let s = Sizes::new(&g);
         let output = Images::<T>::new(c, &dims, g.format)?;
-        if output.values.is_empty() || s.outputs == 0 {
-            output.finish();
+        let (filter, dy) = (wide::<T>(c, 1)?, images::<T>(c, 2, g.format)?);
+        if output.values.is_empty() || dy.is_empty() {
+            output.zeros();
             return Ok(());
         }
-        let (filter, dy) = (wide::<T>(c, 1)?, images::<T>(c, 2, g.format)?);
-        let patches = uninitialised::<T::Wide>(c, s.block_len())?;
-        let image_len = s.input_pixels * s.channels;
-        for (image, pixels) in s.blocks() {
-            let dx = &mut output.values[image * image_len..][..image_len];
-            for group in 0..s.groups {
-                let patches = &mut patches[..pixels.len() * s.patch()];
-                let a = gradient_of(&s, dy, group, image * s.pixels + pixels.start, pixels.len());
-                let b = filter_of(&s, filter, group).transposed();
-                product_into(c, a, b, patches, s.patch())?;
-                scatter(&g, group, pixels.clone(), patches, dx);
-            }
+        let planar = planar(&g);
+        match self.isa.zip(planar).filter(|(isa, g)| by_input::is_fast(isa, g)) {
+            Some((isa, g)) => by_input::by_phases(c, isa, &g, [filter, dy], output.values)?,
+            None => input_by_patches(c, &g, [filter, dy], output.values)?,
         }
         output.finish();
         Ok(())
     }
 }
 
-struct ByFilter<T> {
+fn input_by_patches<W: Factor>(
+    c: &ComputeContext<'_>,
+    g: &Conv3dGeometry,
+    [filter, dy]: [&[W]; 2],
+    dx: &mut [W],
+) -> Result<(), KernelError> {
+    let s = Sizes::new(g);
+    let patches = uninitialised::<W>(c, s.block_len())?;
+    let image_len = s.input_pixels * s.channels;
+    dx.fill(W::ZERO);
+    for (image, pixels) in s.blocks() {
+        let dx = &mut dx[image * image_len..][..image_len];
+        for group in 0..s.groups {
+            let patches = &mut patches[..pixels.len() * s.patch()];
+            let a = gradient_of(&s, dy, group, image * s.pixels + pixels.start, pixels.len());
+            let b = filter_of(&s, filter, group).transposed();
+            product_into(c, a, b, patches, s.patch())?;
+            scatter(g, group, pixels.clone(), patches, dx);
+        }
+    }
+    Ok(())
+}
+
+struct ByFilter<T: Compute> {
     backprop: Backprop,
-    element: PhantomData<T>,
+    isa: Option<&'static Isa<T::Wide>>,
 }
 
 impl<T: Compute<Wide: Factor>> Kernel for ByFilter<T> {
     fn new(c: &CreateContext<'_>) -> Result<Self, KernelError> {
-        Ok(ByFilter { backprop: Backprop::new(c)?, element: PhantomData })
+        Ok(ByFilter { backprop: Backprop::new(c)?, isa: chosen(c.knobs())? })
     }
 
     fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
@@ -185,35 +206,50 @@ impl<T: Compute<Wide: Factor>> Kernel for ByFilter<T> {
                 Code::UNIMPLEMENTED => KernelError::invalid_argument(error.message),
                 _ => error,
             })?;
-        let s = Sizes::new(&g);
         // A filter's memory is that of an image whose channels are the outputs, whatever the
         // images' format.
         let output = Images::<T>::new(c, &dims, DataFormat::Nhwc)?;
         let (x, dy) = (images::<T>(c, 0, g.format)?, images::<T>(c, 2, g.format)?);
         if x.is_empty() || dy.is_empty() {
-            output.finish();
+            output.zeros();
             return Ok(());
         }
-        let patches = uninitialised::<T::Wide>(c, s.block_len())?;
-        let products = uninitialised::<T::Wide>(c, s.patch() * s.group_outputs)?;
-        let image_len = s.input_pixels * s.channels;
-        for (image, pixels) in s.blocks() {
-            let patches = &mut patches[..pixels.len() * s.patch()];
-            for group in 0..s.groups {
-                gather(&g, group, pixels.clone(), &x[image * image_len..][..image_len], patches);
-                let a = Operand::dense(patches, pixels.len(), s.patch()).transposed();
-                let b = gradient_of(&s, dy, group, image * s.pixels + pixels.start, pixels.len());
-                product_into(c, a, b, products, s.group_outputs)?;
-                let sums = output.values.chunks_exact_mut(s.outputs);
-                for (sums, parts) in sums.zip(products.chunks_exact(s.group_outputs)) {
-                    let sums = &mut sums[group * s.group_outputs..];
-                    sums.iter_mut().zip(parts).for_each(|(sum, &part)| *sum = sum.add(part));
-                }
-            }
+        let planar = planar(&g);
+        match self.isa.zip(planar).filter(|(_, g)| by_filter::is_possible(g, x)) {
+            Some((isa, g)) => by_filter::by_lines(c, isa, &g, [x, dy], output.values)?,
+            None => filter_by_patches(c, &g, [x, dy], output.values)?,
         }
         output.finish();
         Ok(())
     }
+}
+
+fn filter_by_patches<W: Factor>(
+    c: &ComputeContext<'_>,
+    g: &Conv3dGeometry,
+    [x, dy]: [&[W]; 2],
+    filter: &mut [W],
+) -> Result<(), KernelError> {
+    let s = Sizes::new(g);
+    let patches = uninitialised::<W>(c, s.block_len())?;
+    let products = uninitialised::<W>(c, s.patch() * s.group_outputs)?;
+    let image_len = s.input_pixels * s.channels;
+    filter.fill(W::ZERO);
+    for (image, pixels) in s.blocks() {
+        let patches = &mut patches[..pixels.len() * s.patch()];
+        for group in 0..s.groups {
+            gather(g, group, pixels.clone(), &x[image * image_len..][..image_len], patches);
+            let a = Operand::dense(patches, pixels.len(), s.patch()).transposed();
+            let b = gradient_of(&s, dy, group, image * s.pixels + pixels.start, pixels.len());
+            product_into(c, a, b, products, s.group_outputs)?;
+            let sums = filter.chunks_exact_mut(s.outputs);
+            for (sums, parts) in sums.zip(products.chunks_exact(s.group_outputs)) {
+                let sums = &mut sums[group * s.group_outputs..];
+                sums.iter_mut().zip(parts).for_each(|(sum, &part)| *sum = sum.add(part));
+            }
+        }
+    }
+    Ok(())
 }
 
 convolutions! {

@@ -212,7 +212,7 @@ vectorised! {
 
 /// The outputs whose tap `kx` reads an input instead of padding, and the input that the first of
 /// them reads.
-fn readers(g: &Conv2dGeometry, kx: usize) -> (Range<usize>, usize) {
+pub fn readers(g: &Conv2dGeometry, kx: usize) -> (Range<usize>, usize) {
     let w = &g.width;
     let shift = kx as i64 * w.dilation - w.pad_before;
     // First and last `x` with `0 <= x * stride + shift < input`.
@@ -276,7 +276,7 @@ fn on_floats<'a, S: Number>(finish: &Finish<'a, S>) -> Option<Finish<'a, f32>> {
 }
 
 /// Images with channels last, the filter, and the way the rows of the output are computed.
-struct Rows<'a, T> {
+pub struct Rows<'a, T> {
     g: &'a Conv2dGeometry,
     x: &'a [T],
     filter: &'a [T],
@@ -285,7 +285,8 @@ struct Rows<'a, T> {
 }
 
 impl<'a, T: Compute> Rows<'a, T> {
-    fn new(
+    /// Returns the rows of a convolution.
+    pub fn new(
         g: &'a Conv2dGeometry,
         x: &'a [T],
         filter: &'a [T],
@@ -300,19 +301,19 @@ impl<'a, T: Compute> Rows<'a, T> {
     }
 
     /// The number of elements of a row.
-    fn len(&self) -> usize {
+    pub fn len(&self) -> usize {
         (self.g.width.output * self.g.out_channels) as usize
     }
 
     /// Approximate nanoseconds of a row.
-    fn cost(&self) -> f64 {
+    pub fn cost(&self) -> f64 {
         let window = (self.g.height.kernel * self.g.width.kernel) as f64;
         let each = if self.tiles.is_some() { 0.03 * window + 0.2 } else { 0.2 * window + 0.5 };
         self.len() as f64 * each
     }
 
     /// Computes the rows of these numbers, counted through all images.
-    fn compute(&self, units: Range<usize>, output: &mut [T]) {
+    pub fn compute(&self, units: Range<usize>, output: &mut [T]) {
         let (g, rows, len) = (self.g, self.g.height.output as usize, self.len());
         let image_len = (g.height.input * g.width.input * g.in_channels) as usize;
         let at_once = if self.tiles.is_some() { ROWS } else { 1 };

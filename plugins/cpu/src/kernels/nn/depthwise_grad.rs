@@ -1,18 +1,28 @@
 //! `DepthwiseConv2dNativeBackpropInput` and `DepthwiseConv2dNativeBackpropFilter`, directly.
+//!
+//! Where each channel has one output, the gradient by the input is a convolution for each phase of
+//! the inputs ([`super::conv_grad::phases`]), and the gradient by the filter is summed for some
+//! channels side by side. Other convolutions go from tap to tap.
+
+mod by_filter;
 
 use super::{
-    conv_grad::Backprop,
+    conv::Ending,
+    conv_grad::{
+        Backprop,
+        phases::{Phase, phases, transposed},
+    },
     conv_volume::convolutions,
-    volume::{Images, Sizes, for_taps, images, wide},
+    depthwise::Rows,
+    volume::{Images, Sizes, for_taps, images, planar, wide},
 };
-use crate::{kernels::linalg::product::Factor, lane::Compute, split::for_rows};
+use crate::{kernels::linalg::product::Factor, lane::Compute, panels::Panels, split::for_rows};
 use half::{bf16, f16};
 use std::marker::PhantomData;
 use tenon_sdk::{
     DType, KernelError,
     author::{ComputeContext, CreateContext, Kernel},
-    element::Number,
-    geometry::DataFormat,
+    geometry::{Conv2dGeometry, Conv3dGeometry, DataFormat, WindowDim},
     growth,
     reg::Numerics,
     register_kernel,
@@ -31,32 +41,121 @@ impl<T: Compute<Wide: Factor>> Kernel for ByInput<T> {
     fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
         let dims = self.backprop.input_dims(c)?;
         let g = self.backprop.geometry(c, &dims, c.dims(1))?;
-        let s = Sizes::new(&g);
         let output = Images::<T>::new(c, &dims, g.format)?;
-        if output.values.is_empty() || s.outputs == 0 {
-            output.finish();
+        let (filter, dy) = (wide::<T>(c, 1)?, images::<T>(c, 2, g.format)?);
+        if output.values.is_empty() || dy.is_empty() {
+            output.zeros();
             return Ok(());
         }
-        let (filter, dy) = (wide::<T>(c, 1)?, images::<T>(c, 2, g.format)?);
-        let (image_len, multiplier) = (s.input_pixels * s.channels, s.group_outputs);
-        let cost = (s.pixels * s.taps * s.outputs) as f64;
-        for_rows(c, output.values, image_len, cost, |first, dx| {
-            for (image, dx) in (first..).zip(dx.chunks_exact_mut(image_len)) {
-                let dy = &dy[image * s.pixels * s.outputs..];
-                for_taps(&g, 0..s.pixels, |pixel, tap, input| {
-                    let Some(input) = input else { return };
-                    let dx = &mut dx[input * s.channels..][..s.channels];
-                    let products = dy[pixel * s.outputs..].iter().zip(&filter[tap * s.outputs..]);
-                    for (at, (&dy, &weight)) in products.take(s.outputs).enumerate() {
-                        let dx = &mut dx[at / multiplier];
-                        *dx = dx.add(dy.mul(weight));
-                    }
-                });
-            }
-        })?;
+        match planar(&g).filter(|g| g.in_channels == g.out_channels) {
+            Some(g) => input_by_phases(c, &g, [filter, dy], output.values)?,
+            None => input_by_taps(c, &g, [filter, dy], output.values)?,
+        }
         output.finish();
         Ok(())
     }
+}
+
+fn input_by_taps<W: Factor>(
+    c: &ComputeContext<'_>,
+    g: &Conv3dGeometry,
+    [filter, dy]: [&[W]; 2],
+    dx: &mut [W],
+) -> Result<(), KernelError> {
+    let s = Sizes::new(g);
+    let (image_len, multiplier) = (s.input_pixels * s.channels, s.group_outputs);
+    let cost = (s.pixels * s.taps * s.outputs) as f64;
+    for_rows(c, dx, image_len, cost, |first, dx| {
+        for (image, dx) in (first..).zip(dx.chunks_exact_mut(image_len)) {
+            let dy = &dy[image * s.pixels * s.outputs..];
+            dx.fill(W::ZERO);
+            for_taps(g, 0..s.pixels, |pixel, tap, input| {
+                let Some(input) = input else { return };
+                let dx = dx[input * s.channels..][..s.channels].iter_mut();
+                let dy = dy[pixel * s.outputs..][..s.outputs].chunks_exact(multiplier);
+                let weights = filter[tap * s.outputs..][..s.outputs].chunks_exact(multiplier);
+                for ((dx, dy), weights) in dx.zip(dy).zip(weights) {
+                    *dx = dy.iter().zip(weights).fold(*dx, |dx, (dy, &w)| dx.add(dy.mul(w)));
+                }
+            });
+        }
+    })
+}
+
+/// The phases of a dimension; of each, its number among those with taps.
+fn numbered(w: &WindowDim) -> Result<Vec<(Phase, usize)>, KernelError> {
+    let (mut all, mut next) = (growth::with_room(w.stride.min(w.input) as usize)?, 0);
+    for phase in phases(w) {
+        all.push((phase, next));
+        next += usize::from(phase.window.kernel > 0);
+    }
+    Ok(all)
+}
+
+fn with_taps(phases: &[(Phase, usize)]) -> impl Iterator<Item = &Phase> + Clone {
+    phases.iter().map(|(phase, _)| phase).filter(|phase| phase.window.kernel > 0)
+}
+
+/// The filter of two phases.
+fn turned<W: Factor>(
+    g: &Conv2dGeometry,
+    filter: &[W],
+    [y, x]: [&Phase; 2],
+) -> Result<Vec<W>, KernelError> {
+    let (channels, taps) = (g.in_channels as usize, x.window.kernel as usize);
+    let mut turned = growth::filled(y.window.kernel as usize * taps * channels, W::ZERO)?;
+    for (at, turned) in turned.chunks_exact_mut(channels).enumerate() {
+        let tap = y.tap(at / taps) * g.width.kernel as usize + x.tap(at % taps);
+        turned.copy_from_slice(&filter[tap * channels..][..channels]);
+    }
+    Ok(turned)
+}
+
+/// The gradient by the input, of convolutions with one output for each channel.
+fn input_by_phases<W: Factor>(
+    c: &ComputeContext<'_>,
+    g: &Conv2dGeometry,
+    [filter, dy]: [&[W]; 2],
+    dx: &mut [W],
+) -> Result<(), KernelError> {
+    let (ys, xs) = (numbered(&g.height)?, numbered(&g.width)?);
+    let in_row = with_taps(&xs).count();
+    let count = with_taps(&ys).count() * in_row;
+    let (mut sources, mut parts) = (growth::with_room(count)?, growth::with_room(count)?);
+    for [y, x] in with_taps(&ys).flat_map(|y| with_taps(&xs).map(move |x| [y, x])) {
+        sources.push((transposed(g, y, x), turned(g, filter, [y, x])?));
+    }
+    parts.extend(sources.iter().map(|(g, filter)| Rows::new(g, dy, filter, Ending::NONE)));
+    let (channels, height) = (g.in_channels as usize, g.height.input as usize);
+    let line = g.width.input as usize * channels;
+    let strides = [g.height.stride as usize, g.width.stride as usize];
+    let cost = parts.iter().map(Rows::cost).sum::<f64>() / strides[0] as f64 + line as f64 * 0.1;
+    let scratch = Panels::new(c, dx.len() / line, line)?;
+    for_rows(c, dx, line, cost, |first, dx| {
+        let mut scratch = scratch.take();
+        for (row, dx) in (first..).zip(dx.chunks_exact_mut(line)) {
+            let (image, row) = (row / height, row % height);
+            let (y, number) = &ys[row % strides[0]];
+            let unit = image * y.window.output as usize + row / strides[0];
+            for (x, at) in &xs {
+                let pixels = dx.chunks_exact_mut(channels).skip(x.first).step_by(strides[1]);
+                if y.window.kernel == 0 || x.window.kernel == 0 {
+                    pixels.for_each(|dx| dx.fill(W::ZERO));
+                    continue;
+                }
+                let part = &parts[number * in_row + at];
+                if strides[1] == 1 {
+                    part.compute(unit..unit + 1, dx);
+                    continue;
+                }
+                let scratch = &mut scratch[..part.len()];
+                part.compute(unit..unit + 1, scratch);
+                for (dx, from) in pixels.zip(scratch.chunks_exact(channels)) {
+                    dx.copy_from_slice(from);
+                }
+            }
+        }
+    })
 }
 
 struct ByFilter<T> {
@@ -72,35 +171,50 @@ impl<T: Compute<Wide: Factor>> Kernel for ByFilter<T> {
     fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
         let dims = self.backprop.filter_dims(c)?;
         let g = self.backprop.geometry(c, c.dims(0), &dims)?;
-        let s = Sizes::new(&g);
         let output = Images::<T>::new(c, &dims, DataFormat::Nhwc)?;
-        if output.values.is_empty() {
-            output.finish();
+        let (x, dy) = (images::<T>(c, 0, g.format)?, images::<T>(c, 2, g.format)?);
+        if output.values.is_empty() || x.is_empty() || dy.is_empty() {
+            output.zeros();
             return Ok(());
         }
-        let (x, dy) = (images::<T>(c, 0, g.format)?, images::<T>(c, 2, g.format)?);
-        // Each image separately, so that the rounding errors of many do not accumulate.
-        let mut sums = growth::filled(s.taps * s.outputs, T::Wide::ZERO)?;
-        for image in 0..s.batch {
-            c.watch().check()?;
-            sums.fill(T::Wide::ZERO);
-            let (x, dy) =
-                (&x[image * s.input_pixels * s.channels..], &dy[image * s.pixels * s.outputs..]);
-            for_taps(&g, 0..s.pixels, |pixel, tap, input| {
-                let Some(input) = input else { return };
-                let x = &x[input * s.channels..];
-                let sums = &mut sums[tap * s.outputs..][..s.outputs];
-                for (at, (sum, &dy)) in sums.iter_mut().zip(&dy[pixel * s.outputs..]).enumerate() {
-                    *sum = sum.add(x[at / s.group_outputs].mul(dy));
-                }
-            });
-            for (total, &sum) in output.values.iter_mut().zip(&sums) {
-                *total = total.add(sum);
-            }
+        match planar(&g).filter(|g| g.in_channels == g.out_channels) {
+            Some(g) => by_filter::by_lines(c, &g, [x, dy], output.values)?,
+            None => filter_by_taps(c, &g, [x, dy], output.values)?,
         }
         output.finish();
         Ok(())
     }
+}
+
+fn filter_by_taps<W: Factor>(
+    c: &ComputeContext<'_>,
+    g: &Conv3dGeometry,
+    [x, dy]: [&[W]; 2],
+    filter: &mut [W],
+) -> Result<(), KernelError> {
+    let s = Sizes::new(g);
+    // Each image separately, so that the rounding errors of many do not accumulate.
+    let mut sums = growth::filled(s.taps * s.outputs, W::ZERO)?;
+    filter.fill(W::ZERO);
+    for image in 0..s.batch {
+        c.watch().check()?;
+        sums.fill(W::ZERO);
+        let (x, dy) =
+            (&x[image * s.input_pixels * s.channels..], &dy[image * s.pixels * s.outputs..]);
+        for_taps(g, 0..s.pixels, |pixel, tap, input| {
+            let Some(input) = input else { return };
+            let x = &x[input * s.channels..][..s.channels];
+            let sums = sums[tap * s.outputs..][..s.outputs].chunks_exact_mut(s.group_outputs);
+            let dy = dy[pixel * s.outputs..][..s.outputs].chunks_exact(s.group_outputs);
+            for ((sums, dy), &x) in sums.zip(dy).zip(x) {
+                sums.iter_mut().zip(dy).for_each(|(sum, &dy)| *sum = sum.add(x.mul(dy)));
+            }
+        });
+        for (total, &sum) in filter.iter_mut().zip(&sums) {
+            *total = total.add(sum);
+        }
+    }
+    Ok(())
 }
 
 convolutions! {

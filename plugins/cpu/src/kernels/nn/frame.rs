@@ -92,11 +92,15 @@ vectorised! {
         let (channels, all) = (g.filter_channels as usize, g.in_channels as usize);
         let (height, width) = (g.height.input as usize, g.width.input as usize);
         let (image_rows, row_len) = (windows.image_rows(), windows.row_len());
-        let before = (g.width.pad_before as usize * channels).min(row_len);
-        let inside = (width * channels).min(row_len - before);
+        // With negative padding, the first rows and columns are outside.
+        let pads = [&g.height, &g.width].map(|window| window.pad_before.max(0) as usize);
+        let skipped = [&g.height, &g.width]
+            .map(|window| (-window.pad_before).clamp(0, window.input) as usize);
+        let before = pads[1].saturating_mul(channels).min(row_len);
+        let inside = ((width - skipped[1]) * channels).min(row_len - before);
         assert!(to.len() / row_len >= rows.len(), "memory for the rows");
         for (row, to) in rows.zip(to.chunks_exact_mut(row_len)) {
-            let y = (row % image_rows).checked_sub(g.height.pad_before as usize);
+            let y = (row % image_rows + skipped[0]).checked_sub(pads[0]);
             let Some(y) = y.filter(|&y| y < height) else {
                 to.fill(T::Wide::ZERO);
                 continue;
@@ -105,7 +109,8 @@ vectorised! {
             let (to, end) = to.split_at_mut(inside);
             start.fill(T::Wide::ZERO);
             end.fill(T::Wide::ZERO);
-            let from = (row / image_rows * height + y) * width * all + windows.group * channels;
+            let from = ((row / image_rows * height + y) * width + skipped[1]) * all
+                + windows.group * channels;
             if channels == all {
                 copy(&windows.images[from..][..inside], to);
                 continue;

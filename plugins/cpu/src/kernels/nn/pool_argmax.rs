@@ -14,7 +14,7 @@ use tenon_sdk::{
 
 /// The position in its image of the largest of a window's elements, of equal ones the first. A NaN
 /// stays if it is the first of all elements, and is skipped otherwise. `None` for an empty window.
-pub fn strongest<T: Number>(
+fn strongest<T: Number>(
     g: &Pool2dGeometry,
     [row, column, channel]: [usize; 3],
     image: &[T],

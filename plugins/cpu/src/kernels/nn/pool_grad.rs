@@ -1,20 +1,26 @@
 //! `MaxPoolGrad`, `MaxPoolGradV2`, `MaxPoolGradWithArgmax`, `AvgPoolGrad`.
 //!
-//! Gradients of overlapping windows are added in the order of the outputs, which is TensorFlow's.
+//! Channels are computed side by side; with channels first, each channel is an image of its own
+//! with one channel. Gradients of overlapping windows are added in the order of the outputs, which
+//! is TensorFlow's.
 
-use super::pool_argmax::strongest;
+use super::{
+    pool_volume::held,
+    pool_volume_grad::{Equal, by_image},
+};
 use crate::{
+    arch::vectorised,
     lane::Compute,
-    split::{for_rows, try_rows},
+    panels::{as_same, as_same_mut},
+    split::for_rows,
 };
 use half::{bf16, f16};
-use std::marker::PhantomData;
+use std::{marker::PhantomData, ops::Range};
 use tenon_sdk::{
     DType, KernelError,
     author::{ComputeContext, CreateContext, Kernel},
     element::Number,
-    geometry::{Pool2dGeometry, Pool2dParams, PoolAttributes, validate_dims},
-    growth,
+    geometry::{DataFormat, Pool2dGeometry, Pool2dParams, PoolAttributes, validate_dims},
     reg::Numerics,
     register_kernel,
 };
@@ -44,17 +50,97 @@ pub(super) fn window_list(
     )))
 }
 
-/// Iterates over row, column and channel of a pooling's outputs, with their position in the image,
-/// in the order of memory where channels are last.
-fn outputs(g: &Pool2dGeometry) -> impl Iterator<Item = ([usize; 3], usize)> + use<> {
-    let [rows, columns] = [g.height.output as usize, g.width.output as usize];
-    let channels = g.in_channels as usize;
-    let [_, by_row, by_column, by_channel] = g.format.strides(rows, columns, channels);
-    (0..rows * columns * channels).map(move |at| {
-        let (pixel, channel) = (at / channels, at % channels);
-        let (row, column) = (pixel / columns, pixel % columns);
-        ([row, column, channel], row * by_row + column * by_column + channel * by_channel)
-    })
+/// The number of channels whose maxima are found side by side, where there are as many.
+const LANES: usize = 32;
+
+/// An image with channels last, and the gradient of its windows' maxima.
+struct Image<'a, T> {
+    g: &'a Pool2dGeometry,
+    channels: usize,
+    x: &'a [T],
+    dy: &'a [T],
+}
+
+impl<T: Number> Image<'_, T> {
+    /// Adds the gradient of each window to its greatest element.
+    #[inline(always)]
+    fn to_maxima(&self, dx: &mut [T]) {
+        let (rows, columns) = (self.g.height.output as usize, self.g.width.output as usize);
+        let whole = self.channels - self.channels % LANES;
+        dx.fill(T::ZERO);
+        for y in 0..rows {
+            let lines = held(&self.g.height, y);
+            for x in 0..columns {
+                let window = [lines.clone(), held(&self.g.width, x)];
+                let output = (y * columns + x) * self.channels;
+                for channel in (0..whole).step_by(LANES) {
+                    self.to_maximum::<LANES>(&window, output, channel, dx);
+                }
+                for channel in whole..self.channels {
+                    self.to_maximum::<1>(&window, output, channel, dx);
+                }
+            }
+        }
+    }
+
+    /// The same for one window and `N` channels. Of equal elements the first is the greatest. A NaN
+    /// is if it is the first of all elements, and is skipped otherwise.
+    #[inline(always)]
+    fn to_maximum<const N: usize>(
+        &self,
+        [rows, columns]: &[Range<usize>; 2],
+        output: usize,
+        channel: usize,
+        dx: &mut [T],
+    ) {
+        if rows.is_empty() || columns.is_empty() {
+            return;
+        }
+        let width = self.g.width.input as usize;
+        let at = |row: usize, column: usize| (row * width + column) * self.channels + channel;
+        let mut maxima = some::<T, N>(self.x, at(rows.start, columns.start));
+        let mut rest = some::<T, N>(self.dy, output + channel);
+        for row in rows.clone() {
+            for column in columns.clone() {
+                let x = some::<T, N>(self.x, at(row, column));
+                for (max, x) in maxima.iter_mut().zip(x) {
+                    *max = if *max < x { x } else { *max };
+                }
+            }
+        }
+        for row in rows.clone() {
+            for column in columns.clone() {
+                let at = at(row, column);
+                let (x, mut sums) = (some::<T, N>(self.x, at), some::<T, N>(dx, at));
+                for i in 0..N {
+                    let is_greatest = (x[i] == maxima[i]) | is_nan(&maxima[i]);
+                    sums[i] = sums[i].add(if is_greatest { rest[i] } else { T::ZERO });
+                    rest[i] = if is_greatest { T::ZERO } else { rest[i] };
+                }
+                dx[at..at + N].copy_from_slice(&sums);
+            }
+        }
+    }
+}
+
+/// The `N` elements from a position on.
+#[inline(always)]
+fn some<T: Copy, const N: usize>(from: &[T], at: usize) -> [T; N] {
+    let (elements, _) = from[at..].split_first_chunk().expect("as many elements as channels");
+    *elements
+}
+
+#[expect(clippy::eq_op, reason = "it differs from itself, and numbers have no other test")]
+#[inline(always)]
+fn is_nan<T: Number>(x: &T) -> bool {
+    x != x
+}
+
+vectorised! {
+    /// [`Image::to_maxima`] of floats.
+    fn floats_to_maxima[T: Number](image: &Image<'_, T>, dx: &mut [T]) {
+        image.to_maxima(dx);
+    }
 }
 
 struct MaxPoolGrad<T> {
@@ -100,17 +186,20 @@ fn max_pool_grad<T: Number>(
     check_shape("grad", &g.output_dims(), c.dims(2))?;
     let (x, dy) = (c.input::<T>(0)?, c.input::<T>(2)?);
     let dx = c.output::<T>(0, x.dims)?.data;
-    let images = (g.batch as usize).max(1);
-    let (image_len, dy_len) = (dx.len() / images, dy.data.len() / images);
-    let cost = dy_len as f64 * (g.height.kernel * g.width.kernel) as f64;
-    for_rows(c, dx, image_len, cost, |first, dx| {
-        for (n, dx) in (first..).zip(dx.chunks_exact_mut(image_len)) {
-            let (x, dy) = (&x.data[n * image_len..][..image_len], &dy.data[n * dy_len..]);
-            dx.fill(T::ZERO);
-            for (output, from) in outputs(&g) {
-                if let Some(to) = strongest(&g, output, x) {
-                    dx[to] = dx[to].add(dy[from]);
+    let (images, channels) = match g.format {
+        DataFormat::Nhwc => (g.batch as usize, g.in_channels as usize),
+        DataFormat::Nchw => (g.batch as usize * g.in_channels as usize, 1),
+    };
+    let lens = [dx.len() / images.max(1), dy.data.len() / images.max(1)];
+    let cost = lens[1] as f64 * (g.height.kernel * g.width.kernel) as f64;
+    for_rows(c, dx, lens[0], 0.2 * cost, |first, dx| {
+        for (n, dx) in (first..).zip(dx.chunks_exact_mut(lens[0])) {
+            let (x, dy) = (&x.data[n * lens[0]..][..lens[0]], &dy.data[n * lens[1]..][..lens[1]]);
+            match (as_same(x), as_same(dy), as_same_mut(&mut *dx)) {
+                (Some(x), Some(dy), Some(dx)) => {
+                    floats_to_maxima::<f32>(&Image { g: &g, channels, x, dy }, dx);
                 }
+                _ => Image { g: &g, channels, x, dy }.to_maxima(dx),
             }
         }
     })
@@ -190,40 +279,8 @@ impl<T: Compute> Kernel for AvgPoolGrad<T> {
         validate_dims(&dims)?;
         let g = Pool2dGeometry::average(&self.attributes.params(&dims))?;
         check_shape("grad", &g.output_dims(), c.dims(1))?;
-        let dy = c.input::<T>(1)?.data;
-        let dx = c.output::<T>(0, &dims)?.data;
-        let images = (g.batch as usize).max(1);
-        let (image_len, dy_len) = (dx.len() / images, dy.len() / images);
-        let cost = dy_len as f64 * (g.height.kernel * g.width.kernel) as f64;
-        try_rows(c, dx, image_len, cost, |first, dx| {
-            let mut sums = growth::filled(image_len, T::Wide::ZERO)?;
-            for (n, dx) in (first..).zip(dx.chunks_exact_mut(image_len)) {
-                sums.fill(T::Wide::ZERO);
-                spread(&g, &dy[n * dy_len..], &mut sums);
-                dx.iter_mut().zip(&sums).for_each(|(dx, &sum)| *dx = T::down(sum));
-            }
-            Ok(())
-        })
-    }
-}
-
-/// Adds each output's gradient to its inputs in equal parts.
-fn spread<T: Compute>(g: &Pool2dGeometry, dy: &[T], sums: &mut [T::Wide]) {
-    let (height, width) = (g.height.input as usize, g.width.input as usize);
-    let [_, by_row, by_column, by_channel] =
-        g.format.strides(height, width, g.in_channels as usize);
-    for ([row, column, channel], from) in outputs(g) {
-        let (top, left) =
-            (g.height.start(row).max(0) as usize, g.width.start(column).max(0) as usize);
-        let (rows, columns) = (g.height.taps(row).len(), g.width.taps(column).len());
-        let share = 1.0 / (rows * columns) as f64;
-        let part = dy[from].up().mul(<T::Wide as Number>::from_f64(share));
-        for y in top..top + rows {
-            for x in left..left + columns {
-                let sum = &mut sums[y * by_row + x * by_column + channel * by_channel];
-                *sum = sum.add(part);
-            }
-        }
+        let (dy, dx) = (c.input::<T>(1)?.data, c.output::<T>(0, &dims)?.data);
+        by_image(c, &g.into(), dy, dx, |_, _| Equal)
     }
 }
 

@@ -5,7 +5,7 @@
 //! computation.
 
 use super::{pool_grad::check_shape, pool_volume::held};
-use crate::{arch::vectorised, lane::Compute, split::try_rows};
+use crate::{arch::vectorised, lane::Compute, panels::as_wide, split::try_rows};
 use half::bf16;
 use std::marker::PhantomData;
 use tenon_sdk::{
@@ -19,7 +19,7 @@ use tenon_sdk::{
 };
 
 /// How the gradient of a window is divided among its elements.
-trait Shares<T: Compute>: Sync {
+pub trait Shares<T: Compute>: Sync {
     /// Adds to the sums of the elements of one pixel, of which the window has `count`, the shares
     /// of the output numbered `output` of the image.
     fn add(&self, sums: &mut [T::Wide], pixel: usize, output: usize, count: usize, grad: &[T]);
@@ -44,7 +44,7 @@ impl<T: Compute> Shares<T> for ToMaxima<'_, T> {
 }
 
 /// Equal parts for all elements.
-struct Equal;
+pub struct Equal;
 
 impl<T: Compute> Shares<T> for Equal {
     #[inline(always)]
@@ -89,9 +89,9 @@ vectorised! {
     }
 }
 
-/// Computes the gradients of all images; `shares` gets the number of an image and the lengths of an
+/// Computes the gradients of all images with channels in their format; `shares` gets the number of an image and the lengths of an
 /// image and of its outputs.
-fn by_image<T: Compute, S: Shares<T>>(
+pub fn by_image<T: Compute, S: Shares<T>>(
     c: &ComputeContext<'_>,
     g: &Pool3dGeometry,
     grad: &[T],
@@ -105,11 +105,18 @@ fn by_image<T: Compute, S: Shares<T>>(
     let lens = [dx.len() / images.max(1), grad.len() / images.max(1)];
     let window: f64 = g.windows.iter().map(|window| window.kernel as f64).product();
     try_rows(c, dx, lens[0], 0.5 * window * lens[1] as f64, |first, dx| {
-        let mut sums = growth::filled(lens[0], T::Wide::ZERO)?;
+        let computes_in_itself = as_wide(&mut *dx).is_some();
+        let mut sums = growth::filled(if computes_in_itself { 0 } else { lens[0] }, T::Wide::ZERO)?;
         for (image, dx) in (first..).zip(dx.chunks_exact_mut(lens[0])) {
-            sums.fill(T::Wide::ZERO);
             let grad = &grad[image * lens[1]..][..lens[1]];
-            spread(g, channels, &shares(image, lens), grad, &mut sums[..]);
+            let shares = shares(image, lens);
+            if let Some(dx) = as_wide(&mut *dx) {
+                dx.fill(T::Wide::ZERO);
+                spread(g, channels, &shares, grad, dx);
+                continue;
+            }
+            sums.fill(T::Wide::ZERO);
+            spread(g, channels, &shares, grad, &mut sums[..]);
             dx.iter_mut().zip(&sums).for_each(|(dx, &sum)| *dx = T::down(sum));
         }
         Ok(())

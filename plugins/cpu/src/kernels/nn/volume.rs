@@ -15,7 +15,7 @@ use tenon_sdk::{
     KernelError,
     author::ComputeContext,
     element::Number,
-    geometry::{ChannelSplit, Conv3dGeometry, DataFormat},
+    geometry::{ChannelSplit, Conv2dGeometry, Conv3dGeometry, DataFormat, WindowDim},
 };
 
 /// The number of elements of a block of patches: about the size of the second-level cache.
@@ -60,7 +60,7 @@ pub fn images<'a, T: Compute<Wide: Factor>>(
 
 /// An output of images that is computed with channels last in the type of computation.
 pub struct Images<'a, T: Compute> {
-    /// The images, zeros at first.
+    /// The images, with any contents at first.
     pub values: &'a mut [T::Wide],
     /// The output to copy the images to, if they are not in it already.
     copied: Option<(&'a mut [T], ChannelSplit)>,
@@ -81,8 +81,13 @@ impl<'a, T: Compute<Wide: Factor>> Images<'a, T> {
             let output = c.output::<T>(0, dims)?.data;
             (uninitialised::<T::Wide>(c, output.len())?, Some((output, split)))
         };
-        values.fill(T::Wide::ZERO);
         Ok(Images { values, copied })
+    }
+
+    /// Completes an output of zeros.
+    pub fn zeros(self) {
+        self.values.fill(T::Wide::ZERO);
+        self.finish();
     }
 
     /// Copies the images to the output, if they are not there already.
@@ -98,6 +103,23 @@ impl<'a, T: Compute<Wide: Factor>> Images<'a, T> {
             *value = T::down(self.values[(image * inner + pixel) * channels + channel]);
         }
     }
+}
+
+/// The convolution over rows and columns that a convolution over planes is, if each output plane
+/// reads the input plane of the same number and no other. Planes are then images.
+pub fn planar(g: &Conv3dGeometry) -> Option<Conv2dGeometry> {
+    let [planes, height, width] = g.windows;
+    let is_one = |w: WindowDim| w.kernel == 1 && w.stride == 1 && w.input == w.output;
+    (is_one(planes) && planes.pad_before == 0).then(|| Conv2dGeometry {
+        format: DataFormat::Nhwc,
+        batch: g.batch * planes.output,
+        in_channels: g.in_channels,
+        out_channels: g.out_channels,
+        groups: g.groups,
+        filter_channels: g.filter_channels,
+        height,
+        width,
+    })
 }
 
 /// Sizes of one convolution as products.

@@ -6,7 +6,12 @@
 //! and 3 vectors of AVX-512 that is 24 for 11, on a core that does as many of one as of the other:
 //! 12 cycles, in which the second-level cache delivers the 192 bytes of `B` that they need.
 
-use super::{ending::Finish, right::Right, vector::Vector};
+use super::{
+    ending::Finish,
+    pieces::{Pieces, Rows, Walk},
+    right::Right,
+    vector::Vector,
+};
 use std::ops::Range;
 
 /// Most rows of a tile on any instruction set.
@@ -76,23 +81,6 @@ pub struct Strip<'a, S: 'static> {
     pub before: usize,
     /// The operations on the sums before they are stored, for the first row and all columns.
     pub finish: Option<Finish<'a, S>>,
-}
-
-/// The layout of a row's factors along the depth: in contiguous pieces.
-#[derive(Debug, Clone, Copy)]
-pub struct Pieces {
-    /// Number of factors in the first piece; this piece, or any other, may have more than are
-    /// summed.
-    pub first: usize,
-    /// Number of factors in every other piece.
-    pub len: usize,
-    /// Numbers between consecutive pieces.
-    pub gap: usize,
-}
-
-impl Pieces {
-    /// All of a row's factors are contiguous.
-    pub const ONE: Pieces = Pieces { first: usize::MAX, len: usize::MAX, gap: 0 };
 }
 
 /// Computes the tiles of a strip.
@@ -207,19 +195,15 @@ impl<S: Copy + 'static> Tile<'_, S> {
     /// - The CPU has the instructions.
     #[inline(always)]
     unsafe fn each<T: Vector<Scalar = S>, const R: usize, const V: usize>(&self) -> Sums<T, R, V> {
-        let Pieces { first, len, gap } = self.strip.pieces;
-        let (mut rest, mut piece) = (self.strip.depths.len(), first);
-        let mut left = Rows::new(self.strip.left, self.strip.row_step);
+        let (mut left, mut walk) = Walk::new(self.strip);
         let (mut right, mut later) = (self.right, self.later.0);
         // SAFETY: the caller guarantees that the CPU has the instructions, and that rows and
         // columns have a factor for each of the strip's depths.
         unsafe {
             let mut sums = [[T::zero(); V]; R];
-            while rest > 0 {
-                let count = piece.min(rest);
+            while let Some(count) = walk.piece() {
                 self.some(count, &mut left, &mut right, &mut later, &mut sums);
-                left.skip(gap);
-                (rest, piece) = (rest - count, len);
+                walk.next(&mut left);
             }
             sums
         }
@@ -239,19 +223,20 @@ impl<S: Copy + 'static> Tile<'_, S> {
         later: &mut *const S,
         sums: &mut Sums<T, R, V>,
     ) {
+        let step = self.strip.pieces.step;
         // One by one: with two at a time, the compiler moves loads ahead until it runs out of
         // registers.
         for _ in 0..count {
             // SAFETY: the caller guarantees that the factors of each step exist, and that the CPU
             // has the instructions; prefetched memory need not exist.
             unsafe {
-                self.step::<T, R, V>(left, 0, *right, sums);
+                self.step::<T, R, V>(left, *right, sums);
                 T::prefetch_far(*later);
             }
             // After the last factor it may be outside of the matrix, and is not read.
             *right = right.wrapping_add(self.step);
             *later = later.wrapping_add(self.later.1);
-            left.skip(1);
+            left.skip(step);
         }
     }
 
@@ -264,7 +249,6 @@ impl<S: Copy + 'static> Tile<'_, S> {
     unsafe fn step<T: Vector<Scalar = S>, const R: usize, const V: usize>(
         &self,
         left: &Rows<S>,
-        k: usize,
         right: *const S,
         sums: &mut Sums<T, R, V>,
     ) {
@@ -277,7 +261,7 @@ impl<S: Copy + 'static> Tile<'_, S> {
                 T::prefetch(right.wrapping_add(AHEAD * self.step + v * T::LANES));
             }
             for (row, sums) in sums.iter_mut().enumerate() {
-                let factor = T::spread(left.at(row, k));
+                let factor = T::spread(left.at(row));
                 for (sum, &column) in sums.iter_mut().zip(&columns) {
                     *sum = factor.mul_add(column, *sum);
                 }
@@ -295,28 +279,24 @@ impl<S: Copy + 'static> Tile<'_, S> {
     unsafe fn in_parts<T: Vector<Scalar = S>, const R: usize, const V: usize, const P: usize>(
         &self,
     ) -> Sums<T, R, V> {
-        let Pieces { first, len, gap } = self.strip.pieces;
-        let (mut rest, mut piece) = (self.strip.depths.len(), first);
-        let mut left = Rows::new(self.strip.left, self.strip.row_step);
+        let (mut left, mut walk) = Walk::new(self.strip);
         let (mut right, mut later) = (self.right, self.later.0);
         // SAFETY: the caller guarantees that the strip's factors exist, and that the CPU has the
         // instructions.
         unsafe {
             let mut parts = [[[T::zero(); V]; R]; P];
             let mut sums = [[T::zero(); V]; R];
-            while rest > 0 {
-                let count = piece.min(rest);
+            while let Some(count) = walk.piece() {
                 for _ in 0..count / P {
-                    for (at, part) in parts.iter_mut().enumerate() {
-                        self.step::<T, R, V>(&left, at, right, part);
+                    for part in &mut parts {
+                        self.step::<T, R, V>(&left, right, part);
                         // As in `some`.
                         right = right.wrapping_add(self.step);
+                        left.skip(self.strip.pieces.step);
                     }
-                    left.skip(P);
                 }
                 self.some(count % P, &mut left, &mut right, &mut later, &mut sums);
-                left.skip(gap);
-                (rest, piece) = (rest - count, len);
+                walk.next(&mut left);
             }
             // Plain loops: parts stay in registers only if the compiler unrolls all accesses to
             // them.
@@ -459,31 +439,5 @@ impl<S: Copy + 'static> Tile<'_, S> {
                 }
             }
         }
-    }
-}
-
-/// The position of the rows' factors. Rows are at equal distances: an address is then a register
-/// plus 1, 2 or 4 times another, which fits one x86 instruction.
-struct Rows<S> {
-    first: *const S,
-    step: usize,
-}
-
-impl<S> Rows<S> {
-    #[inline(always)]
-    fn new(first: *const S, step: usize) -> Rows<S> {
-        Rows { first, step: step * size_of::<S>() }
-    }
-
-    /// The factor of a row, `k` further along the depth.
-    #[inline(always)]
-    fn at(&self, row: usize, k: usize) -> *const S {
-        self.first.wrapping_byte_add(row * self.step).wrapping_add(k)
-    }
-
-    /// Advances along the depth.
-    #[inline(always)]
-    fn skip(&mut self, count: usize) {
-        self.first = self.first.wrapping_add(count);
     }
 }

@@ -13,11 +13,12 @@
 
 use super::{
     super::product::{Factor, Operand, Target},
-    accumulate::{Pieces, Strip},
+    accumulate::Strip,
     ending::{After, Ending},
     isa::Isa,
     left::Left,
     lines::{Layout, Lines, lines_of},
+    pieces::Pieces,
     right::{self, Right, packed_len, tail_of},
     scratch::{self, Side},
 };
@@ -68,11 +69,26 @@ struct Factors<S> {
     pieces: Pieces,
 }
 
+/// Where the rows of results are, if not at equal distances: in lines whose rows are, as pixels of
+/// images of which only some rows and columns are written.
+#[derive(Debug, Clone, Copy)]
+pub struct Placement {
+    /// Number of rows in a line.
+    pub rows: usize,
+    /// Number of lines in an image.
+    pub lines: usize,
+    /// Distance between lines of an image, in numbers.
+    pub line_step: usize,
+    /// Distance between images.
+    pub image_step: usize,
+}
+
 /// A product whose results are contiguous in each row.
 pub struct Product<'a, S: Factor> {
     left: &'a dyn Left<S>,
     right: Right<'a, S>,
     to: &'a Target<S>,
+    placement: Option<Placement>,
     ending: Ending<'a, S>,
     /// Number of strips of rows, whose rows are balanced so that no strip has few.
     strips: usize,
@@ -97,6 +113,29 @@ impl<'a, S: Factor> Product<'a, S> {
         to: &'a Target<S>,
         ending: Ending<'a, S>,
     ) -> Product<'a, S> {
+        Self::placed(left, right, to, None, ending)
+    }
+
+    /// A product whose rows of results are placed in lines; `to` has the distance between rows of a
+    /// line, and nothing is done to the results.
+    ///
+    /// Panics as [`Product::new`].
+    pub fn in_lines(
+        left: &'a dyn Left<S>,
+        right: Right<'a, S>,
+        to: &'a Target<S>,
+        placement: Placement,
+    ) -> Product<'a, S> {
+        Self::placed(left, right, to, Some(placement), Ending::NONE)
+    }
+
+    fn placed(
+        left: &'a dyn Left<S>,
+        right: Right<'a, S>,
+        to: &'a Target<S>,
+        placement: Option<Placement>,
+        ending: Ending<'a, S>,
+    ) -> Product<'a, S> {
         assert!(left.rows() == to.rows && right.columns() == to.cols, "results agree");
         assert_eq!(left.depth(), right.depth(), "as many left factors as right ones");
         assert!(to.strides[1] == 1 || to.cols <= 1, "results next to each other");
@@ -105,6 +144,7 @@ impl<'a, S: Factor> Product<'a, S> {
         let (isa, size) = (right.isa(), size_of::<S>());
         let lines = lines_of(left, isa);
         let line = lines.map_or(to.rows, |(_, layout)| layout.rows);
+        let line = placement.map_or(line, |placement| placement.rows);
         let line = [line, line.div_ceil(isa.rows)];
         assert!(to.rows.is_multiple_of(line[0].max(1)), "whole lines");
         let strips = to.rows / line[0].max(1) * line[1];
@@ -128,7 +168,7 @@ impl<'a, S: Factor> Product<'a, S> {
             (None, None) => (Reads::Packed(row_step), row_step * isa.rows),
         };
         let chunk = (CHUNK_BYTES / (chunk * size).max(1)).clamp(1, strips.max(1));
-        Product { left, right, to, ending, strips, line, depth, reads, chunk, panels }
+        Product { left, right, to, placement, ending, strips, line, depth, reads, chunk, panels }
     }
 
     /// Number of strips of rows.
@@ -224,6 +264,16 @@ impl<'a, S: Factor> Product<'a, S> {
         }
     }
 
+    /// Distance of a row's results from those of the first row.
+    #[inline(always)]
+    fn place(&self, row: usize) -> usize {
+        let step = self.to.strides[0];
+        self.placement.map_or(row * step, |Placement { rows, lines, line_step, image_step }| {
+            let line = row / rows;
+            line / lines * image_step + line % lines * line_step + row % rows * step
+        })
+    }
+
     /// Distance of a row's factors from the first ones of a chunk, whose first row is `first`.
     #[inline(always)]
     fn distance(&self, first: usize, row: usize, row_step: usize) -> usize {
@@ -271,7 +321,7 @@ impl<'a, S: Factor> Product<'a, S> {
                         right: self.right,
                         depths: depths.clone(),
                         panels: panels.clone(),
-                        to: self.to.data.wrapping_add(rows.start * to_step),
+                        to: self.to.data.wrapping_add(self.place(rows.start)),
                         to_step,
                         adds: depths.start > 0,
                         next: next.clone(),

@@ -14,7 +14,7 @@
 //! Packed as rows, these are 18 numbers; as a line, the 14 of the image. A strip of a tile's rows
 //! is within a line.
 
-use super::{accumulate::Pieces, blocks::CHUNK_BYTES, isa::Isa, left::Left};
+use super::{blocks::CHUNK_BYTES, isa::Isa, left::Left, pieces::Pieces};
 use std::ops::Range;
 
 /// The layout of lines in memory.
@@ -36,7 +36,7 @@ impl Layout {
     pub fn from(&self, depth: usize) -> (usize, Pieces) {
         let (piece, within) = (depth / self.piece.max(1), depth % self.piece.max(1));
         let gap = self.piece_step - self.piece;
-        let pieces = Pieces { first: self.piece - within, len: self.piece, gap };
+        let pieces = Pieces { first: self.piece - within, len: self.piece, gap, ..Pieces::ONE };
         (piece * self.piece_step + within, pieces)
     }
 }

@@ -147,7 +147,8 @@ pub fn pack<T: Compute<Wide: Factor>>(
     }
 }
 
-fn pack_panel<T: Compute<Wide: Factor>>(
+/// Packs some columns of a matrix, at most `width`, into a panel, or into a part of its depth.
+pub fn pack_panel<T: Compute<Wide: Factor>>(
     matrix: &Operand<'_, T>,
     columns: Range<usize>,
     to: &mut [T::Wide],

@@ -35,7 +35,8 @@ impl Alias {
             growth::push(if share < 1.0 { &mut low } else { &mut high }, row)?;
         }
         while let (Some(&small), Some(&large)) = (low.last(), high.last()) {
-            (low.pop(), high.pop());
+            low.pop();
+            high.pop();
             others[small as usize] = large;
             let left = shares[large as usize] - (1.0 - shares[small as usize]);
             shares[large as usize] = left;

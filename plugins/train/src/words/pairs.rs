@@ -155,12 +155,12 @@ impl Pairs {
     /// Source: equation 5 of Mikolov, Sutskever, Chen, Corrado and Dean, "Distributed representations of words and phrases
     /// and their compositionality", 2013.
     fn is_kept(&mut self, text: &Text, word: i32) -> bool {
-        if !(self.subsample > 0.0) {
+        if self.subsample <= 0.0 || self.subsample.is_nan() {
             return true;
         }
         let count = text.counts[word as usize] as f32;
         let scale = self.subsample * text.words.len() as f32;
         let chance = ((count / scale).sqrt() + 1.0) * scale / count;
-        !(self.words.next_f32() > chance)
+        self.words.next_f32() <= chance
     }
 }

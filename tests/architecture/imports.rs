@@ -64,7 +64,7 @@ const CRATES: &[(&str, &[Row])] = &[
     ]),
     ("core/proto", &[
         row("checksum error messages"),
-        row("codec records versions"),
+        row("codec event_file records versions"),
         row("convert fuzzing stream"),
     ]),
     ("core/host", &[

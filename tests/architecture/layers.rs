@@ -58,7 +58,7 @@ const LAYERS: [Layer; 38] = [
     layer("tenon-text", "plugins/text", &["tenon-sdk", "tenon-files"]),
     layer("tenon-image", "plugins/image", &["tenon-sdk"]),
     layer("tenon-int8", "plugins/int8", &["tenon-sdk"]),
-    layer("tenon-train", "plugins/train", &["tenon-sdk", "tenon-vectors"]),
+    layer("tenon-train", "plugins/train", &["tenon-sdk", "tenon-files", "tenon-philox", "tenon-proto", "tenon-vectors"]),
     layer("tenon-test", "sdk/test", &["tenon-abi", "tenon-framework", "tenon-proto"]),
     layer("tenon-testkit", "sdk/testkit", &["tenon-abi", "tenon-framework", "tenon-author", "tenon-geometry", "tenon-ops", "tenon-proto", "tenon-host", "tenon-isolate", "tenon-graph", "tenon-gradient", "tenon-optimize", "tenon-runtime", "tenon-reference", "tenon-test"]),
     layer("tenon-benchkit", "sdk/benchkit", &["tenon-abi", "tenon-framework", "tenon-author", "tenon-geometry", "tenon-ops", "tenon-proto", "tenon-host", "tenon-isolate", "tenon-graph", "tenon-gradient", "tenon-optimize", "tenon-runtime", "tenon-reference", "tenon-test", "tenon-testkit"]),

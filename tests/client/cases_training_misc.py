@@ -80,7 +80,20 @@ def summary_of_audio(address, log):
         stereo=raw.AudioSummaryV2(tag="a", tensor=samples[None], sample_rate=44100.0, max_outputs=1),
         several=raw.AudioSummaryV2(tag="a", tensor=samples.T[..., None], sample_rate=22050.5, max_outputs=5),
         flat=raw.AudioSummaryV2(tag="a", tensor=unknown(samples[0]), sample_rate=8000.0),
+        rounded=raw.AudioSummaryV2(tag="a", tensor=samples, sample_rate=22050.7),
+        slow=raw.AudioSummaryV2(tag="a", tensor=samples, sample_rate=0.25),
+        still=raw.AudioSummaryV2(tag="a", tensor=samples, sample_rate=0.0),
         tag=raw.AudioSummaryV2(tag=unknown(["a", "b"]), tensor=samples, sample_rate=8000.0))
+
+
+@exact
+def images_that_are_refused(address, log):
+    image = np.zeros((1, 2, 2, 3), np.float32)
+    run(address, log, pixels=raw.ImageSummary(tag="i", tensor=image[:, :0]),
+        channels=raw.ImageSummary(tag="i", tensor=image[..., :2]),
+        rank=raw.ImageSummary(tag="i", tensor=unknown(image[0])),
+        colour=raw.ImageSummary(tag="i", tensor=image, bad_color=tf.make_tensor_proto(np.uint8([1, 2]))),
+        tag=raw.ImageSummary(tag=unknown(["a", "b"]), tensor=image))
 
 
 @exact

@@ -1,5 +1,6 @@
 //! TensorFlow's results (`tests/goldens`), case by case and graph by graph, and the numerics of fused kernels.
 
+mod event_files;
 mod frozen_graphs;
 mod fused_numerics;
 mod goldens_accel;

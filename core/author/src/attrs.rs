@@ -43,8 +43,13 @@ impl<'a> AttrReader<'a> {
             )));
         }
         // SAFETY: the host fills the view with `len` items of this kind, valid for `'a`.
-        unsafe { T::from_view(&view) }
-            .ok_or_else(|| KernelError::invalid_argument(format!("attribute {name}: not UTF-8")))
+        unsafe { T::from_view(&view) }.ok_or_else(|| {
+            let what = match T::TYPE.kind {
+                AttrKind::TENSOR => "a tensor of another element type than the kernel reads",
+                _ => "not UTF-8",
+            };
+            KernelError::invalid_argument(format!("attribute {name}: {what}"))
+        })
     }
 
     /// Whether the node has the attribute.

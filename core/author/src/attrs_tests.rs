@@ -3,7 +3,7 @@
 use crate::AttrReader;
 use tenon_abi::{Code, DType, Slot, Str};
 use tenon_framework::{
-    PartialShape, Tensor,
+    PartialShape, Tensor, View,
     attr::{AttrList, AttrValue, FuncValue},
     attr_view::{AttrTable, TensorType, attr_entry},
     testing,
@@ -74,6 +74,13 @@ fn tensors_are_shown_as_slots_of_their_own_memory() {
     assert_eq!(attrs.get::<Vec<Slot>>("tensors").unwrap().len(), 1);
     let kind = attrs.get::<TensorType>("tensor").unwrap();
     assert_eq!((kind.dtype, kind.shape.dims()), (DType::INT32, &[2][..]));
+    let view = attrs.get::<View<'_, i32>>("tensor").unwrap();
+    assert_eq!((view.dims, view.data), (&[2][..], &[7, 8][..]));
+    let mistyped = attrs.get::<View<'_, f32>>("tensor").unwrap_err();
+    assert_eq!(
+        mistyped.message,
+        "attribute tensor: a tensor of another element type than the kernel reads"
+    );
 }
 
 #[test]

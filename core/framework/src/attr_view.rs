@@ -9,8 +9,9 @@
 //! attributes were read through the boundary ([`AttrTable::was_asked`]).
 
 use crate::{
-    Tensor,
+    Tensor, View,
     attr::{AttrList, AttrMap, AttrType, AttrValue, FromAttr, FuncValue},
+    element::Element,
     shape::{PartialShape, Shape},
     sync::atomic::{AtomicBool, Ordering},
 };
@@ -174,6 +175,27 @@ impl FromAttr<'_> for TensorType {
             let slot = view.data.cast::<Slot>().as_ref()?;
             let dims = Dims { ptr: slot.dims, len: slot.rank as usize }.slice();
             Some(TensorType { dtype: slot.dtype, shape: Shape::new(dims).ok()? })
+        }
+    }
+}
+
+impl<'a, T: Element> FromAttr<'a> for View<'a, T> {
+    const TYPE: AttrType = AttrType::one(AttrKind::TENSOR);
+
+    unsafe fn from_view(view: &AttrView) -> Option<View<'a, T>> {
+        // SAFETY: the caller gives a view of one tensor, which shows a slot with readable dimensions.
+        let slot = unsafe { view.data.cast::<Slot>().as_ref()? };
+        if slot.dtype != T::DTYPE || !slot.memory.is_host_address() {
+            return None;
+        }
+        // SAFETY: as above; `elements` elements of this type in host memory, which live as long as the attribute.
+        unsafe {
+            let dims = Dims { ptr: slot.dims, len: slot.rank as usize }.slice();
+            let data = match slot.elements {
+                0 => &[],
+                count => std::slice::from_raw_parts(slot.data.cast(), count as usize),
+            };
+            Some(View::new(dims, data))
         }
     }
 }

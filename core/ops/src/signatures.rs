@@ -58,6 +58,7 @@ fn default(value: &AttrValue) -> Value {
         AttrValue::List(AttrList::Float(items)) => {
             items.iter().map(|&item| json!(f64::from(item))).collect()
         }
+        AttrValue::Tensor(_) => json!("tensor"),
         AttrValue::List(list) if list.is_empty() => json!([]),
         other => panic!("a default of a kind that no op of the file has: {other:?}"),
     }

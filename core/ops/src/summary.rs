@@ -1,6 +1,8 @@
 //! Summaries: values of a step as serialised `Summary` messages, which event files have.
 //!
-//! The kernels are plugins/train/src/summary.
+//! `writer` has the ops that write event files. The kernels are plugins/train/src/summary.
+
+mod writer;
 
 use crate::shape::{input_of_rank, scalar_output};
 use tenon_author::{ShapeContext, ShapeResult, register_op};
@@ -75,6 +77,22 @@ register_op!(
     attrs = &["max_outputs: int >= 1 = 3"],
     shape = audio,
     summary = "A summary with clips of sound as WAV files of 16 bits.",
+);
+
+register_op!(
+    "ImageSummary",
+    inputs = &["tag: string", "tensor: T"],
+    outputs = &["summary: string"],
+    attrs = &[
+        "max_images: int >= 1 = 3",
+        "T: {uint8, float, half, double} = float",
+        "bad_color: tensor = { dtype: DT_UINT8 tensor_shape { dim { size: 4 } } int_val: 255 int_val: 0 int_val: 0 int_val: 255 }",
+    ],
+    shape = |c: &ShapeContext<'_>| {
+        input_of_rank(c, 1, "tensor", 4)?;
+        scalar_output(c)
+    },
+    summary = "A summary with images as PNG files.",
 );
 
 /// The sample rate is a scalar, where it is an input.

@@ -17,6 +17,7 @@ mod adaptive;
 mod descent;
 mod misc;
 mod proximal;
+mod sampling;
 mod sign;
 
 use crate::shape::{input_of_rank, input_of_rank_at_least, same_size};

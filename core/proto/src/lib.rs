@@ -39,6 +39,7 @@ pub mod checksum;
 mod codec;
 pub mod convert;
 mod error;
+pub mod event_file;
 #[doc(hidden)]
 pub mod fuzzing;
 mod messages;

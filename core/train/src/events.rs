@@ -11,18 +11,12 @@ use std::{
     path::{Path, PathBuf},
     time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
-use tenon_framework::sync::{
-    Mutex,
-    atomic::{AtomicU32, Ordering},
-};
+use tenon_framework::sync::Mutex;
 use tenon_proto::{
-    Event, EventKind, GraphDef, MetaGraphDef, RunMetadata, SessionLog, SessionStatus,
-    SourceMetadata, Summary, SummaryValue, SummaryValueKind, TaggedRunMetadata, decode, encode,
-    records,
+    Event, EventKind, GraphDef, MetaGraphDef, RunMetadata, SessionLog, SessionStatus, Summary,
+    SummaryValue, SummaryValueKind, TaggedRunMetadata, decode, encode, event_file, records,
 };
 
-/// The version of the format.
-const VERSION: &str = "brain.Event:2";
 /// What wrote the file, in its first event.
 const WRITER: &str = "tenon_training::events";
 /// An event that is added so long after the last flush is followed by a flush.
@@ -66,13 +60,7 @@ impl EventWriter {
         let (path, file) = created(dir, now())?;
         let state = State { file: BufWriter::new(file), flushed: Instant::now(), tags: Vec::new() };
         let writer = EventWriter { path, now, state: Mutex::new(state) };
-        let first = Event {
-            wall_time: now(),
-            what: Some(EventKind::FileVersion(VERSION.to_owned())),
-            source_metadata: Some(SourceMetadata { writer: WRITER.to_owned() }),
-            ..Event::default()
-        };
-        writer.write(&first)?;
+        writer.write(&event_file::first(now(), WRITER))?;
         writer.flush()?;
         Ok(writer)
     }
@@ -230,29 +218,17 @@ fn failed(path: &Path, source: std::io::Error) -> TrainError {
     TrainError::File { what: "a file of events", path: path.to_path_buf(), source }
 }
 
-/// A new file. Files of one second, host and process differ in their numbers, which no two writers share.
+/// A new file.
 fn created(dir: &Path, now: f64) -> Result<(PathBuf, File), TrainError> {
-    static WRITERS: AtomicU32 = AtomicU32::new(0);
-    let (seconds, host, process) = (now as u64, host(), std::process::id());
     loop {
-        let number = WRITERS.fetch_add(1, Ordering::Relaxed);
-        let name = format!("events.out.tfevents.{seconds:010}.{host}.{process}.{number}");
-        let path = dir.join(name);
+        let path = dir.join(event_file::name(now));
         match OpenOptions::new().write(true).create_new(true).open(&path) {
             Ok(file) => return Ok((path, file)),
-            // Another process of this number, in another container, shares the folder.
+            // A process of this number on a machine of this name, in another container, shares the folder.
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
             Err(error) => return Err(failed(&path, error)),
         }
     }
-}
-
-/// The name of this machine, as part of a file's name.
-fn host() -> String {
-    let name = fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-    let is_part = |c: char| c.is_ascii_alphanumeric() || "-._".contains(c);
-    let name: String = name.trim().chars().map(|c| if is_part(c) { c } else { '_' }).collect();
-    if name.is_empty() { "localhost".to_owned() } else { name }
 }
 
 #[cfg(test)]

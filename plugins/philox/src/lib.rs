@@ -100,6 +100,19 @@ fn entropy() -> u64 {
     RandomState::new().build_hasher().finish()
 }
 
+/// Uniform in `[0, 1)`, with 23 random bits.
+#[inline]
+pub fn uniform_f32(word: u32) -> f32 {
+    f32::from_bits(127 << 23 | word & 0x7f_ffff) - 1.0
+}
+
+/// Uniform in `[0, 1)`, with 52 random bits.
+#[inline]
+pub fn uniform_f64(low: u32, high: u32) -> f64 {
+    let mantissa = u64::from(low & 0xf_ffff) << 32 | u64::from(high);
+    f64::from_bits(1023 << 52 | mantissa) - 1.0
+}
+
 /// The words of a stream, one after the other.
 #[derive(Debug)]
 pub struct Words {
@@ -124,6 +137,42 @@ impl Words {
         }
         self.used += 1;
         self.words[self.used - 1]
+    }
+
+    /// Returns a number in `[0, 1)`, of one word.
+    pub fn next_f32(&mut self) -> f32 {
+        uniform_f32(self.next_word())
+    }
+
+    /// Returns a number in `[0, 1)`, of two words.
+    pub fn next_f64(&mut self) -> f64 {
+        let (low, high) = (self.next_word(), self.next_word());
+        uniform_f64(low, high)
+    }
+
+    /// Returns a number below `bound`, all of which are equally likely; 0 for a bound of 0. It takes one word, and another
+    /// one for each that is refused.
+    pub fn below(&mut self, bound: u32) -> u32 {
+        // Words below the remainder are refused, so that each number has as many words.
+        let refused = if bound.is_power_of_two() { 0 } else { (u32::MAX % bound.max(1)) + 1 };
+        loop {
+            let word = self.next_word();
+            if bound == 0 || word >= refused {
+                return word.checked_rem(bound).unwrap_or(0);
+            }
+        }
+    }
+
+    /// As [`Words::below`], of two words each, the low one first.
+    pub fn below_u64(&mut self, bound: u64) -> u64 {
+        let refused = if bound.is_power_of_two() { 0 } else { (u64::MAX % bound.max(1)) + 1 };
+        loop {
+            let (low, high) = (self.next_word(), self.next_word());
+            let word = u64::from(high) << 32 | u64::from(low);
+            if bound == 0 || word >= refused {
+                return word.checked_rem(bound).unwrap_or(0);
+            }
+        }
     }
 }
 

@@ -9,7 +9,7 @@ pub trait FromAttr<'a>: Sized {
     /// Type of the attribute.
     const TYPE: AttrType;
 
-    /// Converts; `None` when text is not UTF-8.
+    /// Converts; `None` when text is not UTF-8, or a tensor has elements of another type.
     ///
     /// # Safety
     /// `view` holds `len` items of the kind of `TYPE`, one when `TYPE` is not a list, valid for `'a`.

@@ -129,6 +129,10 @@ pub struct SummaryValue {
 }
 
 /// The kinds of [`SummaryValue`].
+#[allow(
+    clippy::large_enum_variant,
+    reason = "the variants are TensorFlow's messages, and a summary has few of them at a time"
+)]
 #[derive(Clone, PartialEq, prost::Oneof)]
 pub enum SummaryValueKind {
     /// A scalar.

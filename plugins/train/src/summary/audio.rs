@@ -1,6 +1,6 @@
 //! `AudioSummary`, `AudioSummaryV2`: clips as WAV files with samples of 16 bits.
 
-use super::message::{Message, give, text};
+use super::message::{Message, give, scalar, text};
 use tenon_sdk::{growth, prelude::*};
 
 /// Clips of a batch: each has frames of a sample for each channel.
@@ -12,8 +12,7 @@ struct Clips<'a> {
 }
 
 impl<'a> Clips<'a> {
-    fn new(c: &ComputeContext<'a>) -> Result<Clips<'a>, KernelError> {
-        let tensor = c.input::<f32>(1)?;
+    fn new(tensor: View<'a, f32>) -> Result<Clips<'a>, KernelError> {
         let (count, frames, channels) = match *tensor.dims {
             [count, frames] => (count, frames, 1),
             [count, frames, channels] => (count, frames, channels),
@@ -43,7 +42,7 @@ impl<'a> Clips<'a> {
         let bytes = bytes
             .and_then(|bytes| Some((bytes, bytes.checked_add(36)?)))
             .ok_or_else(|| refused("samples of at most 4 GiB, and at least one", self.frames))?;
-        let (rate, frame) = (rate as u32, 2 * channels);
+        let (rate, frame) = ((rate.round_ties_even() as u32).max(1), 2 * channels);
         let mut file = Vec::new();
         growth::reserve(&mut file, bytes.1 as usize + 8)?;
         file.extend(b"RIFF");
@@ -67,13 +66,23 @@ impl<'a> Clips<'a> {
     }
 }
 
-fn summary(c: &ComputeContext<'_>, rate: f32, most: i64) -> Result<(), KernelError> {
-    if !(rate >= 1.0 && rate <= u32::MAX as f32) {
+/// A summary with at most `most` clips of a batch.
+///
+/// # Errors
+/// `INVALID_ARGUMENT` for a rate that is not positive, and for clips that a file cannot have; `RESOURCE_EXHAUSTED` without
+/// memory.
+pub fn clips(
+    tag: &[u8],
+    tensor: View<'_, f32>,
+    rate: f32,
+    most: i64,
+) -> Result<Message, KernelError> {
+    if !(rate > 0.0 && rate <= u32::MAX as f32) {
         return Err(KernelError::invalid_argument(format!(
-            "sample_rate: expected one from 1 to 4294967295, found {rate}"
+            "sample_rate must be > 0: expected at most 4294967295, found {rate}"
         )));
     }
-    let (tag, clips) = (String::from_utf8_lossy(text(c, 0, "Tag")?), Clips::new(c)?);
+    let (tag, clips) = (String::from_utf8_lossy(tag), Clips::new(tensor)?);
     let mut summary = Message::default();
     for clip in 0..clips.count.min(usize::try_from(most).unwrap_or(usize::MAX)) {
         let mut audio = Message::default();
@@ -88,7 +97,7 @@ fn summary(c: &ComputeContext<'_>, rate: f32, most: i64) -> Result<(), KernelErr
         entry.message(6, &audio)?;
         summary.message(1, &entry)?;
     }
-    give(c, &summary)
+    Ok(summary)
 }
 
 struct Fixed {
@@ -102,7 +111,7 @@ impl Kernel for Fixed {
     }
 
     fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
-        summary(c, self.rate, self.most)
+        give(c, &clips(text(c, 0, "Tag")?, c.input(1)?, self.rate, self.most)?)
     }
 }
 
@@ -116,13 +125,8 @@ impl Kernel for Given {
     }
 
     fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
-        let rate = c.input::<f32>(2)?;
-        match (rate.data, rate.dims) {
-            (&[rate], []) => summary(c, rate, self.most),
-            (_, dims) => Err(KernelError::invalid_argument(format!(
-                "sample_rate must be scalar, found shape {dims:?}"
-            ))),
-        }
+        let rate = scalar(c, 2, "sample_rate")?;
+        give(c, &clips(text(c, 0, "Tag")?, c.input(1)?, rate, self.most)?)
     }
 }
 

@@ -1,5 +1,6 @@
 //! Fields of serialised messages (Protocol Buffers), in the order of their numbers.
 
+use std::io::{self, Write};
 use tenon_sdk::{growth, prelude::*};
 
 /// A message that is written field by field. A field whose value is the default is left out.
@@ -80,6 +81,21 @@ impl Message {
     }
 }
 
+/// Bytes that a library writes, and that may run out of memory.
+pub struct Growing<'v>(pub &'v mut Vec<u8>);
+
+impl Write for Growing<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        growth::append(self.0, bytes)
+            .map_err(|error| io::Error::new(io::ErrorKind::OutOfMemory, error.message))?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
 /// A field of a serialised message: its number, and its bytes where it has a length.
 pub type Field<'a> = (u64, Option<&'a [u8]>);
 
@@ -128,6 +144,24 @@ fn varint(from: &mut &[u8]) -> Option<u64> {
         }
     }
     None
+}
+
+/// A scalar input.
+///
+/// # Errors
+/// `INVALID_ARGUMENT` for another shape.
+pub fn scalar<T: Element>(
+    c: &ComputeContext<'_>,
+    input: usize,
+    name: &str,
+) -> Result<T, KernelError> {
+    let value = c.input::<T>(input)?;
+    match (value.data, value.dims) {
+        (&[value], []) => Ok(value),
+        (_, dims) => Err(KernelError::invalid_argument(format!(
+            "{name} must be scalar, found shape {dims:?}"
+        ))),
+    }
 }
 
 /// Gives a scalar string output.

@@ -32,23 +32,39 @@ fn by_node(c: &ComputeContext<'_>) -> Result<(), KernelError> {
     give(c, &summary)
 }
 
-fn by_tag(c: &ComputeContext<'_>) -> Result<(), KernelError> {
-    let metadata = text(c, 2, "serialized_summary_metadata")?;
-    if fields(metadata).is_none() {
-        return Err(KernelError::invalid_argument(
-            "serialized_summary_metadata: expected a serialised SummaryMetadata message, found bytes that are not one",
-        ));
-    }
+/// A summary with the tensor that is an input, under a tag, with metadata for viewers.
+///
+/// # Errors
+/// `INVALID_ARGUMENT` for metadata that is not a message; `RESOURCE_EXHAUSTED` without memory.
+pub fn tagged(
+    c: &ComputeContext<'_>,
+    input: usize,
+    tag: &[u8],
+    metadata: Option<&[u8]>,
+) -> Result<Message, KernelError> {
     let mut entry = Message::default();
-    entry.text(1, text(c, 0, "tag")?)?;
-    entry.message(8, &tensor(c, 1)?)?;
-    entry.bytes(9, metadata)?;
+    entry.text(1, tag)?;
+    entry.message(8, &tensor(c, input)?)?;
+    if let Some(metadata) = metadata {
+        if fields(metadata).is_none() {
+            return Err(KernelError::invalid_argument(
+                "the metadata: expected a serialised SummaryMetadata message, found bytes that are not one",
+            ));
+        }
+        entry.bytes(9, metadata)?;
+    }
     let mut summary = Message::default();
     summary.message(1, &entry)?;
-    give(c, &summary)
+    Ok(summary)
 }
 
-const TYPES: &[DType] = &[
+fn by_tag(c: &ComputeContext<'_>) -> Result<(), KernelError> {
+    let metadata = text(c, 2, "serialized_summary_metadata")?;
+    give(c, &tagged(c, 1, text(c, 0, "tag")?, Some(metadata))?)
+}
+
+/// The types of tensors that summaries have.
+pub const TYPES: &[DType] = &[
     DType::BFLOAT16,
     DType::BOOL,
     DType::COMPLEX128,

@@ -7,6 +7,17 @@ use super::{
 use std::collections::HashSet;
 use tenon_sdk::prelude::*;
 
+/// Adds a number under a tag to a summary.
+///
+/// # Errors
+/// `RESOURCE_EXHAUSTED` without memory.
+pub fn add_scalar(summary: &mut Message, tag: &[u8], value: f32) -> Result<(), KernelError> {
+    let mut entry = Message::default();
+    entry.text(1, tag)?;
+    entry.chosen_float(2, value)?;
+    summary.message(1, &entry)
+}
+
 fn scalars<T: Number>(c: &ComputeContext<'_>) -> Result<(), KernelError> {
     let (tags, values) = (c.strings(0)?, c.input::<T>(1)?);
     if c.dims(0) != values.dims {
@@ -18,10 +29,7 @@ fn scalars<T: Number>(c: &ComputeContext<'_>) -> Result<(), KernelError> {
     }
     let mut summary = Message::default();
     for (tag, value) in tags.iter().zip(values.data) {
-        let mut entry = Message::default();
-        entry.text(1, tag)?;
-        entry.chosen_float(2, value.to_f64() as f32)?;
-        summary.message(1, &entry)?;
+        add_scalar(&mut summary, tag, value.to_f64() as f32)?;
     }
     give(c, &summary)
 }
@@ -29,24 +37,36 @@ fn scalars<T: Number>(c: &ComputeContext<'_>) -> Result<(), KernelError> {
 register_kernel!("ScalarSummary" on "CPU": fn scalars<T> for "T" in
     [f16, bf16, f32, f64, i8, i16, i32, i64, u8, u16, u32, u64], numerics = Numerics::EXACT);
 
-fn histogram<T: Number>(c: &ComputeContext<'_>) -> Result<(), KernelError> {
+/// A summary with a histogram of values; `whose` names them in messages.
+///
+/// # Errors
+/// `INVALID_ARGUMENT` for a value that is not finite; `RESOURCE_EXHAUSTED` without memory.
+pub fn histogram_of(
+    tag: &[u8],
+    values: impl Iterator<Item = f64>,
+    whose: &str,
+) -> Result<Message, KernelError> {
     let mut histogram = Histogram::new()?;
-    for value in c.input::<T>(1)?.data.iter().map(|value| value.to_f64()) {
+    for value in values {
         if !value.is_finite() {
             let what = if value.is_nan() { "Nan" } else { "Infinity" };
             return Err(KernelError::invalid_argument(format!(
-                "{what} in summary histogram for: {}",
-                c.node()
+                "{what} in summary histogram for: {whose}"
             )));
         }
         histogram.add(value);
     }
     let mut entry = Message::default();
-    entry.text(1, text(c, 0, "tags")?)?;
+    entry.text(1, tag)?;
     entry.message(5, &histogram.message()?)?;
     let mut summary = Message::default();
     summary.message(1, &entry)?;
-    give(c, &summary)
+    Ok(summary)
+}
+
+fn histogram<T: Number>(c: &ComputeContext<'_>) -> Result<(), KernelError> {
+    let values = c.input::<T>(1)?.data.iter().map(|value| value.to_f64());
+    give(c, &histogram_of(text(c, 0, "tags")?, values, c.node())?)
 }
 
 register_kernel!("HistogramSummary" on "CPU": fn histogram<T> for "T" in

@@ -1,9 +1,9 @@
 //! `RandomShuffle` and `Multinomial`: random choices of elements.
 
-use super::{distribution::uniform_f64, stateful::stream_of};
+use super::stateful::stream_of;
 use half::{bf16, f16};
 use std::marker::PhantomData;
-use tenon_philox::{Stream, Words, reserved};
+use tenon_philox::{Stream, Words, reserved, uniform_f64};
 use tenon_reference::reduction::IndexElement;
 use tenon_sdk::{
     DType, KernelError,

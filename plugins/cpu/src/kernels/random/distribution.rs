@@ -2,7 +2,7 @@
 
 use crate::split::for_parts;
 use half::{bf16, f16};
-use tenon_philox::{Philox, RESERVED_PER_OUTPUT, WORDS, Words};
+use tenon_philox::{Philox, RESERVED_PER_OUTPUT, WORDS, Words, uniform_f32, uniform_f64};
 use tenon_sdk::{KernelError, author::ComputeContext, element::Number};
 
 /// Approximate nanoseconds of a number.
@@ -24,17 +24,6 @@ pub trait Drawn: Number {
     fn two_normal(words: &mut Words) -> [Self; 2];
     /// Whether the truncated distribution keeps a normal number.
     fn is_kept(self) -> bool;
-}
-
-/// Uniform in `[0, 1)`, with 23 random bits.
-pub fn uniform_f32(word: u32) -> f32 {
-    f32::from_bits(127 << 23 | word & 0x7f_ffff) - 1.0
-}
-
-/// Uniform in `[0, 1)`, with 52 random bits.
-pub fn uniform_f64(low: u32, high: u32) -> f64 {
-    let mantissa = u64::from(low & 0xf_ffff) << 32 | u64::from(high);
-    f64::from_bits(1023 << 52 | mantissa) - 1.0
 }
 
 /// Makes two normal numbers from two uniform ones.

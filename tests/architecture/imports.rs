@@ -64,7 +64,7 @@ const CRATES: &[(&str, &[Row])] = &[
     ]),
     ("core/proto", &[
         row("error messages"),
-        row("codec versions"),
+        row("codec library versions"),
         row("convert fuzzing stream"),
     ]),
     ("core/host", &[
@@ -93,7 +93,7 @@ const CRATES: &[(&str, &[Row])] = &[
         row("error known options"),
         row("region"),
         knot(
-            "body calls edit engine frames",
+            "body calls edit engine frames reuse",
             "the walk runs the gradients of nodes, and those of calls and frames walk again",
         ),
         row("branches sum symbolic"),

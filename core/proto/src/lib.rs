@@ -40,12 +40,14 @@ pub mod convert;
 mod error;
 #[doc(hidden)]
 pub mod fuzzing;
+mod library;
 mod messages;
 mod stream;
 pub mod versions;
 
 pub use codec::{MAX_MESSAGE_BYTES, decode, decode_graph_def, encode};
 pub use error::ProtoError;
+pub use library::FunctionLibrary;
 pub use messages::{
     AllocatorMemoryUsed, AnyList, ArgAttrs, ArgDef, AttrDef, AttrValue, AttrValueKind,
     BundleEntryProto, BundleHeaderProto, BytesList, CallableOptions, CloseSessionRequest,

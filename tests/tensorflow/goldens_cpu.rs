@@ -47,7 +47,7 @@ fn fft() {
 
 #[test]
 fn fused() {
-    family_of("fused", &["tenon_cpu", "tenon_int8"], 578);
+    family_of("fused", &["tenon_cpu", "tenon_int8"], 602);
 }
 
 #[test]

@@ -64,7 +64,7 @@ const CRATES: &[(&str, &[Row])] = &[
     ]),
     ("core/proto", &[
         row("checksum error messages"),
-        row("codec event_file records versions"),
+        row("codec event_file library records versions"),
         row("convert fuzzing stream"),
     ]),
     ("core/host", &[
@@ -93,7 +93,7 @@ const CRATES: &[(&str, &[Row])] = &[
         row("error known options"),
         row("region"),
         knot(
-            "body calls edit engine frames",
+            "body calls edit engine frames reuse",
             "the walk runs the gradients of nodes, and those of calls and frames walk again",
         ),
         row("branches sum symbolic"),
@@ -125,7 +125,7 @@ const CRATES: &[(&str, &[Row])] = &[
     ("core/geometry", &[
         row("counting error fixed_point fused"),
         row("format response size"),
-        row("broadcast channel diag fft image matrix offsets ranking segment window"),
+        row("broadcast channel diag fft image matrix offsets ranking segment stitch window"),
         row("conv dilation einsum matmul pad patches pool reduce slice"),
         row("attributes concat gather split transpose volume"),
         row("repeat reshape space"),

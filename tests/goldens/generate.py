@@ -32,6 +32,7 @@ MODULES = [
     "array_index",
     "array_order",
     "array_values",
+    "stitch",
     "random",
     "nn",
     "conv",

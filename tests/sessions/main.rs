@@ -20,5 +20,6 @@ mod sessions;
 mod state;
 mod traces;
 mod training;
+mod training_step;
 mod workers;
 mod zoo_knobs;

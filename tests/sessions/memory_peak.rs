@@ -2,6 +2,7 @@
 //! the kernels' scratch memory above it, and not far below.
 
 use std::path::PathBuf;
+use tenon_gradient::{Gradient, Options, gradients};
 use tenon_graph::{DeviceMemory, GraphBuilder, GraphError, Output};
 use tenon_proto::{AttrValue, AttrValueKind, Dim, GraphDef, NodeDef, TensorShapeProto};
 use tenon_runtime::{
@@ -226,4 +227,49 @@ fn a_frozen_model_holds_what_is_reported() {
     assert!(found.report.peak * 3 <= found.report.without_reuse, "{:?}", found.report);
     let processors = std::thread::available_parallelism().map_or(1, |count| count.get() as u64);
     found.is_as_reported(processors * SCRATCH, 90);
+}
+
+/// The gradient by `x` of eight products, each of which multiplies by a function of `u` of its own before.
+fn trained(recompute: &str) -> (Measured, Vec<f32>) {
+    let _turn = turn();
+    let runtime = runtime_of(1, &["tenon_cpu"], &[("graph.recompute", recompute)]);
+    let session = session(&runtime, |b| {
+        let shape = || PartialShape::new(&[SIDE, SIDE]).expect("a shape");
+        let x = b.placeholder("x", DType::FLOAT, shape())?;
+        let u = b.placeholder("u", DType::FLOAT, shape())?;
+        let w = vec![0.125; (SIDE * SIDE) as usize];
+        let w = floats(&w).reshaped(&[SIDE, SIDE]).expect("a square");
+        let w = b.constant("w", w)?;
+        let mut last = x;
+        for layer in 0..8 {
+            let factor = Tensor::scalar(0.125 * (layer + 1) as f32).expect("a scalar");
+            let factor = b.constant(&format!("factor_{layer}"), factor)?;
+            let scaled = b.op("Mul").input(u).input(factor).build()?.into();
+            let mask = unary(b, "Exp", scaled)?;
+            let masked = b.op("Mul").input(last).input(mask).build()?;
+            last = b.op("MatMul").input(masked).input(w).build()?.into();
+        }
+        let loss = unary(b, "Square", last)?;
+        let made = gradients(b, &[loss], &[x], &Options::default()).expect("it has a gradient");
+        let Some(Gradient::Dense(by_x)) = made[0] else { panic!("a tensor: {made:?}") };
+        b.op("Identity").name("by_x").input(by_x).build().map(|_| ())
+    });
+    let square = |value: f32| {
+        let all = vec![value; (SIDE * SIDE) as usize];
+        floats(&all).reshaped(&[SIDE, SIDE]).expect("a square")
+    };
+    let feeds = [("x", square(0.25)), ("u", square(-0.5))];
+    let found = Measured::of(&session, &feeds, &["by_x"]);
+    let fetched = tenon_tests::session::run(&session, &feeds, &["by_x"]).expect("it runs");
+    (found, tenon_tests::session::values(&fetched[0]))
+}
+
+#[test]
+fn values_that_are_computed_again_take_no_memory_in_between() {
+    let (kept, expected) = trained("false");
+    let (again, found) = trained("true");
+    assert_eq!(found, expected);
+    assert!(kept.report.peak >= 8 * SQUARE, "{:?}", kept.report);
+    assert!(again.report.peak <= 5 * SQUARE, "{:?}", again.report);
+    assert!(again.held <= kept.held - 3 * SQUARE, "{} and {}", again.held, kept.held);
 }

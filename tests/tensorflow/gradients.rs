@@ -7,6 +7,7 @@ mod frames;
 mod functions;
 mod goldens;
 mod graphs;
+mod many_calls;
 mod math;
 mod numeric;
 mod second;

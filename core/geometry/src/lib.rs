@@ -67,6 +67,7 @@ mod size;
 mod slice;
 mod space;
 mod split;
+mod stitch;
 mod transpose;
 mod volume;
 mod window;
@@ -111,6 +112,7 @@ pub use size::{
 pub use slice::{SliceMasks, StridedSlice, StridedSliceSpec};
 pub use space::{DepthFormat, SpaceBatchPlan, batch_to_space_dims, space_to_batch_dims};
 pub use split::{slice_dims, split_dims, split_sizes, unpack_dims};
+pub use stitch::{shape_after, shape_behind, stitch_rows};
 pub use tenon_framework::shape::same_dims;
 pub use transpose::{TransposeKind, TransposePlan, transpose_dims, validate_permutation};
 pub use volume::{Conv3dGeometry, Pool3dGeometry};

@@ -7,13 +7,17 @@ use crate::{
     options::{Gradient, Options},
 };
 use std::collections::{HashMap, HashSet};
-use tenon_framework::{DType, PartialShape, attr::FuncValue};
+use tenon_framework::{DType, PartialShape, attr::FuncValue, registry::Registry};
 use tenon_graph::{Callee, Graph, GraphBuilder, Node, NodeId, Output, definition};
 
 /// The number of functions inside each other whose gradients are made.
 const MAX_LEVEL: usize = 64;
-/// The number of functions whose gradients are made for one graph.
-const MAX_BODIES: usize = 1_000;
+/// The number of functions whose gradients are made for one graph. It ends functions which call others with ever new
+/// shapes or attributes; calls that are alike count once.
+const MAX_BODIES: usize = 20_000;
+/// The number of values of one function that its gradient reads. It ends functions each of which calls the next one several
+/// times: the innermost values are kept for each of these calls.
+const MAX_KEPT: usize = 1 << 16;
 
 /// A function's body with the nodes of its gradient.
 pub(crate) struct Body<'r> {
@@ -27,7 +31,9 @@ pub(crate) struct Body<'r> {
     /// The gradient of each argument, where it has one.
     pub gradients: Vec<Option<Output>>,
     /// The nodes of the body itself.
-    forward: HashSet<NodeId>,
+    pub forward: HashSet<NodeId>,
+    /// Nodes of the body of which the gradient has its own copy, so that it need not read their values.
+    pub again: HashSet<NodeId>,
     /// The values of the body that its gradient reads, constants and arguments aside.
     pub kept: Vec<Output>,
     /// The arguments that its gradient reads.
@@ -63,7 +69,7 @@ impl<'r> Body<'r> {
     ) -> Result<Body<'r>, GradientError> {
         engine.count_body(&function.name)?;
         let Callee { graph, args, returns, effects } = open(engine, node, function)?;
-        let (graph, args) = with_placeholders(engine, graph, &args, shapes)?;
+        let (graph, args) = with_placeholders(engine.b.registry(), graph, &args, shapes)?;
         let mut builder = GraphBuilder::extending(graph, engine.b.registry());
         let original = builder.graph().len();
         let known = Known::of(builder.graph());
@@ -81,15 +87,12 @@ impl<'r> Body<'r> {
         };
         let mut inner = Engine::new(&mut builder, &options);
         inner.scope.clone_from(&engine.scope);
-        (inner.level, inner.bodies) = (engine.level + 1, engine.bodies);
-        let found = inner.gradients(&ys, &xs).map_err(|error| in_function(error, function))?;
-        engine.bodies = inner.bodies;
+        inner.level = engine.level + 1;
+        let found = engine.lend(&mut inner, |inner| inner.dense_gradients(&ys, &xs));
+        let found = found.map_err(|error| in_function(error, function))?;
         let mut gradients = vec![None; args.len()];
         for (&at, gradient) in wanted.iter().zip(found) {
-            gradients[at] = match gradient {
-                Some(gradient) => Some(inner.dense(args[at], gradient)?),
-                None => None,
-            };
+            gradients[at] = gradient;
         }
         let known = inner.known;
         let mut body = Body {
@@ -101,12 +104,18 @@ impl<'r> Body<'r> {
             incoming,
             gradients,
             forward: HashSet::new(),
+            again: HashSet::new(),
             kept: Vec::new(),
             kept_args: Vec::new(),
         };
         body.find_kept(original);
-        if let Some(library) = body.builder.graph().library() {
-            engine.b.add_library(library.clone())?;
+        let found = body.kept.len();
+        if found > MAX_KEPT {
+            let what = format!(
+                "expected a gradient that reads at most {MAX_KEPT} values of the function, found {found}: give the function \
+                 a gradient of its own"
+            );
+            return Err(GradientError::Limit { function: function.name.clone(), what });
         }
         Ok(body)
     }
@@ -136,9 +145,11 @@ impl<'r> Body<'r> {
         }
     }
 
-    /// Whether the gradient has its own copy of a node: one that it added, or a constant.
+    /// Whether the gradient has its own copy of a node: one that it added, a constant, or one of `again`.
     fn is_copied(&self, id: NodeId) -> bool {
-        !self.forward.contains(&id) || self.builder.graph().node(id).op.is_constant()
+        !self.forward.contains(&id)
+            || self.builder.graph().node(id).op.is_constant()
+            || self.again.contains(&id)
     }
 
     /// What is known of the shape of a tensor of the body.
@@ -200,12 +211,12 @@ fn ancestors(
 
 /// The graph of a body whose arguments are placeholders with shapes.
 pub(crate) fn with_placeholders(
-    engine: &Engine<'_, '_>,
+    registry: &Registry,
     graph: Graph,
     args: &[Output],
     shapes: &[PartialShape],
 ) -> Result<(Graph, Vec<Output>), GradientError> {
-    let mut extract = Extract::new(engine, &graph);
+    let mut extract = Extract::new(registry, &graph);
     let unknown = PartialShape::UNKNOWN;
     for (at, &arg) in args.iter().enumerate() {
         extract.arg(arg, shapes.get(at).unwrap_or(&unknown))?;
@@ -230,14 +241,9 @@ pub(crate) struct Extract<'g, 'r> {
 }
 
 impl<'g, 'r> Extract<'g, 'r> {
-    /// Nothing of a graph yet, with the library of the engine's graph.
-    pub fn new(engine: &Engine<'_, 'r>, from: &'g Graph) -> Extract<'g, 'r> {
-        let mut to = GraphBuilder::new(engine.b.registry());
-        let libraries = [engine.b.graph().library(), from.library()];
-        for library in libraries.into_iter().flatten() {
-            // Both are of one graph: functions of the same name are the same.
-            let _ = to.add_library(library.clone());
-        }
+    /// Nothing of a graph yet. The part has no library: it becomes a function of the library that the graph's calls name.
+    pub fn new(registry: &'r Registry, from: &'g Graph) -> Extract<'g, 'r> {
+        let to = GraphBuilder::new(registry);
         Extract { from, to, tensors: HashMap::new(), nodes: HashMap::new(), args: Vec::new() }
     }
 
@@ -332,11 +338,8 @@ impl<'g, 'r> Extract<'g, 'r> {
 
 impl<'r> Body<'r> {
     /// The body itself, without its gradient; its arguments are the first ones of the part.
-    pub fn forward_part<'g>(
-        &'g self,
-        engine: &Engine<'_, 'r>,
-    ) -> Result<Extract<'g, 'r>, GradientError> {
-        let mut part = Extract::new(engine, self.builder.graph());
+    pub fn forward_part<'g>(&'g self) -> Result<Extract<'g, 'r>, GradientError> {
+        let mut part = self.part();
         for &arg in &self.args {
             part.arg(arg, &self.shape(arg))?;
         }
@@ -346,6 +349,11 @@ impl<'r> Body<'r> {
         ids.sort_unstable();
         part.copy(&ids);
         Ok(part)
+    }
+
+    /// Nothing of the body and its gradient yet.
+    pub fn part<'g>(&'g self) -> Extract<'g, 'r> {
+        Extract::new(self.builder.registry(), self.builder.graph())
     }
 
     /// Copies the gradient without the body into a part whose arguments stand for everything that it reads.
@@ -366,7 +374,7 @@ impl Engine<'_, '_> {
     /// Counts a function whose gradient is made. The limits end a function that calls itself, and functions each of which
     /// calls the next one several times.
     fn count_body(&mut self, function: &str) -> Result<(), GradientError> {
-        self.bodies += 1;
+        self.shared.bodies += 1;
         let limit = |what: String| GradientError::Limit { function: function.to_owned(), what };
         if self.level >= MAX_LEVEL {
             return Err(limit(format!(
@@ -374,26 +382,26 @@ impl Engine<'_, '_> {
                  has no gradient"
             )));
         }
-        if self.bodies > MAX_BODIES {
+        if self.shared.bodies > MAX_BODIES {
             return Err(limit(format!(
-                "expected at most {MAX_BODIES} calls of functions in a graph and its functions, found more: give the \
-                 function a gradient of its own"
+                "expected at most {MAX_BODIES} functions that are called in different ways in a graph and its \
+                 functions, found more: give the function a gradient of its own"
             )));
         }
         Ok(())
     }
 
-    /// An unused name of a function.
-    pub fn function_name(&self, near: &str, what: &str) -> String {
-        let base = format!("{near}_{what}");
-        let library = self.b.graph().library();
-        let defined = library.into_iter().flat_map(|library| &library.function);
-        let used: HashSet<&str> = defined
-            .filter_map(|function| Some(function.signature.as_ref()?.name.as_str()))
-            .collect();
-        let names = std::iter::once(base.clone());
-        let mut names = names.chain((1u64..).map(|number| format!("{base}_{number}")));
-        names.find(|name| !used.contains(name.as_str())).unwrap_or(base)
+    /// The gradients of `ys` with respect to `xs` as tensors.
+    fn dense_gradients(
+        &mut self,
+        ys: &[Output],
+        xs: &[Output],
+    ) -> Result<Vec<Option<Output>>, GradientError> {
+        let found = self.gradients(ys, xs)?;
+        let dense = |(&x, gradient): (&Output, Option<Gradient>)| {
+            gradient.map(|gradient| Ok(self.dense(x, gradient)?)).transpose()
+        };
+        xs.iter().zip(found).map(dense).collect()
     }
 
     /// What the graph knows of the shapes of tensors.

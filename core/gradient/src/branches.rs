@@ -5,24 +5,18 @@
 
 use crate::{
     GradientError,
-    body::{Body, Extract, Flow},
+    body::{Body, Flow},
     calls::{CallSite, Set, types},
     engine::Engine,
     options::Gradient,
+    reuse::{BranchFunctions, BranchLayout, Key},
 };
+use std::rc::Rc;
 use tenon_framework::{
     DType, PartialShape,
     attr::{AttrList, AttrMap, AttrValue, FuncValue},
 };
-use tenon_graph::{GraphBuilder, NodeId, Output};
-
-/// What the gradient of one branch is defined over: values of all branches, in one order.
-struct Layout {
-    /// Arguments of which some branch has a gradient, with the type of the gradient.
-    args: Vec<(usize, DType)>,
-    /// Arguments that the gradient of some branch reads, or of which some branch lacks a gradient.
-    read: Vec<usize>,
-}
+use tenon_graph::{GraphBuilder, Node, NodeId, Output};
 
 impl<'r> Engine<'_, 'r> {
     /// The gradients of the inputs of a conditional.
@@ -38,20 +32,13 @@ impl<'r> Engine<'_, 'r> {
             args: site.wanted[1..].to_vec(),
         };
         let shapes = self.shapes(&node.inputs[1..]);
-        let mut bodies = Vec::with_capacity(branches.len());
-        for branch in branches {
-            bodies.push(Body::differentiate(self, node, branch, &flow, &shapes)?);
-        }
-        let layout = layout(&bodies, node.inputs.len() - 1);
+        let made = self.branch_functions(node, branches, &flow, &shapes)?;
+        let BranchFunctions { bodies, layout, .. } = &*made;
         let mut set = vec![None; node.inputs.len()];
         if layout.args.is_empty() {
             return Ok(set);
         }
-        let kept = self.keep_branches(site, branches, &bodies)?;
-        let mut functions = Vec::with_capacity(branches.len());
-        for at in 0..branches.len() {
-            functions.push(self.define_branch(branches, &bodies, at, &layout)?);
-        }
+        let kept = self.keep_branches(site, &made)?;
         let mut inputs = vec![node.inputs[0]];
         for (at, gradient) in site.gradients.iter().enumerate() {
             let has = bodies.iter().any(|body| body.incoming[at].is_some());
@@ -61,7 +48,7 @@ impl<'r> Engine<'_, 'r> {
         }
         inputs.extend(kept);
         inputs.extend(layout.read.iter().map(|&at| node.inputs[at + 1]));
-        let mut attrs = branch_attrs(&node.op.name, functions);
+        let mut attrs = branch_attrs(&node.op.name, made.backward.clone());
         attrs.insert("Tout".to_owned(), types(layout.args.iter().map(|&(_, dtype)| dtype)));
         let known = layout.args.iter().map(|&(at, _)| {
             let resource = self.b.graph().dtype(node.inputs[at + 1]).base() == DType::RESOURCE;
@@ -77,21 +64,46 @@ impl<'r> Engine<'_, 'r> {
         Ok(set)
     }
 
-    /// Lets the branches give the values that their gradients read, as further outputs of the conditional.
-    fn keep_branches(
+    /// The functions for the gradient of a conditional, which are made once for all that are alike.
+    fn branch_functions(
         &mut self,
-        site: &CallSite<'_>,
+        node: &Node,
+        branches: &[FuncValue],
+        flow: &Flow,
+        shapes: &[PartialShape],
+    ) -> Result<Rc<BranchFunctions<'r>>, GradientError> {
+        let key = Key::new(branches, flow, shapes);
+        if let Some(made) = self.shared.branches.get(&key) {
+            return Ok(Rc::clone(made));
+        }
+        let mut bodies = Vec::with_capacity(branches.len());
+        for branch in branches {
+            bodies.push(Body::differentiate(self, node, branch, flow, shapes)?);
+        }
+        let layout = layout(&bodies, flow.args.len());
+        let (mut forward, mut backward) = (Vec::new(), Vec::new());
+        if !layout.args.is_empty() {
+            if bodies.iter().any(|body| !body.kept.is_empty()) {
+                forward = self.define_forward_branches(branches, &bodies)?;
+            }
+            for at in 0..branches.len() {
+                backward.push(self.define_branch(branches, &bodies, at, &layout)?);
+            }
+        }
+        let made = Rc::new(BranchFunctions { bodies, layout, forward, backward });
+        self.shared.branches.insert(key, Rc::clone(&made));
+        Ok(made)
+    }
+
+    /// Defines the branches with further results: the values that the gradients of all of them read.
+    fn define_forward_branches(
+        &mut self,
         branches: &[FuncValue],
         bodies: &[Body<'r>],
-    ) -> Result<Vec<Output>, GradientError> {
-        let total: usize = bodies.iter().map(|body| body.kept.len()).sum();
-        if total == 0 {
-            return Ok(Vec::new());
-        }
-        let node = site.node;
+    ) -> Result<Vec<FuncValue>, GradientError> {
         let mut names = Vec::with_capacity(branches.len());
         for (at, body) in bodies.iter().enumerate() {
-            let mut part = body.forward_part(self)?;
+            let mut part = body.forward_part()?;
             let mut results: Vec<Output> =
                 body.returns.iter().map(|&tensor| part.tensor(tensor)).collect();
             for (other, theirs) in bodies.iter().enumerate() {
@@ -108,6 +120,21 @@ impl<'r> Engine<'_, 'r> {
             self.b.define_with(&name, &part.finish(), &args, &results, &effects)?;
             names.push(FuncValue { name, ..FuncValue::default() });
         }
+        Ok(names)
+    }
+
+    /// Lets the branches give the values that their gradients read, as further outputs of the conditional.
+    fn keep_branches(
+        &mut self,
+        site: &CallSite<'_>,
+        made: &BranchFunctions<'r>,
+    ) -> Result<Vec<Output>, GradientError> {
+        let bodies = &made.bodies;
+        let total: usize = bodies.iter().map(|body| body.kept.len()).sum();
+        if total == 0 {
+            return Ok(Vec::new());
+        }
+        let node = site.node;
         let first = node.outputs().len() as u32;
         let kept =
             || bodies.iter().flat_map(|body| body.kept.iter().map(move |&kept| (body, kept)));
@@ -121,7 +148,7 @@ impl<'r> Engine<'_, 'r> {
         // A value of a branch that is not taken has a shape of no meaning.
         shapes.resize(first as usize + total, PartialShape::UNKNOWN);
         let mut attrs = node.attrs.attrs().clone();
-        attrs.extend(branch_attrs(&node.op.name, names));
+        attrs.extend(branch_attrs(&node.op.name, made.forward.clone()));
         attrs.insert("Tout".to_owned(), results);
         attrs.insert("output_shapes".to_owned(), AttrValue::List(AttrList::Shape(shapes)));
         self.replace(site.id, &node.op.name, &node.inputs, attrs)?;
@@ -134,10 +161,10 @@ impl<'r> Engine<'_, 'r> {
         branches: &[FuncValue],
         bodies: &[Body<'r>],
         at: usize,
-        layout: &Layout,
+        layout: &BranchLayout,
     ) -> Result<FuncValue, GradientError> {
         let body = &bodies[at];
-        let mut part = Extract::new(self, body.builder.graph());
+        let mut part = body.part();
         for (result, &tensor) in body.returns.iter().enumerate() {
             match body.incoming[result] {
                 Some(incoming) => _ = part.arg(incoming, &body.shape(incoming))?,
@@ -176,7 +203,7 @@ impl<'r> Engine<'_, 'r> {
     }
 }
 
-fn layout(bodies: &[Body<'_>], count: usize) -> Layout {
+fn layout(bodies: &[Body<'_>], count: usize) -> BranchLayout {
     let dtype = |at: usize| {
         let made = bodies.iter().find_map(|body| Some(body.dtype(body.gradients[at]?)));
         made.map(|dtype| (at, dtype))
@@ -188,7 +215,7 @@ fn layout(bodies: &[Body<'_>], count: usize) -> Layout {
     };
     let reads = |at: usize| bodies.iter().any(|body| body.kept_args.contains(&at));
     let read = (0..count).filter(|&at| reads(at) || lacks(at)).collect();
-    Layout { args, read }
+    BranchLayout { args, read }
 }
 
 /// The attributes that name the functions of a conditional.

@@ -6,10 +6,12 @@
 
 use crate::{
     GradientError,
-    body::{Body, Extract, Flow},
+    body::{Body, Flow},
     engine::Engine,
     options::Gradient,
+    reuse::{CallFunctions, Key},
 };
+use std::rc::Rc;
 use tenon_framework::{
     DType,
     attr::{AttrList, AttrMap, AttrValue, FuncValue},
@@ -124,13 +126,14 @@ impl<'r> Engine<'_, 'r> {
             results: site.gradients.iter().map(Option::is_some).collect(),
             args: site.wanted.clone(),
         };
-        let shapes = self.shapes(&node.inputs);
-        let body = Body::differentiate(self, node, function, &flow, &shapes)?;
-        if body.gradients.iter().all(Option::is_none) {
+        let made = self.call_functions(node, function, &flow)?;
+        let (body, Some(backward)) = (&made.body, &made.backward) else {
             return Ok(vec![None; node.inputs.len()]);
-        }
-        let kept = self.keep_values(site, function, &body)?;
-        let backward = self.define_backward(function, &body)?;
+        };
+        let kept = match &made.forward {
+            Some(forward) => self.keep_values(site, forward, body)?,
+            None => Vec::new(),
+        };
         let mut inputs = Vec::new();
         for (at, incoming) in body.incoming.iter().enumerate() {
             if let (Some(_), Some(gradient)) = (incoming, site.gradients[at]) {
@@ -140,18 +143,38 @@ impl<'r> Engine<'_, 'r> {
         inputs.extend(kept);
         inputs.extend(body.kept_args.iter().map(|&at| node.inputs[at]));
         let results = body.gradients.iter().flatten().map(|&gradient| body.dtype(gradient));
-        let made = self.add_call(site, &backward, &inputs, results.collect())?;
+        let made = self.add_call(site, backward, &inputs, results.collect())?;
         let mut outputs = (0..).map(|at| Output::new(made, at));
         let gradient =
             |gradient: &Option<Output>| gradient.and_then(|_| outputs.next()).map(Gradient::Dense);
         Ok(body.gradients.iter().map(gradient).collect())
     }
 
+    /// The functions for the gradient of a call, which are made once for all calls that are alike.
+    fn call_functions(
+        &mut self,
+        node: &Node,
+        function: &FuncValue,
+        flow: &Flow,
+    ) -> Result<Rc<CallFunctions<'r>>, GradientError> {
+        let shapes = self.shapes(&node.inputs);
+        let key = Key::new([function], flow, &shapes);
+        if let Some(made) = self.shared.calls.get(&key) {
+            return Ok(Rc::clone(made));
+        }
+        let body = Body::differentiate(self, node, function, flow, &shapes)?;
+        let flows = body.gradients.iter().any(Option::is_some);
+        let keeps = flows && !body.kept.is_empty();
+        let forward = if keeps { Some(self.define_forward(function, &body)?) } else { None };
+        let backward = if flows { Some(self.define_backward(function, &body)?) } else { None };
+        let made = Rc::new(CallFunctions { body, forward, backward });
+        self.shared.calls.insert(key, Rc::clone(&made));
+        Ok(made)
+    }
+
     /// The name of the gradient that the graph's library has for a function.
     pub fn own_gradient(&self, function: &str) -> Option<String> {
-        let gradients = &self.b.graph().library()?.gradient;
-        let own = gradients.iter().find(|gradient| gradient.function_name == function)?;
-        Some(own.gradient_func.clone())
+        Some(self.b.graph().shared_library()?.gradient(function)?.to_owned())
     }
 
     /// Calls a function's own gradient: it takes the inputs and the gradients of all results, and gives the gradients of
@@ -197,23 +220,29 @@ impl<'r> Engine<'_, 'r> {
         Ok(self.add(&name, op, inputs, attrs)?)
     }
 
-    /// Lets a call give the values that its gradient reads, as further outputs.
-    fn keep_values(
+    /// Defines a function with further results: the values that its gradient reads.
+    fn define_forward(
         &mut self,
-        site: &CallSite<'_>,
         function: &FuncValue,
         body: &Body<'r>,
-    ) -> Result<Vec<Output>, GradientError> {
-        if body.kept.is_empty() {
-            return Ok(Vec::new());
-        }
-        let mut part = body.forward_part(self)?;
+    ) -> Result<FuncValue, GradientError> {
+        let mut part = body.forward_part()?;
         let all: Vec<Output> = body.returns.iter().chain(&body.kept).copied().collect();
         let all: Vec<Output> = all.into_iter().map(|tensor| part.tensor(tensor)).collect();
         let effects = body.effects_in(&part);
         let name = self.function_name(&function.name, "forward");
         let args = std::mem::take(&mut part.args);
         self.b.define_with(&name, &part.finish(), &args, &all, &effects)?;
+        Ok(FuncValue { name, ..FuncValue::default() })
+    }
+
+    /// Lets a call give the values that its gradient reads, as further outputs.
+    fn keep_values(
+        &mut self,
+        site: &CallSite<'_>,
+        forward: &FuncValue,
+        body: &Body<'r>,
+    ) -> Result<Vec<Output>, GradientError> {
         let (node, first) = (site.node, site.node.outputs().len() as u32);
         let kept = body.kept.iter().map(|&tensor| body.dtype(tensor));
         let results = types(node.outputs().iter().map(|dtype| dtype.base()).chain(kept));
@@ -221,7 +250,7 @@ impl<'r> Engine<'_, 'r> {
             "PartitionedCall" | "StatefulPartitionedCall" => node.attrs.attrs().clone(),
             _ => AttrMap::new(),
         };
-        attrs.insert("f".to_owned(), AttrValue::function(&name));
+        attrs.insert("f".to_owned(), AttrValue::function(&forward.name));
         attrs.insert("Tout".to_owned(), results);
         let op = call_op(node);
         self.replace(site.id, op, &node.inputs, attrs)?;
@@ -235,7 +264,7 @@ impl<'r> Engine<'_, 'r> {
         function: &FuncValue,
         body: &Body<'r>,
     ) -> Result<FuncValue, GradientError> {
-        let mut part = Extract::new(self, body.builder.graph());
+        let mut part = body.part();
         let incoming = body.incoming.iter().flatten();
         let args = body.kept_args.iter().map(|&at| &body.args[at]);
         for &tensor in incoming.chain(&body.kept).chain(args) {

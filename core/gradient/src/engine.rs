@@ -8,6 +8,7 @@ use crate::{
     known::Known,
     options::{Gradient, Options, Unconnected},
     region::{Bounds, Region},
+    reuse::Shared,
 };
 use std::collections::HashMap;
 use tenon_framework::{
@@ -40,8 +41,7 @@ pub(crate) struct Engine<'b, 'r> {
     pub scope: String,
     /// The number of functions around the graph.
     pub level: usize,
-    /// The number of functions that were differentiated so far, for the graph and in functions.
-    pub bodies: usize,
+    pub shared: Shared<'r>,
 }
 
 /// The gradients of tensors as they come together.
@@ -87,7 +87,7 @@ impl<'b, 'r> Engine<'b, 'r> {
             conditional,
             scope,
             level: 0,
-            bodies: 0,
+            shared: Shared::default(),
         }
     }
 

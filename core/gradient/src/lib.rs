@@ -43,6 +43,7 @@ mod known;
 mod loops;
 mod options;
 mod region;
+mod reuse;
 mod sum;
 mod symbolic;
 

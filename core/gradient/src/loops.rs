@@ -2,38 +2,28 @@
 //!
 //! The forward loop gets further values: a count of its iterations, and a list for each value of an iteration that the
 //! gradient reads, to which each iteration appends. The gradient is a loop of as many iterations, which takes the values
-//! from the ends of the lists. What the loop does not change is given to it once.
+//! from the ends of the lists. What the loop does not change is given to it once, and what follows from that cheaply is
+//! computed again.
 
 mod flow;
 mod forward;
+mod invariant;
 
 use crate::{
     GradientError,
-    body::{Body, Extract},
+    body::{Extract, Flow},
     calls::{CallSite, Set, types},
     engine::Engine,
     options::Gradient,
+    reuse::{Key, Loop, LoopFunctions},
 };
+use std::rc::Rc;
 use tenon_framework::{
     DType, PartialShape, Tensor,
     attr::{AttrList, AttrMap, AttrValue, FuncValue},
     tensor::TensorError,
 };
 use tenon_graph::{GraphBuilder, Output};
-
-/// A loop whose gradient is made.
-pub(crate) struct Loop<'r> {
-    /// The body, with the gradient of one iteration.
-    body: Body<'r>,
-    cond: FuncValue,
-    name: String,
-    /// The variables that have a gradient.
-    carried: Vec<usize>,
-    /// The values of an iteration that its gradient reads.
-    listed: Vec<Output>,
-    /// The variables that its gradient reads and that the loop does not change.
-    fixed: Vec<usize>,
-}
 
 /// The outputs that the forward loop has besides its own.
 struct Recorded {
@@ -49,16 +39,15 @@ impl<'r> Engine<'_, 'r> {
             return Err(site.unsupported("expected a loop outside of frames, found one in a frame"));
         }
         let none = vec![None; site.node.inputs.len()];
-        let Some(found) = self.differentiate_loop(site)? else { return Ok(none) };
+        let Some(made) = self.loop_functions(site)? else { return Ok(none) };
+        let found = &made.found;
         let passed = found.passed(site)?;
-        if found.carried.is_empty() {
-            return Ok(passed);
-        }
-        let recorded = self.record(site, &found)?;
-        let (cond, body) = (self.backward_cond(&found)?, self.backward_body(&found)?);
+        let Some(functions) = &made.functions else { return Ok(passed) };
+        let [forward_cond, forward_body, cond, body] = functions.clone();
+        let recorded = self.record(site, found, [forward_cond, forward_body])?;
         let mut inputs = vec![recorded.count];
         for &at in &found.carried {
-            inputs.push(self.first_of(site, &found, at)?);
+            inputs.push(self.first_of(site, found, at)?);
         }
         inputs.extend(&recorded.lists);
         inputs.extend(found.fixed.iter().map(|&at| site.node.inputs[at]));
@@ -88,6 +77,36 @@ impl<'r> Engine<'_, 'r> {
         Ok(set)
     }
 
+    /// The functions for the gradient of a loop, which are made once for all that are alike; `None` if no variable has a
+    /// gradient.
+    fn loop_functions(
+        &mut self,
+        site: &CallSite<'_>,
+    ) -> Result<Option<Rc<LoopFunctions<'r>>>, GradientError> {
+        let (cond, body) = site.loop_functions()?;
+        let flow = Flow {
+            results: site.gradients.iter().map(Option::is_some).collect(),
+            args: site.wanted.clone(),
+        };
+        let key = Key::new([&cond, &body], &flow, &self.shapes(&site.node.inputs));
+        if let Some(made) = self.shared.loops.get(&key) {
+            return Ok(Some(Rc::clone(made)));
+        }
+        let Some(found) = self.differentiate_loop(site)? else { return Ok(None) };
+        let functions = match found.carried.is_empty() {
+            true => None,
+            false => Some([
+                self.recording_cond(site, &found)?,
+                self.recording_body(&found)?,
+                self.backward_cond(&found)?,
+                self.backward_body(&found)?,
+            ]),
+        };
+        let made = Rc::new(LoopFunctions { found, functions });
+        self.shared.loops.insert(key, Rc::clone(&made));
+        Ok(Some(made))
+    }
+
     /// The gradient of a variable with which the backward loop begins.
     fn first_of(
         &mut self,
@@ -108,7 +127,7 @@ impl<'r> Engine<'_, 'r> {
 
     /// Whether iterations are left.
     fn backward_cond(&mut self, found: &Loop<'r>) -> Result<FuncValue, GradientError> {
-        let mut part = Extract::new(self, found.body.builder.graph());
+        let mut part = found.body.part();
         let left = part.free_arg(DType::INT32, &scalar_shape())?;
         found.other_args(&mut part, false)?;
         let zero = constant(part.builder(), Tensor::scalar(0i32))?;
@@ -119,7 +138,7 @@ impl<'r> Engine<'_, 'r> {
     /// The gradient of one iteration.
     fn backward_body(&mut self, found: &Loop<'r>) -> Result<FuncValue, GradientError> {
         let body = &found.body;
-        let mut part = Extract::new(self, body.builder.graph());
+        let mut part = body.part();
         let left = part.free_arg(DType::INT32, &scalar_shape())?;
         let [carried, lists, fixed] = found.other_args(&mut part, true)?;
         let one = constant(part.builder(), Tensor::scalar(1i32))?;

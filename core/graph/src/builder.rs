@@ -3,10 +3,13 @@
 use crate::{
     ControlFlow, Graph, GraphError, Node, NodeId, Output,
     graph::each_once,
-    import::{Readings, Wiring, check_types, merged_library, unknown_op},
+    import::{Readings, Wiring, check_types, unknown_op},
     required_ops,
 };
-use std::{collections::HashMap, sync::Arc};
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+};
 use tenon_framework::{
     DType, PartialShape, Tensor,
     attr::{AttrMap, AttrValue},
@@ -15,7 +18,7 @@ use tenon_framework::{
     op::{OpDef, Signature, apply_defaults, check_attrs, infer_attrs},
     registry::Registry,
 };
-use tenon_proto::{FunctionDefLibrary, versions::own_versions};
+use tenon_proto::{FunctionDefLibrary, FunctionLibrary, versions::own_versions};
 
 impl From<NodeId> for Output {
     /// Output 0 of the node.
@@ -230,8 +233,18 @@ impl<'r> GraphBuilder<'r> {
     /// # Errors
     /// The library has another function of the same name.
     pub fn add_library(&mut self, library: FunctionDefLibrary) -> Result<(), GraphError> {
-        self.graph.library = merged_library(self.graph.library.as_ref(), Some(&library))?;
-        Ok(())
+        let own = Arc::make_mut(self.graph.library.get_or_insert_default());
+        own.merge(&library).map_err(|name| GraphError::FunctionConflict { name })
+    }
+
+    /// Takes the library out of the graph, so that another graph can have it and add to it without copying it.
+    pub fn take_library(&mut self) -> Option<Arc<FunctionLibrary>> {
+        self.graph.library.take()
+    }
+
+    /// Gives the graph another library instead of its own.
+    pub fn set_library(&mut self, library: Option<Arc<FunctionLibrary>>) {
+        self.graph.library = library;
     }
 
     /// This name, or one that begins with it and that no node has.
@@ -388,7 +401,7 @@ impl<'b, 'r> NodeBuilder<'b, 'r> {
             let expected = format!("outputs that begin with {:?}", former.outputs());
             return Err(replaced(expected, format!("{:?}", node.outputs())));
         }
-        if depends_on(&builder.graph, &node, id) {
+        if depends_on(&builder.graph, &node, &former, id) {
             let expected = "inputs that do not depend on the node".to_owned();
             return Err(replaced(expected, "a cycle".to_owned()));
         }
@@ -450,9 +463,9 @@ fn complete(
     Ok((attrs, signature))
 }
 
-/// Whether a node reads what node `id` gives, directly or through others.
-fn depends_on(graph: &Graph, node: &Node, id: NodeId) -> bool {
-    let mut seen = vec![false; graph.len()];
+/// Whether a node reads what node `id` gives, directly or through others, by inputs which the node that it replaces,
+/// `former`, did not have.
+fn depends_on(graph: &Graph, node: &Node, former: &Node, id: NodeId) -> bool {
     let sources = |node: &Node| -> Vec<NodeId> {
         node.inputs
             .iter()
@@ -461,11 +474,12 @@ fn depends_on(graph: &Graph, node: &Node, id: NodeId) -> bool {
             .collect()
     };
     let mut stack = sources(node);
+    let mut seen: HashSet<NodeId> = sources(former).into_iter().collect();
     while let Some(at) = stack.pop() {
         if at == id {
             return true;
         }
-        if !std::mem::replace(&mut seen[at.index()], true) {
+        if seen.insert(at) {
             stack.extend(sources(graph.node(at)));
         }
     }

@@ -15,8 +15,8 @@ use tenon_framework::{
     op::{OpDef, Signature},
 };
 use tenon_proto::{
-    AttrValue as AttrProto, AttrValueKind, FunctionDef, FunctionDefLibrary, GraphDef, NodeDef,
-    VersionDef, convert::attr_to_proto,
+    AttrValue as AttrProto, AttrValueKind, FunctionDef, FunctionDefLibrary, FunctionLibrary,
+    GraphDef, NodeDef, VersionDef, convert::attr_to_proto,
 };
 
 /// Number of a node in its graph, in the order of addition. Nodes are never removed.
@@ -86,7 +86,7 @@ impl Node {
 pub struct Graph {
     pub(crate) nodes: Vec<Arc<Node>>,
     pub(crate) names: HashMap<String, NodeId>,
-    pub(crate) library: Option<Arc<FunctionDefLibrary>>,
+    pub(crate) library: Option<Arc<FunctionLibrary>>,
     pub(crate) version: i32,
     pub(crate) versions: Option<VersionDef>,
     pub(crate) debug_info: Option<Vec<u8>>,
@@ -106,9 +106,7 @@ impl Graph {
 
     /// Whether the library has a function of this name.
     pub fn defines(&self, function: &str) -> bool {
-        let functions = self.library.iter().flat_map(|library| &library.function);
-        let mut names = functions.filter_map(|def| def.signature.as_ref());
-        names.any(|signature| signature.name == function)
+        self.function(function).is_some()
     }
 
     /// The number of nodes.
@@ -227,13 +225,17 @@ impl Graph {
 
     /// The library of functions that nodes may call.
     pub fn library(&self) -> Option<&FunctionDefLibrary> {
-        self.library.as_deref()
+        self.library.as_deref().map(FunctionLibrary::message)
+    }
+
+    /// The library, to keep.
+    pub fn shared_library(&self) -> Option<&Arc<FunctionLibrary>> {
+        self.library.as_ref()
     }
 
     /// Finds the function with this name.
     pub fn function(&self, name: &str) -> Option<&FunctionDef> {
-        let functions = &self.library.as_ref()?.function;
-        functions.iter().find(|f| f.signature.as_ref().is_some_and(|s| s.name == name))
+        self.library.as_ref()?.function(name)
     }
 
     /// The versions of the producer that wrote the graph.
@@ -250,7 +252,7 @@ impl Graph {
             self.nodes.iter().map(|node| self.to_node_def(node)).collect::<Result<_, _>>()?;
         Ok(GraphDef {
             node,
-            library: self.library.as_deref().cloned(),
+            library: self.library().cloned(),
             version: self.version,
             versions: self.versions.clone(),
             debug_info: self.debug_info.clone(),

@@ -19,14 +19,10 @@ pub(crate) use nodes::{Resolver, unknown_op};
 pub(crate) use readings::Readings;
 
 use crate::{Graph, GraphError, Node, NodeId, names::is_valid_node_name};
-use std::{
-    collections::{HashMap, HashSet},
-    ops::Range,
-    sync::Arc,
-};
+use std::{collections::HashMap, ops::Range, sync::Arc};
 use tenon_framework::registry::Registry;
 use tenon_proto::{
-    FunctionDefLibrary, GradientDef, GraphDef, VersionDef,
+    FunctionDefLibrary, FunctionLibrary, GraphDef, VersionDef,
     convert::{Decoder, MAX_EXPANSION_BYTES},
     versions::check_graph_versions,
 };
@@ -203,7 +199,7 @@ impl Graph {
 
 /// Everything in a graph besides its nodes, merged from the graph and a message.
 struct Merged {
-    library: Option<Arc<FunctionDefLibrary>>,
+    library: Option<Arc<FunctionLibrary>>,
     versions: Option<VersionDef>,
 }
 
@@ -230,8 +226,7 @@ fn resolver<'a>(
     }
     // As in TensorFlow, a graph without versions counts as version 0.
     let producer = merged.versions.as_ref().map_or(0, |versions| versions.producer);
-    let functions = merged.library.iter().flat_map(|library| &library.function);
-    Resolver::new(registry, decoder, producer).with_functions(functions)
+    Resolver::new(registry, decoder, producer).with_functions(merged.library.as_deref())
 }
 
 /// Checks the total number of outputs: a node of a few bytes may declare many, and each takes
@@ -245,35 +240,15 @@ fn check_outputs(node: &Node, found: usize) -> Result<(), GraphError> {
 }
 
 /// Merges two libraries. A function in both must be the same.
-pub(crate) fn merged_library(
-    have: Option<&Arc<FunctionDefLibrary>>,
+fn merged_library(
+    have: Option<&Arc<FunctionLibrary>>,
     add: Option<&FunctionDefLibrary>,
-) -> Result<Option<Arc<FunctionDefLibrary>>, GraphError> {
+) -> Result<Option<Arc<FunctionLibrary>>, GraphError> {
     let Some(add) = add else { return Ok(have.cloned()) };
-    let mut merged = have.map(|have| FunctionDefLibrary::clone(have)).unwrap_or_default();
-    let name = |f: &tenon_proto::FunctionDef| {
-        f.signature.as_ref().map(|signature| signature.name.clone()).unwrap_or_default()
-    };
-    let mut known: HashMap<String, usize> =
-        merged.function.iter().enumerate().map(|(at, f)| (name(f), at)).collect();
-    for function in &add.function {
-        match known.get(&name(function)) {
-            None => {
-                known.insert(name(function), merged.function.len());
-                merged.function.push(function.clone());
-            }
-            Some(&at) if &merged.function[at] == function => {}
-            Some(_) => return Err(GraphError::FunctionConflict { name: name(function) }),
-        }
-    }
-    let key = |g: &GradientDef| (g.function_name.clone(), g.gradient_func.clone());
-    let mut known: HashSet<_> = merged.gradient.iter().map(key).collect();
-    let new = add.gradient.iter().filter(|gradient| known.insert(key(gradient)));
-    merged.gradient.extend(new.cloned());
-    let mut known: HashSet<Vec<u8>> = merged.registered_gradients.iter().cloned().collect();
-    let new = add.registered_gradients.iter().filter(|encoded| known.insert(encoded.to_vec()));
-    merged.registered_gradients.extend(new.cloned());
-    Ok(Some(Arc::new(merged)))
+    let mut merged = have.cloned().unwrap_or_default();
+    let outcome = Arc::make_mut(&mut merged).merge(add);
+    outcome.map_err(|name| GraphError::FunctionConflict { name })?;
+    Ok(Some(merged))
 }
 
 /// Merges versions. As in TensorFlow, all parts of a graph come from one producer version.

@@ -13,6 +13,7 @@ mod slice;
 mod source;
 mod space;
 mod split;
+mod stitch;
 mod unique;
 
 pub(crate) use gather::check_updates;

@@ -10,7 +10,7 @@ use crate::{
     identity::Identities,
     limits::{Budget, Limits},
     remapping::Remapping,
-    rewrites::{Arithmetic, ElementwiseFusion, Layout},
+    rewrites::{Arithmetic, ElementwiseFusion, Layout, Recompute},
 };
 use tenon_framework::registry::Registry;
 use tenon_graph::{
@@ -75,6 +75,7 @@ pub const BUILT_IN: &[&str] = &[
     "layout",
     "remapping",
     "elementwise_fusion",
+    "recompute",
 ];
 
 /// The passes of this crate, in the order of [`BUILT_IN`].
@@ -89,6 +90,7 @@ pub fn built_in() -> Vec<Box<dyn Pass>> {
         Box::new(Layout),
         Box::new(Remapping),
         Box::new(ElementwiseFusion),
+        Box::new(Recompute),
     ]
 }
 

@@ -36,6 +36,8 @@ register_knob!("layout" of "tenon-graph": BOOL = "true", "Computes images in the
 register_knob!("remapping" of "tenon-graph": BOOL = "true", "Replaces several ops by one fused op that the device has a kernel for.");
 register_knob!("elementwise_fusion" of "tenon-graph": BOOL = "true", "Fuses chains of elementwise ops into one pass over memory.");
 
+register_knob!("recompute" of "tenon-graph": BOOL = "false", "Computes cheap values again for gradients, so that they take less memory.");
+
 register_knob!(
     "host_image_format" of "tenon-graph": STRING = "NHWC",
     "Format in which devices that compute in host memory compute images: NHWC, NCHW, or empty for both."

@@ -6,7 +6,9 @@
 mod arithmetic;
 mod elementwise_fusion;
 mod layout;
+mod recompute;
 
 pub(crate) use arithmetic::Arithmetic;
 pub(crate) use elementwise_fusion::ElementwiseFusion;
 pub(crate) use layout::Layout;
+pub(crate) use recompute::Recompute;

@@ -42,6 +42,7 @@ mod error;
 pub mod event_file;
 #[doc(hidden)]
 pub mod fuzzing;
+mod library;
 mod messages;
 pub mod records;
 mod stream;
@@ -49,6 +50,7 @@ pub mod versions;
 
 pub use codec::{MAX_MESSAGE_BYTES, decode, decode_graph_def, encode};
 pub use error::ProtoError;
+pub use library::FunctionLibrary;
 pub use messages::{
     AllocatorMemoryUsed, AnyList, ArgAttrs, ArgDef, AttrDef, AttrValue, AttrValueKind,
     BundleEntryProto, BundleHeaderProto, BytesList, CallableOptions, CloseSessionRequest,

@@ -86,6 +86,12 @@ STEP_VALUES = {
     "GeluApproximate": lambda x, attrs: 0.5 * x * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3))),
     "GeluExact": lambda x, attrs: 0.5 * x * (1 + erf(x / math.sqrt(2))),
 }
+# Of steps that multiply by a function of a further input: that function, and what rounding inside it may come to.
+SLOPES = {
+    "ReluGrad": (lambda y: (y > 0).astype(np.float64), 0.0),
+    "TanhGrad": (lambda y: 1 - y * y, 1.0),
+    "SigmoidGrad": (lambda y: y * (1 - y), 0.25),
+}
 # What rounding inside a step may come to besides: `Elu` subtracts 1, `Sigmoid` adds it, `Gelu` both.
 INSIDE = {"Elu": 1.0, "Sigmoid": 1.0, "Tanh": 1.0, "GeluApproximate": 1.0, "GeluExact": 1.0}
 
@@ -113,6 +119,11 @@ def exact_fused(product):
             elif step == "Add":
                 rest = np.asarray(args.pop(0)).astype(np.float64)
                 value, terms = value + rest, terms + np.abs(rest)
+            elif step in SLOPES:
+                slope, inside = SLOPES[step]
+                factor = slope(np.asarray(args.pop(0)).astype(np.float64))
+                terms = 1.2 * terms * np.abs(factor) + np.abs(value) * inside
+                value = value * factor
             elif step == "FusedBatchNorm":
                 scale, offset, mean, variance = (along(args.pop(0)) for _ in range(4))
                 factor = scale / np.sqrt(variance + np.float64(np.float32(attrs["epsilon"])))
@@ -180,6 +191,10 @@ def add(suite, name, inputs, attrs, steps, reference, terms):
     for step in steps:
         if step == "Add":
             args.append(normal(rng, dtype, shape))
+        if step in SLOPES:
+            # Outputs of the activation: between -1 and 1, or 0 and 1; any numbers for ReluGrad.
+            y = normal(rng, "double", shape)
+            args.append({"TanhGrad": np.tanh(y), "SigmoidGrad": 1 / (1 + np.exp(-y))}.get(step, y))
         for vector in range(VECTORS.get(step, 0)):
             values = normal(rng, dtype, (channels,))
             args.append(np.abs(values) + np.asarray(0.25, NUMPY[dtype]) if vector == 3 else values)
@@ -237,6 +252,12 @@ def matmul(folder):
     for dtype in SHORT:
         for steps in (["BiasAdd", "Relu"], ["BiasAdd", "Tanh"], ["BiasAdd", "GeluExact"], ["BiasAdd", "Add"]):
             matmul_case(suite, dtype, "17" if "Tanh" in steps else "prime", steps)
+    for steps in [[step] for step in SLOPES]:
+        for dtype in FLOATS:
+            matmul_case(suite, dtype, "prime", steps)
+        for label in ("row", "17", "empty_m"):
+            matmul_case(suite, "float", label, steps)
+        matmul_case(suite, "float", "prime", steps, (False, True))
     yield suite.finish()
 
 

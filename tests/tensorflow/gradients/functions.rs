@@ -13,7 +13,7 @@ use tenon_runtime::{
 use tenon_tests::session::{run, runtime};
 
 /// Defines a function of arguments of these types.
-fn define(
+pub fn define(
     b: &mut GraphBuilder<'_>,
     name: &str,
     types: &[DType],
@@ -34,7 +34,7 @@ fn define(
     b.define(name, &body.finish(), &args, &results).unwrap();
 }
 
-fn op(b: &mut GraphBuilder<'_>, op: &str, inputs: &[Output]) -> Output {
+pub fn op(b: &mut GraphBuilder<'_>, op: &str, inputs: &[Output]) -> Output {
     b.op(op).inputs(inputs.iter().copied()).build().unwrap().into()
 }
 
@@ -52,8 +52,19 @@ fn types(types: &[DType]) -> AttrValue {
 }
 
 pub fn call(b: &mut GraphBuilder<'_>, name: &str, inputs: &[Output], results: usize) -> NodeId {
-    let node = b.op("PartitionedCall").name("node").inputs(inputs.iter().copied());
-    node.attr("f", AttrValue::function(name))
+    call_as(b, "node", name, inputs, results)
+}
+
+/// A call with a name of its own.
+pub fn call_as(
+    b: &mut GraphBuilder<'_>,
+    node: &str,
+    function: &str,
+    inputs: &[Output],
+    results: usize,
+) -> NodeId {
+    let node = b.op("PartitionedCall").name(node).inputs(inputs.iter().copied());
+    node.attr("f", AttrValue::function(function))
         .attr("Tout", types(&vec![DType::DOUBLE; results]))
         .build()
         .unwrap()
@@ -287,5 +298,59 @@ fn a_variable_through_a_loop() {
         session.run(&[], &[], &["assign"], &RunOptions::default()).unwrap();
         let found = run(&session, &[("x", Tensor::scalar(5.0).unwrap())], &[&gradient]).unwrap();
         assert_eq!(found[0].as_slice::<f64>().unwrap(), [expected]);
+    }
+}
+
+/// How many nodes of an op all functions of the library have.
+fn in_functions(b: &GraphBuilder<'_>, op: &str) -> usize {
+    let functions = b.graph().library().into_iter().flat_map(|library| &library.function);
+    functions.flat_map(|function| &function.node_def).filter(|node| node.op == op).count()
+}
+
+#[test]
+fn a_loop_keeps_no_list_of_what_it_does_not_change() {
+    let runtime = runtime(&["tenon_cpu", "tenon_data"], &[]);
+    let registry = runtime.registry();
+    let mut b = GraphBuilder::new(&registry);
+    let scalar = || PartialShape::new(&[]).unwrap();
+    let x = b.placeholder("x", DType::DOUBLE, scalar()).unwrap();
+    let w = b.placeholder("w", DType::DOUBLE, scalar()).unwrap();
+    let kinds = [DType::INT32, DType::DOUBLE, DType::DOUBLE];
+    define(&mut b, "more", &kinds, |b, args| {
+        let limit = constant(b, Tensor::scalar(3i32).unwrap());
+        vec![op(b, "Less", &[args[0], limit])]
+    });
+    // Multiplies x by exp(2 w) three times.
+    define(&mut b, "turn", &kinds, |b, args| {
+        let one = constant(b, Tensor::scalar(1i32).unwrap());
+        let next = op(b, "AddV2", &[args[0], one]);
+        let two = double(b, 2.0);
+        let twice = op(b, "Mul", &[args[2], two]);
+        let factor = op(b, "Exp", &[twice]);
+        vec![next, op(b, "Mul", &[args[1], factor]), args[2]]
+    });
+    let zero = constant(&mut b, Tensor::scalar(0i32).unwrap());
+    let node =
+        b.op("While").input(zero).input(x).input(w).attr("cond", AttrValue::function("more"));
+    let node = node.attr("body", AttrValue::function("turn")).build().unwrap();
+    let y = Output::new(node, 1);
+    let made = gradients(&mut b, &[y], &[x, w], &Options::default()).unwrap();
+    assert_eq!(in_functions(&b, "TensorListPushBack"), 1, "only x changes");
+    assert_eq!(in_functions(&b, "TensorListPopBack"), 1);
+    let dense = |gradient: &Option<Gradient>| match gradient {
+        Some(Gradient::Dense(values)) => b.graph().output_name(*values),
+        other => panic!("a tensor: {other:?}"),
+    };
+    let names: Vec<String> = made.iter().map(dense).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let session = Session::new(&runtime, SessionOptions::default()).unwrap();
+    session.extend_graph(&b.finish()).unwrap();
+    let feeds = [("x", Tensor::scalar(5.0).unwrap()), ("w", Tensor::scalar(0.25).unwrap())];
+    let found = run(&session, &feeds, &names).unwrap();
+    // y = x exp(6 w).
+    let expected = [1.5f64.exp(), 30.0 * 1.5f64.exp()];
+    for (found, expected) in found.iter().zip(expected) {
+        let found = found.as_slice::<f64>().unwrap()[0];
+        assert!((found - expected).abs() < 1e-12 * expected, "{found}, expected {expected}");
     }
 }

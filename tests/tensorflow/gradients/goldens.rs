@@ -404,7 +404,7 @@ fn math_binary() {
 
 #[test]
 fn array() {
-    family("array", &["tenon_cpu"], 213);
+    family("array", &["tenon_cpu"], 242);
 }
 
 #[test]

@@ -29,6 +29,13 @@ pub enum EpilogueStep {
     GeluApproximate,
     /// `0.5 x (1 + erf(x / sqrt(2)))`.
     GeluExact,
+    /// Multiplies by 1 where a tensor of the product's shape is above 0, otherwise by 0: the gradient of `Relu` from its
+    /// output.
+    ReluGrad,
+    /// Multiplies by `1 - y^2` for a tensor `y` of the product's shape: the gradient of `Tanh` from its output.
+    TanhGrad,
+    /// Multiplies by `y (1 - y)` for a tensor `y` of the product's shape: the gradient of `Sigmoid` from its output.
+    SigmoidGrad,
 }
 
 impl EpilogueStep {
@@ -45,6 +52,9 @@ impl EpilogueStep {
         EpilogueStep::Sigmoid,
         EpilogueStep::GeluApproximate,
         EpilogueStep::GeluExact,
+        EpilogueStep::ReluGrad,
+        EpilogueStep::TanhGrad,
+        EpilogueStep::SigmoidGrad,
     ];
 
     /// The name in `fused_ops`.
@@ -61,16 +71,25 @@ impl EpilogueStep {
             EpilogueStep::Sigmoid => "Sigmoid",
             EpilogueStep::GeluApproximate => "GeluApproximate",
             EpilogueStep::GeluExact => "GeluExact",
+            EpilogueStep::ReluGrad => "ReluGrad",
+            EpilogueStep::TanhGrad => "TanhGrad",
+            EpilogueStep::SigmoidGrad => "SigmoidGrad",
         }
     }
 
     /// The number of further inputs of this step.
     pub fn args(self) -> usize {
         match self {
-            EpilogueStep::BiasAdd | EpilogueStep::Add => 1,
+            EpilogueStep::BiasAdd => 1,
             EpilogueStep::FusedBatchNorm => 4,
-            _ => 0,
+            step => usize::from(step.takes_whole()),
         }
+    }
+
+    /// Whether its further input has the product's shape.
+    pub fn takes_whole(self) -> bool {
+        use EpilogueStep::{Add, ReluGrad, SigmoidGrad, TanhGrad};
+        matches!(self, Add | ReluGrad | TanhGrad | SigmoidGrad)
     }
 }
 

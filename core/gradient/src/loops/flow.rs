@@ -1,6 +1,5 @@
 //! Which variables of a loop have gradients, and which shapes stay.
 
-use super::Loop;
 use crate::{
     GradientError,
     body::{self, Body, Flow},
@@ -8,9 +7,20 @@ use crate::{
     engine::Engine,
     known::{Known, is_trainable},
     region::{Bounds, Region, spread},
+    reuse::Loop,
 };
 use tenon_framework::{DType, PartialShape, attr::FuncValue};
 use tenon_graph::{Callee, Output};
+
+impl CallSite<'_> {
+    /// The condition and the body of a loop.
+    pub(super) fn loop_functions(&self) -> Result<(FuncValue, FuncValue), GradientError> {
+        match (self.function("cond"), self.function("body")) {
+            (Some(cond), Some(body)) => Ok((cond, body)),
+            _ => Err(self.unsupported("expected functions in attributes 'cond' and 'body'")),
+        }
+    }
+}
 
 impl<'r> Engine<'_, 'r> {
     /// Differentiates the body of a loop; `None` if no variable has a gradient.
@@ -18,9 +28,7 @@ impl<'r> Engine<'_, 'r> {
         &mut self,
         site: &CallSite<'_>,
     ) -> Result<Option<Loop<'r>>, GradientError> {
-        let (Some(cond), Some(function)) = (site.function("cond"), site.function("body")) else {
-            return Err(site.unsupported("expected functions in attributes 'cond' and 'body'"));
-        };
+        let (cond, function) = site.loop_functions()?;
         let callee = body::open(self, site.node, &function)?;
         let count = site.node.inputs.len();
         if callee.args.len() != count || callee.returns.len() != count {
@@ -36,7 +44,8 @@ impl<'r> Engine<'_, 'r> {
         }
         let shapes = self.lasting_shapes(site, &function)?;
         let flow = Flow { results: carried.clone(), args: carried.clone() };
-        let body = Body::differentiate(self, site.node, &function, &flow, &shapes)?;
+        let mut body = Body::differentiate(self, site.node, &function, &flow, &shapes)?;
+        body.compute_again();
         let stays = |at: usize| body.returns[at] == body.args[at];
         let has = |at: &usize| {
             // The gradient of what is behind a resource has a type only where there is one.
@@ -60,7 +69,8 @@ impl<'r> Engine<'_, 'r> {
         let mut shapes = self.shapes(&site.node.inputs);
         loop {
             let callee = body::open(self, site.node, function)?;
-            let (graph, _) = body::with_placeholders(self, callee.graph, &callee.args, &shapes)?;
+            let (graph, _) =
+                body::with_placeholders(self.b.registry(), callee.graph, &callee.args, &shapes)?;
             let known = Known::of(&graph);
             let mut changed = false;
             for (shape, &result) in shapes.iter_mut().zip(&callee.returns) {

@@ -1,11 +1,12 @@
 //! The forward loop, which records what its gradient reads.
 
-use super::{Loop, Recorded, constant, element_shape, scalar_shape};
+use super::{Recorded, constant, element_shape, scalar_shape};
 use crate::{
     GradientError,
     body::Extract,
     calls::{CallSite, types},
     engine::Engine,
+    reuse::Loop,
 };
 use tenon_framework::{
     DType, KernelError, PartialShape, Tensor,
@@ -32,10 +33,9 @@ impl<'r> Engine<'_, 'r> {
         &mut self,
         site: &CallSite<'_>,
         found: &Loop<'r>,
+        [cond, body]: [FuncValue; 2],
     ) -> Result<Recorded, GradientError> {
         let node = site.node;
-        let cond = self.recording_cond(site, found)?;
-        let body = self.recording_body(found)?;
         let mut inputs = node.inputs.clone();
         inputs.push(self.beside(&node.name, "count", Tensor::scalar(0i32))?);
         for &tensor in &found.listed {
@@ -68,13 +68,13 @@ impl<'r> Engine<'_, 'r> {
     }
 
     /// The condition, of a loop with further variables.
-    fn recording_cond(
+    pub(super) fn recording_cond(
         &mut self,
         site: &CallSite<'_>,
         found: &Loop<'r>,
     ) -> Result<FuncValue, GradientError> {
         let callee = definition(self.b.graph(), self.b.registry(), site.node, &found.cond)?;
-        let mut part = Extract::new(self, &callee.graph);
+        let mut part = Extract::new(self.b.registry(), &callee.graph);
         for &arg in &callee.args {
             part.arg(arg, &PartialShape::UNKNOWN)?;
         }
@@ -91,9 +91,9 @@ impl<'r> Engine<'_, 'r> {
     }
 
     /// The body, which counts and appends to the lists.
-    fn recording_body(&mut self, found: &Loop<'r>) -> Result<FuncValue, GradientError> {
+    pub(super) fn recording_body(&mut self, found: &Loop<'r>) -> Result<FuncValue, GradientError> {
         let body = &found.body;
-        let mut part = body.forward_part(self)?;
+        let mut part = body.forward_part()?;
         let count = part.free_arg(DType::INT32, &scalar_shape())?;
         let one = constant(part.builder(), Tensor::scalar(1i32))?;
         let mut results: Vec<Output> =

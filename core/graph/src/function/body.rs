@@ -19,7 +19,7 @@ use tenon_framework::{
     text::cut,
 };
 use tenon_proto::{
-    ArgDef, AttrValue as AttrProto, AttrValueKind, FunctionDef, FunctionDefLibrary, ListValue,
+    ArgDef, AttrValue as AttrProto, AttrValueKind, FunctionDef, FunctionLibrary, ListValue,
     NameAttrList, NodeDef, convert::Decoder, decode, encode,
 };
 
@@ -101,23 +101,19 @@ impl Body {
 /// The functions of a graph.
 pub(super) struct Library<'g> {
     pub registry: &'g Registry,
-    message: Option<&'g Arc<FunctionDefLibrary>>,
-    functions: HashMap<&'g str, &'g FunctionDef>,
+    functions: Option<&'g FunctionLibrary>,
     producer: i32,
 }
 
 impl<'g> Library<'g> {
     pub fn of(graph: &'g Graph, registry: &'g Registry) -> Library<'g> {
-        let message = graph.library.as_ref();
-        let functions = message.into_iter().flat_map(|library| &library.function);
-        let named = functions.filter_map(|f| Some((f.signature.as_ref()?.name.as_str(), f)));
         let producer = graph.versions().map_or(0, |versions| versions.producer);
-        Library { registry, message, functions: named.collect(), producer }
+        Library { registry, functions: graph.library.as_deref(), producer }
     }
 
     /// The error for a function that is not there.
     pub fn unknown(&self, node: &Node, name: &str) -> GraphError {
-        let near = near_names(name, self.functions.keys().copied());
+        let near = near_names(name, self.functions.into_iter().flat_map(FunctionLibrary::names));
         let (node, op) = (node.name.clone(), node.op.name.clone());
         FunctionError::Unknown { node, op, name: name.to_owned(), near }.into()
     }
@@ -127,7 +123,7 @@ impl<'g> Library<'g> {
     /// # Errors
     /// A definition that is not valid, or an attribute without a value.
     pub fn body(&self, key: &FunctionKey) -> Option<Result<Body, GraphError>> {
-        let def = *self.functions.get(key.name.as_str())?;
+        let def = self.functions?.function(&key.name)?;
         let body = Filler { library: self, def, name: &key.name }.body(&key.call);
         Some(body.map_err(|source| match source {
             GraphError::Function(_) => source,
@@ -163,11 +159,11 @@ impl Filler<'_> {
         let attrs = self.attrs(call)?;
         let producer = self.library.producer;
         let mut decoder = Decoder::new();
-        if let Some(message) = self.library.message {
-            decoder = decoder.with_library(message);
+        if let Some(functions) = self.library.functions {
+            decoder = decoder.with_library(functions);
         }
         let mut resolver = Resolver::new(self.library.registry, decoder, producer)
-            .with_functions(self.library.functions.values().copied());
+            .with_functions(self.library.functions);
         let mut names = Names::default();
         let mut nodes = Vec::new();
         self.arguments(&attrs, &mut resolver, &mut names, &mut nodes)?;
@@ -191,7 +187,6 @@ impl Filler<'_> {
         let graph = Graph {
             names: by_name.collect(),
             nodes: nodes.into_iter().map(Arc::new).collect(),
-            library: self.library.message.cloned(),
             ..Graph::new()
         };
         let kept = self.def.attr.get("_noinline").and_then(|attr| attr.value.as_ref());

@@ -12,7 +12,7 @@ use tenon_framework::{
     registry::Registry,
 };
 use tenon_proto::{
-    AttrValue as AttrProto, AttrValueKind, FunctionDef, NodeDef,
+    AttrValue as AttrProto, AttrValueKind, FunctionLibrary, NodeDef,
     convert::{Decoder, function_op_from_proto, is_plain},
     versions::LAST_PRODUCER_OF_SCALARS_FOR_ANY_SHAPE,
 };
@@ -20,8 +20,8 @@ use tenon_proto::{
 /// The state that nodes are resolved against.
 pub(crate) struct Resolver<'a> {
     registry: &'a Registry,
-    /// The definitions of functions, by name; a node may be named after one.
-    functions: HashMap<&'a str, &'a FunctionDef>,
+    /// The functions that a node may be named after.
+    functions: Option<&'a FunctionLibrary>,
     /// The ops of such nodes.
     function_ops: HashMap<String, Arc<OpDef>>,
     decoder: Decoder<'a>,
@@ -31,17 +31,13 @@ pub(crate) struct Resolver<'a> {
 
 impl<'a> Resolver<'a> {
     pub fn new(registry: &'a Registry, decoder: Decoder<'a>, producer: i32) -> Resolver<'a> {
-        let (functions, function_ops) = (HashMap::new(), HashMap::new());
+        let (functions, function_ops) = (None, HashMap::new());
         Resolver { registry, functions, function_ops, decoder, producer }
     }
 
-    /// Adds the functions that nodes may be named after.
-    pub fn with_functions(
-        mut self,
-        functions: impl IntoIterator<Item = &'a FunctionDef>,
-    ) -> Resolver<'a> {
-        let named = functions.into_iter().filter_map(|f| Some((&*f.signature.as_ref()?.name, f)));
-        self.functions.extend(named);
+    /// Sets the functions that nodes may be named after.
+    pub fn with_functions(mut self, functions: Option<&'a FunctionLibrary>) -> Resolver<'a> {
+        self.functions = functions;
         self
     }
 
@@ -50,7 +46,8 @@ impl<'a> Resolver<'a> {
         if let Some(op) = self.registry.op(name).or(self.function_ops.get(name)) {
             return Ok(Some(Arc::clone(op)));
         }
-        let signature = self.functions.get(name).and_then(|function| function.signature.as_ref());
+        let function = self.functions.and_then(|functions| functions.function(name));
+        let signature = function.and_then(|function| function.signature.as_ref());
         let Some(signature) = signature else { return Ok(None) };
         let op = function_op_from_proto(signature).map_err(|source| GraphError::Attr {
             node: node.to_owned(),

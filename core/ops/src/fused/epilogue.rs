@@ -31,7 +31,7 @@ fn step_shape(
     channel: usize,
 ) -> Result<ShapeHandle, KernelError> {
     match step {
-        EpilogueStep::Add => c.merge(shape, c.input(arg)),
+        step if step.takes_whole() => c.merge(shape, c.input(arg)),
         EpilogueStep::BiasAdd => with_vectors(c, shape, channel, arg, &["bias"]),
         EpilogueStep::FusedBatchNorm => {
             with_vectors(c, shape, channel, arg, &["scale", "offset", "mean", "variance"])

@@ -19,7 +19,8 @@ register_op!(
     ],
     shape = fused_matmul,
     summary = "MatMul of a and b, then the steps of fused_ops in order, each with its inputs among args: BiasAdd (a \
-               vector of one value per column), Add (a tensor of the product's shape), activations.",
+               vector of one value per column), Add (a tensor of the product's shape), activations, gradients of \
+               activations (ReluGrad, TanhGrad, SigmoidGrad, each with the activation's output).",
     cases = &[
         "bias; fused_ops = ['BiasAdd']; a: [m, k]; b: [k, n]; args: [n]",
         "bias_relu; fused_ops = ['BiasAdd', 'Relu']; a: [m, k]; b: [k, n]; args: [n]",
@@ -28,6 +29,8 @@ register_op!(
         "gelu; fused_ops in {['BiasAdd', 'GeluApproximate'], ['BiasAdd', 'GeluExact'], ['BiasAdd', 'Tanh'], \
          ['BiasAdd', 'Sigmoid'], ['BiasAdd', 'Elu'], ['BiasAdd', 'LeakyRelu']}; a: [m, k]; b: [k, n]; args: [n]",
         "residual; fused_ops = ['BiasAdd', 'Add']; a: [m, k]; b: [k, n]; args: [n], [m, n]",
+        "slope; fused_ops in {['ReluGrad'], ['TanhGrad'], ['SigmoidGrad']}; a: [m, k]; b: [k, n]; \
+         args: [m, n]",
         "plain; fused_ops = ['Relu']; num_args = 0; a: [m, k]; b: [k, n]",
     ],
 );

@@ -57,6 +57,26 @@ product!(
     "fused_matmul_gelu", "fused_matmul_gelu_tanh", "fused_matmul_residual"
 );
 
+// The gradient of an activation, after the product that gives the gradient of its output.
+
+register_fusion!(
+    "matmul_relu_grad": "ReluGrad(p@MatMul(a, b; transpose_a = $ta, transpose_b = $tb), y)"
+        => "_FusedMatMul(a, b, y; transpose_a = $ta, transpose_b = $tb, fused_ops = ['ReluGrad'])",
+    where = ["same_shape(p, y)"],
+);
+
+register_fusion!(
+    "matmul_tanh_grad": "TanhGrad(y, p@MatMul(a, b; transpose_a = $ta, transpose_b = $tb))"
+        => "_FusedMatMul(a, b, y; transpose_a = $ta, transpose_b = $tb, fused_ops = ['TanhGrad'])",
+    where = ["same_shape(p, y)"],
+);
+
+register_fusion!(
+    "matmul_sigmoid_grad": "SigmoidGrad(y, p@MatMul(a, b; transpose_a = $ta, transpose_b = $tb))"
+        => "_FusedMatMul(a, b, y; transpose_a = $ta, transpose_b = $tb, fused_ops = ['SigmoidGrad'])",
+    where = ["same_shape(p, y)"],
+);
+
 product!(
     "Conv2D", "_FusedConv2D",
     "strides = $s, padding = $p, explicit_paddings = $x, data_format = $d, dilations = $l",

@@ -35,7 +35,7 @@ fn a_product_keeps_its_shape_through_its_epilogue() {
         &[(
             &["[2,3]", "[3,4]"],
             "! fused_ops: expected BiasAdd, FusedBatchNorm, Add, Relu, Relu6, Elu, LeakyRelu, \
-            Tanh, Sigmoid, GeluApproximate, GeluExact, found 'Relu7' as step 0",
+            Tanh, Sigmoid, GeluApproximate, GeluExact, ReluGrad, TanhGrad, SigmoidGrad, found 'Relu7' as step 0",
         )],
     );
 }

@@ -181,6 +181,34 @@ fn scattered_extreme(c: &GradientContext<'_>) -> Outcome {
     c.set(2, c.mul(c.binary("GatherNd", share, indices)?, theirs)?)
 }
 
+// Slices that are distributed and joined: each gradient is the other op.
+register_gradient!("DynamicPartition", |c| {
+    let partitions = c.input(1);
+    let count = c.unary("Size", partitions)?;
+    let numbers = c.op("Range").input(c.int(0)?).input(count).input(c.int(1)?).done()?;
+    let numbers = c.reshape_like(numbers, partitions)?;
+    let places = c.op("DynamicPartition").input(numbers).input(partitions);
+    let places = places.copy(&["num_partitions"]).outputs()?;
+    let gradients = (0..c.output_count()).map(|output| c.gradient(output));
+    let gradients = gradients.collect::<Result<Vec<_>, _>>()?;
+    let joined = c.op("ParallelDynamicStitch").inputs(places).inputs(gradients).done()?;
+    c.set(0, c.reshape_like(joined, c.input(0))?)
+});
+register_gradient!("DynamicStitch", stitched);
+register_gradient!("ParallelDynamicStitch", stitched);
+
+/// Each index reads its slice of the gradient, also one whose own slice another one replaced, as in TensorFlow.
+fn stitched(c: &GradientContext<'_>) -> Outcome {
+    let (g, count) = (c.gradient(0)?, c.input_count() / 2);
+    for at in 0..count {
+        if c.wants(count + at) {
+            let rows = c.op("GatherV2").input(g).input(c.input(at)).input(c.int(0)?).done()?;
+            c.set(count + at, rows)?;
+        }
+    }
+    Ok(())
+}
+
 // Patches: each element of a patch is a pixel, whose number an image of numbers tells.
 register_gradient!("ExtractImagePatches", |c| {
     let (g, x) = (c.gradient(0)?, c.input(0));

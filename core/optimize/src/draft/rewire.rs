@@ -18,6 +18,19 @@ impl Draft<'_> {
     /// # Errors
     /// The tensors have different types.
     pub fn redirect(&mut self, from: Output, to: Output) -> Result<usize, PassError> {
+        self.redirect_of(from, to, |_| true)
+    }
+
+    /// Like [`Draft::redirect`], for some of the readers.
+    ///
+    /// # Errors
+    /// As [`Draft::redirect`].
+    pub fn redirect_of(
+        &mut self,
+        from: Output,
+        to: Output,
+        of: impl Fn(NodeId) -> bool,
+    ) -> Result<usize, PassError> {
         let (expected, found) = (self.dtype(from), self.dtype(to));
         if expected != found || expected.is_ref() {
             let tensor = self.output_name(from);
@@ -29,7 +42,8 @@ impl Draft<'_> {
         if self.is_fed(from) || from == to {
             return Ok(0);
         }
-        let readers = self.edges.readers(from).to_vec();
+        let mut readers = self.edges.readers(from).to_vec();
+        readers.retain(|edge| of(edge.user));
         let source = (!self.is_fed(to)).then_some(to);
         for &edge in &readers {
             self.own(edge.user).inputs[edge.slot as usize] = to;

@@ -47,6 +47,7 @@ type Rule = fn(&Draft<'_>, NodeId) -> Option<Simpler>;
 const RULES: &[(&str, Rule)] = &[
     ("has a neutral operand", neutral::neutral),
     ("has a single operand", neutral::single),
+    ("adds two terms", neutral::two_terms),
     ("combines equal operands", neutral::equal_operands),
     ("is zero for any operand", neutral::zero),
     ("selects by a constant", neutral::constant_choice),

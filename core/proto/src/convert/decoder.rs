@@ -1,13 +1,11 @@
 //! The state of reading the values of one graph.
 
-use std::collections::HashMap;
-
 use prost::Message;
 use tenon_framework::Tensor;
 use tenon_framework::attr::FuncValue;
 
 use super::ConvertError;
-use crate::{FunctionDef, FunctionDefLibrary, NameAttrList, TensorProto};
+use crate::{FunctionLibrary, NameAttrList, TensorProto};
 
 /// Default limit on the bytes to which one [`Decoder`] expands values beyond their encoding, 2 GiB.
 pub const MAX_EXPANSION_BYTES: usize = 1 << 31;
@@ -31,7 +29,7 @@ pub const MAX_EXPANSION_BYTES: usize = 1 << 31;
 /// ```
 #[derive(Debug)]
 pub struct Decoder<'a> {
-    functions: HashMap<&'a str, &'a FunctionDef>,
+    functions: Option<&'a FunctionLibrary>,
     left: usize,
 }
 
@@ -45,17 +43,13 @@ impl<'a> Decoder<'a> {
     /// A decoder without functions that may expand values to [`MAX_EXPANSION_BYTES`].
     #[must_use]
     pub fn new() -> Decoder<'a> {
-        Decoder { functions: HashMap::new(), left: MAX_EXPANSION_BYTES }
+        Decoder { functions: None, left: MAX_EXPANSION_BYTES }
     }
 
-    /// Adds the functions that attributes may name.
+    /// Sets the functions that attributes may name.
     #[must_use]
-    pub fn with_library(mut self, library: &'a FunctionDefLibrary) -> Decoder<'a> {
-        for function in &library.function {
-            if let Some(signature) = &function.signature {
-                self.functions.insert(&signature.name, function);
-            }
-        }
+    pub fn with_library(mut self, library: &'a FunctionLibrary) -> Decoder<'a> {
+        self.functions = Some(library);
         self
     }
 
@@ -87,7 +81,7 @@ impl<'a> Decoder<'a> {
 
     /// A function value: the call, and the definition if the library has it.
     pub(super) fn function(&mut self, call: &NameAttrList) -> Result<FuncValue, ConvertError> {
-        let definition = match self.functions.get(call.name.as_str()).copied() {
+        let definition = match self.functions.and_then(|functions| functions.function(&call.name)) {
             Some(function) => {
                 let what = || format!("the definition of function '{}'", call.name);
                 self.expand(Some(function.encoded_len()), what)?;

@@ -8,8 +8,8 @@ use tenon_framework::{Code, DType, Tensor};
 
 use super::*;
 use crate::{
-    AttrValue as AttrProto, AttrValueKind, Dim, FunctionDef, FunctionDefLibrary, ListValue,
-    NameAttrList, OpDef as OpProto, TensorProto, TensorShapeProto, decode,
+    AttrValue as AttrProto, AttrValueKind, Dim, FunctionDef, FunctionDefLibrary, FunctionLibrary,
+    ListValue, NameAttrList, OpDef as OpProto, TensorProto, TensorShapeProto, decode,
 };
 
 fn shape(dims: &[i64]) -> Option<TensorShapeProto> {
@@ -292,7 +292,9 @@ fn a_function_brings_its_definition() {
         ..FunctionDef::default()
     };
     let encoded = prost::Message::encode_to_vec(&function);
-    let library = FunctionDefLibrary { function: vec![function], ..FunctionDefLibrary::default() };
+    let add = FunctionDefLibrary { function: vec![function], ..FunctionDefLibrary::default() };
+    let mut library = FunctionLibrary::default();
+    library.merge(&add).unwrap();
     let call = |name: &str| AttrProto {
         value: Some(AttrValueKind::Func(NameAttrList {
             name: name.to_owned(),

@@ -18,6 +18,7 @@ mod sequence;
 mod slice;
 mod space;
 mod split;
+mod stitch;
 pub(super) mod strided_slice;
 mod tile;
 pub(super) mod transpose;

@@ -4,7 +4,7 @@ use super::{
     Simpler,
     facts::{input_is_all, keeps_shape},
 };
-use crate::{Draft, elements::Number, fallible::may_fail};
+use crate::{Draft, NewNode, elements::Number, fallible::may_fail};
 use tenon_framework::{DType, Tensor};
 use tenon_graph::NodeId;
 
@@ -49,6 +49,16 @@ pub(super) fn single(draft: &Draft<'_>, id: NodeId) -> Option<Simpler> {
         _ => false,
     };
     one.then_some(Simpler::Input(0))
+}
+
+/// A sum of two terms of one shape is an addition, which other nodes absorb.
+pub(super) fn two_terms(draft: &Draft<'_>, id: NodeId) -> Option<Simpler> {
+    let node = draft.node(id);
+    let [a, b] = node.inputs[..] else { return None };
+    let dtype = *node.outputs().first()?;
+    let is_number = dtype.is_integer() || dtype.is_floating() || dtype.is_complex();
+    let is_sum = node.op.name == "AddN" && is_number && draft.same_shape(a, b);
+    is_sum.then(|| Simpler::Node(NewNode::new("AddV2").input(a).input(b)))
 }
 
 /// `max(x, x)`, `x and x` and the like give `x`.

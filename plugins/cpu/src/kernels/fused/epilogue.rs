@@ -4,7 +4,7 @@
 //! The steps are applied piece by piece of the output, so that a piece stays in the cache from the
 //! first step to the last.
 
-use super::functions::{Elu, Gelu, GeluTanh, Special};
+use super::functions::{Elu, Gelu, GeluTanh, ReluSlope, SigmoidSlope, Special, TanhSlope};
 use crate::{
     arch::{level, vectorised},
     kernels::{
@@ -99,6 +99,15 @@ impl Attributes {
             EpilogueStep::Sigmoid => Step::Function(function::<T, Sigmoid>),
             EpilogueStep::GeluApproximate => Step::Function(function::<T, GeluTanh>),
             EpilogueStep::GeluExact => Step::Function(function::<T, Gelu>),
+            EpilogueStep::ReluGrad => {
+                Step::Slope(input(c, step, first, output)?, zip_in_place::<T, ReluSlope>)
+            }
+            EpilogueStep::TanhGrad => {
+                Step::Slope(input(c, step, first, output)?, zip_in_place::<T, TanhSlope>)
+            }
+            EpilogueStep::SigmoidGrad => {
+                Step::Slope(input(c, step, first, output)?, zip_in_place::<T, SigmoidSlope>)
+            }
         })
     }
 }
@@ -192,6 +201,8 @@ enum Step<'a, T: Compute> {
     /// `min(max(y, 0), high)`, with `high` and the function that does it.
     Clamp(T, fn(&mut [T])),
     Function(fn(&mut [T])),
+    /// A function of the product and of the output of an activation.
+    Slope(&'a [T], fn(&mut [T], &[T])),
 }
 
 /// The steps of one call.
@@ -295,6 +306,7 @@ impl<'a, T: Compute> Steps<'a, T> {
         match step {
             Step::Clamp(_, function) | Step::Function(function) => function(y),
             Step::Leaky(alpha) => leaky(y, *alpha),
+            Step::Slope(of, function) => function(y, &of[start..start + y.len()]),
             Step::Add(other) => zip_in_place::<T, Add>(y, &other[start..start + y.len()]),
             Step::Bias(bias) if self.format == DataFormat::Nhwc => {
                 rows_in_place::<T, Add>(y, self.channels_of(bias, start, y.len()));

@@ -2,13 +2,14 @@
 
 use crate::kernels::{
     elementary::{Elementary, normal_distribution, short},
-    elementwise::UnaryOp,
+    elementwise::{BinaryOp, UnaryOp},
     math_unary::{Signed, Whole},
     nn::elu::{elu_of, softplus_of},
 };
 use crate::{arch::Isa, lane::Compute};
 use std::f64::consts::FRAC_1_SQRT_2;
 use tenon_reference::special;
+use tenon_sdk::element::Number;
 
 /// A type of computation with the functions of this file. Those of float are computed in double and
 /// rounded once, except for `gelu`.
@@ -47,6 +48,30 @@ fn gelu_by_tanh<I: Isa, W: Special>(x: W) -> W {
     let cube = W::from_f64(0.044_715).mul(x).mul(x).mul(x);
     let inner = W::from_f64(0.797_884_560_802_865_4).mul(x.add(cube));
     W::from_f64(0.5).mul(x).mul(W::ONE.add(Elementary::tanh::<I>(inner)))
+}
+
+macro_rules! slopes {
+    ($($(#[$meta:meta])* $op:ident: |$dy:ident, $y:ident| $value:expr;)*) => {$(
+        $(#[$meta])*
+        pub struct $op;
+
+        impl<W: Number> BinaryOp<W> for $op {
+            #[inline(always)]
+            fn apply<I: Isa>($dy: W, $y: W) -> W {
+                $value
+            }
+        }
+    )*};
+}
+
+// As the kernels of the ops compute them, in `nn::activation_grad`.
+slopes! {
+    /// `ReluGrad`: 0 times an infinity is NaN.
+    ReluSlope: |dy, y| dy.mul(if y > W::ZERO { W::ONE } else { W::ZERO });
+    /// `TanhGrad`, its operands exchanged.
+    TanhSlope: |dy, y| dy.mul(W::ONE.sub(y.mul(y)));
+    /// `SigmoidGrad`, its operands exchanged.
+    SigmoidSlope: |dy, y| y.mul(W::ONE.sub(y)).mul(dy);
 }
 
 macro_rules! functions {

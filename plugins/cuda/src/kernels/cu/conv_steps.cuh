@@ -63,6 +63,19 @@ EPILOGUE_STEP(GeluApproximate, {
 
 EPILOGUE_STEP(GeluExact, return (W)0.5 * x * math::complementary_error_function(x * (W)-0.7071067811865476);)
 
+// Gradients of activations from their outputs; 0 times an infinity is NaN.
+EPILOGUE_STEP(ReluGrad, return mul(x, input<X>(inputs, at, place.element) > (W)0 ? (W)1 : (W)0);)
+
+EPILOGUE_STEP(TanhGrad, {
+    const W y = input<X>(inputs, at, place.element);
+    return mul(x, sub((W)1, mul(y, y)));
+})
+
+EPILOGUE_STEP(SigmoidGrad, {
+    const W y = input<X>(inputs, at, place.element);
+    return mul(mul(y, sub((W)1, y)), x);
+})
+
 #undef EPILOGUE_STEP
 
 }  // namespace step

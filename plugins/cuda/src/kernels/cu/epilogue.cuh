@@ -50,6 +50,9 @@ template <typename X> DEVICE X gelu_by_tanh(X x) {
     return (X)0.5 * x * ((X)1 + hyperbolic_tangent(inner));
 }
 
+template <typename X> DEVICE X tanh_grad(X x, X y) { return mul(x, sub((X)1, mul(y, y))); }
+template <typename X> DEVICE X sigmoid_grad(X x, X y) { return mul(mul(y, sub((X)1, y)), x); }
+
 // (x - mean) * (scale / sqrt(variance + epsilon)) + offset.
 template <typename X> DEVICE X batch_norm(X x, X scale, X offset, X mean, X variance, X epsilon) {
     const X factor = scale / square_root(add(variance, epsilon));
@@ -73,6 +76,11 @@ template <typename X> DEVICE X batch_norm(X x, X scale, X offset, X mean, X vari
 #define STEP_Sigmoid(at) x = rounded<T>(epilogue::sigmoid(x));
 #define STEP_GeluApproximate(at) x = rounded<T>(epilogue::gelu_by_tanh(x));
 #define STEP_GeluExact(at) x = rounded<T>(epilogue::gelu(x));
+
+// Gradients of activations from their outputs; 0 times an infinity is NaN.
+#define STEP_ReluGrad(at) x = mul(x, STEP_INPUT(at, element) > (Compute<T>)0 ? (Compute<T>)1 : (Compute<T>)0);
+#define STEP_TanhGrad(at) x = rounded<T>(epilogue::tanh_grad(x, (Compute<T>)STEP_INPUT(at, element)));
+#define STEP_SigmoidGrad(at) x = rounded<T>(epilogue::sigmoid_grad(x, (Compute<T>)STEP_INPUT(at, element)));
 
 // The result for a sum in column `column` that is element `element` of the product: a value of T,
 // widened.

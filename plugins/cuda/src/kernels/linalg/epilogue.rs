@@ -88,7 +88,7 @@ impl Attributes {
         let mut arguments = Arguments { epsilon, alpha, ..Arguments::default() };
         let channels = &output[output.len() - 1..];
         for (step, first) in self.epilogue.placed() {
-            let expected = if step == EpilogueStep::Add { output } else { channels };
+            let expected = if step.takes_whole() { output } else { channels };
             for at in first..first + step.args() {
                 check(c, step, FIRST + at, expected)?;
                 arguments.inputs[at] = launch.input(FIRST + at)?.address;

@@ -84,7 +84,7 @@ impl Epilogue {
         let mut inputs = Inputs { at: [0; MOST_INPUTS], epsilon: self.epsilon, alpha: self.alpha };
         let vector = [output[format.channel_dim(output.len())]];
         for (step, first) in self.steps.placed() {
-            let expected: &[i64] = if step == EpilogueStep::Add { output } else { &vector };
+            let expected: &[i64] = if step.takes_whole() { output } else { &vector };
             for at in first..first + step.args() {
                 let found = c.dims(FIRST + at);
                 if found != expected {
@@ -113,13 +113,14 @@ fn text(steps: &fused::Epilogue) -> String {
 
 /// Values of `STEPS` that represent all others: each step occurs in one of them.
 pub(super) fn examples() -> Vec<String> {
-    let lists: [&[&str]; 6] = [
+    let lists: [&[&str]; 7] = [
         &["BiasAdd", "Relu"],
         &["FusedBatchNorm", "Add", "Relu6"],
         &["BiasAdd", "Elu"],
         &["BiasAdd", "LeakyRelu", "Tanh"],
         &["BiasAdd", "Sigmoid"],
         &["GeluApproximate", "GeluExact"],
+        &["ReluGrad", "TanhGrad", "SigmoidGrad"],
     ];
     let parsed = lists.iter().filter_map(|names| fused::Epilogue::parse(names).ok());
     parsed.map(|steps| text(&steps)).collect()

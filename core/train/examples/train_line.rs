@@ -9,13 +9,14 @@ use std::{env, error::Error, path::PathBuf, process::ExitCode, sync::Arc, time::
 use tenon_runtime::{
     Runtime, RuntimeOptions, SessionOptions,
     framework::{DType, Tensor},
-    gradient::{Gradient, Options, gradients},
-    graph::{GraphBuilder, NodeId, Output},
+    graph::{GraphBuilder, Output},
 };
 use tenon_training::{
     CheckpointSaver, Every, Hook, Initial, LocalTarget, LoopOptions, ManagerOptions,
     MonitoredSession, NanTensor, Progress, SaverOptions, Scaffold, StopAtStep, TrainError,
-    Variable, VariableOptions, Variables, read_step,
+    Variables, global_step,
+    optimizer::{GradientDescent, MinimizeOptions, Optimizer},
+    read_step,
 };
 
 /// The tensor with the number of steps.
@@ -45,41 +46,16 @@ fn model(b: &mut GraphBuilder<'_>, variables: &mut Variables) -> Result<Output, 
     Ok(b.op("Mean").name("loss").input(error).input(axes).build()?.into())
 }
 
-/// One update of gradient descent, as the node `train`, which then counts the step.
-fn update(
-    b: &mut GraphBuilder<'_>,
-    loss: Output,
-    trained: &[Variable],
-    step: &Variable,
-) -> Result<NodeId, TrainError> {
-    let values: Vec<Output> = trained.iter().map(|variable| variable.value).collect();
-    let slopes = gradients(b, &[loss], &values, &Options::default())?;
-    let rate = b.constant("rate", Tensor::scalar(0.1f32)?)?;
-    let one = b.constant("one", Tensor::scalar(1i64)?)?;
-    let mut updates = Vec::new();
-    for (variable, slope) in trained.iter().zip(slopes) {
-        if let Some(Gradient::Dense(slope)) = slope {
-            let name = format!("{}/update", variable.name);
-            let update = b.op("ResourceApplyGradientDescent").name(&name).input(variable.handle);
-            updates.push(update.input(rate).input(slope).build()?);
-        }
-    }
-    let count = b.op("AssignAddVariableOp").name("count").input(step.handle).input(one);
-    let count = updates.into_iter().fold(count, |count, update| count.control(update)).build()?;
-    Ok(b.op("NoOp").name("train").control(count).build()?)
-}
-
 /// The graph, ready to be trained.
 fn scaffold(runtime: &Runtime) -> Result<Scaffold, TrainError> {
     let registry = runtime.registry();
     let mut b = GraphBuilder::new(&registry);
     let mut variables = Variables::new();
     let loss = model(&mut b, &mut variables)?;
-    let trained = variables.all().to_vec();
-    let count = VariableOptions { is_trainable: false, ..VariableOptions::default() };
-    let step =
-        variables.add_with(&mut b, "global_step", DType::INT64, &[], &Initial::Zeros, count)?;
-    update(&mut b, loss, &trained, &step)?;
+    let step = global_step(&mut b, &mut variables)?;
+    let options = MinimizeOptions { global_step: Some(step), ..MinimizeOptions::default() };
+    let optimizer = GradientDescent { name: "train".to_owned(), ..GradientDescent::new(0.1) };
+    optimizer.minimize(&mut b, &mut variables, loss, &options)?;
     Scaffold::build(&mut b, &variables, SaverOptions::default())
 }
 

@@ -27,6 +27,15 @@ fn events(mut file: &[u8]) -> Vec<Event> {
     events
 }
 
+/// The levels of an image that is a PNG file.
+fn pixels(file: &[u8]) -> Vec<u8> {
+    let decoder = png::Decoder::new(std::io::Cursor::new(file));
+    let mut reader = decoder.read_info().expect("an image is a PNG file");
+    let mut pixels = vec![0; reader.output_buffer_size().expect("the image is small")];
+    reader.next_frame(&mut pixels).expect("the image is whole");
+    pixels
+}
+
 /// An event without its time, with pixels in the place of PNG files, as the golden has it.
 fn comparable(mut event: Event) -> Event {
     assert!(event.wall_time > 0.0);
@@ -34,11 +43,7 @@ fn comparable(mut event: Event) -> Event {
     if let Some(EventKind::Summary(summary)) = &mut event.what {
         for value in &mut summary.value {
             let Some(SummaryValueKind::Image(image)) = &mut value.value else { continue };
-            let file = std::io::Cursor::new(&image.encoded_image_string);
-            let mut reader = png::Decoder::new(file).read_info().expect("an image is a PNG file");
-            let mut pixels = vec![0; reader.output_buffer_size().expect("the image is small")];
-            reader.next_frame(&mut pixels).expect("the image is whole");
-            image.encoded_image_string = pixels;
+            image.encoded_image_string = pixels(&image.encoded_image_string);
         }
     }
     event
@@ -76,9 +81,9 @@ fn knobs_keep_event_files_from_being_written() {
     let knobs = [("train.files", "off")];
     let session = session(&runtime(&["tenon_cpu", "tenon_train"], &knobs), |b| {
         let writer = b.op("SummaryWriter").name("writer").build()?;
-        let logdir = b.constant("logdir", Tensor::from_strings(&[], &["folder"])?)?;
-        let most = b.constant("most", Tensor::scalar(1)?)?;
-        let suffix = b.constant("suffix", Tensor::from_strings(&[], &[""])?)?;
+        let logdir = b.constant("logdir", Tensor::from_strings(&[], &["folder"]).unwrap())?;
+        let most = b.constant("most", Tensor::scalar(1i32).unwrap())?;
+        let suffix = b.constant("suffix", Tensor::from_strings(&[], &[""]).unwrap())?;
         let create = b.op("CreateSummaryFileWriter").name("create").input(writer).input(logdir);
         create.input(most).input(most).input(suffix).build().map(drop)
     });
@@ -95,8 +100,8 @@ fn pairs_of_words_are_those_of_tensorflow() {
     for (name, subsample) in [("all", 0.0f32), ("some", 0.01)] {
         let session = session(&runtime(&["tenon_cpu", "tenon_train"], &[]), |b| {
             let pairs = b.op("Skipgram").name("pairs").attr("filename", text.to_str().unwrap());
-            let pairs = pairs.attr("batch_size", 1500).attr("window_size", 4).attr("min_count", 3);
-            pairs.attr("subsample", subsample).build().map(drop)
+            let pairs = pairs.attr("batch_size", 1500i64).attr("window_size", 4i64);
+            pairs.attr("min_count", 3i64).attr("subsample", subsample).build().map(drop)
         });
         for step in 0..3 {
             let (found, _) = session.run(&[], &fetches, &[], &RunOptions::default()).unwrap();

@@ -17,7 +17,7 @@ const MAX_LEVEL: usize = 64;
 const MAX_BODIES: usize = 20_000;
 /// The number of values of one function that its gradient reads. It ends functions each of which calls the next one several
 /// times: the innermost values are kept for each of these calls.
-const MAX_KEPT: usize = 1 << 16;
+const MAX_KEPT: usize = 1 << 14;
 
 /// A function's body with the nodes of its gradient.
 pub(crate) struct Body<'r> {

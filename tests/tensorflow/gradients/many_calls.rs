@@ -113,7 +113,7 @@ fn too_many_values_of_functions_are_refused() {
     let error = gradients(&mut b, &[y], &[x], &Options::default()).unwrap_err();
     assert_eq!(error.code(), Code::UNIMPLEMENTED);
     let expected =
-        "is not made: expected a gradient that reads at most 65536 values of the function, found ";
+        "is not made: expected a gradient that reads at most 16384 values of the function, found ";
     assert!(error.to_string().contains(expected), "{error}");
 }
 

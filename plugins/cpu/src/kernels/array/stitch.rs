@@ -174,7 +174,7 @@ fn stitch(c: &ComputeContext<'_>) -> Result<(), KernelError> {
     let rows = stitch_rows(indices.iter().map(Vec::as_slice))?;
     let (dims, len) = (shape_behind(rows, &slice)?, element_count(&slice)?);
     let dtype = c.slot(count)?.dtype;
-    let inputs: Vec<usize> = (count..2 * count).collect();
+    let inputs = growth::collected(count..2 * count)?;
     if OWNED.contains(&dtype) {
         return stitch_owned(c, &indices, &inputs, &dims, len);
     }

@@ -75,22 +75,6 @@ fn window(losses: &[f32]) -> usize {
 /// The page of curves.
 pub fn page(outcome: &Outcome) -> String {
     let cpu = &outcome.cpu;
-    let killed = (outcome.resumed.killed_at as f64, "killed, then resumed".to_owned());
-    let accuracy = |trained: &Trained| {
-        let percent = |right: usize| 100.0 * right as f64 / outcome.images as f64;
-        trained.right.iter().map(|(step, right)| (*step as f64, percent(*right))).collect()
-    };
-    let compared = outcome.accelerators.losses.len();
-    let first = |trained: &Trained| {
-        trained
-            .losses
-            .iter()
-            .take(compared)
-            .enumerate()
-            .map(|(at, loss)| (at as f64 + 1.0, f64::from(*loss)))
-            .collect()
-    };
-    let curve = |name: &str, points: Vec<(f64, f64)>| Curve { name: name.to_owned(), points };
     curves::page(&Page {
         command: "tenon demo train".to_owned(),
         title: "A digit classifier, from random weights".to_owned(),
@@ -100,41 +84,61 @@ pub fn page(outcome: &Outcome) -> String {
             time(cpu.time.as_secs_f64() * 1e9)
         ),
         findings: outcome.findings(),
-        figures: vec![
-            Figure {
-                title: "Loss of the training".to_owned(),
-                note: format!(
-                    "Means over {} steps. The interruption is that of another process, which computes the same.",
-                    window(&cpu.losses)
-                ),
-                x: "step".to_owned(),
-                y: "cross entropy".to_owned(),
-                is_log: true,
-                curves: vec![curve("CPU", smoothed(&cpu.losses))],
-                marks: vec![killed],
-            },
-            Figure {
-                title: "Accuracy".to_owned(),
-                note: "Of the images that the training has not seen.".to_owned(),
-                x: "step".to_owned(),
-                y: "classified right, %".to_owned(),
-                curves: vec![curve("CPU", accuracy(cpu))],
-                ..Figure::default()
-            },
-            Figure {
-                title: "Two devices compute the same".to_owned(),
-                note: "The first steps, each loss. Every ACCEL device has half of each batch; the gradients are averaged."
-                    .to_owned(),
-                x: "step".to_owned(),
-                y: "cross entropy".to_owned(),
-                curves: vec![
-                    curve("CPU", first(cpu)),
-                    curve("two ACCEL", first(&outcome.accelerators)),
-                ],
-                ..Figure::default()
-            },
-        ],
+        figures: vec![loss(outcome), accuracy(outcome), devices(outcome)],
     })
+}
+
+fn curve(name: &str, points: Vec<(f64, f64)>) -> Curve {
+    Curve { name: name.to_owned(), points }
+}
+
+fn loss(outcome: &Outcome) -> Figure {
+    let losses = &outcome.cpu.losses;
+    Figure {
+        title: "Loss of the training".to_owned(),
+        note: format!(
+            "Means over {} steps. The interruption is that of another process, which computes the same.",
+            window(losses)
+        ),
+        x: "step".to_owned(),
+        y: "cross entropy".to_owned(),
+        is_log: true,
+        curves: vec![curve("CPU", smoothed(losses))],
+        marks: vec![(outcome.resumed.killed_at as f64, "killed, then resumed".to_owned())],
+    }
+}
+
+fn accuracy(outcome: &Outcome) -> Figure {
+    let percent = |right: usize| 100.0 * right as f64 / outcome.images as f64;
+    let points = outcome.cpu.right.iter().map(|(step, right)| (*step as f64, percent(*right)));
+    Figure {
+        title: "Accuracy".to_owned(),
+        note: "Of the images that the training has not seen.".to_owned(),
+        x: "step".to_owned(),
+        y: "classified right, %".to_owned(),
+        curves: vec![curve("CPU", points.collect())],
+        ..Figure::default()
+    }
+}
+
+fn devices(outcome: &Outcome) -> Figure {
+    let compared = outcome.accelerators.losses.len();
+    let first = |trained: &Trained| {
+        let losses = trained.losses.iter().take(compared).enumerate();
+        losses.map(|(at, loss)| (at as f64 + 1.0, f64::from(*loss))).collect()
+    };
+    let note = "The first steps, each loss. Every ACCEL device has half of each batch; the gradients are averaged.";
+    Figure {
+        title: "Two devices compute the same".to_owned(),
+        note: note.to_owned(),
+        x: "step".to_owned(),
+        y: "cross entropy".to_owned(),
+        curves: vec![
+            curve("CPU", first(&outcome.cpu)),
+            curve("two ACCEL", first(&outcome.accelerators)),
+        ],
+        ..Figure::default()
+    }
 }
 
 /// Means of some losses, each at the last step of them.

@@ -87,7 +87,31 @@ fn math_unary() {
 
 #[test]
 fn nn() {
-    family("nn", &["BiasAdd", "Conv2D", "MaxPool", "Relu", "Softmax"]);
+    family(
+        "nn",
+        &[
+            "BiasAdd",
+            "Conv2D",
+            "MaxPool",
+            "Relu",
+            "Softmax",
+            "SparseSoftmaxCrossEntropyWithLogits",
+        ],
+    );
+}
+
+#[test]
+fn nn_grad() {
+    family(
+        "nn_grad",
+        &[
+            "BiasAddGrad",
+            "Conv2DBackpropFilter",
+            "Conv2DBackpropInput",
+            "MaxPoolGrad",
+            "ReluGrad",
+        ],
+    );
 }
 
 #[test]

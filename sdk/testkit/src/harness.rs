@@ -302,10 +302,11 @@ impl fmt::Debug for Harness {
 }
 
 /// Ops whose outputs' shapes follow from values that no shape function computes with.
-const DATA_DEPENDENT: [&str; 19] = [
+const DATA_DEPENDENT: [&str; 20] = [
     "DecodeJpeg",
     "DecodePng",
     "DecodeRaw",
+    "DynamicPartition",
     "ListDiff",
     "MatchingFiles",
     "NonMaxSuppressionV3",

@@ -133,6 +133,9 @@ impl Move for Stitch {
         x: &[&[T]],
         y: &mut [T],
     ) -> Result<(), KernelError> {
+        if y.is_empty() {
+            return Ok(());
+        }
         let cost = 3.0 + 0.05 * self.len as f64 * size_of::<T>() as f64;
         for_rows(c, y, self.len, cost, |first, y| {
             for (&source, y) in self.sources[first..].iter().zip(y.chunks_exact_mut(self.len)) {
@@ -178,7 +181,9 @@ fn stitch(c: &ComputeContext<'_>) -> Result<(), KernelError> {
     if OWNED.contains(&dtype) {
         return stitch_owned(c, &indices, &inputs, &dims, len);
     }
-    let stitch = Stitch::new(&indices, if len == 0 { 0 } else { rows }, len);
+    // Slices without elements have no place.
+    let (indices, rows) = if len == 0 { (&[][..], 0) } else { (&indices[..], rows) };
+    let stitch = Stitch::new(indices, rows, len);
     make(c, dtype, &inputs, (0, &dims), &stitch?)
 }
 

@@ -7,10 +7,11 @@
 
 mod network;
 mod photograph;
+mod training;
 mod weights;
 
 use clap::Parser;
-use network::Network;
+use network::{Constants, Network};
 use std::{error::Error, fs, path::PathBuf, process::ExitCode, time::Instant};
 use tenon_runtime::{
     CallableOptions, Runtime, RuntimeOptions, Session, SessionOptions, framework::Tensor,
@@ -40,6 +41,9 @@ struct Args {
     /// Divides the number of channels: a smaller network for a first look
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(i64).range(1..=64))]
     scale: i64,
+    /// Then trains as many steps on the image, as class 0
+    #[arg(long, value_name = "STEPS", default_value_t = 0)]
+    train: u32,
 }
 
 fn main() -> ExitCode {
@@ -61,7 +65,7 @@ fn run(args: &Args) -> Result<(), Box<dyn Error>> {
     let weights = Weights::new(&runtime, args.weights.as_deref())?;
     let registry = runtime.registry();
     let mut builder = GraphBuilder::new(&registry);
-    network.build(&mut builder, &weights)?;
+    network.build(&mut builder, &weights, &mut Constants)?;
     let graph = builder.finish();
     println!("{} nodes", graph.len());
     let graph = graph.to_graph_def()?;
@@ -81,13 +85,13 @@ fn run(args: &Args) -> Result<(), Box<dyn Error>> {
     // The first step packs the weights.
     callable.run(std::slice::from_ref(&image), &mut fetched)?;
     let began = Instant::now();
-    callable.run(&[image], &mut fetched)?;
+    callable.run(std::slice::from_ref(&image), &mut fetched)?;
     println!("a step takes {:.1} ms", 1e3 * began.elapsed().as_secs_f64());
     for (class, probability) in highest(fetched[0].as_slice()?) {
         println!("class {class:3}: {:.1}%", 100.0 * probability);
     }
     println!("the graph is in {}, the image in {}", args.out.display(), args.image.display());
-    Ok(())
+    training::train(&runtime, &network, &weights, &image, args.train)
 }
 
 /// The five classes of highest probability.

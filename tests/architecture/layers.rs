@@ -60,8 +60,8 @@ const LAYERS: [Layer; 38] = [
     layer("tenon-int8", "plugins/int8", &["tenon-sdk"]),
     layer("tenon-train", "plugins/train", &["tenon-sdk", "tenon-files", "tenon-philox", "tenon-proto", "tenon-vectors"]),
     layer("tenon-test", "sdk/test", &["tenon-abi", "tenon-framework", "tenon-proto"]),
-    layer("tenon-testkit", "sdk/testkit", &["tenon-abi", "tenon-framework", "tenon-author", "tenon-geometry", "tenon-ops", "tenon-proto", "tenon-host", "tenon-isolate", "tenon-graph", "tenon-gradient", "tenon-optimize", "tenon-runtime", "tenon-reference", "tenon-test"]),
-    layer("tenon-benchkit", "sdk/benchkit", &["tenon-abi", "tenon-framework", "tenon-author", "tenon-geometry", "tenon-ops", "tenon-proto", "tenon-host", "tenon-isolate", "tenon-graph", "tenon-gradient", "tenon-optimize", "tenon-runtime", "tenon-reference", "tenon-test", "tenon-testkit"]),
+    layer("tenon-testkit", "sdk/testkit", &["tenon-abi", "tenon-framework", "tenon-author", "tenon-geometry", "tenon-ops", "tenon-proto", "tenon-host", "tenon-isolate", "tenon-graph", "tenon-gradient", "tenon-optimize", "tenon-runtime", "tenon-training", "tenon-reference", "tenon-test"]),
+    layer("tenon-benchkit", "sdk/benchkit", &["tenon-abi", "tenon-framework", "tenon-author", "tenon-geometry", "tenon-ops", "tenon-proto", "tenon-host", "tenon-isolate", "tenon-graph", "tenon-gradient", "tenon-optimize", "tenon-runtime", "tenon-training", "tenon-reference", "tenon-test", "tenon-testkit"]),
     layer("tenon-ranges", "sdk/ranges", &["tenon-abi", "tenon-framework", "tenon-author", "tenon-geometry", "tenon-ops", "tenon-host"]),
     layer("tenon-cli", "sdk/cli", &["tenon-abi", "tenon-framework", "tenon-author", "tenon-geometry", "tenon-ops", "tenon-proto", "tenon-host", "tenon-isolate", "tenon-graph", "tenon-gradient", "tenon-optimize", "tenon-runtime", "tenon-training", "tenon-cluster", "tenon-monitor", "tenon-quantize", "tenon-reference", "tenon-test", "tenon-testkit", "tenon-benchkit", "tenon-ranges", "tenon-sdk", "tenon-files", "tenon-bundle"]),
 ];

@@ -288,6 +288,10 @@ impl Generator {
         let mut attrs = setting.attrs.clone();
         attrs.extend(subject.types.clone());
         let types = search::roles(&subject.op, &attrs).ok()?;
+        // The sizes were found for a type like this one, of which elements can be made.
+        if types.iter().any(|(_, role)| *role == Role::Opaque) {
+            return None;
+        }
         let table = AttrTable::new(attrs.clone());
         search::inferred(&subject.op, &table, &types, &skeleton.inputs).ok()?;
         let name = name_of(setting, skeleton, values);

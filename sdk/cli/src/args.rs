@@ -89,7 +89,7 @@ pub enum Command {
     #[command(long_about = checkpoint::ABOUT, after_long_help = checkpoint::EXAMPLE)]
     Checkpoint(checkpoint::CheckpointArgs),
     /// Run a digit classifier on real images, on each device and on both
-    #[command(after_long_help = "Examples:\n  tenon demo\n  tenon demo train --page training.html")]
+    #[command(after_long_help = "Example:\n  tenon demo")]
     Demo(demo::DemoArgs),
     /// Put a plugin where every tenon of this user finds it
     #[command(after_long_help = "Example:\n  tenon install libmy_ops.so")]

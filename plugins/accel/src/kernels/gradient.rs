@@ -4,7 +4,7 @@ use super::Launch;
 use std::marker::PhantomData;
 use tenon_reference::{Accumulate, LowestFinite, nn};
 use tenon_sdk::{
-    DType, KernelError,
+    Code, DType, KernelError,
     author::{ComputeContext, CreateContext, Kernel},
     element::{Float, Number},
     geometry::{
@@ -89,6 +89,18 @@ impl<T: Accumulate + LowestFinite> Kernel for MaxPoolGrad<T> {
 
 register_kernel!("MaxPoolGrad" on "ACCEL": MaxPoolGrad<T> for "T" in [f32, f64]);
 
+/// Computes the gradient of a convolution from one of its factors and the gradient of its output.
+type Gradient<T> = fn(&Conv2dGeometry, &[T], &[T], &mut [T]);
+
+/// TensorFlow refuses strides over batch or depth as invalid for the gradient by the filter, and as unimplemented for the one
+/// by the input.
+fn refusal(error: KernelError, is_filter: bool) -> KernelError {
+    match error.code {
+        Code::UNIMPLEMENTED if is_filter => KernelError::invalid_argument(error.message),
+        _ => error,
+    }
+}
+
 /// `Conv2DBackpropInput`, and `Conv2DBackpropFilter` where `FILTER` is true.
 struct Backprop<T, const FILTER: bool> {
     attributes: ConvAttributes,
@@ -101,16 +113,17 @@ impl<T: Accumulate, const FILTER: bool> Kernel for Backprop<T, FILTER> {
     }
 
     fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
-        let (name, sizes) = if FILTER { ("filter_sizes", 1) } else { ("input_sizes", 0) };
-        let dims = c.integer_list(sizes, name)?;
+        let sizes = if FILTER { 1 } else { 0 };
+        let dims = self.dims(c)?;
         validate_dims(&dims)?;
         let (input, filter) = if FILTER { (c.dims(0), &dims[..]) } else { (&dims[..], c.dims(1)) };
-        let plan = Conv2dGeometry::new(&self.attributes.params(input, filter))?;
+        let plan = Conv2dGeometry::new(&self.attributes.params(input, filter));
+        let plan = plan.map_err(|error| refusal(error.into(), FILTER))?;
         check_dims("out_backprop", &plan.output_dims(), c.dims(2))?;
         let launch = Launch::new(c)?;
         let (factor, gradients) = (launch.input::<T>(1 - sizes)?, launch.input::<T>(2)?);
         let backprops = launch.output::<T>(0, &dims)?;
-        let (name, function): (_, fn(&Conv2dGeometry, &[T], &[T], &mut [T])) = match FILTER {
+        let (name, function): (_, Gradient<T>) = match FILTER {
             true => ("conv2d_backprop_filter", nn::conv2d_backprop_filter),
             false => ("conv2d_backprop_input", nn::conv2d_backprop_input),
         };
@@ -118,6 +131,22 @@ impl<T: Accumulate, const FILTER: bool> Kernel for Backprop<T, FILTER> {
             let (factor, gradients) = (factor.read(memory)?, gradients.read(memory)?);
             backprops.write(memory, |to| function(&plan, &factor, &gradients, to))
         })
+    }
+}
+
+impl<T, const FILTER: bool> Backprop<T, FILTER> {
+    /// The dimensions of the result. Those of an input may be its rows and columns alone.
+    fn dims(&self, c: &ComputeContext<'_>) -> Result<Vec<i64>, KernelError> {
+        if FILTER {
+            return c.integer_list(1, "filter_sizes");
+        }
+        let sizes = c.integer_list(0, "input_sizes")?;
+        match (&sizes[..], c.dims(2), c.dims(1)) {
+            (&[rows, columns], &[batch, ..], &[_, _, channels, _]) => {
+                Ok(self.attributes.format().order(batch, rows, columns, channels).to_vec())
+            }
+            _ => Ok(sizes),
+        }
     }
 }
 

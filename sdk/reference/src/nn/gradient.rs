@@ -6,10 +6,10 @@ use crate::{Accumulate, LowestFinite, math_binary::larger};
 use tenon_framework::element::{Float, Number};
 use tenon_geometry::{ChannelSplit, Conv2dGeometry, Pool2dGeometry};
 
-/// The gradient where the feature is positive, and 0 elsewhere.
+/// The gradient times 1 where the feature is positive, and times 0 elsewhere: NaN and infinity then give NaN.
 pub fn relu_grad<T: Number>(gradients: &[T], features: &[T], backprops: &mut [T]) {
     for ((to, g), x) in backprops.iter_mut().zip(gradients).zip(features) {
-        *to = if *x > T::ZERO { *g } else { T::ZERO };
+        *to = g.mul(if *x > T::ZERO { T::ONE } else { T::ZERO });
     }
 }
 
@@ -192,7 +192,7 @@ mod tests {
     #[test]
     fn rectifier_and_bias() {
         let mut to = [9.0f32; 4];
-        relu_grad(&[1.0, 2.0, 3.0, f32::NAN], &[1.0, 0.0, f32::NAN, 2.0], &mut to);
+        relu_grad(&[1.0, 2.0, 3.0, f32::INFINITY], &[1.0, 0.0, f32::NAN, -2.0], &mut to);
         assert_eq!(to[..3], [1.0, 0.0, 0.0]);
         assert!(to[3].is_nan());
         let split = ChannelSplit::new(&[2, 3, 2], DataFormat::Nchw).unwrap();

@@ -376,7 +376,7 @@ mod tests {
                 assert_eq!(found.start, next, "{blocks:?}");
                 assert!((1..=blocks.most()).contains(&found.len()), "{blocks:?}");
                 let images = found.start / lines..(found.end - 1) / lines + 1;
-                assert!(images.len() == 1 || found.start % lines == 0, "{blocks:?}");
+                assert!(images.len() == 1 || found.start.is_multiple_of(lines), "{blocks:?}");
                 next = found.end;
             }
             assert_eq!(next, batch * lines, "{blocks:?}");

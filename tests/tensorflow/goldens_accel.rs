@@ -89,14 +89,7 @@ fn math_unary() {
 fn nn() {
     family(
         "nn",
-        &[
-            "BiasAdd",
-            "Conv2D",
-            "MaxPool",
-            "Relu",
-            "Softmax",
-            "SparseSoftmaxCrossEntropyWithLogits",
-        ],
+        &["BiasAdd", "Conv2D", "MaxPool", "Relu", "Softmax", "SparseSoftmaxCrossEntropyWithLogits"],
     );
 }
 
@@ -104,13 +97,7 @@ fn nn() {
 fn nn_grad() {
     family(
         "nn_grad",
-        &[
-            "BiasAddGrad",
-            "Conv2DBackpropFilter",
-            "Conv2DBackpropInput",
-            "MaxPoolGrad",
-            "ReluGrad",
-        ],
+        &["BiasAddGrad", "Conv2DBackpropFilter", "Conv2DBackpropInput", "MaxPoolGrad", "ReluGrad"],
     );
 }
 

@@ -195,7 +195,7 @@ pub fn build(b: &mut GraphBuilder<'_>, model: &Model) -> Result<Built, Failure> 
     let Layers { b, mut variables, .. } = layers;
     let optimizer: Box<dyn Optimizer> = match model.optimizer {
         Rule::Sgd => Box::new(GradientDescent::new(RATE)),
-        Rule::Momentum => Box::new(Momentum { momentum: 0.9.into(), ..Momentum::new(RATE) }),
+        Rule::Momentum => Box::new(Momentum { momentum: 0.9, ..Momentum::new(RATE) }),
         Rule::Adam => Box::new(Adam::new(RATE / 10.0)),
         Rule::Adagrad => Box::new(Adagrad::new(RATE)),
     };

@@ -69,7 +69,7 @@ fn a_checkpoint_over_itself_is_one_checkpoint() {
         train(&*session, 1);
         saver(&scaffold).save(&*session, &path, None).unwrap();
     }
-    assert_eq!(saver(&scaffold).checkpoints(), [path.clone()]);
+    assert_eq!(saver(&scaffold).checkpoints(), std::slice::from_ref(&path));
     saver(&scaffold).restore(&*session, &path).unwrap();
     assert_eq!(w(&*session), w_after(3));
 }

@@ -37,8 +37,7 @@ fn build(b: &mut GraphBuilder<'_>, network: &Network, weights: &Weights<'_>) -> 
     let losses = b.op("SparseSoftmaxCrossEntropyWithLogits").input(logits).input(labels).build()?;
     let axes = b.constant("axes", Tensor::from_slice(&[1], &[0i32])?)?;
     let loss = b.op("Mean").name("loss").input(losses).input(axes).build()?.into();
-    let optimizer =
-        Momentum { momentum: 0.9.into(), name: "train".to_owned(), ..Momentum::new(0.001) };
+    let optimizer = Momentum { momentum: 0.9, name: "train".to_owned(), ..Momentum::new(0.001) };
     optimizer.minimize(b, &mut variables, loss, &MinimizeOptions::default())?;
     variables.initializer(b, "init")?;
     Ok(b.graph().output_name(loss))

@@ -77,7 +77,7 @@ fn build(b: &mut GraphBuilder<'_>, devices: &[&str], steps: u64) -> Result<Model
     })?;
     let rate = Schedule::linear(RATE, steps as f64, RATE / 100.0);
     let rate = rate.build(b, "rate", &step, DType::FLOAT)?;
-    let optimizer = Momentum { momentum: MOMENTUM.into(), ..Momentum::new(rate) };
+    let optimizer = Momentum { momentum: MOMENTUM, ..Momentum::new(rate) };
     let (train, loss) = towers.synchronous(b, &mut variables, &optimizer, Some(&step))?;
 
     let held_out = b.placeholder(HELD_OUT, DType::FLOAT, PartialShape::new(&[-1, 8, 8, 1])?)?;

@@ -161,7 +161,7 @@ fn slice_of(c: &ComputeContext<'_>, count: usize) -> Result<Dims, KernelError> {
         let found = slice(at)?;
         if found != first {
             return Err(KernelError::invalid_argument(format!(
-                "all slices of data must have one shape: those of data[0] have {:?}, those of data[{at}] have {:?}",
+                "all slices of data must have one shape: expected {:?}, as in data[0], found {:?} in data[{at}]",
                 &first[..],
                 &found[..]
             )));

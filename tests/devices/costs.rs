@@ -8,7 +8,7 @@ use tenon_runtime::{
     framework::{DType, PartialShape, Tensor},
     graph::Graph,
 };
-use tenon_tests::session::runtime;
+use tenon_tests::session::{runtime, turn};
 
 /// Costs in which the accelerator is as many times as fast as the CPU, and copies are free.
 #[derive(Debug)]
@@ -66,6 +66,7 @@ fn on<'a>(nodes: &'a [(String, String)], name: &str) -> &'a str {
 
 #[test]
 fn nodes_go_where_they_cost_less_and_requests_are_kept() {
+    let _turn = turn();
     let runtime = runtime(&["tenon_cpu", "tenon_accel"], &[]);
     let (expected, by_priority) = placed(&runtime, None);
     assert!(by_priority.iter().all(|(_, device)| device == "CPU"), "{by_priority:?}");
@@ -83,6 +84,7 @@ fn nodes_go_where_they_cost_less_and_requests_are_kept() {
 /// The copies of the simulated accelerator take as long as the knob says: longer than all that computing there could save.
 #[test]
 fn what_is_measured_keeps_work_off_a_device_with_slow_copies() {
+    let _turn = turn();
     let slow = ("accel.copy_delay_us", "20000");
     let runtime = runtime(&["tenon_cpu", "tenon_accel"], &[slow]);
     let step = CallableOptions::new(&["x"], &["y"]);

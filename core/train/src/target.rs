@@ -11,9 +11,11 @@ use tenon_runtime::{AnySession, Runtime, Session, SessionError, SessionOptions, 
 /// ```no_run
 /// # use std::sync::Arc;
 /// # use tenon_proto::GraphDef;
-/// # use tenon_runtime::{AnySession, SessionError};
+/// # use tenon_runtime::{AnySession, SessionError, framework::Code};
 /// # use tenon_training::Target;
-/// # fn connect(address: &str, graph: GraphDef) -> Result<Arc<dyn AnySession>, SessionError> { unimplemented!() }
+/// # fn connect(address: &str, graph: GraphDef) -> Result<Arc<dyn AnySession>, SessionError> {
+/// #     Err(SessionError::new(Code::UNAVAILABLE, address))
+/// # }
 /// let server = |graph: &GraphDef| connect("grpc://127.0.0.1:2222", graph.clone());
 /// let session = server.open(&GraphDef::default())?;
 /// # Ok::<(), SessionError>(())

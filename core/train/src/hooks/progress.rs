@@ -27,7 +27,7 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// Shows the progress on the standard error stream, and every 10 seconds if that is no terminal.
+    /// Shows the progress on the standard error stream, and every 10 seconds if that is not a terminal.
     pub fn new() -> Progress {
         let stream = io::stderr();
         let is_terminal = stream.is_terminal();
@@ -61,7 +61,7 @@ impl Progress {
         Progress { last: Some(step), ..self }
     }
 
-    /// The time between two lines where the stream is no terminal.
+    /// The time between two lines where the stream is not a terminal.
     #[must_use]
     pub fn interval(self, interval: Duration) -> Progress {
         Progress { interval, ..self }

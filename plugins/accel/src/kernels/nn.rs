@@ -8,44 +8,24 @@ use tenon_sdk::{
     author::{ComputeContext, CreateContext, Kernel},
     element::{Float, Number},
     geometry::{
-        ChannelSplit, Conv2dGeometry, Conv2dParams, DataFormat, Padding, Pool2dGeometry,
-        Pool2dParams,
+        ChannelSplit, Conv2dGeometry, ConvAttributes, DataFormat, Pool2dGeometry, PoolAttributes,
     },
     register_kernel,
 };
 
 /// `Conv2D`.
 struct Conv2d<T> {
-    strides: Vec<i64>,
-    dilations: Vec<i64>,
-    padding: Padding,
-    explicit_paddings: Vec<i64>,
-    format: DataFormat,
+    attributes: ConvAttributes,
     element: PhantomData<fn() -> T>,
 }
 
 impl<T: Accumulate> Kernel for Conv2d<T> {
     fn new(c: &CreateContext<'_>) -> Result<Self, KernelError> {
-        Ok(Conv2d {
-            strides: c.attr("strides")?,
-            dilations: c.attr("dilations")?,
-            padding: Padding::parse(c.attr("padding")?)?,
-            explicit_paddings: c.attr("explicit_paddings")?,
-            format: DataFormat::parse(c.attr("data_format")?)?,
-            element: PhantomData,
-        })
+        Ok(Conv2d { attributes: ConvAttributes::new(c)?, element: PhantomData })
     }
 
     fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
-        let plan = Conv2dGeometry::new(&Conv2dParams {
-            input: c.dims(0),
-            filter: c.dims(1),
-            strides: &self.strides,
-            dilations: &self.dilations,
-            padding: self.padding,
-            explicit_paddings: &self.explicit_paddings,
-            format: self.format,
-        })?;
+        let plan = Conv2dGeometry::new(&self.attributes.params(c.dims(0), c.dims(1)))?;
         let launch = Launch::new(c)?;
         let (input, filter) = (launch.input::<T>(0)?, launch.input::<T>(1)?);
         let output = launch.output::<T>(0, &plan.output_dims())?;
@@ -60,35 +40,17 @@ register_kernel!("Conv2D" on "ACCEL": Conv2d<T> for "T" in [f32, f64]);
 
 /// `MaxPool`.
 struct MaxPool<T> {
-    ksize: Vec<i64>,
-    strides: Vec<i64>,
-    padding: Padding,
-    explicit_paddings: Vec<i64>,
-    format: DataFormat,
+    attributes: PoolAttributes,
     element: PhantomData<fn() -> T>,
 }
 
 impl<T: Number + LowestFinite> Kernel for MaxPool<T> {
     fn new(c: &CreateContext<'_>) -> Result<Self, KernelError> {
-        Ok(MaxPool {
-            ksize: c.attr("ksize")?,
-            strides: c.attr("strides")?,
-            padding: Padding::parse(c.attr("padding")?)?,
-            explicit_paddings: c.attr("explicit_paddings")?,
-            format: DataFormat::parse(c.attr("data_format")?)?,
-            element: PhantomData,
-        })
+        Ok(MaxPool { attributes: PoolAttributes::new(c)?, element: PhantomData })
     }
 
     fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
-        let plan = Pool2dGeometry::max(&Pool2dParams {
-            input: c.dims(0),
-            ksize: &self.ksize,
-            strides: &self.strides,
-            padding: self.padding,
-            explicit_paddings: &self.explicit_paddings,
-            format: self.format,
-        })?;
+        let plan = Pool2dGeometry::max(&self.attributes.params(c.dims(0)))?;
         let launch = Launch::new(c)?;
         let (input, output) = (launch.input::<T>(0)?, launch.output::<T>(0, &plan.output_dims())?);
         launch.enqueue("max_pool", move |memory| {

@@ -127,12 +127,12 @@ impl BadIndices {
 }
 
 /// Slices by their numbers, with zeros for `None`.
-struct Numbered<'a> {
-    slices: &'a [Option<usize>],
-    len: usize,
+pub(super) struct Numbered<'a, S> {
+    pub slices: &'a [S],
+    pub len: usize,
 }
 
-impl Move for Numbered<'_> {
+impl<S: Copy + Into<Option<usize>> + Sync> Move for Numbered<'_, S> {
     fn run<T: Item>(
         &self,
         c: &ComputeContext<'_>,
@@ -141,8 +141,8 @@ impl Move for Numbered<'_> {
     ) -> Result<(), KernelError> {
         let cost = 3.0 + 0.05 * self.len as f64 * size_of::<T>() as f64;
         for_rows(c, y, self.len, cost, |first, y| {
-            for (slice, y) in self.slices[first..].iter().zip(y.chunks_exact_mut(self.len)) {
-                match slice {
+            for (&slice, y) in self.slices[first..].iter().zip(y.chunks_exact_mut(self.len)) {
+                match slice.into() {
                     Some(slice) => copy(&x[0][slice * self.len..][..self.len], y),
                     None => y.fill(T::default()),
                 }

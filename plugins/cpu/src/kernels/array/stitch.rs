@@ -3,6 +3,7 @@
 use super::{
     copy,
     moves::{Item, Move, SLICED_TEXTS, TEXTS, make, place},
+    picked::Numbered,
 };
 use crate::split::for_rows;
 use tenon_sdk::{
@@ -16,28 +17,6 @@ use tenon_sdk::{
 
 /// Elements of a type that are copied one by one, since each has an owner.
 const OWNED: [DType; 2] = [DType::RESOURCE, DType::VARIANT];
-
-/// Chosen rows of one tensor.
-struct Rows<'a> {
-    rows: &'a [usize],
-    len: usize,
-}
-
-impl Move for Rows<'_> {
-    fn run<T: Item>(
-        &self,
-        c: &ComputeContext<'_>,
-        x: &[&[T]],
-        y: &mut [T],
-    ) -> Result<(), KernelError> {
-        let cost = 3.0 + 0.05 * self.len as f64 * size_of::<T>() as f64;
-        for_rows(c, y, self.len, cost, |first, y| {
-            for (row, y) in self.rows[first..].iter().zip(y.chunks_exact_mut(self.len)) {
-                copy(&x[0][row * self.len..][..self.len], y);
-            }
-        })
-    }
-}
 
 /// The rows of each partition, in order.
 fn partitions(c: &ComputeContext<'_>) -> Result<Vec<Vec<usize>>, KernelError> {
@@ -80,7 +59,7 @@ fn partition(c: &ComputeContext<'_>) -> Result<(), KernelError> {
                 };
                 c.output_pieces(output, &dims, rows.iter().enumerate().map(piece))?;
             }
-            None => make(c, dtype, &[0], (output, &dims), &Rows { rows, len })?,
+            None => make(c, dtype, &[0], (output, &dims), &Numbered { slices: rows, len })?,
         }
     }
     Ok(())

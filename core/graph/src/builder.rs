@@ -177,7 +177,7 @@ impl<'r> GraphBuilder<'r> {
     /// # use tenon_framework::{op::OpDef, registry::*};
     /// # use tenon_graph::GraphBuilder;
     /// # let mut plugin = Transaction::new(PluginInfo::linked(PluginId(0), "ops", "0", 0));
-    /// # plugin.add_op(OpDef::from_spec("NoOp", &[], &[], &[])?);
+    /// # plugin.add_op(OpDef::from_spec::<&str>("NoOp", &[], &[], &[])?);
     /// # let (registry, _) = commit_all(&Registry::new(), vec![plugin]).unwrap();
     /// let mut b = GraphBuilder::new(&registry);
     /// let node = b.with_device("/job:worker/task:1", |b| {

@@ -94,31 +94,35 @@ pub fn zip_slices<X: Copy + Sync, Z: Element>(
 ) -> Result<(), KernelError> {
     if c.dims(0) == c.dims(1) {
         let z = c.output::<Z>(0, c.dims(0))?.data;
-        return for_parts(c, z, cost_ns, |start, z| {
-            let both = x[start..].iter().zip(&y[start..]);
-            z.iter_mut().zip(both).for_each(|(z, (&x, &y))| *z = f(x, y));
-        });
+        return for_parts(c, z, cost_ns, |start, z| pairs(&f, &x[start..], &y[start..], z));
     }
     let plan = BroadcastPlan::new([c.dims(0), c.dims(1)])?;
     let z = c.output::<Z>(0, plan.output_dims())?.data;
     for_runs(c, &plan, cost_ns, z, |run, z| {
         let [i, j] = run.offsets;
         match run.strides {
-            [1, 1] => {
-                let both = x[i..].iter().zip(&y[j..]);
-                z.iter_mut().zip(both).for_each(|(z, (&x, &y))| *z = f(x, y));
-            }
-            [1, _] => {
-                let y = y[j];
-                z.iter_mut().zip(&x[i..]).for_each(|(z, &x)| *z = f(x, y));
-            }
-            [_, 1] => {
-                let x = x[i];
-                z.iter_mut().zip(&y[j..]).for_each(|(z, &y)| *z = f(x, y));
-            }
+            [1, 1] => pairs(&f, &x[i..], &y[j..], z),
+            [1, _] => with_right(&f, &x[i..], y[j], z),
+            [_, 1] => with_right(&|y, x| f(x, y), &y[j..], x[i], z),
             _ => z.fill(f(x[i], y[j])),
         }
     })
+}
+
+/// Writes `f(x, y)` for every pair. It is not inlined, so that one loop serves equal shapes and runs.
+#[inline(never)]
+fn pairs<X: Copy, Z>(f: &impl Fn(X, X) -> Z, x: &[X], y: &[X], z: &mut [Z]) {
+    for ((z, &x), &y) in z.iter_mut().zip(x).zip(y) {
+        *z = f(x, y);
+    }
+}
+
+/// Writes `f(x, y)` for every `x`.
+#[inline(never)]
+fn with_right<X: Copy, Z>(f: &impl Fn(X, X) -> Z, x: &[X], y: X, z: &mut [Z]) {
+    for (z, &x) in z.iter_mut().zip(x) {
+        *z = f(x, y);
+    }
 }
 
 /// Computes the runs of a plan; a single run is computed in pieces.

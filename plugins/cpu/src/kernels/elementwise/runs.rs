@@ -1,7 +1,8 @@
-//! Runs of a broadcast plan.
+//! Runs of a broadcast plan, computed by the loops over equal shapes and over repeated rows: a loop of their own, for each
+//! op and type, would double what there is to compile.
 
-use super::{BinaryOp, two};
-use crate::{arch::vectorised, lane::Compute};
+use super::{BinaryOp, Swap, rows, zip};
+use crate::lane::Compute;
 use tenon_sdk::geometry::BroadcastPlan;
 
 /// Runs of one length, contiguous in the output: for each operand, where its runs begin, how far
@@ -13,14 +14,12 @@ struct Panel<'a, T> {
     moves: [bool; 2],
 }
 
-/// Runs shorter than this, of a type with a wider type of computation, are gathered before they are
-/// computed.
-const SHORT: usize = 16;
+/// Runs shorter than this are gathered before they are computed.
+const SHORT: usize = 32;
 /// Number of elements gathered at a time.
 const GATHERED: usize = 256;
 
 /// Copies runs of an operand to be contiguous.
-#[inline(always)]
 fn gather<T: Copy>(x: &[T], step: usize, moves: bool, len: usize, y: &mut [T]) {
     for (r, y) in y.chunks_exact_mut(len).enumerate() {
         match moves {
@@ -30,52 +29,37 @@ fn gather<T: Copy>(x: &[T], step: usize, moves: bool, len: usize, y: &mut [T]) {
     }
 }
 
-vectorised! {
-    /// Like [`panel`], for short runs.
-    fn gathered[T: Compute, O: BinaryOp<T::Wide>](panel: &Panel<'_, T>, z: &mut [T]) {
-        let (len, runs) = (panel.len, GATHERED / panel.len);
-        let mut buffers = [[T::ZERO; GATHERED]; 2];
-        for (block, z) in z.chunks_mut(runs * len).enumerate() {
-            for (n, buffer) in buffers.iter_mut().enumerate() {
-                let (step, moves) = (panel.steps[n], panel.moves[n]);
-                let x = &panel.operands[n][block * runs * step..];
-                gather(x, step, moves, len, &mut buffer[..z.len()]);
-            }
-            for ((z, &x), &y) in z.iter_mut().zip(&buffers[0]).zip(&buffers[1]) {
-                *z = two::<I, T, O>(x, y);
-            }
+/// Computes short runs, as many as `z` holds.
+fn gathered<T: Compute, O: BinaryOp<T::Wide>>(panel: &Panel<'_, T>, z: &mut [T]) {
+    let (len, runs) = (panel.len, GATHERED / panel.len);
+    let mut buffers = [[T::ZERO; GATHERED]; 2];
+    for (block, z) in z.chunks_mut(runs * len).enumerate() {
+        for (n, buffer) in buffers.iter_mut().enumerate() {
+            let (step, moves) = (panel.steps[n], panel.moves[n]);
+            let x = &panel.operands[n][block * runs * step..];
+            gather(x, step, moves, len, &mut buffer[..z.len()]);
         }
+        let [x, y] = &buffers;
+        zip::<T, O>(&x[..z.len()], &y[..z.len()], z);
     }
 }
 
-vectorised! {
-    /// Computes the runs of a panel, as many as `z` holds.
-    fn panel[T: Compute, O: BinaryOp<T::Wide>](panel: &Panel<'_, T>, z: &mut [T]) {
-        let ([x, y], [x_step, y_step], len) = (panel.operands, panel.steps, panel.len);
-        let (mut i, mut j) = (0, 0);
-        for z in z.chunks_exact_mut(len) {
-            match panel.moves {
-                [true, true] => {
-                    for ((z, &x), &y) in z.iter_mut().zip(&x[i..i + len]).zip(&y[j..j + len]) {
-                        *z = two::<I, T, O>(x, y);
-                    }
-                }
-                [true, false] => {
-                    let y = y[j];
-                    for (z, &x) in z.iter_mut().zip(&x[i..i + len]) {
-                        *z = two::<I, T, O>(x, y);
-                    }
-                }
-                [false, true] => {
-                    let x = x[i];
-                    for (z, &y) in z.iter_mut().zip(&y[j..j + len]) {
-                        *z = two::<I, T, O>(x, y);
-                    }
-                }
-                [false, false] => z.fill(two::<I, T, O>(x[i], y[j])),
+/// Computes long runs, as many as `z` holds.
+fn panel<T: Compute, O: BinaryOp<T::Wide>>(panel: &Panel<'_, T>, z: &mut [T]) {
+    let ([x, y], [x_step, y_step], len) = (panel.operands, panel.steps, panel.len);
+    let (mut i, mut j) = (0, 0);
+    for z in z.chunks_exact_mut(len) {
+        match panel.moves {
+            [true, true] => zip::<T, O>(&x[i..i + len], &y[j..j + len], z),
+            [true, false] => rows::<T, O>(&x[i..i + len], &y[j..=j], z),
+            [false, true] => rows::<T, Swap<O>>(&y[j..j + len], &x[i..=i], z),
+            [false, false] => {
+                let (first, rest) = z.split_at_mut(1);
+                zip::<T, O>(&x[i..=i], &y[j..=j], first);
+                rest.fill(first[0]);
             }
-            (i, j) = (i + x_step, j + y_step);
         }
+        (i, j) = (i + x_step, j + y_step);
     }
 }
 
@@ -100,8 +84,7 @@ pub fn runs<T: Compute, O: BinaryOp<T::Wide>>(
         let operands = [&x[start.offsets[0]..], &y[start.offsets[1]..]];
         let moves = start.strides.map(|stride| stride != 0);
         let some = Panel { len, operands, steps, moves };
-        let is_narrow = size_of::<T>() != size_of::<T::Wide>();
-        if is_narrow && len < SHORT {
+        if len < SHORT {
             gathered::<T, O>(&some, z)
         } else {
             panel::<T, O>(&some, z)

@@ -24,6 +24,8 @@ const BLOCK: usize = 32;
 const SHORT: usize = 64;
 /// The number of rows that are searched side by side.
 const ROWS: usize = 8;
+/// The number of rows whose indices are written together.
+const WRITTEN: usize = 256;
 
 /// A type of elements with a key, which compares in one instruction and in the order of the
 /// elements, NaN being the lowest.
@@ -127,7 +129,7 @@ fn row<T: Key, E: End>(x: &[T]) -> usize {
 
 /// [`row`] for each of [`ROWS`] rows of `len` elements.
 #[inline(always)]
-fn short_rows<T: Key, E: End, I: IndexElement>(x: &[T], len: usize, y: &mut [I; ROWS]) {
+fn short_rows<T: Key, E: End>(x: &[T], len: usize, y: &mut [u32; ROWS]) {
     let (mut best, mut index) = ([T::LOWEST; ROWS], [0; ROWS]);
     let rows: [&[T]; ROWS] = std::array::from_fn(|r| &x[r * len..][..len]);
     for i in 0..len {
@@ -135,23 +137,23 @@ fn short_rows<T: Key, E: End, I: IndexElement>(x: &[T], len: usize, y: &mut [I; 
             let key = E::key(row[i]);
             let above = key > *best;
             *best = if above { key } else { *best };
-            *index = if above { i } else { *index };
+            *index = if above { i as u32 } else { *index };
         }
     }
-    *y = index.map(I::from_index);
+    *y = index;
 }
 
 vectorised! {
     /// [`row`] for each row of `len` elements.
-    fn rows[T: Key, E: End, X: IndexElement](x: &[T], len: usize, y: &mut [X]) {
-        let short = if len <= SHORT { y.len() / ROWS * ROWS } else { 0 };
-        let (several, single) = y.split_at_mut(short);
+    fn rows[T: Key, E: End](x: &[T], len: usize, indices: &mut [u32]) {
+        let short = if len <= SHORT { indices.len() / ROWS * ROWS } else { 0 };
+        let (several, single) = indices.split_at_mut(short);
         let (head, tail) = x.split_at(short * len);
         for (x, y) in head.chunks_exact(ROWS * len).zip(several.as_chunks_mut::<ROWS>().0) {
-            short_rows::<T, E, X>(x, len, y);
+            short_rows::<T, E>(x, len, y);
         }
         for (x, y) in tail.chunks_exact(len).zip(single) {
-            *y = X::from_index(row::<T, E>(x));
+            *y = row::<T, E>(x) as u32;
         }
     }
 }
@@ -173,7 +175,15 @@ vectorised! {
     }
 }
 
-/// Writes the indices of a geometry with `outer` of `range`.
+/// Writes indices in the type of the output.
+fn write<I: IndexElement>(indices: &[u32], y: &mut [I]) {
+    for (y, &index) in y.iter_mut().zip(indices) {
+        *y = I::from_index(index as usize);
+    }
+}
+
+/// Writes the indices of a geometry with `outer` of `range`. The searches write 32 bits, so that one of each serves all
+/// types of the output.
 fn search<T: Key, E: End, I: IndexElement>(
     g: &ArgGeometry,
     range: std::ops::Range<usize>,
@@ -182,7 +192,14 @@ fn search<T: Key, E: End, I: IndexElement>(
 ) {
     let size = g.len * g.inner;
     if g.inner == 1 {
-        return rows::<T, E, I>(&x[range.start * size..range.end * size], g.len, y);
+        let x = &x[range.start * size..range.end * size];
+        for (x, y) in x.chunks(WRITTEN * size).zip(y.chunks_mut(WRITTEN)) {
+            let mut indices = [0; WRITTEN];
+            let indices = &mut indices[..y.len()];
+            rows::<T, E>(x, size, indices);
+            write(indices, y);
+        }
+        return;
     }
     for (outer, y) in range.zip(y.chunks_exact_mut(g.inner)) {
         let x = &x[outer * size..][..size];
@@ -190,9 +207,7 @@ fn search<T: Key, E: End, I: IndexElement>(
             let mut indices = [0; COLUMNS];
             let indices = &mut indices[..y.len()];
             columns::<T, E>(&x[block * COLUMNS..], g.len, g.inner, indices);
-            for (y, &index) in y.iter_mut().zip(&*indices) {
-                *y = I::from_index(index as usize);
-            }
+            write(indices, y);
         }
     }
 }

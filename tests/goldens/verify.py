@@ -126,7 +126,7 @@ def check_op(path):
 
 GRAPHS = ("frozen", "graphs")
 # Folders of another form; the indexes of the first have many graphs each, which is checked here.
-OTHERS = ("sequences", "quantize", "gradients", "gradient_graphs")
+OTHERS = ("sequences", "quantize", "gradients", "gradient_graphs", "checkpoints", "training", "events")
 
 
 def check_graphs(path):

@@ -4,22 +4,12 @@ use crate::{GradientError, engine::Engine, known::is_trainable, options::Gradien
 use tenon_framework::{
     DType, KernelError, Tensor,
     attr::{AttrMap, AttrValue},
-    element::{Complex, bf16, f16},
 };
 use tenon_graph::Output;
 
 /// A scalar of a type through which gradients flow.
 fn scalar(dtype: DType, value: f64) -> Option<Tensor> {
-    let tensor = match dtype.base() {
-        DType::FLOAT => Tensor::scalar(value as f32),
-        DType::DOUBLE => Tensor::scalar(value),
-        DType::HALF => Tensor::scalar(f16::from_f64(value)),
-        DType::BFLOAT16 => Tensor::scalar(bf16::from_f64(value)),
-        DType::COMPLEX64 => Tensor::scalar(Complex::new(value as f32, 0.0)),
-        DType::COMPLEX128 => Tensor::scalar(Complex::new(value, 0.0)),
-        _ => return None,
-    };
-    tensor.ok()
+    Tensor::number(dtype, value).ok().filter(|_| is_trainable(dtype))
 }
 
 fn attrs<const N: usize>(attrs: [(&str, AttrValue); N]) -> AttrMap {

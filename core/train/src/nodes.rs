@@ -1,30 +1,8 @@
 //! Nodes that several parts add.
 
 use crate::TrainError;
-use tenon_framework::{
-    DType, Shape, Tensor,
-    element::{Complex, bf16, f16},
-};
+use tenon_framework::{DType, Shape, Tensor};
 use tenon_graph::{GraphBuilder, NodeBuilder, NodeId, Output};
-
-/// A scalar of a numeric type.
-pub(crate) fn scalar(dtype: DType, value: f64) -> Result<Tensor, TrainError> {
-    let tensor = match dtype {
-        DType::FLOAT => Tensor::scalar(value as f32),
-        DType::DOUBLE => Tensor::scalar(value),
-        DType::HALF => Tensor::scalar(f16::from_f64(value)),
-        DType::BFLOAT16 => Tensor::scalar(bf16::from_f64(value)),
-        DType::COMPLEX64 => Tensor::scalar(Complex::new(value as f32, 0.0)),
-        DType::COMPLEX128 => Tensor::scalar(Complex::new(value, 0.0)),
-        DType::INT32 => Tensor::scalar(value as i32),
-        DType::INT64 => Tensor::scalar(value as i64),
-        other => {
-            let expected = "float, double, half, bfloat16, complex64, complex128, int32 or int64";
-            return Err(TrainError::argument("a number", expected, other.to_string()));
-        }
-    };
-    Ok(tensor?)
-}
 
 /// Adds a constant, under this name or one that begins with it.
 pub(crate) fn constant(
@@ -43,7 +21,7 @@ pub(crate) fn number(
     dtype: DType,
     value: f64,
 ) -> Result<Output, TrainError> {
-    constant(b, name, scalar(dtype, value)?)
+    constant(b, name, Tensor::number(dtype, value)?)
 }
 
 /// Adds a tensor of one number.

@@ -5,7 +5,12 @@ use super::{
     host_memory,
     string::set_string,
 };
-use crate::{KernelError, element::Element, shape::Shape, shape::ShapeError};
+use crate::{
+    KernelError,
+    element::{Complex, Element, bf16, f16},
+    shape::Shape,
+    shape::ShapeError,
+};
 use std::{fmt, sync::Arc};
 use tenon_abi::{Code, DType, MemoryKind, Slot, StringElement};
 use thiserror::Error;
@@ -31,6 +36,12 @@ pub enum TensorError {
         expected: usize,
         /// Values given.
         found: usize,
+    },
+    /// A number of a type that has none.
+    #[error("{dtype} has no numbers: expected a floating, complex or integer type")]
+    NoNumber {
+        /// The type.
+        dtype: DType,
     },
     /// Read as another type than it has.
     #[error("the tensor holds {found}, read as {expected}")]
@@ -137,6 +148,31 @@ impl Tensor {
     /// As [`Tensor::allocate`].
     pub fn scalar<T: Element>(value: T) -> Result<Tensor, TensorError> {
         Tensor::from_slice(&[], &[value])
+    }
+
+    /// A host tensor of one number, of rank 0, rounded to a type that is chosen at run time. Integers are cut towards zero,
+    /// and to their range.
+    ///
+    /// # Errors
+    /// As [`Tensor::allocate`]; the type is not a floating, complex or integer one.
+    pub fn number(dtype: DType, value: f64) -> Result<Tensor, TensorError> {
+        match dtype {
+            DType::FLOAT => Tensor::scalar(value as f32),
+            DType::DOUBLE => Tensor::scalar(value),
+            DType::HALF => Tensor::scalar(f16::from_f64(value)),
+            DType::BFLOAT16 => Tensor::scalar(bf16::from_f64(value)),
+            DType::COMPLEX64 => Tensor::scalar(Complex::new(value as f32, 0.0)),
+            DType::COMPLEX128 => Tensor::scalar(Complex::new(value, 0.0)),
+            DType::INT8 => Tensor::scalar(value as i8),
+            DType::INT16 => Tensor::scalar(value as i16),
+            DType::INT32 => Tensor::scalar(value as i32),
+            DType::INT64 => Tensor::scalar(value as i64),
+            DType::UINT8 => Tensor::scalar(value as u8),
+            DType::UINT16 => Tensor::scalar(value as u16),
+            DType::UINT32 => Tensor::scalar(value as u32),
+            DType::UINT64 => Tensor::scalar(value as u64),
+            _ => Err(TensorError::NoNumber { dtype }),
+        }
     }
 
     /// A host tensor of any fixed-size type from its bytes in native order.
@@ -370,6 +406,19 @@ impl fmt::Debug for Tensor {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_number_takes_the_type_that_is_asked_for() {
+        let number = |dtype| Tensor::number(dtype, -2.5);
+        assert_eq!(number(DType::FLOAT).unwrap().as_slice::<f32>().unwrap(), [-2.5]);
+        assert_eq!(number(DType::HALF).unwrap().as_slice::<f16>().unwrap(), [f16::from_f32(-2.5)]);
+        let complex = number(DType::COMPLEX128).unwrap();
+        assert_eq!(complex.as_slice::<Complex<f64>>().unwrap(), [Complex::new(-2.5, 0.0)]);
+        assert_eq!(number(DType::INT32).unwrap().as_slice::<i32>().unwrap(), [-2]);
+        assert_eq!(number(DType::UINT8).unwrap().as_slice::<u8>().unwrap(), [0]);
+        let refused = TensorError::NoNumber { dtype: DType::STRING };
+        assert_eq!(number(DType::STRING).unwrap_err(), refused);
+    }
 
     #[test]
     fn values_come_back_and_are_aligned_even_when_empty() {

@@ -3,9 +3,9 @@
 use super::{Argument, Decay, Rule, Slices, VariableGradient, deduplicated, dense, values};
 use crate::{
     Initial, TrainError, Variable, VariableOptions, Variables,
-    nodes::{Scalar, Scope, group, scalar},
+    nodes::{Scalar, Scope, group},
 };
-use tenon_framework::DType;
+use tenon_framework::{DType, Tensor};
 use tenon_gradient::Gradient;
 use tenon_graph::{GraphBuilder, NodeId, Output};
 use tenon_proto::SaveSliceInfoDef;
@@ -134,7 +134,7 @@ fn powers(
         }
         let name = b.with_name_scope("", |b| b.unused_name(power.name));
         let options = VariableOptions { is_trainable: false, device: device.clone(), slice: None };
-        let initial = Initial::Value(scalar(dtype, power.base)?);
+        let initial = Initial::Value(Tensor::number(dtype, power.base)?);
         let variable = variables.add_with(b, &name, dtype, &[], &initial, options)?;
         variables.own(key, &variable);
         powers.push(variable);

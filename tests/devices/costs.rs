@@ -90,11 +90,11 @@ fn what_is_measured_keeps_work_off_a_device_with_slow_copies() {
     let step = CallableOptions::new(&["x"], &["y"]);
     let devices = ["/device:CPU:0", "/device:ACCEL:0"];
     let costs =
-        MeasuredCosts::measure(&runtime, &graph(&runtime), &step, &[x()], &devices).unwrap();
+        MeasuredCosts::measure(&runtime, &graph(&runtime), &[], &step, &[x()], &devices).unwrap();
     let (_, nodes) = placed(&runtime, Some(costs.clone()));
     assert_eq!([on(&nodes, "product"), on(&nodes, "tanh")], ["CPU", "CPU"], "{costs:?}");
     let missing = ["/device:NPU:0"];
-    let refused = MeasuredCosts::measure(&runtime, &graph(&runtime), &step, &[x()], &missing);
+    let refused = MeasuredCosts::measure(&runtime, &graph(&runtime), &[], &step, &[x()], &missing);
     // Soft placement: the nodes run elsewhere, and there are no costs of a device that is not there.
     assert!(refused.is_ok());
 }

@@ -23,7 +23,7 @@ const MEASURED: usize = 5;
 /// # fn example(runtime: &Runtime, graph: &Graph, x: Tensor) -> Result<(), RuntimeError> {
 /// let step = CallableOptions::new(&["x"], &["y"]);
 /// let devices = ["/device:CPU:0", "/device:ACCEL:0"];
-/// let costs = MeasuredCosts::measure(runtime, graph, &step, &[x], &devices)?;
+/// let costs = MeasuredCosts::measure(runtime, graph, &[], &step, &[x], &devices)?;
 /// let session = Session::new(runtime, SessionOptions { costs: Some(costs), ..SessionOptions::default() })?;
 /// # Ok(())
 /// # }
@@ -47,14 +47,15 @@ struct Copies {
 
 impl MeasuredCosts {
     /// Runs a step of the graph on each of `devices`, and measures its nodes and copies. `feeds` are in the order of the
-    /// step's. Nodes that a device cannot run have no costs there. The step's effects on variables happen several times, in
-    /// sessions of their own.
+    /// step's. Nodes that a device cannot run have no costs there. The nodes of `init` run first, each in a step of its own.
+    /// The step's effects on variables happen several times, in sessions of their own.
     ///
     /// # Errors
-    /// A device does not exist, or the step fails.
+    /// A node of `init` or the step fails.
     pub fn measure(
         runtime: &Runtime,
         graph: &Graph,
+        init: &[&str],
         step: &CallableOptions,
         feeds: &[Tensor],
         devices: &[&str],
@@ -69,6 +70,9 @@ impl MeasuredCosts {
             };
             let session = Session::new(runtime, options)?;
             session.extend_graph(graph)?;
+            for target in init {
+                session.run(&[], &[], &[target], &RunOptions::default())?;
+            }
             let callable = session.callable(step.clone())?;
             let sink = Arc::new(Spans::default());
             let mut fetched = Vec::new();

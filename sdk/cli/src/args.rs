@@ -243,6 +243,9 @@ pub struct RunArgs {
     /// Device for nodes that name none, such as ACCEL:0
     #[arg(long, value_name = "NAME")]
     pub device: Option<String>,
+    /// Measure the step on each type of device first, and place nodes where it ends soonest
+    #[arg(long, conflicts_with = "device")]
+    pub place_by_cost: bool,
     /// Threads that compute, the caller's included; one per core without this option
     #[arg(long, value_name = "N", value_parser = threads)]
     pub threads: Option<NonZeroUsize>,

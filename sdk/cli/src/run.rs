@@ -11,15 +11,16 @@ use crate::{
 };
 use serde_json::{Value, json};
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     fs, io,
     path::{Path, PathBuf},
     sync::Arc,
     time::Instant,
 };
 use tenon_runtime::{
-    CallableOptions, Metadata, RunOptions, Session, SessionOptions,
-    framework::{DType, Tensor, tensor::TensorError},
+    CallableOptions, Metadata, RunOptions, Runtime, Session, SessionOptions,
+    costs::MeasuredCosts,
+    framework::{DType, Tensor, device::base::DeviceBase, tensor::TensorError},
     host::{call::TraceSink, files::write_whole},
     trace::ChromeTrace,
 };
@@ -48,6 +49,8 @@ pub fn run(global: &Global, args: &RunArgs) -> Result<(), CliError> {
     session.extend_owned(read_graph(&args.graph)?)?;
     warn_of_ignored(&session);
     let feeds = read_feeds(&session, &args.feeds)?;
+    let session =
+        if args.place_by_cost { by_cost(&runtime, session, args, &feeds)? } else { session };
     for target in &args.init {
         session.run(&[], &[], &[target], &RunOptions::default())?;
     }
@@ -64,6 +67,40 @@ pub fn run(global: &Global, args: &RunArgs) -> Result<(), CliError> {
         print_json(&to_json(args, &files, &outcome))
     } else {
         print(&to_text(args, &files, &outcome))
+    }
+}
+
+/// A session of the same graph, which places nodes by what the step costs on each type of device.
+fn by_cost(
+    runtime: &Runtime,
+    session: Session,
+    args: &RunArgs,
+    feeds: &[(String, Tensor)],
+) -> Result<Session, CliError> {
+    let graph = session.graph();
+    let mut types = BTreeSet::new();
+    let devices = runtime.devices().devices();
+    let devices: Vec<&str> = devices
+        .iter()
+        .filter(|device| types.insert(device.device_type().to_owned()))
+        .map(|device| device.full_name())
+        .collect();
+    let init: Vec<&str> = args.init.iter().map(String::as_str).collect();
+    let tensors: Vec<Tensor> = feeds.iter().map(|(_, tensor)| tensor.clone()).collect();
+    let costs =
+        MeasuredCosts::measure(runtime, &graph, &init, &step(args, feeds), &tensors, &devices)?;
+    let options = SessionOptions { costs: Some(costs), ..SessionOptions::default() };
+    let session = Session::new(runtime, options)?;
+    session.extend_graph(&graph)?;
+    Ok(session)
+}
+
+/// The signature of the steps.
+fn step(args: &RunArgs, feeds: &[(String, Tensor)]) -> CallableOptions {
+    CallableOptions {
+        feeds: feeds.iter().map(|(name, _)| name.clone()).collect(),
+        fetches: args.fetches.clone(),
+        targets: args.targets.clone(),
     }
 }
 
@@ -129,17 +166,13 @@ fn steps(
     let run = || session.run(&named, &fetches, &targets, &options_of(1));
     let (mut fetched, metadata) = profiler::in_step(ranges, 1, run)?;
     let first = elapsed_ns(began).saturating_sub(metadata.compile_ns);
-    let callable = session.callable(CallableOptions {
-        feeds: feeds.iter().map(|(name, _)| name.clone()).collect(),
-        fetches: args.fetches.clone(),
-        targets: args.targets.clone(),
-    })?;
+    let callable = session.callable(step(args, feeds))?;
     let tensors: Vec<Tensor> = feeds.iter().map(|(_, tensor)| tensor.clone()).collect();
     let mut times = vec![first];
     let bar = (total > 1).then(|| progress(total as u64, "steps"));
-    for step in 2..=total {
-        let options = options_of(step);
-        let taken = profiler::in_step(ranges, step, || {
+    for number in 2..=total {
+        let options = options_of(number);
+        let taken = profiler::in_step(ranges, number, || {
             let began = Instant::now();
             callable.run_with(&tensors, &mut fetched, &options).map(|_| elapsed_ns(began))
         });

@@ -97,6 +97,22 @@ fn nodes_go_to_the_device_that_is_asked_for_with_the_same_result() {
     assert_eq!(y.as_slice::<f32>().unwrap(), [0.0, 2.0, 0.0, 4.0]);
 }
 
+/// Copies to the accelerator take longer than all that computing there could save.
+#[test]
+fn placement_by_cost_measures_first_and_keeps_a_cheap_node_near_its_feed() {
+    let place = Place::new();
+    let (graph, feed) = (place.relu("g.pb"), input(&place));
+    let (out, slow) = (place.arg("out"), "accel.copy_delay_us=20000");
+    let args = ["run", &graph, "--feed", &feed, "--fetch", "layer/y", "--place-by-cost"];
+    let result = place.json(&[&args[..], &["--set", slow, "--out", &out]].concat());
+    let nodes = result["nodes"].as_object().unwrap();
+    assert!(nodes.keys().all(|device| device.ends_with("/device:CPU:0")), "{nodes:?}");
+    let y = npy::read(place.path("out/layer_y.npy"), None).unwrap();
+    assert_eq!(y.as_slice::<f32>().unwrap(), [0.0, 2.0, 0.0, 4.0]);
+    let error = place.error(&[&args[..], &["--device", "CPU:0"]].concat());
+    assert!(error.contains("--place-by-cost") && error.contains("--device"), "{error}");
+}
+
 /// Exit 0 and the values of the CPU: nothing told that the device was not there.
 #[test]
 fn a_device_that_is_not_there_was_passed_over_in_silence() {

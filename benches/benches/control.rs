@@ -173,7 +173,7 @@ fn with_list(
     b: &mut GraphBuilder<'_>,
     runtime: &Runtime,
     name: &str,
-    make: impl FnOnce(&mut GraphBuilder<'_>, NodeId, NodeId) -> Result<Vec<Output>, GraphError>,
+    make: impl FnOnce(&mut GraphBuilder<'_>, Output, Output) -> Result<Vec<Output>, GraphError>,
 ) -> Built {
     let registry = runtime.registry();
     let mut body = GraphBuilder::new(&registry);

@@ -1,6 +1,5 @@
 //! Resources by their handles.
 
-use crate::update::check_there;
 use tenon_sdk::prelude::*;
 
 /// Removes a resource from its container, and the value of a variable.
@@ -46,7 +45,13 @@ register_kernel!("MakeWeakResourceHandle" on "CPU": fn another);
 fn check_variable(c: &ComputeContext<'_>) -> Result<(), KernelError> {
     let state = c.state();
     let variable = state.input_variable(0)?;
-    check_there(state.lock(&[&variable])?.has_value(0))
+    if state.lock(&[&variable])?.has_value(0) {
+        return Ok(());
+    }
+    Err(KernelError::new(
+        Code::FAILED_PRECONDITION,
+        "resource: the variable has no value: run its initialiser first",
+    ))
 }
 
 register_kernel!("DisableCopyOnRead" on "CPU": fn check_variable);

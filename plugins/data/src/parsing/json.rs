@@ -7,6 +7,11 @@ use crate::wire::{put_bytes, put_varint};
 use serde_json::{Map, Value};
 use tenon_sdk::{growth, prelude::*};
 
+/// The tags of field 1 with four bytes, and with a number of variable length. Numbers are not packed, as TensorFlow writes
+/// them here.
+const FLOAT: u8 = 1 << 3 | 5;
+const INTEGER: u8 = 1 << 3;
+
 type Bytes = Result<Vec<u8>, KernelError>;
 
 fn wrong(place: &str, expected: &str, found: &Value) -> KernelError {
@@ -83,19 +88,23 @@ fn feature(name: &str, value: &Value) -> Bytes {
     }
     let mut bytes = Vec::new();
     for (kind, list) in lists {
-        let (mut message, mut packed) = (Vec::new(), Vec::new());
+        let mut message = Vec::new();
         for (_, values) in members(&place, list, &[&["value"]])? {
-            let values = values.as_array().ok_or_else(|| wrong(&place, "an array", values))?;
+            // A value without an array is one of one, as in protobuf.
+            let values = values.as_array().map_or(std::slice::from_ref(values), Vec::as_slice);
             for value in values {
                 match kind {
                     0 => put_bytes(&mut message, 1, &base64(&place, value)?)?,
-                    1 => growth::append(&mut packed, &float(&place, value)?.to_le_bytes())?,
-                    _ => put_varint(&mut packed, integer(&place, value)? as u64)?,
+                    1 => {
+                        growth::push(&mut message, FLOAT)?;
+                        growth::append(&mut message, &float(&place, value)?.to_le_bytes())?;
+                    }
+                    _ => {
+                        growth::push(&mut message, INTEGER)?;
+                        put_varint(&mut message, integer(&place, value)? as u64)?;
+                    }
                 }
             }
-        }
-        if !packed.is_empty() {
-            put_bytes(&mut message, 1, &packed)?;
         }
         put_bytes(&mut bytes, kind as u64 + 1, &message)?;
     }
@@ -214,12 +223,14 @@ mod tests {
     #[test]
     fn an_example_is_its_message() {
         let text = json!({"features": {"feature": {"n": {"int64List": {"value": ["1", 300]}}}}});
-        let list = [0x0a, 3, 1, 0xac, 2];
+        let list = [8, 1, 8, 0xac, 2];
         let expected = [&[0x0a, 14, 0x0a, 12, 0x0a, 1, b'n', 0x12, 7, 0x1a, 5][..], &list].concat();
         assert_eq!(example(&text).unwrap(), expected);
         assert_eq!(example(&json!({"features": null})).unwrap(), b"");
         let feature = |feature: Value| example(&json!({"features": {"feature": {"n": feature}}}));
-        for wrong in [json!({"other": 1}), json!([]), json!({"int64List": {"value": 1}})] {
+        let one = json!({"floatList": {"value": 1}});
+        assert!(feature(one).unwrap().ends_with(&[0x12, 5, 0x0d, 0, 0, 0x80, 0x3f]));
+        for wrong in [json!({"other": 1}), json!([]), json!({"int64List": {"value": {}}})] {
             assert_eq!(feature(wrong).unwrap_err().code, Code::INVALID_ARGUMENT);
         }
         let twice = json!({"int64List": {}, "int64_list": {}});

@@ -190,7 +190,8 @@ fn frames_that_break_the_rules_end_their_connection_alone() {
     let (_runtime, server, def) = start(Limits::default());
     let address = server.address();
     let mut other = Raw::connect(address);
-    let noise: Vec<u8> = (0..4096u32).map(|at| (at.wrapping_mul(2_654_435_761) >> 13) as u8).collect();
+    let noise: Vec<u8> =
+        (0..4096u32).map(|at| (at.wrapping_mul(2_654_435_761) >> 13) as u8).collect();
     let huge = [&[0xff; 3][..], &[DATA, 0, 0, 0, 0, 1]].concat();
     let continued = |count| {
         let more = (0..count).map(|_| frame(CONTINUATION, 0, 1, &[0, 1, b'a', 1, b'b']));
@@ -216,7 +217,8 @@ fn frames_that_break_the_rules_end_their_connection_alone() {
         assert!(other.call("ListDevices", &[]).is_some(), "after {what}");
     }
     let mut text = TcpStream::connect(address).expect("the server listens");
-    text.write_all(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n").expect("bytes of another protocol");
+    text.write_all(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        .expect("bytes of another protocol");
     drop(text);
     serves(&server, &def);
 }
@@ -254,8 +256,7 @@ fn messages_that_are_none_are_refused_and_the_connection_stays() {
 fn ten_thousand_sessions_are_open_at_once() {
     const SESSIONS: usize = 10_000;
     let _turn = turn();
-    let (_runtime, server, def) =
-        start(Limits { sessions: SESSIONS, ..Limits::default() });
+    let (_runtime, server, def) = start(Limits { sessions: SESSIONS, ..Limits::default() });
     let mut raw = Raw::connect(server.address());
     let handles: Vec<Vec<u8>> = (0..SESSIONS)
         .map(|_| raw.call("CreateSession", &[]).expect("there is room for a session"))

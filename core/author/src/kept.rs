@@ -80,7 +80,8 @@ impl Kept {
     pub fn from_bytes(dtype: DType, dims: &[i64], bytes: &[u8]) -> Result<Kept, KernelError> {
         let size = dtype.size().filter(|_| !dtype.needs_drop() && !dtype.is_ref());
         let elements = count(dims);
-        let expected = size.zip(elements).and_then(|(size, elements)| elements.checked_mul(size as u64));
+        let expected =
+            size.zip(elements).and_then(|(size, elements)| elements.checked_mul(size as u64));
         if expected != Some(bytes.len() as u64) {
             return Err(KernelError::invalid_argument(format!(
                 "a tensor of {dtype} {dims:?}: expected its elements as bytes, found {} bytes",

@@ -337,7 +337,6 @@ pub trait Begins: Send + Sync + Sized + 'static {
 /// What [`Begins::begin`] returns.
 pub type Answer<S, A> = Result<Option<Begun<S, A>>, KernelError>;
 
-
 /// The kernel of a [`Begins`].
 pub struct Async<K>(K);
 

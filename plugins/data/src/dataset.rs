@@ -43,8 +43,8 @@ pub use context::Context;
 pub use element::{Element, Spec};
 pub use function::Captured;
 pub use make::{DatasetValue, dataset_in, only_dataset, text};
-pub use shuffle::{Deleter, delete};
 pub use scan::{check_types, state_in, with_state};
+pub use shuffle::{Deleter, delete};
 pub use task::{BoxFuture, caught, leave, pace, spawn};
 
 use std::sync::Arc;

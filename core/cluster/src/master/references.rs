@@ -90,7 +90,10 @@ impl MasterSession {
         let messages: Vec<Vec<u8>> = match tensor.dtype() {
             DType::RESOURCE => {
                 let handles = handles_in(tensor)?;
-                handles.iter().map(|handle| self.handle_of(handle.as_ref()).encode_to_vec()).collect()
+                handles
+                    .iter()
+                    .map(|handle| self.handle_of(handle.as_ref()).encode_to_vec())
+                    .collect()
             }
             DType::VARIANT => {
                 check_depth(depth)?;
@@ -274,7 +277,10 @@ fn messages<M: Message + Default + Clone>(
     let mut found = Vec::with_capacity(expected);
     for size in sizes {
         let Some((message, after)) = rest.split_at_checked(size) else {
-            return Err(wrong(format!("expected {size} bytes of an element, found {}", rest.len())));
+            return Err(wrong(format!(
+                "expected {size} bytes of an element, found {}",
+                rest.len()
+            )));
         };
         let message = M::decode(message);
         found.push(message.map_err(|error| wrong(format!("an element is damaged: {error}")))?);

@@ -208,7 +208,8 @@ impl MasterSession {
         let options = step::options(self, &prepared.options, cancel, stats.as_ref());
         let mut fetched = Vec::new();
         prepared.callable.run_with(&feeds?, &mut fetched, &options)?;
-        let fetch: Result<Vec<_>, _> = fetched.iter().map(|tensor| self.write_tensor(tensor)).collect();
+        let fetch: Result<Vec<_>, _> =
+            fetched.iter().map(|tensor| self.write_tensor(tensor)).collect();
         let nodes = prepared.callable.nodes()?;
         let metadata = step::metadata(self, &prepared.options, &prepared.signature, stats, &nodes)?;
         Ok(RunCallableResponse { fetch: fetch?, metadata })

@@ -3,11 +3,7 @@
 use crate::memory::HostMemory;
 use std::sync::Arc;
 use tenon_abi::ResourceElement;
-use tenon_framework::{
-    DType, KernelError, Shape, Tensor,
-    resource::ResourceRef,
-    tensor::Memory,
-};
+use tenon_framework::{DType, KernelError, Shape, Tensor, resource::ResourceRef, tensor::Memory};
 
 /// The resources behind the elements of a tensor of handles; `None` for a handle of nothing.
 ///

@@ -7,11 +7,7 @@ use tenon_framework::op::GradientRule;
 
 register_op!(
     "ScanDataset",
-    inputs = &[
-        "input_dataset: variant",
-        "initial_state: Tstate",
-        "other_arguments: Targuments"
-    ],
+    inputs = &["input_dataset: variant", "initial_state: Tstate", "other_arguments: Targuments"],
     outputs = &["handle: variant"],
     attrs = &[
         "f: func",
@@ -53,11 +49,7 @@ register_op!(
 
 register_op!(
     "ReduceDataset",
-    inputs = &[
-        "input_dataset: variant",
-        "initial_state: Tstate",
-        "other_arguments: Targuments"
-    ],
+    inputs = &["input_dataset: variant", "initial_state: Tstate", "other_arguments: Targuments"],
     outputs = &["components: output_types"],
     attrs = &[
         "f: func",

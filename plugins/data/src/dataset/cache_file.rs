@@ -9,9 +9,7 @@
 //! *new* → *locked*, with a lock file beside the files → *done*, when the input is at its end and the parts are merged.
 //! A walk that is dropped before removes its parts and its lock file.
 
-use super::{
-    Context, Dataset, Element, Elements, Input, Next, Shared, Spec, element::whole,
-};
+use super::{Context, Dataset, Element, Elements, Input, Next, Shared, Spec, element::whole};
 use crate::{
     files::{Access, path_of},
     queue::Component,
@@ -150,7 +148,10 @@ impl Writer {
         };
         let first = index_file(&cache.part(0)?);
         if cache.access.exists(&first) {
-            return Err(exists(&first, "remove what is left of an earlier walk, with its data files"));
+            return Err(exists(
+                &first,
+                "remove what is left of an earlier walk, with its data files",
+            ));
         }
         if cache.access.exists(&lock) {
             return Err(exists(
@@ -172,7 +173,9 @@ impl Writer {
             )));
         }
         if element.len() != cache.spec.types.len() {
-            return Err(KernelError::internal("an element has other components than its dataset says"));
+            return Err(KernelError::internal(
+                "an element has other components than its dataset says",
+            ));
         }
         for component in element {
             self.bytes = self.bytes.saturating_add(component.bytes());
@@ -250,9 +253,10 @@ impl Reader {
     fn new(cache: &FileCache) -> Result<Reader, KernelError> {
         let entries = Bundle::open(cache.files(), &cache.path())?.entries()?;
         let components = cache.spec.types.len();
-        let is_right = entries.iter().enumerate().all(|(at, (key, _))| {
-            *key == cache.key(at / components, at % components).into_bytes()
-        });
+        let is_right = entries
+            .iter()
+            .enumerate()
+            .all(|(at, (key, _))| *key == cache.key(at / components, at % components).into_bytes());
         if !is_right || !entries.len().is_multiple_of(components) {
             return Err(KernelError::new(
                 Code::DATA_LOSS,

@@ -113,7 +113,9 @@ fn feature(name: &str, value: &Value) -> Bytes {
 
 fn integer(place: &str, value: &Value) -> Result<i64, KernelError> {
     let number = |value: &Value| {
-        let whole = |number: f64| number.fract() == 0.0 && (-(2f64.powi(63))..2f64.powi(63)).contains(&number);
+        let whole = |number: f64| {
+            number.fract() == 0.0 && (-(2f64.powi(63))..2f64.powi(63)).contains(&number)
+        };
         let float = || value.as_f64().filter(|&number| whole(number)).map(|number| number as i64);
         value.as_i64().or_else(|| if value.is_u64() { None } else { float() })
     };
@@ -204,7 +206,8 @@ mod tests {
         for value in [json!(-7), json!("-7"), json!(-7.0), json!("-7e0")] {
             assert_eq!(integer("x", &value).unwrap(), -7, "{value}");
         }
-        for value in [json!(0.5), json!("7 "), json!(1e30), json!(u64::MAX), json!([1]), json!("")] {
+        for value in [json!(0.5), json!("7 "), json!(1e30), json!(u64::MAX), json!([1]), json!("")]
+        {
             let error = integer("x", &value).unwrap_err();
             assert!(error.message.starts_with("x: expected an int64, found "), "{value}");
         }
@@ -212,7 +215,13 @@ mod tests {
         assert_eq!(float("x", &json!("-Infinity")).unwrap(), f32::NEG_INFINITY);
         assert_eq!(float("x", &json!("1.5")).unwrap(), 1.5);
         assert_eq!(float("x", &json!(1e39)).unwrap_err().code, Code::INVALID_ARGUMENT);
-        for (text, bytes) in [("", &b""[..]), ("Zg==", b"f"), ("Zm8", b"fo"), ("Zm9v", b"foo"), ("-_8=", &[251, 255])] {
+        for (text, bytes) in [
+            ("", &b""[..]),
+            ("Zg==", b"f"),
+            ("Zm8", b"fo"),
+            ("Zm9v", b"foo"),
+            ("-_8=", &[251, 255]),
+        ] {
             assert_eq!(base64("x", &json!(text)).unwrap(), bytes, "{text}");
         }
         for text in ["Z", "Zm9v====", "Zm 9", "Z=g="] {

@@ -16,9 +16,7 @@ impl Queue {
     ///
     /// # Errors
     /// `INVALID_ARGUMENT` for a queue whose elements are not one string each.
-    pub fn work_items(
-        self: &Arc<Self>,
-    ) -> Result<(Arc<Attempts<State>>, WorkItems), KernelError> {
+    pub fn work_items(self: &Arc<Self>) -> Result<(Arc<Attempts<State>>, WorkItems), KernelError> {
         self.kind.check_types([DType::STRING].into_iter(), self.label())?;
         let queue = Arc::clone(self);
         let take = Take { queue, form: Form::One, wanted: 1, taken: Few::new() };

@@ -194,7 +194,8 @@ fn binomial<T: Number, U: Number>(c: &ComputeContext<'_>) -> Result<(), KernelEr
         for sample in 0..samples {
             let number = (at * samples + sample) as u64;
             let section = stream.at(number.wrapping_mul(RESERVED_PER_OUTPUT));
-            y[sample * batches + at] = U::from_f64(trials.map_or(0.0, |trials| trials.draw(section)));
+            y[sample * batches + at] =
+                U::from_f64(trials.map_or(0.0, |trials| trials.draw(section)));
         }
     }
     Ok(())
@@ -226,25 +227,36 @@ mod tests {
         for (count, prob) in [(7.0, 0.3), (40.0, 0.1), (40.0, 0.5), (1000.0, 0.02), (90.0, 0.85)] {
             let trials = Trials::<f64>::new(count, prob).expect("some succeed");
             let many = 40_000u64;
-            let draw = |number: u64| trials.draw(Philox::seeded(5, 6).at(number * RESERVED_PER_OUTPUT));
+            let draw =
+                |number: u64| trials.draw(Philox::seeded(5, 6).at(number * RESERVED_PER_OUTPUT));
             let numbers: Vec<f64> = (0..many).map(draw).collect();
             assert!(numbers.iter().all(|x| (0.0..=count).contains(x) && x.fract() == 0.0));
             let mean = numbers.iter().sum::<f64>() / many as f64;
             let variance = numbers.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / many as f64;
             let expected = count * prob * (1.0 - prob);
             // Five standard deviations of the estimates are allowed.
-            assert!((mean - count * prob).abs() < 5.0 * (expected / many as f64).sqrt(), "{count} {prob}: {mean}");
+            assert!(
+                (mean - count * prob).abs() < 5.0 * (expected / many as f64).sqrt(),
+                "{count} {prob}: {mean}"
+            );
             let fourth = expected * (1.0 + 3.0 * expected);
-            assert!((variance - expected).abs() < 5.0 * (fourth / many as f64).sqrt(), "{count} {prob}: {variance}");
+            assert!(
+                (variance - expected).abs() < 5.0 * (fourth / many as f64).sqrt(),
+                "{count} {prob}: {variance}"
+            );
         }
     }
 
     #[test]
     fn what_is_no_parameter() {
-        let draw = |count, prob| Trials::<f64>::new(count, prob).map(|it| it.draw(Philox::seeded(5, 6)));
+        let draw =
+            |count, prob| Trials::<f64>::new(count, prob).map(|it| it.draw(Philox::seeded(5, 6)));
         assert_eq!([draw(-1.0, 0.5), draw(0.0, 0.5), draw(9.0, 0.0), draw(9.0, -0.5)], [None; 4]);
         assert_eq!(draw(9.0, 1.0), Some(9.0));
-        assert!(draw(f64::NAN, 0.5).is_some_and(f64::is_nan) && draw(9.0, f64::NAN).is_some_and(f64::is_nan));
+        assert!(
+            draw(f64::NAN, 0.5).is_some_and(f64::is_nan)
+                && draw(9.0, f64::NAN).is_some_and(f64::is_nan)
+        );
         assert!(draw(f64::INFINITY, 0.5).is_some_and(f64::is_nan));
     }
 }

@@ -1,5 +1,5 @@
-//! State, functions and control flow: the cost of a read, an update, an iteration, a call and a conditional. Each id
-//! times one whole step on one thread, with as many of them as its name says.
+//! State, functions and control flow: the cost of a read, an update, an iteration, a call and a conditional, of a queue
+//! and of a list. Each id times one whole step on one thread, with as many of them as its name says.
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use std::hint::black_box;
@@ -145,6 +145,86 @@ fn conditionals(b: &mut GraphBuilder<'_>, runtime: &Runtime) -> Built {
     })
 }
 
+/// Pairs of an enqueue and a dequeue of one float, one after the other, in a queue without other users.
+fn queue_pairs(b: &mut GraphBuilder<'_>, _: &Runtime) -> Built {
+    variable(b)?;
+    let shape = PartialShape::new(&[]).expect("a scalar's shape");
+    let queue = b
+        .op("FIFOQueueV2")
+        .name("queue")
+        .attr("component_types", types(&[DType::FLOAT]))
+        .attr("shapes", AttrValue::List(AttrList::Shape(vec![shape])))
+        .attr("capacity", 8i64)
+        .build()?;
+    let first = b.constant("start", Tensor::scalar(1.0f32).expect("a scalar"))?;
+    let mut value: Output = b.op("Neg").input(first).build()?.into();
+    for at in 0..COUNT {
+        let put = b.op("QueueEnqueueV2").input(queue).input(value);
+        let put = put.attr("Tcomponents", types(&[DType::FLOAT])).build()?;
+        let name = if at + 1 == COUNT { "last".to_owned() } else { format!("taken_{at}") };
+        let take = b.op("QueueDequeueV2").name(&name).input(queue).control(put);
+        value = take.attr("component_types", types(&[DType::FLOAT])).build()?.into();
+    }
+    Ok(())
+}
+
+/// Defines a function of a counter and a list, which `make` adds to.
+fn with_list(
+    b: &mut GraphBuilder<'_>,
+    runtime: &Runtime,
+    name: &str,
+    make: impl FnOnce(&mut GraphBuilder<'_>, Output, Output) -> Result<Vec<Output>, GraphError>,
+) -> Built {
+    let registry = runtime.registry();
+    let mut body = GraphBuilder::new(&registry);
+    let i = body.placeholder("i", DType::INT32, PartialShape::UNKNOWN)?;
+    let list = body.placeholder("list", DType::VARIANT, PartialShape::UNKNOWN)?;
+    let results = make(&mut body, i, list)?;
+    b.define(name, &body.finish(), &[i, list], &results)
+}
+
+/// The shape of a scalar, as a tensor.
+fn scalar_shape() -> Tensor {
+    Tensor::from_slice::<i32>(&[0], &[]).expect("an empty vector")
+}
+
+/// A loop that pushes as many floats to a list, and one that pops them.
+fn pushes(b: &mut GraphBuilder<'_>, runtime: &Runtime, count: i32) -> Built {
+    variable(b)?;
+    for (name, op, value) in [("below", "Less", count), ("above", "Greater", 0)] {
+        with_list(b, runtime, name, |body, i, _| {
+            let value = body.constant("value", scalar(value))?;
+            Ok(vec![body.op(op).name("y").input(i).input(value).build()?.into()])
+        })?;
+    }
+    with_list(b, runtime, "push", |body, i, list| {
+        let one = body.constant("one", scalar(1))?;
+        let next = body.op("AddV2").name("next").input(i).input(one).build()?;
+        let element = body.constant("element", Tensor::scalar(1.0f32).expect("a scalar"))?;
+        let pushed = body.op("TensorListPushBack").name("pushed").input(list).input(element);
+        Ok(vec![next.into(), pushed.build()?.into()])
+    })?;
+    with_list(b, runtime, "pop", |body, i, list| {
+        let one = body.constant("one", scalar(1))?;
+        let next = body.op("Sub").name("next").input(i).input(one).build()?;
+        let shape = body.constant("shape", scalar_shape())?;
+        let popped = body.op("TensorListPopBack").name("popped").input(list).input(shape);
+        Ok(vec![next.into(), popped.attr("element_dtype", DType::FLOAT).build()?.into()])
+    })?;
+    let (shape, limit) = (b.constant("shape", scalar_shape())?, b.constant("limit", scalar(-1))?);
+    let empty = b.op("EmptyTensorList").name("empty").input(shape).input(limit);
+    let empty = empty.attr("element_dtype", DType::FLOAT).build()?;
+    let zero = b.constant("zero", scalar(0))?;
+    let mut state: [Output; 2] = [zero.into(), empty.into()];
+    for (name, cond, step) in [("pushing", "below", "push"), ("last", "above", "pop")] {
+        let node = b.op("StatelessWhile").name(name).input(state[0]).input(state[1]);
+        let node = node.attr("cond", AttrValue::function(cond));
+        let node = node.attr("body", AttrValue::function(step)).build()?;
+        state = [0, 1].map(|output| Output { node, output });
+    }
+    Ok(())
+}
+
 /// So many nodes, each of which takes the value of the one before; the last is `last`.
 fn in_turn(
     b: &mut GraphBuilder<'_>,
@@ -204,6 +284,9 @@ fn run(c: &mut Criterion) -> Result<(), Failure> {
     time(c, &runtime, "call/not_inlined_1000", calls)?;
     time(c, &runtime, "call/additions_1000", additions)?;
     time(c, &runtime, "call/if_lowered_1000", conditionals)?;
+    time(c, &runtime, "queue/enqueue_dequeue_1000", queue_pairs)?;
+    time(c, &runtime, "list/push_pop_100000", |b, runtime| pushes(b, runtime, 100_000))?;
+    time(c, &runtime, "list/push_pop_1000000", |b, runtime| pushes(b, runtime, 1_000_000))?;
     Ok(())
 }
 

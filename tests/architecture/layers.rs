@@ -52,7 +52,7 @@ const LAYERS: [Layer; 38] = [
     layer("tenon-accel", "plugins/accel", &["tenon-sdk", "tenon-reference"]),
     layer("tenon-checkpoint", "plugins/checkpoint", &["tenon-sdk", "tenon-files", "tenon-bundle"]),
     layer("tenon-cuda", "plugins/cuda", &["tenon-sdk"]),
-    layer("tenon-data", "plugins/data", &["tenon-sdk", "tenon-files", "tenon-philox", "tenon-proto"]),
+    layer("tenon-data", "plugins/data", &["tenon-sdk", "tenon-files", "tenon-philox", "tenon-bundle", "tenon-proto"]),
     layer("tenon-fft", "plugins/fft", &["tenon-sdk"]),
     layer("tenon-linalg", "plugins/linalg", &["tenon-sdk"]),
     layer("tenon-text", "plugins/text", &["tenon-sdk", "tenon-files"]),

@@ -57,3 +57,31 @@ def what_is_anonymous(address, log):
             counted = session.graph.create_op("IsResourceHandleRefCounting", [handle], [tf.bool])
             log.value(name, session.run(counted.outputs[0]))
             session.run(raw.DestroyResourceOp(resource=handle, ignore_lookup_error=True))
+
+
+@case
+def another_handle_of_a_resource(address, log):
+    v = raw.VarHandleOp(dtype=tf.float32, shape=[2], shared_name="doubled", container="")
+    # The op has no function in Python.
+    weak = tf1.get_default_graph().create_op("MakeWeakResourceHandle", [v], [tf.resource]).outputs[0]
+    with tf1.Session(address) as session:
+        session.run(raw.AssignVariableOp(resource=v, value=np.float32([1, 2])))
+        session.run(raw.AssignAddVariableOp(resource=weak, value=np.float32([10, 20])))
+        log.value("read", session.run(raw.ReadVariableOp(resource=weak, dtype=tf.float32)))
+        log.value("as well", session.run(raw.ReadVariableOp(resource=v, dtype=tf.float32)))
+
+
+@case
+def reads_share_a_buffer_again(address, log):
+    v = raw.VarHandleOp(dtype=tf.float32, shape=[3], shared_name="shared_again", container="")
+    unset = raw.VarHandleOp(dtype=tf.float32, shape=[3], shared_name="never_set", container="")
+    read = raw.ReadVariableOp(resource=v, dtype=tf.float32)
+    with tf1.Session(address) as session:
+        session.run(raw.AssignVariableOp(resource=v, value=np.float32([1, 2, 3])))
+        session.run(raw.ResourceScatterAdd(resource=v, indices=[1], updates=np.float32([5])))
+        session.run(raw.DisableCopyOnRead(resource=v))
+        log.value("read", session.run(read))
+        session.run(raw.AssignAddVariableOp(resource=v, value=np.float32([1, 1, 1])))
+        log.value("updated", session.run(read))
+        with log.refused("never set"):
+            session.run(raw.DisableCopyOnRead(resource=unset))

@@ -362,3 +362,47 @@ def raw_bytes_that_are_padded(address, log):
         for bad in (0, -4, 6):
             with log.refused(f"{bad}"):
                 session.run(decoded, {length: bad})
+
+
+def decoded(*texts):
+    """Features of examples in JSON."""
+    serialized = raw.DecodeJSONExample(json_examples=list(texts))
+    return parse(serialized, sparse=[("i", tf.int64), ("f", tf.float32), ("s", tf.string)])
+
+
+def json_of(**lists):
+    return '{"features": {"feature": {%s}}}' % ", ".join(f'"{name}": {text}' for name, text in lists.items())
+
+
+@case
+def examples_in_json(address, log):
+    texts = [
+        json_of(i='{"int64List": {"value": [1, "-2", 3.0, "9223372036854775807", 12e2]}}'),
+        json_of(f='{"float_list": {"value": [1.5, "2.25", "NaN", "-Infinity", 1]}}',
+                s='{"bytesList": {"value": ["YQ==", "YmM", "", "-_8="]}}'),
+        json_of(i='{"int64List": {}}', f="{}", s='{"bytes_list": {"value": []}}'),
+        "{}", '{"features": null}', ' {"features": {"feature": {}}} ']
+    with tf1.Session(address) as session:
+        log.value("parsed", [list(part) for part in session.run(decoded(*texts))[:3]])
+        log.value("one", session.run(raw.DecodeJSONExample(
+            json_examples=json_of(i='{"int64List": {"value": [1, 300]}}'))))
+
+
+@case
+def what_is_no_example_in_json(address, log):
+    texts = {
+        "no json": "{", "a list": "[]", "another field": '{"feature": {}}', "a text": '"text"', "nothing": "",
+        "a list that is a number": json_of(i='{"int64List": {"value": 1}}'),
+        "half a number": json_of(i='{"int64List": {"value": [1.5]}}'),
+        "too large": json_of(i='{"int64List": {"value": [9223372036854775808]}}'),
+        "a float too large": json_of(f='{"floatList": {"value": [1e39]}}'),
+        "no base64": json_of(s='{"bytesList": {"value": ["*"]}}'),
+        "two lists": json_of(i='{"int64List": {"value": [1]}, "floatList": {"value": [1]}}'),
+        "another list": json_of(i='{"doubleList": {"value": [1]}}'),
+        "a truth": json_of(i='{"int64List": {"value": [true]}}')}
+    text = tf1.placeholder(tf.string, [])
+    decode = raw.DecodeJSONExample(json_examples=text)
+    with tf1.Session(address) as session:
+        for name, value in texts.items():
+            with log.refused(name):
+                session.run(decode, {text: value})

@@ -112,3 +112,50 @@ def a_generator_of_the_client(address, log):
         log.value("normal", session.run(normal))
         log.value("uniform", session.run(uniform))
         log.value("state", session.run(g.state))
+
+
+# Few and many expected successes, both outcomes rarer, no success, and parameters that broadcast.
+COUNTS = [[5., 20., 30.], [0., 1000., 3.]]
+PROBS = [[0.3], [0.9]]
+
+
+def each_binomial():
+    for parameter in (tf.float32, tf.float64, tf.float16):
+        for dtype in (tf.int64, tf.float32, tf.int32, tf.float16, tf.float64):
+            def run(address, log, parameter=parameter, dtype=dtype):
+                draws(log, address, lambda handle: raw.StatefulRandomBinomial(
+                    resource=handle, algorithm=PHILOX, shape=[4, 2, 3], counts=tf.constant(COUNTS, parameter),
+                    probs=tf.constant(PROBS, parameter), dtype=dtype))
+            run.__name__ = f"binomial_of_{parameter.name}_as_{dtype.name}"
+            case(run)
+
+
+each_binomial()
+
+
+@case
+def many_binomial_numbers(address, log):
+    draws(log, address, lambda handle: raw.StatefulRandomBinomial(
+        resource=handle, algorithm=PHILOX, shape=np.int64([500]), counts=tf.constant(100., tf.float64),
+        probs=tf.constant([0.37], tf.float64)))
+
+
+@case
+def binomial_parameters_that_are_none(address, log):
+    g = generator()
+
+    def draw(counts, probs, shape):
+        return raw.StatefulRandomBinomial(
+            resource=g.handle, algorithm=PHILOX, shape=shape, counts=tf.constant(counts, tf.float64),
+            probs=tf1.placeholder_with_default(tf.constant(probs, tf.float64), None), dtype=tf.float64)
+
+    with tf1.Session(address) as session:
+        session.run(g.initializer)
+        log.value("no trials", session.run(draw([0., -1.], [0.5, 0.5], [2, 2])))
+        log.value("no chance", session.run(draw([5., 5.], [0., -1.], [2, 2])))
+        log.value("empty", session.run(draw([5.], [0.5], [0, 1])))
+        log.value("state", session.run(g))
+        with log.refused("a shape that does not end so"):
+            session.run(draw([5., 5.], [0.5, 0.5], [3]))
+        with log.refused("shapes that do not broadcast"):
+            session.run(draw([5., 5.], [0.5, 0.5, 0.5], [3]))

@@ -16,6 +16,7 @@ mod long_kernels;
 mod memory_peak;
 mod replace;
 mod serve;
+mod serve_hostile;
 mod sessions;
 mod state;
 mod traces;

@@ -2,12 +2,34 @@
 
 use crate::compute::ComputeContext;
 use std::{
+    cell::Cell,
     ffi::c_void,
+    ptr,
     sync::{Arc, Mutex, PoisonError},
     thread::{self, ThreadId},
 };
 use tenon_abi::{Call, CancelCallback, Code, NO_CALLBACK, Str};
 use tenon_framework::{KernelError, plugin::guard};
+
+/// A call whose start runs on this thread, and the code of its completion once the start has completed it.
+#[derive(Clone, Copy)]
+struct Starting {
+    call: *const Call,
+    ended: Option<Code>,
+}
+
+thread_local! {
+    /// The innermost start on this thread. A call that completes before its start returns needs no further service of the
+    /// host: the start returns the code.
+    static STARTING: Cell<Starting> = const { Cell::new(Starting { call: ptr::null(), ended: None }) };
+}
+
+/// Runs the start of a call. Returns the code of the call if the start completed it on this thread, else `PENDING`.
+pub fn start(call: *const Call, body: impl FnOnce()) -> Code {
+    let outer = STARTING.replace(Starting { call, ended: None });
+    body();
+    STARTING.replace(outer).ended.unwrap_or(Code::PENDING)
+}
 
 /// A call that is completed by [`AsyncCall::finish`], from any thread. If it is dropped before, the call fails
 /// with `INTERNAL`, so that a step never hangs.
@@ -23,7 +45,7 @@ impl AsyncCall {
     /// Takes the completion over.
     ///
     /// # Safety
-    /// `call` lives until it completes, nothing else completes it, and `compute` returns `PENDING`.
+    /// `call` lives until it completes, nothing else completes it, and `compute` returns what [`start`] does.
     pub unsafe fn new(call: *const Call) -> AsyncCall {
         AsyncCall { call, heard: None }
     }
@@ -128,6 +150,11 @@ impl AsyncCall {
                     Str::new(&error.message),
                 ),
             };
+            let starting = STARTING.get();
+            if ptr::eq(starting.call, self.call) && starting.ended.is_none() {
+                STARTING.set(Starting { ended: Some(code), ..starting });
+                return;
+            }
             services.complete.expect("the host fills every entry")(record, code);
         }
     }

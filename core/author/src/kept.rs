@@ -72,6 +72,39 @@ impl Kept {
         unsafe { Kept::copy(dtype, dims, zeros.as_ptr().cast(), elements) }
     }
 
+    /// A tensor with a copy of elements of fixed size that are given as bytes, in this machine's order.
+    ///
+    /// # Errors
+    /// `INVALID_ARGUMENT` for a type without elements of whole bytes, another number of bytes, and bools other than 0 and 1;
+    /// `RESOURCE_EXHAUSTED` without memory.
+    pub fn from_bytes(dtype: DType, dims: &[i64], bytes: &[u8]) -> Result<Kept, KernelError> {
+        let size = dtype.size().filter(|_| !dtype.needs_drop() && !dtype.is_ref());
+        let elements = count(dims);
+        let expected =
+            size.zip(elements).and_then(|(size, elements)| elements.checked_mul(size as u64));
+        if expected != Some(bytes.len() as u64) {
+            return Err(KernelError::invalid_argument(format!(
+                "a tensor of {dtype} {dims:?}: expected its elements as bytes, found {} bytes",
+                bytes.len()
+            )));
+        }
+        if dtype == DType::BOOL && bytes.iter().any(|&byte| byte > 1) {
+            return Err(KernelError::invalid_argument(
+                "a tensor of bool: expected bytes of 0 and 1, found others",
+            ));
+        }
+        // The host is shown elements, which begin at multiples of their size.
+        let mut aligned = growth::filled(bytes.len().div_ceil(16), [0u64; 2])?;
+        let flat = aligned.as_flattened_mut().iter_mut();
+        for (word, bytes) in flat.zip(bytes.chunks(8)) {
+            let mut whole = [0; 8];
+            whole[..bytes.len()].copy_from_slice(bytes);
+            *word = u64::from_ne_bytes(whole);
+        }
+        // SAFETY: as many elements of this type, whose bytes are all values of it: bools were checked.
+        unsafe { Kept::copy(dtype, dims, aligned.as_ptr().cast(), elements.unwrap_or(0)) }
+    }
+
     /// A copy of consecutive elements from number `first` on, under a shape of their own.
     ///
     /// # Errors

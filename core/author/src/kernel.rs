@@ -1,7 +1,7 @@
 //! The kernel trait, and how a Rust kernel becomes a table of entries.
 
 use crate::{
-    call::AsyncCall,
+    call::{self, AsyncCall},
     compute::ComputeContext,
     create::{CreateContext, Supported},
 };
@@ -313,14 +313,10 @@ unsafe extern "C" fn compute_fn<F: KernelFn>(_state: *mut KernelState, call: *co
 }
 
 unsafe extern "C" fn start<K: Kernel>(state: *mut KernelState, call: *const Call) -> Code {
-    // SAFETY: as in `compute`; the host sees `PENDING` and leaves completion to the `AsyncCall`. When the
-    // body panics, unwinding drops the `AsyncCall`, which completes the call with an error.
-    unsafe {
-        let kernel = &*state.cast_const().cast::<K>();
-        let pending = AsyncCall::new(call);
-        let _ = guard(|| kernel.start(pending));
-    }
-    Code::PENDING
+    // SAFETY: as in `compute`; the host sees the code of a call that is over, or `PENDING` and leaves completion to the
+    // `AsyncCall`. When the body panics, unwinding drops the `AsyncCall`, which completes the call with an error.
+    let (kernel, pending) = unsafe { (&*state.cast_const().cast::<K>(), AsyncCall::new(call)) };
+    call::start(call, || drop(guard(|| kernel.start(pending))))
 }
 
 unsafe extern "C" fn create<K: Kernel>(raw: *const Create, state: *mut *mut KernelState) -> Code {

@@ -12,6 +12,7 @@
 
 mod options;
 mod partial;
+mod references;
 mod requests;
 mod session;
 mod stats;

@@ -1,6 +1,6 @@
 //! Why a request is refused: a canonical code and a message.
 
-use tenon_framework::{Code, text::cut_message};
+use tenon_framework::{Code, KernelError, text::cut_message};
 use tenon_graph::GraphError;
 use tenon_proto::convert::ConvertError;
 use tenon_runtime::RuntimeError;
@@ -46,6 +46,12 @@ impl From<RuntimeError> for Refusal {
             other => other.code(),
         };
         Refusal::new(code, error.to_string())
+    }
+}
+
+impl From<KernelError> for Refusal {
+    fn from(error: KernelError) -> Refusal {
+        Refusal::new(error.code, error.message)
     }
 }
 

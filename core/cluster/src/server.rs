@@ -35,6 +35,10 @@ const STREAM_WINDOW: u32 = 16 << 20;
 const CONNECTION_WINDOW: u32 = 32 << 20;
 /// Most bytes of one frame.
 const FRAME: u32 = 1 << 20;
+/// How often a silent connection is asked whether its client is there, and how long the client may take to say so. A machine
+/// that lost its power closes no connections.
+const ASK: Duration = Duration::from_secs(60);
+const ASKED: Duration = Duration::from_secs(60);
 /// How often the server looks at sessions whose clients are away.
 const COLLECT: Duration = Duration::from_secs(1);
 /// How often a draining server checks whether steps run.
@@ -144,6 +148,8 @@ async fn serve(
         .initial_stream_window_size(STREAM_WINDOW)
         .initial_connection_window_size(CONNECTION_WINDOW)
         .max_frame_size(FRAME)
+        .http2_keepalive_interval(Some(ASK))
+        .http2_keepalive_timeout(Some(ASKED))
         .serve_with_incoming_shutdown(Services { master }, connections, until(stopped))
         .await
 }

@@ -6,6 +6,7 @@
 //! plugins/data/src/iterator.
 
 mod file;
+mod fold;
 mod function;
 mod iterator;
 mod random;

@@ -118,6 +118,14 @@ register_op!(
 );
 
 register_op!(
+    "DecodeJSONExample",
+    inputs = &["json_examples: string"],
+    outputs = &["binary_examples: string"],
+    shape = unchanged,
+    summary = "Serialised examples from examples in the JSON form of their messages.",
+);
+
+register_op!(
     "ParseTensor",
     inputs = &["serialized: string"],
     outputs = &["output: out_type"],

@@ -54,6 +54,11 @@ pub trait Attempt<S, C = AsyncCall>: Send + 'static {
         Ok(())
     }
 
+    /// Whether the attempt, if it is the first of its list, surely ends when it runs now.
+    fn ends_now(&self, _state: &S) -> bool {
+        false
+    }
+
     /// Gives back what was taken, under the lock: the attempt ends without success.
     fn abandon(&mut self, _state: &mut S) {}
 }
@@ -129,6 +134,43 @@ impl<S: Send + 'static, C: Caller> Attempts<S, C> {
 
     fn lock(&self) -> MutexGuard<'_, Core<S, C>> {
         self.core.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Runs an attempt that does not have to wait, and completes its call; starts any other one.
+    pub fn run_or_start(
+        self: &Arc<Self>,
+        list: usize,
+        mut call: C,
+        mut attempt: impl Attempt<S, C>,
+    ) {
+        let mut core = self.lock();
+        if !core.lists[list].1.is_empty() || !attempt.ends_now(&core.state) {
+            drop(core);
+            return self.start(list, call, Box::new(attempt));
+        }
+        if let Some(code) = call.over() {
+            drop(core);
+            return call.complete(Err(self.stopped(code)));
+        }
+        let mut result = match attempt.run(&mut core.state) {
+            Progress::Done(result) => result,
+            Progress::Stuck | Progress::Moved => {
+                Err(KernelError::internal("an attempt that was to end did not"))
+            }
+        };
+        if result.is_err() {
+            attempt.abandon(&mut core.state);
+        }
+        let ended = core.flush();
+        drop(core);
+        self.conclude(ended);
+        if result.is_ok() {
+            result = attempt.finish(&mut call);
+            if result.is_err() {
+                self.update(|state| attempt.abandon(state));
+            }
+        }
+        call.complete(result);
     }
 
     /// Starts an attempt of a call.
@@ -207,6 +249,9 @@ impl<S: Send + 'static, C: Caller> Attempts<S, C> {
 
     /// Completes calls, without the lock.
     fn conclude(&self, ended: Vec<Ended<S, C>>) {
+        if ended.is_empty() {
+            return;
+        }
         let mut ended = VecDeque::from(ended);
         while let Some(Ended { mut waiting, mut result }) = ended.pop_front() {
             if result.is_ok() {
@@ -269,23 +314,28 @@ fn advance<S: 'static, C: 'static>(
 }
 
 /// What an asynchronous call starts.
-pub struct Begun<S> {
+pub struct Begun<S, A> {
     pub attempts: Arc<Attempts<S>>,
     pub list: usize,
-    pub attempt: Box<dyn Attempt<S>>,
+    pub attempt: A,
 }
 
 /// A kernel whose calls are attempts.
 pub trait Begins: Send + Sync + Sized + 'static {
     /// What its calls wait for.
     type State: Send + 'static;
+    /// What a call does.
+    type Attempt: Attempt<Self::State>;
 
     /// As [`Kernel::new`].
     fn new(c: &CreateContext<'_>) -> Result<Self, KernelError>;
 
     /// The attempt of a call. `None` for one that is done already.
-    fn begin(&self, c: &ComputeContext<'_>) -> Result<Option<Begun<Self::State>>, KernelError>;
+    fn begin(&self, c: &ComputeContext<'_>) -> Answer<Self::State, Self::Attempt>;
 }
+
+/// What [`Begins::begin`] returns.
+pub type Answer<S, A> = Result<Option<Begun<S, A>>, KernelError>;
 
 /// The kernel of a [`Begins`].
 pub struct Async<K>(K);
@@ -304,7 +354,9 @@ impl<K: Begins> Kernel for Async<K> {
     fn start(&self, mut call: AsyncCall) {
         let begun = self.0.begin(&call.context());
         match begun {
-            Ok(Some(Begun { attempts, list, attempt })) => attempts.start(list, call, attempt),
+            Ok(Some(Begun { attempts, list, attempt })) => {
+                attempts.run_or_start(list, call, attempt);
+            }
             Ok(None) => call.finish(Ok(())),
             Err(error) => call.finish(Err(error)),
         }

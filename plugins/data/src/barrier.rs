@@ -6,7 +6,7 @@
 mod state;
 
 use crate::{
-    attempts::{Async, Attempts, Begins, Begun, Order, TAKE},
+    attempts::{Answer, Async, Attempts, Begins, Begun, Order, TAKE},
     place::{Maker, Place, Shared, input},
     queue::{Component, check_timeout},
 };
@@ -147,13 +147,14 @@ struct TakeMany {
 
 impl Begins for TakeMany {
     type State = State;
+    type Attempt = Take;
 
     fn new(c: &CreateContext<'_>) -> Result<Self, KernelError> {
         check_timeout(c)?;
         Ok(TakeMany { types: c.attr("component_types")?, small: c.attr("allow_small_batch")? })
     }
 
-    fn begin(&self, c: &ComputeContext<'_>) -> Result<Option<Begun<State>>, KernelError> {
+    fn begin(&self, c: &ComputeContext<'_>) -> Answer<State, Take> {
         let barrier = input::<Barrier>(c)?;
         let label = barrier.attempts.label().to_owned();
         let wanted = c.integer(1, "num_elements")?;
@@ -170,7 +171,7 @@ impl Begins for TakeMany {
         }
         let (shapes, attempts) = (barrier.shapes.clone(), Arc::clone(&barrier.attempts));
         let attempt = Take { label, shapes, small: self.small, wanted, taken: Vec::new() };
-        Ok(Some(Begun { attempts, list: TAKE, attempt: Box::new(attempt) }))
+        Ok(Some(Begun { attempts, list: TAKE, attempt }))
     }
 }
 

@@ -7,7 +7,8 @@
 //!
 //! `source`, `file`: elements from tensors, numbers and files. `part`, `join`, `batch`, `shuffle`, `cache`,
 //! `prefetch`, `pass`: elements of other datasets. `function` calls a function of the graph's library, with
-//! which `map`, `parallel`, `filter` and `interleave` make elements.
+//! which `map`, `parallel`, `filter`, `interleave`, `scan` and `generator` make elements. The elements of `window` are
+//! datasets.
 //!
 //! # Invariants
 //! - Two walks over one dataset share nothing but what the op says: the seeds of a shuffle, a cache.
@@ -16,11 +17,13 @@
 
 mod batch;
 mod cache;
+mod cache_file;
 mod context;
 mod element;
 mod file;
 mod filter;
 mod function;
+mod generator;
 mod helper;
 mod interleave;
 mod join;
@@ -30,17 +33,19 @@ mod parallel;
 mod part;
 mod pass;
 mod prefetch;
+mod scan;
 mod shuffle;
 mod source;
 mod task;
+mod window;
 
 pub use context::Context;
 pub use element::{Element, Spec};
 pub use function::Captured;
 pub use make::{DatasetValue, dataset_in, only_dataset, text};
+pub use scan::{check_types, state_in, with_state};
 pub use shuffle::{Deleter, delete};
-use task::pace;
-pub use task::{BoxFuture, caught, leave, spawn};
+pub use task::{BoxFuture, caught, leave, pace, spawn};
 
 use std::sync::Arc;
 use tenon_sdk::prelude::*;

@@ -32,3 +32,26 @@ fn is_counted(c: &ComputeContext<'_>) -> Result<(), KernelError> {
 }
 
 register_kernel!("IsResourceHandleRefCounting" on "CPU": fn is_counted);
+
+/// Returns a handle of the resource. It keeps the resource as any handle does, so that it stays valid where TensorFlow's
+/// would lead nowhere.
+fn another(c: &ComputeContext<'_>) -> Result<(), KernelError> {
+    c.output_kept(0, &c.keep(0)?)
+}
+
+register_kernel!("MakeWeakResourceHandle" on "CPU": fn another);
+
+/// Checks that there is a variable. Reads never copy for longer than they must, so that there is nothing to set.
+fn check_variable(c: &ComputeContext<'_>) -> Result<(), KernelError> {
+    let state = c.state();
+    let variable = state.input_variable(0)?;
+    if state.lock(&[&variable])?.has_value(0) {
+        return Ok(());
+    }
+    Err(KernelError::new(
+        Code::FAILED_PRECONDITION,
+        "resource: the variable has no value: run its initialiser first",
+    ))
+}
+
+register_kernel!("DisableCopyOnRead" on "CPU": fn check_variable);

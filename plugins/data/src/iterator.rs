@@ -12,6 +12,7 @@ mod get_next;
 mod make;
 mod name;
 mod one_shot;
+mod reduce;
 mod single;
 
 use crate::{

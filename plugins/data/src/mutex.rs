@@ -7,7 +7,7 @@
 //! cannot return it frees the mutex.
 
 use crate::{
-    attempts::{Async, Attempt, Attempts, Begins, Begun, Order, Progress, TAKE},
+    attempts::{Answer, Async, Attempt, Attempts, Begins, Begun, Order, Progress, TAKE},
     place::{Maker, Naming, Place, Shared, find_or_make, input},
 };
 use std::sync::{
@@ -112,15 +112,16 @@ struct TakeLock;
 
 impl Begins for TakeLock {
     type State = State;
+    type Attempt = Take;
 
     fn new(_: &CreateContext<'_>) -> Result<Self, KernelError> {
         Ok(TakeLock)
     }
 
-    fn begin(&self, c: &ComputeContext<'_>) -> Result<Option<Begun<State>>, KernelError> {
+    fn begin(&self, c: &ComputeContext<'_>) -> Answer<State, Take> {
         let attempts = Arc::clone(&input::<Mutex>(c)?.attempts);
         let attempt = Take { attempts: Arc::clone(&attempts), held: None };
-        Ok(Some(Begun { attempts, list: TAKE, attempt: Box::new(attempt) }))
+        Ok(Some(Begun { attempts, list: TAKE, attempt }))
     }
 }
 

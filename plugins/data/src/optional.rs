@@ -56,17 +56,23 @@ impl Optional {
 impl VariantValue for Optional {
     const NAME: &'static str = "tensorflow::data::Optional";
 
-    /// The tensors; none for nothing.
+    /// The tensors; none for nothing. The bytes are one, as TensorFlow writes it: whether there is a value.
     fn encode(&self, tensors: &mut TensorSink<'_>) -> Result<Vec<u8>, KernelError> {
         for tensor in self.tensors().unwrap_or_default() {
             tensors.give(tensor)?;
         }
-        Ok(Vec::new())
+        growth::copied(&[u8::from(self.tensors().is_some())])
     }
 
     fn decode(encoded: &EncodedValue<'_>) -> Result<Optional, KernelError> {
-        if encoded.tensor_count() == 0 {
-            return Ok(Optional::default());
+        match (encoded.bytes(), encoded.tensor_count()) {
+            ([0], 0) => return Ok(Optional::default()),
+            ([1], 1..) => {}
+            (bytes, count) => {
+                return Err(KernelError::invalid_argument(format!(
+                    "an optional: expected 1 and its components, or 0 and none, found bytes {bytes:?} and {count} components"
+                )));
+            }
         }
         let tensors = (0..encoded.tensor_count()).map(|at| encoded.tensor(at).map(Arc::new));
         growth::try_collected(tensors).map(Optional::of)

@@ -27,8 +27,12 @@ use crate::{
     place::{Place, Shared},
 };
 use kind::Kind;
+use smallvec::SmallVec;
 use state::{State, Take};
 use std::sync::Arc;
+
+/// A list that mostly has one item, which then needs no memory of its own.
+type Few<T> = SmallVec<[T; 1]>;
 
 /// A queue.
 pub struct Queue {

@@ -54,15 +54,27 @@ fn handle_of(c: &ComputeContext<'_>) -> Result<String, KernelError> {
     Ok(String::from_utf8_lossy(text).into_owned())
 }
 
+/// What a handle that is not a text leads to: the handle's name is the text.
+struct Marker;
+
+impl ResourceValue for Marker {
+    const NAME: &'static str = "tenon_data.SessionTensor";
+}
+
+/// The container of these.
+const MARKERS: &str = "TensorHandle";
+
 /// Keeps a tensor.
 struct Keep {
     node: String,
     device: String,
+    gives_text: bool,
 }
 
 impl Kernel for Keep {
     fn new(c: &CreateContext<'_>) -> Result<Self, KernelError> {
-        Ok(Keep { node: c.node().to_owned(), device: c.device().to_owned() })
+        let gives_text = c.output_types().first() != Some(&DType::RESOURCE);
+        Ok(Keep { node: c.node().to_owned(), device: c.device().to_owned(), gives_text })
     }
 
     fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
@@ -72,11 +84,15 @@ impl Kernel for Keep {
         tensors.next += 1;
         tensors.by_handle.insert(handle.clone(), tensor);
         drop(tensors);
-        c.set_strings(0, &[], [handle].iter())
+        if self.gives_text {
+            return c.set_strings(0, &[], [handle].iter());
+        }
+        c.output_handle(0, &c.state().find_or_create(MARKERS, &handle, || Ok(Marker))?)
     }
 }
 
 register_kernel!("GetSessionHandle" on "CPU": Keep);
+register_kernel!("GetSessionHandleV2" on "CPU": Keep);
 
 fn get(c: &ComputeContext<'_>) -> Result<(), KernelError> {
     let handle = handle_of(c)?;
@@ -90,6 +106,7 @@ register_kernel!("GetSessionTensor" on "CPU": fn get);
 fn delete(c: &ComputeContext<'_>) -> Result<(), KernelError> {
     let handle = handle_of(c)?;
     let found = Store::of(c)?.lock().by_handle.remove(&handle);
+    c.state().remove::<Marker>(MARKERS, &handle)?;
     // The tensor goes after the lock does.
     found.map(drop).ok_or_else(|| unknown(&handle))
 }

@@ -84,6 +84,9 @@ fn node_text(node: &NodeExplanation) -> String {
     for device in &node.passed_over {
         let _ = writeln!(text, "    passed over: {device}");
     }
+    if let Some(frame) = &node.frame {
+        let _ = writeln!(text, "    in loop '{}'", cut(frame));
+    }
     match &node.kernels {
         None => text.push_str("    run by the executor itself\n"),
         Some(kernels) => candidates_text(&mut text, kernels),
@@ -182,6 +185,7 @@ fn node_json(node: &NodeExplanation) -> Value {
         "device": node.device,
         "placement": node.placement,
         "passed_over": node.passed_over,
+        "frame": node.frame,
         "label": node.kernels.as_ref().and_then(|kernels| kernels.label.clone()),
         "candidates": candidates,
         "per_shape": per_shape,

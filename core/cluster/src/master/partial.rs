@@ -76,7 +76,7 @@ impl PartialRuns {
             cancel: Some(cancel),
             trace: None,
         };
-        let feeds = values::read(request.feed)?;
+        let feeds = values::read(session, request.feed)?;
         let named: Vec<(&str, Tensor)> =
             feeds.iter().map(|(name, tensor)| (name.as_str(), tensor.clone())).collect();
         let fetches: Vec<&str> = request.fetch.iter().map(String::as_str).collect();
@@ -84,7 +84,7 @@ impl PartialRuns {
         if run.is_done() {
             self.0.lock().remove(handle);
         }
-        let tensor = values::write(request.fetch, &fetched?)?;
+        let tensor = values::write(session, request.fetch, &fetched?)?;
         Ok(RunStepResponse { tensor, ..RunStepResponse::default() })
     }
 

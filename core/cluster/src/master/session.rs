@@ -1,7 +1,8 @@
 //! A session of the master: a graph with versions, prepared steps by number, and partial runs.
 
 use super::{
-    options::Options, partial::PartialRuns, requests::Requests, stats::StepStatsSink, step, values,
+    options::Options, partial::PartialRuns, references::References, requests::Requests,
+    stats::StepStatsSink, step, values,
 };
 use crate::{client::Client, refusal::Refusal};
 use std::{
@@ -15,14 +16,14 @@ use std::{
 };
 use tenon_framework::{
     Code,
+    registry::Registry,
     sync::{Mutex, rank},
 };
 use tenon_proto::{
     CallableOptions, CreateSessionRequest, GraphDef, MakeCallableRequest, PartialRunSetupRequest,
     RunCallableRequest, RunCallableResponse, RunOptions, RunStepRequest, RunStepResponse,
-    convert::tensor_to_proto,
 };
-use tenon_runtime::{Callable, CancelToken, Session, Worker};
+use tenon_runtime::{Callable, CancelToken, Runtime, Session, Worker};
 
 /// The maximum number of callables of a session.
 const MOST_CALLABLES: usize = 10_000;
@@ -52,6 +53,8 @@ pub(super) struct MasterSession {
     callables: Mutex<HashMap<i64, Arc<Prepared>>>,
     next_callable: AtomicI64,
     pub(super) partial_runs: PartialRuns,
+    pub(super) references: References,
+    runtime: Runtime,
     requests: Requests,
     clients: Mutex<Clients>,
     /// Steps that run.
@@ -77,6 +80,8 @@ impl MasterSession {
             callables: Mutex::ranked(rank::LEAF, HashMap::new()),
             next_callable: AtomicI64::new(0),
             partial_runs: PartialRuns::default(),
+            references: References::new(worker),
+            runtime: worker.runtime().clone(),
             requests: Requests::default(),
             clients: Mutex::ranked(rank::LEAF, clients),
             running: AtomicUsize::new(0),
@@ -85,6 +90,11 @@ impl MasterSession {
 
     pub fn handle(&self) -> &str {
         &self.handle
+    }
+
+    /// The ops, kernels and types of variants that the session may use.
+    pub(super) fn registry(&self) -> Arc<Registry> {
+        self.runtime.registry()
     }
 
     /// Records a request and its connection.
@@ -191,13 +201,15 @@ impl MasterSession {
         self.requests.note(request.request_id)?;
         let prepared = self.callables.lock().get(&request.handle).cloned();
         let prepared = prepared.ok_or_else(|| no_callable(request.handle))?;
-        let feeds: Result<Vec<_>, _> = request.feed.iter().map(values::read_one).collect();
+        let feeds: Result<Vec<_>, _> =
+            request.feed.iter().map(|feed| self.read_tensor(feed)).collect();
         let _running = self.running();
         let stats = StepStatsSink::wanted(&prepared.options);
         let options = step::options(self, &prepared.options, cancel, stats.as_ref());
         let mut fetched = Vec::new();
         prepared.callable.run_with(&feeds?, &mut fetched, &options)?;
-        let fetch: Result<Vec<_>, _> = fetched.iter().map(tensor_to_proto).collect();
+        let fetch: Result<Vec<_>, _> =
+            fetched.iter().map(|tensor| self.write_tensor(tensor)).collect();
         let nodes = prepared.callable.nodes()?;
         let metadata = step::metadata(self, &prepared.options, &prepared.signature, stats, &nodes)?;
         Ok(RunCallableResponse { fetch: fetch?, metadata })

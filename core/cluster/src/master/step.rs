@@ -15,7 +15,7 @@ pub(super) fn run(
 ) -> Result<RunStepResponse, Refusal> {
     values::check_once(request.feed.iter().map(|feed| feed.name.as_str()), "fed")?;
     values::check_once(request.fetch.iter().map(String::as_str), "fetched")?;
-    let feeds = values::read(request.feed)?;
+    let feeds = values::read(session, request.feed)?;
     let named: Vec<_> =
         feeds.iter().map(|(name, tensor)| (name.as_str(), tensor.clone())).collect();
     let fetches: Vec<&str> = request.fetch.iter().map(String::as_str).collect();
@@ -36,7 +36,7 @@ pub(super) fn run(
         targets: request.target,
     };
     let metadata = metadata(session, &asked, &signature, stats, &report.nodes)?;
-    let tensor = values::write(request.fetch, &fetched)?;
+    let tensor = values::write(session, request.fetch, &fetched)?;
     Ok(RunStepResponse { tensor, metadata, ..RunStepResponse::default() })
 }
 

@@ -1,44 +1,40 @@
 //! Tensors in requests and answers.
 
+use super::session::MasterSession;
 use crate::refusal::Refusal;
 use std::collections::HashSet;
 use tenon_framework::Tensor;
-use tenon_proto::{
-    NamedTensorProto, TensorProto,
-    convert::{tensor_from_proto, tensor_to_proto},
-};
+use tenon_proto::NamedTensorProto;
 
 /// The feeds of a request, in its order.
-pub(super) fn read(feeds: Vec<NamedTensorProto>) -> Result<Vec<(String, Tensor)>, Refusal> {
+pub(super) fn read(
+    session: &MasterSession,
+    feeds: Vec<NamedTensorProto>,
+) -> Result<Vec<(String, Tensor)>, Refusal> {
     let one = |feed: NamedTensorProto| {
-        let tensor = read_one(&feed.tensor.unwrap_or_default());
-        let tensor = tensor.map_err(|refusal| Refusal {
-            message: format!("the value of '{}': {}", feed.name, refusal.message),
-            ..refusal
-        })?;
+        let tensor = session.read_tensor(&feed.tensor.unwrap_or_default());
+        let tensor = tensor.map_err(|refusal| of_value(&feed.name, refusal))?;
         Ok((feed.name, tensor))
     };
     feeds.into_iter().map(one).collect()
 }
 
-/// A value that is fed.
-pub(super) fn read_one(proto: &TensorProto) -> Result<Tensor, Refusal> {
-    Ok(tensor_from_proto(proto)?)
-}
-
 /// The fetched tensors, under the requested names.
 pub(super) fn write(
+    session: &MasterSession,
     names: Vec<String>,
     tensors: &[Tensor],
 ) -> Result<Vec<NamedTensorProto>, Refusal> {
     let one = |(name, tensor): (String, &Tensor)| {
-        let tensor = tensor_to_proto(tensor).map_err(|error| {
-            let refusal = Refusal::from(error);
-            Refusal { message: format!("the value of '{name}': {}", refusal.message), ..refusal }
-        })?;
+        let tensor = session.write_tensor(tensor);
+        let tensor = tensor.map_err(|refusal| of_value(&name, refusal))?;
         Ok(NamedTensorProto { name, tensor: Some(tensor) })
     };
     names.into_iter().zip(tensors).map(one).collect()
+}
+
+fn of_value(name: &str, refusal: Refusal) -> Refusal {
+    Refusal { message: format!("the value of '{name}': {}", refusal.message), ..refusal }
 }
 
 /// Checks that no tensor is named twice: TensorFlow's servers refuse that.

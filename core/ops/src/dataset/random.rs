@@ -162,3 +162,11 @@ register_op!(
     shape = scalar_output,
     summary = "A handle of no cache.",
 );
+
+register_op!(
+    "DummyIterationCounter",
+    outputs = &["handle: resource"],
+    stateful = true,
+    shape = scalar_output,
+    summary = "A handle of no counter of iterations.",
+);

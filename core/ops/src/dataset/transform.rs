@@ -136,6 +136,23 @@ register_op!(
 );
 
 register_op!(
+    "WindowDataset",
+    inputs = &[
+        "input_dataset: variant",
+        "size: int64",
+        "shift: int64",
+        "stride: int64",
+        "drop_remainder: bool"
+    ],
+    outputs = &["handle: variant"],
+    attrs = OF_ELEMENTS,
+    shape = |c: &ShapeContext<'_>| {
+        dataset(c, &["input_dataset", "size", "shift", "stride", "drop_remainder"])
+    },
+    summary = "A dataset whose elements are windows of another: datasets of some of its elements.",
+);
+
+register_op!(
     "CacheDataset",
     inputs = &["input_dataset: variant", "filename: string"],
     outputs = &["handle: variant"],

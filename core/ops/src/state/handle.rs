@@ -23,6 +23,34 @@ register_op!(
 );
 
 register_op!(
+    "MakeWeakResourceHandle",
+    inputs = &["handle: resource"],
+    outputs = &["dup: resource"],
+    stateful = true,
+    shape = scalar_output,
+    summary = "A handle of the same resource, which does not keep an anonymous one.",
+);
+
+register_op!(
+    "DisableCopyOnRead",
+    inputs = &["resource: resource"],
+    stateful = true,
+    shape = nothing_known,
+    summary = "Has reads of a variable share its buffer again, after sparse reads and updates made them copy it.",
+);
+
+register_op!(
+    "GetSessionHandleV2",
+    inputs = &["value: T"],
+    outputs = &["handle: resource"],
+    attrs = &["T: type"],
+    stateful = true,
+    shape = scalar_output,
+    gradient = GradientRule::None,
+    summary = "Keeps a tensor between steps; the handle names it.",
+);
+
+register_op!(
     "GetSessionHandle",
     inputs = &["value: T"],
     outputs = &["handle: string"],

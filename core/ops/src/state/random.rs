@@ -1,6 +1,6 @@
 //! Random numbers whose generator is a variable: its state, and the key of the algorithm.
 
-use crate::shape::{input_of_rank, nothing_known};
+use crate::shape::{broadcast_dims, dims_of, input_of_rank, nothing_known};
 use tenon_author::{ShapeContext, ShapeResult, register_op};
 
 register_op!(
@@ -89,6 +89,20 @@ register_op!(
     summary = "Integers from minval to below maxval, from a generator in a variable.",
 );
 
+register_op!(
+    "StatefulRandomBinomial",
+    inputs = &["resource: resource", "algorithm: int64", "shape: S", "counts: T", "probs: T"],
+    outputs = &["output: dtype"],
+    attrs = &[
+        "S: {int32, int64}",
+        "T: {half, float, double, int32, int64} = double",
+        "dtype: {half, float, double, int32, int64} = int64"
+    ],
+    stateful = true,
+    shape = binomial,
+    summary = "How many of counts trials succeed, each with probability probs, from a generator in a variable.",
+);
+
 fn read_and_skip(c: &ShapeContext<'_>) -> ShapeResult {
     input_of_rank(c, 1, "alg", 0)?;
     input_of_rank(c, 2, "delta", 0)?;
@@ -110,4 +124,10 @@ fn integers(c: &ShapeContext<'_>) -> ShapeResult {
     input_of_rank(c, 3, "minval", 0)?;
     input_of_rank(c, 4, "maxval", 0)?;
     of_shape(c)
+}
+
+fn binomial(c: &ShapeContext<'_>) -> ShapeResult {
+    input_of_rank(c, 1, "algorithm", 0)?;
+    broadcast_dims(c, &dims_of(c, c.input(3)), &dims_of(c, c.input(4)))?;
+    c.set_output(0, c.constant_as_shape(2)?)
 }

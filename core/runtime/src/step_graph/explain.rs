@@ -4,7 +4,7 @@ use super::{Context, choice::explain_node, optimize::optimized_step, placed::Pla
 use crate::{error::RuntimeError, options::CallableOptions, run_limits::UNLIMITED};
 use std::collections::HashMap;
 use tenon_framework::{device::base::DeviceBase, registry::Explanation, text::cut};
-use tenon_graph::{Graph, NodeId, Output};
+use tenon_graph::{FrameId, Frames, Graph, NodeId, Output};
 
 /// The reasons for a node's placement and kernel.
 #[derive(Debug, Clone)]
@@ -19,6 +19,8 @@ pub struct NodeExplanation {
     pub placement: String,
     /// The preferred devices that cannot run it, each with the reason.
     pub passed_over: Vec<String>,
+    /// The loop in which it runs: the names of the frames from the outermost one on; `None` outside of loops.
+    pub frame: Option<String>,
     /// The candidates with the reason against each, and the winner; `None` if the executor runs the
     /// node.
     pub kernels: Option<Explanation>,
@@ -52,8 +54,9 @@ pub(crate) fn explain(
         placed.sub.order.iter().copied().filter(|&id| {
             id.index() >= graph.len() && placed.graph.node(id).name.starts_with(&prefix)
         });
+    let frames = frames(&placed);
     let mut told: Vec<(NodeId, NodeExplanation)> = (running.into_iter().chain(called))
-        .filter_map(|id| Some((id, explained(&placed, id)?)))
+        .filter_map(|id| Some((id, explained(&placed, &frames, id)?)))
         .collect();
     told.extend(stuck.into_iter().map(|id| (id, stays(graph, id, blocked[&id]))));
     told.sort_unstable_by_key(|(id, _)| *id);
@@ -74,6 +77,7 @@ fn stays(graph: &Graph, id: NodeId, missing: NodeId) -> NodeExplanation {
         device: String::new(),
         placement: String::new(),
         passed_over: Vec::new(),
+        frame: None,
         kernels: None,
         blocked: Some(why),
     }
@@ -95,10 +99,23 @@ pub(crate) fn explain_made(
         let node = placed.graph.node(id);
         !node.op.is_constant() && written.get(&*node.name) != Some(&&*node.op.name)
     });
-    Ok(made.filter_map(|&id| explained(&placed, id)).collect())
+    let frames = frames(&placed);
+    Ok(made.filter_map(|&id| explained(&placed, &frames, id)).collect())
 }
 
-fn explained(placed: &PlacedStep<'_>, id: NodeId) -> Option<NodeExplanation> {
+/// The loops of the nodes that run in one. A graph with loops that are none is refused when a step is compiled.
+fn frames(placed: &PlacedStep<'_>) -> HashMap<NodeId, String> {
+    let Ok(frames) = Frames::find(&placed.graph, &placed.sub) else { return HashMap::new() };
+    let nodes = placed.sub.order.iter().zip(&frames.runs_in);
+    let inside = nodes.filter(|(_, frame)| **frame != FrameId::ROOT);
+    inside.map(|(&id, &frame)| (id, frames.path(frame))).collect()
+}
+
+fn explained(
+    placed: &PlacedStep<'_>,
+    frames: &HashMap<NodeId, String>,
+    id: NodeId,
+) -> Option<NodeExplanation> {
     let node = placed.graph.node(id);
     let at = placed.placement.of(id)?;
     Some(NodeExplanation {
@@ -107,6 +124,7 @@ fn explained(placed: &PlacedStep<'_>, id: NodeId) -> Option<NodeExplanation> {
         device: placed.device(id).name().to_string(),
         placement: at.reason.to_string(),
         passed_over: at.passed_over.clone(),
+        frame: frames.get(&id).cloned(),
         kernels: (!node.op.is_built_in()).then(|| explain_node(placed, id, false)),
         blocked: None,
     })

@@ -1,6 +1,7 @@
 //! Random numbers: the streams of TensorFlow's Philox generator, and the distributions drawn from
 //! them.
 
+mod binomial;
 mod choice;
 mod distribution;
 mod gamma;

@@ -5,7 +5,7 @@ use super::{
     state::{State, Take},
 };
 use crate::{
-    attempts::{Async, Begins, Begun, TAKE},
+    attempts::{Answer, Async, Begins, Begun, TAKE},
     place::input,
 };
 use std::sync::Arc;
@@ -18,13 +18,14 @@ struct TakeGradient {
 
 impl Begins for TakeGradient {
     type State = State;
+    type Attempt = Take;
 
     fn new(c: &CreateContext<'_>) -> Result<Self, KernelError> {
         let is_sparse = c.op() == "SparseAccumulatorTakeGradient";
         Ok(TakeGradient { dtype: c.attr("dtype")?, is_sparse })
     }
 
-    fn begin(&self, c: &ComputeContext<'_>) -> Result<Option<Begun<State>>, KernelError> {
+    fn begin(&self, c: &ComputeContext<'_>) -> Answer<State, Take> {
         let accumulator = input::<Accumulator>(c)?;
         accumulator.check_op(self.dtype, self.is_sparse)?;
         let found = c.integer(1, "num_required")?;
@@ -43,7 +44,7 @@ impl Begins for TakeGradient {
             taken: None,
         };
         let attempts = Arc::clone(&accumulator.attempts);
-        Ok(Some(Begun { attempts, list: TAKE, attempt: Box::new(attempt) }))
+        Ok(Some(Begun { attempts, list: TAKE, attempt }))
     }
 }
 

@@ -1,12 +1,14 @@
-//! Datasets of the elements of another that are made once, and kept in memory.
+//! Datasets of the elements of another that are made once, and kept in memory, or in files (`cache_file`).
 //!
-//! The first walk that comes to the end fills the cache; walks that begin later read it.
+//! In memory, the first walk that comes to the end fills the cache; walks that begin later read it.
 
 use super::{
-    Context, Dataset, Element, Elements, Input, Next, Shared,
+    Context, Dataset, DatasetValue, Element, Elements, Input, Next, Shared,
+    cache_file::FileCache,
     make::{Build, Make, dataset_in, text},
     shuffle::{Deleter, delete},
 };
+use crate::files::{Access, access};
 use std::sync::{Arc, OnceLock};
 use tenon_sdk::{growth, prelude::*};
 
@@ -28,27 +30,33 @@ impl ResourceValue for NoCache {
     const NAME: &'static str = "tenon_data.NoCache";
 }
 
+/// What the handle of no counter leads to.
+struct NoCounter;
+
+impl ResourceValue for NoCounter {
+    const NAME: &'static str = "tenon_data.NoCounter";
+}
+
 struct Cache {
     input: Shared,
     store: Store,
 }
 
-struct MakeCache;
+struct MakeCache(Access);
 
 impl Build for MakeCache {
-    fn new(_: &CreateContext<'_>) -> Result<Self, KernelError> {
-        Ok(MakeCache)
+    fn new(c: &CreateContext<'_>) -> Result<Self, KernelError> {
+        access(c).map(MakeCache)
     }
 
     fn build(&self, c: &ComputeContext<'_>) -> Result<Shared, KernelError> {
         let file = text(c, 1, "filename")?;
+        let DatasetValue { dataset, spec, .. } = dataset_in(c, 0)?;
         if !file.is_empty() {
-            return Err(KernelError::unimplemented(format!(
-                "filename: expected an empty name, for a cache in memory, found '{}'",
-                String::from_utf8_lossy(file)
-            )));
+            let prefix = growth::copied(file)?;
+            return Ok(Arc::new(FileCache::new(dataset, spec, prefix, &self.0)));
         }
-        let input = Arc::clone(&dataset_in(c, 0)?.dataset);
+        let input = Arc::clone(dataset);
         let mut store = Store::default();
         if c.input_count() > 2
             && let Ok(shared) = c.state().input_resource::<SharedCache>(2)
@@ -122,8 +130,13 @@ fn no_cache(c: &ComputeContext<'_>) -> Result<(), KernelError> {
     c.output_handle(0, &c.state().find_or_create("", "", || Ok(NoCache))?)
 }
 
+fn no_counter(c: &ComputeContext<'_>) -> Result<(), KernelError> {
+    c.output_handle(0, &c.state().find_or_create("", "", || Ok(NoCounter))?)
+}
+
 register_kernel!("CacheDataset" on "CPU": Make<MakeCache>);
 register_kernel!("CacheDatasetV2" on "CPU": Make<MakeCache>);
 register_kernel!("AnonymousMemoryCache" on "CPU": fn make_shared);
 register_kernel!("DummyMemoryCache" on "CPU": fn no_cache);
 register_kernel!("DeleteMemoryCache" on "CPU": fn delete);
+register_kernel!("DummyIterationCounter" on "CPU": fn no_counter);

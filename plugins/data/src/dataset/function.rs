@@ -66,6 +66,14 @@ impl Captured {
         self.start(context, element, Schedule::Pool)
     }
 
+    /// Calls the function on another thread, and waits for nothing: what it returns is dropped, an error too.
+    pub fn leave(&self, element: Element) {
+        let Ok(arguments) = self.arguments(&element) else { return };
+        let kept = self.clone();
+        // The function is cancelled when nobody has it, so that the call keeps it.
+        self.0.function.call(&arguments, Schedule::Pool, move |_| drop(kept));
+    }
+
     fn start(&self, context: &Context, element: Element, schedule: Schedule) -> Running {
         let (sender, receiver) = channel();
         let end = Arc::new(Mutex::new(Some(sender)));

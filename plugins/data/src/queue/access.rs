@@ -1,11 +1,11 @@
 //! The kernels that use queues.
 
 use super::{
-    Queue,
+    Few, Queue,
     state::{Close, Form, Put, State, Take},
 };
 use crate::{
-    attempts::{Async, Begins, Begun, PUT, TAKE},
+    attempts::{Answer, Async, Begins, Begun, PUT, TAKE},
     place::input,
 };
 use std::sync::Arc;
@@ -50,18 +50,18 @@ impl<const MANY: bool> Enqueue<MANY> {
 
 impl<const MANY: bool> Begins for Enqueue<MANY> {
     type State = State;
+    type Attempt = Put;
 
     fn new(c: &CreateContext<'_>) -> Result<Self, KernelError> {
         check_timeout(c)?;
         Ok(Enqueue)
     }
 
-    fn begin(&self, c: &ComputeContext<'_>) -> Result<Option<Begun<State>>, KernelError> {
+    fn begin(&self, c: &ComputeContext<'_>) -> Answer<State, Put> {
         let (queue, range) = (input::<Queue>(c)?, c.input_range(1));
-        let tensors: Result<Vec<_>, _> = range.map(|at| c.keep(at).map(Arc::new)).collect();
+        let tensors: Result<Few<_>, _> = range.map(|at| c.keep(at).map(Arc::new)).collect();
         let tensors = tensors?;
-        let types: Vec<DType> = tensors.iter().map(|tensor| tensor.dtype()).collect();
-        queue.kind.check_types(&types, queue.label())?;
+        queue.kind.check_types(tensors.iter().map(|tensor| tensor.dtype()), queue.label())?;
         let rows = if MANY { Some(Self::rows(&queue, &tensors)?) } else { None };
         for (at, tensor) in tensors.iter().enumerate() {
             let dims = tensor.dims().get(usize::from(MANY)..).unwrap_or_default();
@@ -70,10 +70,9 @@ impl<const MANY: bool> Begins for Enqueue<MANY> {
         if rows == Some(0) {
             return Ok(None);
         }
-        let (label, has_priority) = (queue.label().to_owned(), queue.kind.has_priority);
-        let attempt = Put { label, tensors, rows, added: 0, has_priority };
         let attempts = Arc::clone(&queue.attempts);
-        Ok(Some(Begun { attempts, list: PUT, attempt: Box::new(attempt) }))
+        let attempt = Put { queue, tensors, rows, added: 0 };
+        Ok(Some(Begun { attempts, list: PUT, attempt }))
     }
 }
 
@@ -89,6 +88,7 @@ struct Dequeue {
 
 impl Begins for Dequeue {
     type State = State;
+    type Attempt = Take;
 
     fn new(c: &CreateContext<'_>) -> Result<Self, KernelError> {
         check_timeout(c)?;
@@ -100,29 +100,28 @@ impl Begins for Dequeue {
         Ok(Dequeue { types: c.attr("component_types")?, form })
     }
 
-    fn begin(&self, c: &ComputeContext<'_>) -> Result<Option<Begun<State>>, KernelError> {
+    fn begin(&self, c: &ComputeContext<'_>) -> Answer<State, Take> {
         let (queue, form) = (input::<Queue>(c)?, self.form);
         let mut wanted = 1;
         if form != Form::One {
             wanted = c.integer(1, "n")?;
         }
-        let label = queue.label().to_owned();
         let wanted = usize::try_from(wanted).map_err(|_| {
+            let label = queue.label();
             KernelError::invalid_argument(format!(
                 "n: expected the number of elements to take from {label}, found {wanted}"
             ))
         })?;
-        queue.kind.check_types(&self.types, &label)?;
+        queue.kind.check_types(self.types.iter().copied(), queue.label())?;
         if form != Form::One {
-            queue.kind.check_batches(&label)?;
+            queue.kind.check_batches(queue.label())?;
         }
-        let kind = queue.kind.clone();
-        let attempt = Take { label, kind, form, wanted, taken: Vec::new() };
+        let attempts = Arc::clone(&queue.attempts);
+        let attempt = Take { queue, form, wanted, taken: Few::new() };
         if wanted == 0 {
             return attempt.output(c).map(|()| None);
         }
-        let attempts = Arc::clone(&queue.attempts);
-        Ok(Some(Begun { attempts, list: TAKE, attempt: Box::new(attempt) }))
+        Ok(Some(Begun { attempts, list: TAKE, attempt }))
     }
 }
 
@@ -139,12 +138,13 @@ struct CloseQueue {
 
 impl Begins for CloseQueue {
     type State = State;
+    type Attempt = Close;
 
     fn new(c: &CreateContext<'_>) -> Result<Self, KernelError> {
         Ok(CloseQueue { cancel: c.attr("cancel_pending_enqueues")? })
     }
 
-    fn begin(&self, c: &ComputeContext<'_>) -> Result<Option<Begun<State>>, KernelError> {
+    fn begin(&self, c: &ComputeContext<'_>) -> Answer<State, Close> {
         let queue = input::<Queue>(c)?;
         let label = queue.label().to_owned();
         if self.cancel {
@@ -155,7 +155,7 @@ impl Begins for CloseQueue {
             return Ok(None);
         }
         let attempts = Arc::clone(&queue.attempts);
-        Ok(Some(Begun { attempts, list: PUT, attempt: Box::new(Close { label }) }))
+        Ok(Some(Begun { attempts, list: PUT, attempt: Close { label } }))
     }
 }
 

@@ -35,6 +35,16 @@ impl Component {
         self.tensor.dtype()
     }
 
+    /// How many bytes its elements have; of strings, also those of the texts.
+    pub fn bytes(&self) -> usize {
+        let elements = elements(self.dims()).saturating_mul(self.dtype().size().unwrap_or(1));
+        let texts = match self.dtype() {
+            DType::STRING => self.texts().unwrap_or_default(),
+            _ => Vec::new(),
+        };
+        texts.iter().fold(elements, |sum, text| sum.saturating_add(text.len()))
+    }
+
     /// It as a tensor of its own; a whole tensor without a copy.
     ///
     /// # Errors

@@ -114,10 +114,15 @@ impl Kind {
     ///
     /// # Errors
     /// `INVALID_ARGUMENT` for others than those of the queue.
-    pub fn check_types(&self, found: &[DType], label: &str) -> Result<(), KernelError> {
-        if self.types == found {
+    pub fn check_types(
+        &self,
+        found: impl ExactSizeIterator<Item = DType> + Clone,
+        label: &str,
+    ) -> Result<(), KernelError> {
+        if self.types.iter().copied().eq(found.clone()) {
             return Ok(());
         }
+        let found: Vec<DType> = found.collect();
         Err(KernelError::invalid_argument(format!(
             "components: expected types {:?} of {label}, found {found:?}",
             self.types

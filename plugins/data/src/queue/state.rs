@@ -1,7 +1,7 @@
 //! What enqueues and dequeues do with a queue when their turn comes.
 
 use super::{
-    Component,
+    Component, Few, Queue,
     kind::Kind,
     output_batch,
     store::{Element, Store},
@@ -55,16 +55,14 @@ impl State {
 
 /// Adds elements: rows of tensors, or the tensors themselves.
 pub struct Put {
-    /// Name of the queue in messages.
-    pub label: String,
+    /// The queue.
+    pub queue: Arc<Queue>,
     /// One for each component.
-    pub tensors: Vec<Arc<Kept>>,
+    pub tensors: Few<Arc<Kept>>,
     /// How many rows are added; `None` for the tensors.
     pub rows: Option<usize>,
     /// How many were added.
     pub added: usize,
-    /// Whether component 0 is the priority.
-    pub has_priority: bool,
 }
 
 impl Put {
@@ -73,11 +71,11 @@ impl Put {
             None => Component::whole(tensor),
             Some(_) => Component::row(tensor, self.added),
         };
-        let components: Vec<Component> = self.tensors.iter().map(component).collect();
+        let components: Few<Component> = self.tensors.iter().map(component).collect();
         let mut priority = 0;
-        if let Some(first) = components.first().filter(|_| self.has_priority) {
+        if let Some(first) = components.first().filter(|_| self.queue.kind.has_priority) {
             priority = first.scalar::<i64>()?.ok_or_else(|| {
-                let (label, dims) = (&self.label, first.dims());
+                let (label, dims) = (self.queue.label(), first.dims());
                 KernelError::invalid_argument(format!(
                     "components: expected a scalar, the priority, as component 0 of {label}, found shape {dims:?}"
                 ))
@@ -88,9 +86,14 @@ impl Put {
 }
 
 impl Attempt<State> for Put {
+    fn ends_now(&self, state: &State) -> bool {
+        let room = state.capacity.saturating_sub(state.len());
+        state.closed || self.rows.unwrap_or(1) <= room
+    }
+
     fn run(&mut self, state: &mut State) -> Progress {
         if state.closed {
-            let message = format!("{} is closed", self.label);
+            let message = format!("{} is closed", self.queue.label());
             return Progress::Done(Err(KernelError::new(Code::CANCELLED, message)));
         }
         let (before, all) = (self.added, self.rows.unwrap_or(1));
@@ -117,6 +120,10 @@ pub struct Close {
 }
 
 impl Attempt<State> for Close {
+    fn ends_now(&self, _: &State) -> bool {
+        true
+    }
+
     fn run(&mut self, state: &mut State) -> Progress {
         if state.closed {
             let message = format!("{} is already closed", self.label);
@@ -140,16 +147,14 @@ pub enum Form {
 
 /// Takes elements.
 pub struct Take {
-    /// Name of the queue in messages.
-    pub label: String,
-    /// What the queue is.
-    pub kind: Kind,
+    /// The queue.
+    pub queue: Arc<Queue>,
     /// What the outputs are.
     pub form: Form,
     /// How many elements are wanted.
     pub wanted: usize,
     /// Those that were taken.
-    pub taken: Vec<Element>,
+    pub taken: Few<Element>,
 }
 
 impl Take {
@@ -166,7 +171,7 @@ impl Take {
         }
         let message = format!(
             "{} is closed and has insufficient elements (requested {missing}, current size {there})",
-            self.label
+            self.queue.label()
         );
         Err(KernelError::new(Code::OUT_OF_RANGE, message))
     }
@@ -177,22 +182,26 @@ impl Take {
             let mut components = element.components.iter().enumerate();
             return components.try_for_each(|(at, component)| component.output(c, at));
         }
-        (0..self.kind.types.len()).try_for_each(|at| {
+        (0..self.queue.kind.types.len()).try_for_each(|at| {
             let components: Vec<&Component> =
                 self.taken.iter().filter_map(|element| element.components.get(at)).collect();
-            let row = self.kind.row_dims(at, components.iter().copied());
+            let row = self.queue.kind.row_dims(at, components.iter().copied());
             output_batch(c, at, &components, &row)
         })
     }
 }
 
 impl Attempt<State> for Take {
+    fn ends_now(&self, state: &State) -> bool {
+        state.closed || self.wanted <= state.spare()
+    }
+
     fn run(&mut self, state: &mut State) -> Progress {
         if let Err(error) = self.settle(state) {
             return Progress::Done(Err(error));
         }
         let (before, spare) = (self.taken.len(), state.spare());
-        if self.kind.has_priority && spare < self.wanted {
+        if self.queue.kind.has_priority && spare < self.wanted {
             // Of elements that come later, some may go first.
             return Progress::Stuck;
         }

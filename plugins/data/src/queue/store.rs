@@ -1,6 +1,6 @@
 //! The elements of a queue, in its order.
 
-use super::{Component, kind::Kind};
+use super::{Component, Few, kind::Kind};
 use std::collections::{BTreeMap, VecDeque};
 use tenon_philox::{Philox, Words};
 
@@ -8,7 +8,7 @@ use tenon_philox::{Philox, Words};
 #[derive(Debug)]
 pub struct Element {
     /// The components.
-    pub components: Vec<Component>,
+    pub components: Few<Component>,
     /// The priority, of which the least goes first, and the number of the element in its queue.
     pub place: (i64, u64),
 }
@@ -70,7 +70,7 @@ impl Store {
     }
 
     /// Puts elements back that were taken, the first of them in front.
-    pub fn give_back(&mut self, taken: &mut Vec<Element>) {
+    pub fn give_back(&mut self, taken: &mut Few<Element>) {
         for element in taken.drain(..).rev() {
             match &mut *self {
                 Store::First(elements) => elements.push_front(element),

@@ -1,7 +1,7 @@
 //! Elements of a queue as work items: texts that readers take.
 
 use super::{
-    Queue, Take,
+    Few, Queue, Take,
     state::{Form, State},
 };
 use crate::attempts::{Attempt, Attempts, Progress};
@@ -16,10 +16,10 @@ impl Queue {
     ///
     /// # Errors
     /// `INVALID_ARGUMENT` for a queue whose elements are not one string each.
-    pub fn work_items(&self) -> Result<(Arc<Attempts<State>>, WorkItems), KernelError> {
-        self.kind.check_types(&[DType::STRING], self.label())?;
-        let (label, kind) = (self.label().to_owned(), self.kind.clone());
-        let take = Take { label, kind, form: Form::One, wanted: 1, taken: Vec::new() };
+    pub fn work_items(self: &Arc<Self>) -> Result<(Arc<Attempts<State>>, WorkItems), KernelError> {
+        self.kind.check_types([DType::STRING].into_iter(), self.label())?;
+        let queue = Arc::clone(self);
+        let take = Take { queue, form: Form::One, wanted: 1, taken: Few::new() };
         Ok((Arc::clone(&self.attempts), WorkItems(take)))
     }
 }
@@ -44,7 +44,7 @@ impl WorkItems {
             [text] => growth::copied(text).map(Some),
             _ => Err(KernelError::invalid_argument(format!(
                 "queue_handle: expected elements of one string each in {}, found one of {}",
-                self.0.label,
+                self.0.queue.label(),
                 texts.len()
             ))),
         }

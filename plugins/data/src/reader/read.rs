@@ -7,7 +7,7 @@
 
 use super::{Reader, source::Record};
 use crate::{
-    attempts::{Async, Attempt, Begins, Begun, Progress, TAKE},
+    attempts::{Answer, Async, Attempt, Begins, Begun, Progress, TAKE},
     files::{Access, access},
     place::input_at,
     queue::{Queue, QueueState, WorkItems},
@@ -102,12 +102,13 @@ struct ReadRecords<const MANY: bool>(Access);
 
 impl<const MANY: bool> Begins for ReadRecords<MANY> {
     type State = QueueState;
+    type Attempt = FromQueue;
 
     fn new(c: &CreateContext<'_>) -> Result<Self, KernelError> {
         access(c).map(ReadRecords)
     }
 
-    fn begin(&self, c: &ComputeContext<'_>) -> Result<Option<Begun<QueueState>>, KernelError> {
+    fn begin(&self, c: &ComputeContext<'_>) -> Answer<QueueState, FromQueue> {
         let (reader, queue) = (input_at::<Reader>(c, 0)?, input_at::<Queue>(c, 1)?);
         let mut wanted = Wanted::One;
         if MANY {
@@ -124,7 +125,7 @@ impl<const MANY: bool> Begins for ReadRecords<MANY> {
             return reading.output(c).map(|()| None);
         }
         let (attempts, items) = queue.work_items()?;
-        Ok(Some(Begun { attempts, list: TAKE, attempt: Box::new(FromQueue { reading, items }) }))
+        Ok(Some(Begun { attempts, list: TAKE, attempt: FromQueue { reading, items } }))
     }
 }
 

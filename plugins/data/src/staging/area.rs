@@ -2,7 +2,7 @@
 
 use super::{Limits, bytes_of, values};
 use crate::{
-    attempts::{Async, Attempt, Attempts, Begins, Begun, Order, PUT, Progress, TAKE},
+    attempts::{Answer, Async, Attempt, Attempts, Begins, Begun, Order, PUT, Progress, TAKE},
     place::{Naming, Place, Shared, find_or_make},
 };
 use std::{collections::VecDeque, sync::Arc};
@@ -74,17 +74,18 @@ struct Stage(Finder);
 
 impl Begins for Stage {
     type State = State;
+    type Attempt = Put;
 
     fn new(c: &CreateContext<'_>) -> Result<Self, KernelError> {
         Finder::new(c).map(Stage)
     }
 
-    fn begin(&self, c: &ComputeContext<'_>) -> Result<Option<Begun<State>>, KernelError> {
+    fn begin(&self, c: &ComputeContext<'_>) -> Answer<State, Put> {
         let (area, values) = (self.0.get(c)?, values(c, 0)?);
         let bytes = values.iter().map(|value| bytes_of(value)).sum();
         area.attempts.read(|state| state.limits.check(bytes, area.attempts.label()))?;
         let attempts = Arc::clone(&area.attempts);
-        Ok(Some(Begun { attempts, list: PUT, attempt: Box::new(Put { values, bytes }) }))
+        Ok(Some(Begun { attempts, list: PUT, attempt: Put { values, bytes } }))
     }
 }
 
@@ -138,12 +139,13 @@ struct Unstage(Finder);
 
 impl Begins for Unstage {
     type State = State;
+    type Attempt = Take;
 
     fn new(c: &CreateContext<'_>) -> Result<Self, KernelError> {
         Finder::new(c).map(Unstage)
     }
 
-    fn begin(&self, c: &ComputeContext<'_>) -> Result<Option<Begun<State>>, KernelError> {
+    fn begin(&self, c: &ComputeContext<'_>) -> Answer<State, Take> {
         let (area, mut look) = (self.0.get(c)?, None);
         let label = area.attempts.label().to_owned();
         if c.input_count() > 0 {
@@ -156,7 +158,7 @@ impl Begins for Unstage {
         }
         let attempt = Take { label, outputs: c.output_count(), look, taken: None };
         let attempts = Arc::clone(&area.attempts);
-        Ok(Some(Begun { attempts, list: TAKE, attempt: Box::new(attempt) }))
+        Ok(Some(Begun { attempts, list: TAKE, attempt }))
     }
 }
 

@@ -8,7 +8,7 @@ use super::{
     values,
 };
 use crate::{
-    attempts::{Async, Attempts, Begins, Begun, Order, PUT, TAKE},
+    attempts::{Answer, Async, Attempts, Begins, Begun, Order, PUT, TAKE},
     place::{Naming, Place, Shared, find_or_make},
 };
 use std::sync::Arc;
@@ -96,12 +96,13 @@ struct Stage {
 
 impl Begins for Stage {
     type State = State;
+    type Attempt = Put;
 
     fn new(c: &CreateContext<'_>) -> Result<Self, KernelError> {
         Ok(Stage { finder: Finder::new(c)?, types: c.attr("dtypes")? })
     }
 
-    fn begin(&self, c: &ComputeContext<'_>) -> Result<Option<Begun<State>>, KernelError> {
+    fn begin(&self, c: &ComputeContext<'_>) -> Answer<State, Put> {
         let attempts = self.finder.get(c)?;
         let label = attempts.label().to_owned();
         let (key, indices, values) = (key(c, &label)?, indices(c, 1, &label)?, values(c, 2)?);
@@ -117,7 +118,7 @@ impl Begins for Stage {
         let bytes = values.iter().map(|value| bytes_of(value)).sum();
         attempts.read(|state| state.limits().check(bytes, &label))?;
         let components = self.types.len();
-        let attempt = Box::new(Put { label, key, components, indices, values, bytes });
+        let attempt = Put { label, key, components, indices, values, bytes };
         Ok(Some(Begun { attempts, list: PUT, attempt }))
     }
 }
@@ -132,6 +133,7 @@ struct Unstage {
 
 impl Begins for Unstage {
     type State = State;
+    type Attempt = Take;
 
     fn new(c: &CreateContext<'_>) -> Result<Self, KernelError> {
         let way = match c.op() {
@@ -142,7 +144,7 @@ impl Begins for Unstage {
         Ok(Unstage { finder: Finder::new(c)?, way })
     }
 
-    fn begin(&self, c: &ComputeContext<'_>) -> Result<Option<Begun<State>>, KernelError> {
+    fn begin(&self, c: &ComputeContext<'_>) -> Answer<State, Take> {
         let (attempts, way) = (self.finder.get(c)?, self.way);
         let label = attempts.label().to_owned();
         let (key, indices, outputs) = match way {
@@ -154,7 +156,7 @@ impl Begins for Unstage {
                 "indices: expected {outputs} components of {label}, one for each output, found {indices:?}"
             )));
         }
-        let attempt = Box::new(Take { label, key, indices, way, taken: Vec::new() });
+        let attempt = Take { label, key, indices, way, taken: Vec::new() };
         Ok(Some(Begun { attempts, list: TAKE, attempt }))
     }
 }

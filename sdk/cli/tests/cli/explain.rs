@@ -1,7 +1,15 @@
 //! `tenon explain`.
 
 use crate::support::Place;
-use tenon_runtime::framework::{DType, PartialShape, Tensor};
+use tenon_runtime::{
+    framework::{
+        DType, PartialShape, Tensor,
+        attr::{AttrList, AttrValue},
+        registry::Registry,
+    },
+    graph::{GraphBuilder, GraphError},
+    host::Plugins,
+};
 
 #[test]
 fn a_node_is_explained_with_candidates_winner_and_place() {
@@ -96,4 +104,50 @@ fn a_variable_left_over_stops_only_what_needs_it() {
         "{error}"
     );
     assert!(error.contains("TENON_PLUGIN_PATH") && error.contains("--plugin"), "{error}");
+}
+
+/// Defines a function of two numbers.
+fn define(
+    b: &mut GraphBuilder<'_>,
+    registry: &Registry,
+    name: &str,
+    op: &str,
+    value: i32,
+) -> Result<(), GraphError> {
+    let mut body = GraphBuilder::new(registry);
+    let i = body.placeholder("i", DType::INT32, PartialShape::UNKNOWN)?;
+    let value = body.constant("value", Tensor::scalar(value).unwrap())?;
+    let y = body.op(op).name("y").input(i).input(value).build()?;
+    b.define(name, &body.finish(), &[i], &[y.into()])
+}
+
+#[test]
+fn loops_and_calls_are_shown_by_the_nodes_that_run() {
+    let place = Place::new();
+    let registry = Plugins::new().unwrap().registry();
+    let graph = place.graph("g.pb", |b| {
+        define(b, &registry, "below", "Less", 10)?;
+        define(b, &registry, "next", "AddV2", 1)?;
+        let x = b.placeholder("x", DType::INT32, PartialShape::UNKNOWN)?;
+        let node = b.op("StatelessWhile").name("loop").input(x);
+        node.attr("cond", AttrValue::function("below"))
+            .attr("body", AttrValue::function("next"))
+            .build()?;
+        let call = b.op("PartitionedCall").name("call").input(x);
+        let call = call.attr("f", AttrValue::function("next"));
+        call.attr("Tout", AttrValue::List(AttrList::Type(vec![DType::INT32]))).build().map(drop)
+    });
+    let explained = place.json(&["explain", &graph]);
+    let nodes = explained["nodes"].as_array().unwrap();
+    let of = |op: &str, prefix: &str| {
+        let found = nodes.iter().find(|node| {
+            node["op"] == op && node["node"].as_str().is_some_and(|name| name.starts_with(prefix))
+        });
+        found.unwrap_or_else(|| panic!("no {op} of {prefix}: {explained}"))
+    };
+    assert_eq!(of("AddV2", "loop")["frame"], "loop");
+    assert_eq!(of("Less", "loop")["frame"], "loop");
+    assert!(of("AddV2", "call")["frame"].is_null(), "it is in no loop");
+    let text = place.text(&["explain", &graph, "loop"]);
+    assert!(text.contains("in loop 'loop'"), "{text}");
 }

@@ -21,7 +21,11 @@ const PHILOX: i64 = 1;
 /// Words of its state: the counter, low word first, and the key.
 const STATE: usize = 3;
 
-fn check_algorithm(found: i64) -> Result<(), KernelError> {
+/// Checks the number of a generator.
+///
+/// # Errors
+/// `INVALID_ARGUMENT` for another generator than Philox.
+pub fn check_algorithm(found: i64) -> Result<(), KernelError> {
     if found == PHILOX {
         return Ok(());
     }
@@ -31,7 +35,7 @@ fn check_algorithm(found: i64) -> Result<(), KernelError> {
 }
 
 /// The one number of an input.
-fn scalar<T: tenon_sdk::element::Element>(
+pub fn scalar<T: tenon_sdk::element::Element>(
     c: &ComputeContext<'_>,
     input: usize,
     name: &str,
@@ -48,7 +52,7 @@ fn scalar<T: tenon_sdk::element::Element>(
 /// Advances the generator in the variable behind input 0; its words before.
 ///
 /// In the variables of the oldest op the number of the algorithm stands before the generator: `is_tagged`.
-fn advance(
+pub fn advance(
     c: &ComputeContext<'_>,
     is_tagged: bool,
     steps: u64,
@@ -81,7 +85,8 @@ fn advance(
     Ok(before)
 }
 
-fn generator([low, high, key]: [i64; STATE]) -> Philox {
+/// The generator of these words.
+pub fn generator([low, high, key]: [i64; STATE]) -> Philox {
     Philox::keyed(key as u64, [low as u64, high as u64])
 }
 

@@ -1,0 +1,262 @@
+//! `StatefulRandomBinomial`.
+//!
+//! Sources: for few expected successes, sums of geometric numbers (Devroye, "Non-uniform random variate generation", 1986,
+//! X.4); else transformed rejection (Hormann, "The generation of binomial random variates", 1993). The order in which
+//! random numbers are used is TensorFlow's, so that equal states give equal numbers.
+
+use super::{
+    distribution::Drawn,
+    of_variable::{advance, check_algorithm, generator, scalar},
+    shape_input,
+};
+use half::f16;
+use std::marker::PhantomData;
+use tenon_philox::{Philox, RESERVED_PER_OUTPUT};
+use tenon_sdk::{
+    DType, KernelError,
+    author::ComputeContext,
+    element::Number,
+    geometry::{broadcast_shape, element_count},
+    register_kernel,
+};
+
+/// The expected number of successes from which on transformed rejection is used.
+const FEW: f64 = 10.0;
+
+/// Uniform numbers, two at a time; the second of a pair is used first.
+struct Uniforms {
+    generator: Philox,
+    pair: [f64; 2],
+    left: usize,
+}
+
+impl Uniforms {
+    fn next(&mut self) -> f64 {
+        if self.left == 0 {
+            let [a, b, ..] = <f64 as Drawn>::uniform(self.generator.step());
+            (self.pair, self.left) = ([a, b], 2);
+        }
+        self.left -= 1;
+        self.pair[self.left]
+    }
+
+    /// How many of `count` trials succeed, of which few do: geometric numbers are added up until they exceed `count`.
+    fn few(&mut self, count: f64, prob: f64) -> f64 {
+        let (mut sum, mut successes) = (0.0, 0.0);
+        loop {
+            sum += (self.next().ln() / (-prob).ln_1p()).ceil();
+            if sum > count || sum.is_nan() {
+                return successes;
+            }
+            successes += 1.0;
+        }
+    }
+
+    /// How many of `count` trials succeed.
+    fn many(&mut self, count: f64, prob: f64) -> f64 {
+        let deviation = (count * prob * (1.0 - prob)).sqrt();
+        let b = 1.15 + 2.53 * deviation;
+        let a = -0.0873 + 0.0248 * b + 0.01 * prob;
+        let c = count * prob + 0.5;
+        let tight = 0.92 - 4.2 / b;
+        let r = prob / (1.0 - prob);
+        let alpha = (2.83 + 5.1 / b) * deviation;
+        let m = ((count + 1.0) * prob).floor();
+        loop {
+            let (u, v) = (self.next() - 0.5, self.next());
+            let us = 0.5 - u.abs();
+            let k = ((2.0 * a / us + b) * u + c).floor();
+            if us >= 0.07 && v <= tight || k.is_nan() {
+                return k;
+            }
+            if k < 0.0 || k > count {
+                continue;
+            }
+            let v = (v * alpha / (a / (us * us) + b)).ln();
+            let bound = (m + 0.5) * ((m + 1.0) / (r * (count - m + 1.0))).ln()
+                + (count + 1.0) * ((count - m + 1.0) / (count - k + 1.0)).ln()
+                + (k + 0.5) * (r * (count - k + 1.0) / (k + 1.0)).ln()
+                + tail(m)
+                + tail(count - m)
+                - tail(k)
+                - tail(count - k);
+            if v <= bound {
+                return k;
+            }
+        }
+    }
+}
+
+/// What Stirling's approximation of `ln(k!)` lacks.
+fn tail(k: f64) -> f64 {
+    const SMALL: [f64; 10] = [
+        0.081_061_466_795_327_2,
+        0.041_340_695_955_409_2,
+        0.027_677_925_684_998_3,
+        0.020_790_672_103_765_09,
+        0.016_644_691_189_821_1,
+        0.013_876_128_823_070_7,
+        0.011_896_709_945_891_7,
+        0.010_411_265_261_972_0,
+        0.009_255_462_182_712_73,
+        0.008_330_563_433_362_87,
+    ];
+    if k <= 9.0 {
+        return SMALL[k as usize];
+    }
+    let square = (k + 1.0) * (k + 1.0);
+    (1.0 / 12.0 - (1.0 / 360.0 - 1.0 / 1260.0 / square) / square) / (k + 1.0)
+}
+
+/// The parameters of one number, in the arithmetic of their type.
+#[derive(Clone, Copy)]
+struct Trials<T> {
+    count: f64,
+    /// The probability of the rarer outcome, at most a half.
+    rare: f64,
+    /// Whether that is a failure.
+    is_failure: bool,
+    /// Whether few outcomes are expected to be the rarer one.
+    is_few: bool,
+    of: PhantomData<fn() -> T>,
+}
+
+impl<T: Number> Trials<T> {
+    /// `None` where there is no success.
+    fn new(count: T, prob: T) -> Option<Trials<T>> {
+        let (count, prob) = (count.to_f64(), prob.to_f64());
+        if count <= 0.0 || prob <= 0.0 {
+            return None;
+        }
+        let is_failure = prob > 0.5;
+        let rare = if is_failure { T::from_f64(1.0 - prob).to_f64() } else { prob };
+        let is_few = T::from_f64(count * rare).to_f64() < FEW;
+        Some(Trials { count, rare, is_failure, is_few, of: PhantomData })
+    }
+
+    /// A number from a section of a stream; NaN for parameters that are not numbers.
+    fn draw(self, generator: Philox) -> f64 {
+        let Trials { count, rare, is_failure, is_few, .. } = self;
+        if count.is_nan() || rare.is_nan() {
+            return f64::NAN;
+        }
+        let mut uniforms = Uniforms { generator, pair: [0.0; 2], left: 0 };
+        let drawn = if is_few { uniforms.few(count, rare) } else { uniforms.many(count, rare) };
+        if is_failure { count - drawn } else { drawn }
+    }
+}
+
+/// The number of the element of a tensor of shape `dims` that belongs to element `at` of one that it broadcasts to.
+fn broadcast_index(mut at: usize, dims: &[i64], to: &[i64]) -> usize {
+    let (mut index, mut stride) = (0, 1);
+    let missing = to.len() - dims.len();
+    for axis in (0..to.len()).rev() {
+        let size = to[axis] as usize;
+        if axis >= missing {
+            let own = dims[axis - missing] as usize;
+            index += if own == 1 { 0 } else { at % size * stride };
+            stride *= own;
+        }
+        at /= size;
+    }
+    index
+}
+
+/// The steps of the generator that TensorFlow reserves for a call.
+fn reserved(batches: usize, samples: usize) -> u64 {
+    (batches as u64).wrapping_mul(200).wrapping_mul((samples as u64).wrapping_add(3)) / 4
+}
+
+fn binomial<T: Number, U: Number>(c: &ComputeContext<'_>) -> Result<(), KernelError> {
+    check_algorithm(scalar::<i64>(c, 1, "algorithm")?)?;
+    let dims = shape_input(c, 2)?;
+    let (counts, probs) = (c.input::<T>(3)?, c.input::<T>(4)?);
+    let batch = broadcast_shape(counts.dims, probs.dims)
+        .map_err(|error| KernelError::from(error.of("counts and probs")))?;
+    if !dims.ends_with(&batch) {
+        return Err(KernelError::invalid_argument(format!(
+            "shape: expected one that ends with {batch:?}, the shape of counts and probs, found {dims:?}"
+        )));
+    }
+    let (all, batches) = (element_count(&dims)?, element_count(&batch)?);
+    let y = c.output::<U>(0, &dims)?.data;
+    if all == 0 {
+        return Ok(());
+    }
+    let samples = all / batches;
+    let stream = generator(advance(c, false, reserved(batches, samples))?);
+    let watch = c.watch();
+    for at in 0..batches {
+        watch.check()?;
+        let count = counts.data[broadcast_index(at, counts.dims, &batch)];
+        let prob = probs.data[broadcast_index(at, probs.dims, &batch)];
+        let trials = Trials::new(count, prob);
+        for sample in 0..samples {
+            let number = (at * samples + sample) as u64;
+            let section = stream.at(number.wrapping_mul(RESERVED_PER_OUTPUT));
+            y[sample * batches + at] =
+                U::from_f64(trials.map_or(0.0, |trials| trials.draw(section)));
+        }
+    }
+    Ok(())
+}
+
+macro_rules! of_counts {
+    ($($name:ident: $count:ty, $dtype:expr;)*) => {$(
+        fn $name<T: Number>(c: &ComputeContext<'_>) -> Result<(), KernelError> {
+            binomial::<$count, T>(c)
+        }
+
+        register_kernel!("StatefulRandomBinomial" on "CPU": fn $name<T> for "dtype" in
+            [f16, f32, f64, i32, i64], types = ("T", &[$dtype]));
+    )*};
+}
+
+of_counts! {
+    of_half: f16, DType::HALF;
+    of_float: f32, DType::FLOAT;
+    of_double: f64, DType::DOUBLE;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn moments_are_those_of_the_distribution() {
+        for (count, prob) in [(7.0, 0.3), (40.0, 0.1), (40.0, 0.5), (1000.0, 0.02), (90.0, 0.85)] {
+            let trials = Trials::<f64>::new(count, prob).expect("some succeed");
+            let many = 40_000u64;
+            let draw =
+                |number: u64| trials.draw(Philox::seeded(5, 6).at(number * RESERVED_PER_OUTPUT));
+            let numbers: Vec<f64> = (0..many).map(draw).collect();
+            assert!(numbers.iter().all(|x| (0.0..=count).contains(x) && x.fract() == 0.0));
+            let mean = numbers.iter().sum::<f64>() / many as f64;
+            let variance = numbers.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / many as f64;
+            let expected = count * prob * (1.0 - prob);
+            // Five standard deviations of the estimates are allowed.
+            assert!(
+                (mean - count * prob).abs() < 5.0 * (expected / many as f64).sqrt(),
+                "{count} {prob}: {mean}"
+            );
+            let fourth = expected * (1.0 + 3.0 * expected);
+            assert!(
+                (variance - expected).abs() < 5.0 * (fourth / many as f64).sqrt(),
+                "{count} {prob}: {variance}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_is_no_parameter() {
+        let draw =
+            |count, prob| Trials::<f64>::new(count, prob).map(|it| it.draw(Philox::seeded(5, 6)));
+        assert_eq!([draw(-1.0, 0.5), draw(0.0, 0.5), draw(9.0, 0.0), draw(9.0, -0.5)], [None; 4]);
+        assert_eq!(draw(9.0, 1.0), Some(9.0));
+        assert!(
+            draw(f64::NAN, 0.5).is_some_and(f64::is_nan)
+                && draw(9.0, f64::NAN).is_some_and(f64::is_nan)
+        );
+        assert!(draw(f64::INFINITY, 0.5).is_some_and(f64::is_nan));
+    }
+}

@@ -11,6 +11,7 @@
 //! handles.
 
 mod foreign;
+mod found;
 mod manager;
 mod variable;
 
@@ -26,6 +27,7 @@ use tenon_framework::{
 };
 
 pub use foreign::{ForeignResource, ForeignType, foreign_type};
+pub(crate) use found::Found;
 pub use manager::{DEFAULT_CONTAINER, ResourceManager};
 pub use tenon_framework::resource::step_container;
 pub use variable::{

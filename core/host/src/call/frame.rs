@@ -7,7 +7,7 @@ use super::{
     ticket::{Again, Ticket, Watch},
     value::Value,
 };
-use crate::{bools, memory::HostMemory, services::state::Found};
+use crate::{bools, memory::HostMemory, resources::Found};
 use std::{
     cell::{Cell, UnsafeCell},
     ptr,

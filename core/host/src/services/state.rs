@@ -15,7 +15,7 @@ use crate::{
     memory::{HostMemory, copy_on_host},
     resources::Variable,
 };
-pub(crate) use found::Found;
+
 pub use handles::HANDLES;
 use locks::{lock_variables, share_variables, unlock};
 use resources::{

@@ -60,10 +60,6 @@ pub(crate) struct Span {
 }
 
 impl Span {
-    pub fn len(self) -> u32 {
-        self.end - self.start
-    }
-
     #[inline(always)]
     pub fn of<T>(self, items: &[T]) -> &[T] {
         debug_assert!(self.start <= self.end && self.end as usize <= items.len());

@@ -151,7 +151,7 @@ impl Lock {
         let exclusive = u32::from(access == Access::Exclusive);
         waiting.exclusive += exclusive;
         waiting.all += 1;
-        self.state.fetch_or(AWAITED | exclusive * EXCLUSIVE_AWAITED, Ordering::Relaxed);
+        self.state.fetch_or(AWAITED | (exclusive * EXCLUSIVE_AWAITED), Ordering::Relaxed);
         let mut taken = self.take(access);
         while !taken && !cancellation.is_cancelled() {
             waiting = self.freed.wait(waiting);

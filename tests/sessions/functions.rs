@@ -90,6 +90,45 @@ fn counted(session: &Session, depth: i32) -> Result<i32, RuntimeError> {
     Ok(fetched[0].as_slice::<i32>().expect("an int32")[0])
 }
 
+/// What reads constants alone has nothing from the condition, and yet must wait for it.
+#[test]
+fn what_depends_on_constants_runs_only_on_the_branch_that_is_taken() {
+    let _turn = turn();
+    let runtime = session::runtime_of(1, &["tenon_cpu"], &[]);
+    let make = |b: &mut GraphBuilder<'_>| {
+        define(b, "refuses", DType::FLOAT, &runtime, |b, _| {
+            let nan = b.constant("nan", Tensor::scalar(f32::NAN).expect("a scalar"))?;
+            let node = b.op("CheckNumerics").name("y").input(nan).attr("message", "taken");
+            node.build().map(|_| ())
+        })?;
+        define(b, "one", DType::FLOAT, &runtime, |b, _| {
+            b.constant("y", Tensor::scalar(1f32).expect("a scalar")).map(|_| ())
+        })?;
+        let truth = b.placeholder("truth", DType::BOOL, PartialShape::UNKNOWN)?;
+        let x = b.placeholder("x", DType::FLOAT, PartialShape::UNKNOWN)?;
+        let node = b.op("StatelessIf").name("y").input(truth).input(x);
+        let node = node
+            .attr("then_branch", AttrValue::function("refuses"))
+            .attr("else_branch", AttrValue::function("one"));
+        node.attr("Tout", types(DType::FLOAT)).build().map(|_| ())
+    };
+    let def = graph(&runtime, make).to_graph_def().expect("it can be written");
+    for options in [SessionOptions::default(), SessionOptions::as_written()] {
+        let session = Session::new(&runtime, options).expect("a session");
+        session.extend(&def).expect("the graph is right");
+        let run = |truth: u8| {
+            let truth = Tensor::from_bytes(DType::BOOL, &[], &[truth]).expect("a bool");
+            let x = Tensor::scalar(3f32).expect("a scalar");
+            session::run(&session, &[("truth", truth), ("x", x)], &["y"])
+        };
+        for _ in 0..3 {
+            assert_eq!(run(0).expect("one")[0].as_slice::<f32>().expect("a float"), &[1.0]);
+        }
+        let message = run(1).expect_err("a NaN").to_string();
+        assert!(message.contains("taken"), "{message}");
+    }
+}
+
 #[test]
 fn a_function_calls_itself_as_often_as_it_must() {
     let _turn = turn();

@@ -1,6 +1,6 @@
 //! Resources: host-owned state that outlives a step, reached through counted references.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, Weak};
 use tenon_abi::Resource as RawResource;
 
 /// The beginning of the names of containers of steps, before the number of the step.
@@ -66,6 +66,11 @@ impl ResourceRef {
         Arc::ptr_eq(&self.0, &other.0)
     }
 
+    /// A reference that does not keep the resource.
+    pub fn downgrade(&self) -> WeakResourceRef {
+        WeakResourceRef(Arc::downgrade(&self.0))
+    }
+
     /// Gives the reference away.
     pub fn into_raw(self) -> *mut RawResource {
         Arc::into_raw(self.0).cast_mut().cast()
@@ -85,6 +90,17 @@ impl ResourceRef {
             Arc::increment_strong_count(pointer);
             Some(ResourceRef(Arc::from_raw(pointer)))
         }
+    }
+}
+
+/// A reference that does not keep its resource.
+#[derive(Clone)]
+pub struct WeakResourceRef(Weak<Held>);
+
+impl WeakResourceRef {
+    /// A reference that keeps the resource, unless that is gone.
+    pub fn upgrade(&self) -> Option<ResourceRef> {
+        self.0.upgrade().map(ResourceRef)
     }
 }
 

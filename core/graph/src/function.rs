@@ -23,7 +23,8 @@
 //!   outputs of its definition) happens before any reader of the call's outputs, and before the
 //!   nodes that wait for the call.
 //! - A node of a body without inputs runs only if the call runs: on a branch, it waits for the
-//!   branch to be taken; in a loop, it runs in each iteration, and a constant once before it.
+//!   branch to be taken; in a loop, it runs in each iteration. A constant is there once: on a branch
+//!   before it is taken, in a loop before the first iteration.
 //! - A copy of a node has its name behind that of the call, and frames and colocation groups are
 //!   renamed alike.
 

@@ -88,6 +88,7 @@ impl Cancellation {
     }
 
     /// Whether the step is cancelled.
+    #[inline]
     pub fn is_cancelled(&self) -> bool {
         self.flag.is_set(Ordering::Relaxed)
     }

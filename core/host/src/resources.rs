@@ -11,6 +11,7 @@
 //! handles.
 
 mod foreign;
+mod found;
 mod handles;
 mod manager;
 mod variable;
@@ -27,6 +28,7 @@ use tenon_framework::{
 };
 
 pub use foreign::{ForeignResource, ForeignType, foreign_type};
+pub(crate) use found::Found;
 pub use handles::{handles_in, tensor_of_handles};
 pub use manager::{DEFAULT_CONTAINER, ResourceManager};
 pub use tenon_framework::resource::step_container;

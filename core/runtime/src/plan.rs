@@ -4,6 +4,7 @@
 //! has the 48 bytes of a node that every run needs; everything else is in [`PlanNode`].
 
 mod build;
+mod facts;
 pub(crate) mod frames;
 mod per_shape;
 mod replay;
@@ -22,6 +23,7 @@ use std::sync::{
 };
 use tenon_abi::{Call, Code, DType, KernelState, kernel_flags};
 use tenon_framework::{PartialShape, Shape, Tensor, device::base::LocalDevice, tensor::Memory};
+use tenon_graph::ControlFlow;
 use tenon_host::{call::NodeInfo, instance::KernelInstance};
 
 /// The entry point of a kernel.
@@ -41,9 +43,13 @@ pub(crate) mod node_flags {
     pub const COUNTED: u32 = 16;
     /// The node waits for events, or other streams wait for its event.
     pub const EVENTS: u32 = 32;
+    /// The node calls nothing and waits for no event: it is done once its successors are notified.
+    pub const FORWARD: u32 = 64;
+    /// The kernel only passes its input on, which the executor can do as well.
+    pub const PASSES: u32 = 128;
     /// The flags of a node that only calls its kernel; at most its outputs are checked and its calls
     /// counted.
-    pub const PLAIN: u32 = CHECKED | COUNTED;
+    pub const PLAIN: u32 = CHECKED | COUNTED | PASSES;
 }
 
 /// A range of positions in one of the plan's arrays.
@@ -183,19 +189,34 @@ pub(crate) struct PlanNode {
     pub runs: Option<Arc<std::sync::atomic::AtomicU64>>,
     /// The stream on which the node enqueues, on a device with streams.
     pub stream: NodeStream,
-    /// Whether the node forwards the first of its inputs that is not dead.
-    pub merges: bool,
+    /// The node's role in control flow.
+    pub flow: ControlFlow,
+    /// Whether the kernel only passes its input on.
+    pub passes: bool,
 }
 
 impl PlanNode {
+    /// The number of inputs, from the first one, that the node forwards: the executor passes their
+    /// values on, and the node only reads the others. A `Merge` forwards one of its inputs.
+    fn forwarded(&self) -> usize {
+        match self.flow {
+            ControlFlow::No => 0,
+            ControlFlow::Merge => self.inputs.len(),
+            _ => 1,
+        }
+    }
+
     /// The flags of the node's [`HotNode`]; `kernel` are the flags of its kernel.
     fn flags(&self, kernel: u32, checked: bool) -> u32 {
+        let is_nothing = matches!(self.action, Action::Nothing);
         let set = [
             (!matches!(self.action, Action::Kernel), node_flags::ACTION),
+            (is_nothing && !self.stream.has_events(), node_flags::FORWARD),
             (kernel & kernel_flags::ASYNC != 0, node_flags::ASYNC),
             (kernel & kernel_flags::BLOCKING != 0, node_flags::BLOCKING),
             (checked, node_flags::CHECKED),
             (self.runs.is_some(), node_flags::COUNTED),
+            (self.passes && self.runs.is_none(), node_flags::PASSES),
             (self.stream.has_events(), node_flags::EVENTS),
         ];
         set.into_iter().filter(|(is_set, _)| *is_set).fold(0, |flags, (_, flag)| flags | flag)
@@ -229,12 +250,14 @@ pub(crate) struct PlanOutput {
     pub readers: u32,
     /// Whether nothing reads the output.
     pub unused: bool,
+    /// Whether every iteration of a loop has the same value, which stays until the loop ends.
+    pub steady: bool,
 }
 
 impl PlanOutput {
     /// Whether the readers are counted, so that the buffer is released after the last one.
     pub fn is_counted(&self) -> bool {
-        !self.planned && self.constant.is_none()
+        !self.planned && !self.steady && self.constant.is_none()
     }
 }
 

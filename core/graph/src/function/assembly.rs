@@ -32,8 +32,11 @@ pub(super) struct Place<'p> {
     pub prefix: &'p str,
     /// The device of copies that request none.
     pub device: &'p DeviceName,
-    /// The node for which copies wait that have no inputs, or in a loop act on nothing but its constants.
+    /// The node for which copies wait that have no inputs, or that depend on nothing but constants: on a
+    /// branch all of these, in a loop those that act. A constant of a branch does not wait.
     pub pivot: Option<NodeId>,
+    /// Whether it is a branch, which may not be taken.
+    pub is_branch: bool,
     /// The frame of the copies, if they are in a loop.
     pub frame: Option<&'p Frame>,
 }
@@ -154,19 +157,28 @@ impl<'r> Assembly<'r> {
         for (&id, at) in copied.iter().zip(base..) {
             map.nodes[id.index()] = Some(NodeId(at));
         }
+        let is_free = |id: NodeId| place.is_branch && is_plain_constant(body.graph.node(id));
+        // A node may come before the constants that it reads.
+        copied.iter().for_each(|&id| map.steady[id.index()] = is_free(id));
         for &id in &copied {
-            map.steady[id.index()] = place.frame.is_some() && self.is_steady(body, id, &map);
-            let acts = acts(body.graph.node(id));
-            self.copy_node(body, id, &map, place, acts && map.steady[id.index()]);
-            map.steady[id.index()] &= !acts;
+            if is_free(id) {
+                self.copy_node(body, id, &map, &Place { pivot: None, ..*place }, false);
+                continue;
+            }
+            let is_inside = place.is_branch || place.frame.is_some();
+            let is_steady = is_inside && self.is_steady(body, id, &map);
+            let waits = is_steady && (place.is_branch || acts(body.graph.node(id)));
+            self.copy_node(body, id, &map, place, waits);
+            map.steady[id.index()] = is_steady && !waits;
         }
         let returns = body.returns.iter().map(|&output| map.tensor(output)).collect();
         let effects = body.effects.iter().filter_map(|&id| map.nodes[id.index()]).collect();
         Ok(Copied { returns, effects })
     }
 
-    /// Whether a node has inputs, all of which are the same in all iterations of the loop: without more
-    /// it would run once more than the body, in the iteration whose condition does not hold.
+    /// Whether a node has inputs, all of which are constants, or the same in all iterations of the loop:
+    /// without more it would run on a branch that is not taken, and in a loop once more than the body,
+    /// in the iteration whose condition does not hold.
     fn is_steady(&self, body: &Body, id: NodeId, map: &Map) -> bool {
         let node = body.graph.node(id);
         let inputs = node.inputs.iter().map(|input| input.node);
@@ -219,7 +231,7 @@ fn after<'b, 'r>(node: NodeBuilder<'b, 'r>, control: &[NodeId]) -> NodeBuilder<'
 }
 
 /// Whether a node is a constant that waits for nothing.
-fn is_plain_constant(node: &Node) -> bool {
+pub(super) fn is_plain_constant(node: &Node) -> bool {
     node.op.is_constant() && node.control_inputs.is_empty()
 }
 
@@ -254,7 +266,8 @@ struct Map {
     tensors: Vec<Option<Output>>,
     /// The copy of each node.
     nodes: Vec<Option<NodeId>>,
-    /// Whether a node's outputs are the same in all iterations of the loop, and it does not wait for the pivot.
+    /// Whether a node is a constant, or its outputs are the same in all iterations of the loop, and it does not wait for
+    /// the pivot.
     steady: Vec<bool>,
 }
 

@@ -1,7 +1,7 @@
 //! Conditionals: a branch is a copy of its function behind a switch.
 
 use super::{
-    assembly::{Assembly, Copied, Place, Replaced, Site},
+    assembly::{Assembly, Copied, Place, Replaced, Site, is_plain_constant},
     expand::{Expander, Function},
 };
 use crate::{ControlFlow, GraphError, NodeId, Output, required_ops};
@@ -96,12 +96,21 @@ impl Expander<'_> {
         let prefix = format!("{}/{}", site.node.name, function.key.name());
         let identity = required_ops::IDENTITY;
         let taken = assembly.add(identity, &format!("{prefix}/pivot"), |node| node.input(pivot))?;
-        let place =
-            Place { prefix: &prefix, device: &site.node.device, pivot: Some(taken), frame: None };
+        let place = Place {
+            prefix: &prefix,
+            device: &site.node.device,
+            pivot: Some(taken),
+            is_branch: true,
+            frame: None,
+        };
         let Copied { returns, effects } = self.place(assembly, site, function, args, &place)?;
-        let gated = returns.iter().enumerate();
-        let gated = gated
-            .map(|(at, &result)| assembly.gate(result, &effects, &format!("{prefix}/result_{at}")));
+        let gated = returns.iter().enumerate().map(|(at, &result)| {
+            // A constant is there whichever branch is taken.
+            let is_free = is_plain_constant(assembly.graph().node(result.node));
+            let before: Vec<NodeId> =
+                effects.iter().copied().chain(is_free.then_some(taken)).collect();
+            assembly.gate(result, &before, &format!("{prefix}/result_{at}"))
+        });
         let returns = gated.collect::<Result<Vec<_>, _>>()?;
         // The branch is done when its results are there.
         let mut ends: Vec<NodeId> = effects;

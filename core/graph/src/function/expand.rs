@@ -94,7 +94,8 @@ pub fn callee(
         args.push(Output::from(arg));
     }
     // Kernels of nodes with state are kept by name: those of two functions must differ.
-    let place = Place { prefix: key.name(), device: &node.device, pivot: None, frame: None };
+    let (prefix, device) = (key.name(), &node.device);
+    let place = Place { prefix, device, pivot: None, is_branch: false, frame: None };
     let Copied { returns, effects } = assembly.copy(&body, &args, &place)?;
     Ok(Callee { graph: assembly.finish(), args, returns, effects })
 }
@@ -277,7 +278,8 @@ impl<'g> Expander<'g> {
         for (at, &input) in site.inputs.iter().enumerate() {
             args.push(assembly.gate(input, &before, &format!("{name}/arg_{at}"))?);
         }
-        let place = Place { prefix: name, device: &site.node.device, pivot, frame: None };
+        let device = &site.node.device;
+        let place = Place { prefix: name, device, pivot, is_branch: false, frame: None };
         let Copied { returns, effects } = self.place(assembly, site, function, &args, &place)?;
         let mut outputs = Vec::with_capacity(returns.len());
         for (at, &result) in returns.iter().enumerate() {

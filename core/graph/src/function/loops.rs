@@ -79,6 +79,7 @@ impl Expander<'_> {
             prefix: &prefix,
             device: &site.node.device,
             pivot: Some(pivot),
+            is_branch: false,
             frame: Some(frame),
         };
         let Copied { returns, effects } = self.place(assembly, site, cond, values, &place)?;
@@ -107,6 +108,7 @@ impl Expander<'_> {
             prefix: &prefix,
             device: &site.node.device,
             pivot: Some(pivot),
+            is_branch: false,
             frame: Some(frame),
         };
         let Copied { returns, effects } = self.place(assembly, site, body, values, &place)?;

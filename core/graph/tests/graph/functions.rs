@@ -197,6 +197,39 @@ fn what_acts_on_constants_of_a_loop_alone_waits_for_its_body() {
     assert!(waits("first/body/scaled").is_empty() && waits("first/body/y").is_empty());
 }
 
+/// A constant costs nothing when it is there on every branch; what depends on constants alone must not run on a branch
+/// that is not taken.
+#[test]
+fn on_a_branch_only_constants_do_not_wait() {
+    let mut b = builder();
+    define(&mut b, "noisy", |b, x| {
+        let shape = b.constant("shape", Tensor::from_slice(&[0], &[0i32; 0]).unwrap())?;
+        let random = b.op("RandomUniform").name("random").input(shape);
+        let random = random.attr("dtype", AttrValue::Type(DType::FLOAT)).build()?;
+        let scaled = b.op("Neg").name("scaled").input(random).build()?;
+        b.op("AddV2").name("y").input(x).input(scaled).build().map(|_| ())
+    });
+    define(&mut b, "fixed", |b, _| b.constant("y", Tensor::scalar(1f32).unwrap()).map(|_| ()));
+    let truth = b.placeholder("truth", DType::BOOL, PartialShape::UNKNOWN).unwrap();
+    let x = x(&mut b).unwrap();
+    let node = b.op("StatelessIf").name("if").input(truth).input(x);
+    let node = node
+        .attr("then_branch", AttrValue::function("noisy"))
+        .attr("else_branch", AttrValue::function("fixed"));
+    let node = node.attr("Tout", floats(1)).build().unwrap();
+    let graph = b.finish();
+    let expanded = expanded(&graph, node.into());
+    let waits = |name: &str| {
+        let node = expanded.graph.node(expanded.graph.find(name).unwrap());
+        let before = node.control_inputs.iter().map(|&id| expanded.graph.node(id).name.clone());
+        before.collect::<Vec<_>>()
+    };
+    assert!(waits("if/noisy/shape").is_empty() && waits("if/fixed/y").is_empty());
+    assert_eq!(waits("if/noisy/random"), ["if/noisy/pivot"]);
+    assert!(waits("if/noisy/scaled").is_empty() && waits("if/noisy/y").is_empty());
+    assert_eq!(waits("if/fixed/result_0"), ["if/fixed/pivot"], "the result of a branch");
+}
+
 #[test]
 fn frames_of_functions_that_are_called_twice_are_two() {
     let mut b = builder();

@@ -7,7 +7,7 @@ use super::{
     ticket::{Again, Ticket, Watch},
     value::Value,
 };
-use crate::{bools, memory::HostMemory};
+use crate::{bools, memory::HostMemory, resources::Found};
 use std::{
     cell::{Cell, UnsafeCell},
     ptr,
@@ -93,6 +93,8 @@ pub struct CallFrame {
     /// The last message, and the code that came with it.
     message: UnsafeCell<(Code, String)>,
     pub(super) scratch: UnsafeCell<Vec<Buffer>>,
+    /// The variable that a call has found by its name.
+    found: UnsafeCell<Option<Box<Found>>>,
     /// Number of variables that the call has locked.
     locked: Cell<usize>,
     /// Whether a loop of the call was cut short: its outputs are incomplete, even if the kernel
@@ -162,6 +164,7 @@ impl CallFrame {
             watch: None,
             message: UnsafeCell::new((Code::OK, String::new())),
             scratch: UnsafeCell::new(Vec::new()),
+            found: UnsafeCell::new(None),
             locked: Cell::new(0),
             cut: Cell::new(false),
             input_slots: inputs,
@@ -304,6 +307,16 @@ impl CallFrame {
             },
             None => completed_again(ticket.again(low)),
         }
+    }
+
+    /// The variable that a call of this record has found.
+    ///
+    /// # Safety
+    /// - The call belongs to this thread (see the type's docs), and the result to one user at a time.
+    #[allow(clippy::mut_from_ref, reason = "during a call it belongs to the caller")]
+    pub(crate) unsafe fn found(&self) -> &mut Option<Box<Found>> {
+        // SAFETY: the caller guarantees that nothing else uses it.
+        unsafe { &mut *self.found.get() }
     }
 
     /// Counts variables that the call has locked.

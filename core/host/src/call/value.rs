@@ -73,9 +73,19 @@ impl Value {
         if from.data.is_null() || from.flags & slot_flags::REF != 0 {
             return false;
         }
-        // SAFETY: a set slot of the host shows a live buffer, and dimensions that live with it.
-        let (buffer, dims) = unsafe { (Buffer::clone_raw(from.buffer), from.shape()) };
+        // SAFETY: a set slot of the host shows a live buffer.
+        let buffer = unsafe { Buffer::clone_raw(from.buffer) };
         let Some(buffer) = buffer else { return false };
+        self.adopt(slot, from, buffer);
+        true
+    }
+
+    /// Shows in `slot` the tensor that `from` shows, whose buffer is `buffer`, and holds that reference.
+    #[inline]
+    pub fn adopt(&mut self, slot: &mut Slot, from: &Slot, buffer: Buffer) {
+        debug_assert!(buffer.as_raw() == from.buffer, "another buffer than the one that is shown");
+        // SAFETY: a set slot of the host shows dimensions that live with its buffer.
+        let dims = unsafe { from.shape() };
         self.dims[..dims.len()].copy_from_slice(dims);
         *slot = Slot {
             dims: self.dims.as_ptr(),
@@ -85,7 +95,6 @@ impl Value {
             ..*from
         };
         self.owner = Some(buffer);
-        true
     }
 
     /// The tensor that a set slot shows, as a further reference to its buffer.
@@ -109,6 +118,7 @@ impl Value {
     }
 
     /// Ends the step for this value.
+    #[inline]
     pub fn release(&mut self) {
         self.owner = None;
     }

@@ -56,6 +56,8 @@ pub struct ResourceManager {
     made: Condvar,
     /// Number of resources in containers of steps, on all devices of the worker.
     in_steps: Arc<AtomicU64>,
+    /// Number of resources that were removed from the table; it changes under the lock.
+    removals: AtomicU64,
 }
 
 /// Removes the entry if its factory fails or panics.
@@ -89,7 +91,18 @@ impl ResourceManager {
             table: Mutex::ranked(rank::RESOURCES, Table::default()),
             made: Condvar::new(),
             in_steps: Arc::clone(in_steps),
+            removals: AtomicU64::new(0),
         }
+    }
+
+    /// The number of resources that were removed from the table so far: a resource that was found
+    /// before is still found while the number is the same.
+    pub(crate) fn removals(&self) -> u64 {
+        self.removals.load(Ordering::Acquire)
+    }
+
+    fn count_removals(&self, removed: u64) {
+        self.removals.fetch_add(removed, Ordering::Release);
     }
 
     /// The resource of this name and type, if it exists; an empty container means the default one.
@@ -187,6 +200,7 @@ impl ResourceManager {
         let mut table = self.table.lock();
         let there = matches!(table.get(key), Some(Entry::There(found)) if wanted(found));
         let removed = if there { table.remove(key) } else { None };
+        self.count_removals(u64::from(removed.is_some()));
         drop(table);
         if removed.is_some() && key.is_of_a_step() {
             self.in_steps.fetch_sub(1, Ordering::Relaxed);
@@ -218,6 +232,7 @@ impl ResourceManager {
             }
             _ => true,
         });
+        self.count_removals(taken.len() as u64);
         drop(table);
         self.in_steps.fetch_sub(of_steps, Ordering::Relaxed);
         taken

@@ -5,8 +5,10 @@
 //! not bound to a thread: an asynchronous kernel may unlock on another one. Calls that lock several
 //! variables do so in the order of their numbers, so that no two wait for each other; a call whose
 //! step is cancelled stops waiting. A later call for the shared lock does not overtake a call that
-//! waits for the exclusive lock. Lock and value are protected by one mutex, which is never held
-//! while waiting for the lock; the value is replaced only under the exclusive lock.
+//! waits for the exclusive lock.
+//!
+//! The value is replaced only under the exclusive lock, so that a holder of either lock reads it
+//! without more; a variable without a value may get its first one from a call without the lock.
 //!
 //! **Copy on read.** A variable whose rows are updated in place under the shared lock must not
 //! share its buffer. From the first such update on it is in this mode: readers get a copy, and an
@@ -17,16 +19,18 @@ use crate::{
     cancel::Cancellation,
     memory::{HostMemory, copy_on_host},
 };
+use lock::Lock;
 use smallvec::SmallVec;
-use std::{any::Any, ffi::c_void, sync::atomic::Ordering};
-use tenon_abi::{CancelCallback, Slot};
+use std::{any::Any, cell::UnsafeCell};
+use tenon_abi::Slot;
 use tenon_framework::{
     Code, DType, KernelError, Tensor,
     resource::{Resource, ResourceRef},
-    sync::{Condvar, Mutex, rank},
+    sync::atomic::{AtomicBool, Ordering},
     tensor::Memory,
 };
 
+mod lock;
 #[cfg(all(test, loom))]
 mod model;
 
@@ -45,44 +49,26 @@ pub enum Access {
     SharedUpdate,
 }
 
-#[derive(Default)]
-struct Core {
-    /// Whether a call has the exclusive lock.
-    held: bool,
-    /// Number of calls that have the shared lock.
-    sharers: u32,
-    /// Number of calls that wait for the exclusive lock.
-    waiting: u32,
-    /// Number of calls that wait for either lock.
-    waiters: u32,
-    /// Whether a holder of the lock received the value for writing.
-    written: bool,
-    copy_on_read: bool,
-    value: Option<Tensor>,
-}
-
-impl Core {
-    /// Takes the lock if possible; returns whether it did.
-    fn take(&mut self, access: Access) -> bool {
-        match access {
-            Access::Exclusive if !self.held && self.sharers == 0 => self.held = true,
-            Access::Shared | Access::SharedUpdate if !self.held && self.waiting == 0 => {
-                self.sharers += 1;
-            }
-            _ => return false,
-        }
-        true
-    }
-}
-
 /// A variable.
 pub struct Variable {
     number: u64,
     name: String,
     dtype: DType,
-    core: Mutex<Core>,
-    freed: Condvar,
+    lock: Lock,
+    /// Whether there is a value. It changes under the mutex of the lock: by the holder of the exclusive
+    /// lock, or while there is none.
+    is_set: AtomicBool,
+    /// It changes as `is_set` does.
+    value: UnsafeCell<Option<Tensor>>,
+    /// What shows the value, but for the place of the dimensions; it changes as `value` does.
+    shown: UnsafeCell<Slot>,
+    /// Whether a holder of the lock received the value for writing; used for bools only.
+    written: AtomicBool,
 }
+
+// SAFETY: the value is a tensor, which threads may share; a holder of the lock reads it, while no
+// other replaces it; and while there is none, it changes under the mutex.
+unsafe impl Sync for Variable {}
 
 impl Resource for Variable {
     fn type_name(&self) -> &str {
@@ -92,19 +78,6 @@ impl Resource for Variable {
     fn as_any(&self) -> &dyn Any {
         self
     }
-}
-
-/// Wakes the calls that wait for a variable, so that they see the cancellation.
-///
-/// # Safety
-/// - `data` is a live [`Variable`].
-unsafe extern "C" fn wake(data: *mut c_void) {
-    // SAFETY: `data` is the variable, which the waiting call keeps alive until it has withdrawn the
-    // callback.
-    let variable = unsafe { &*data.cast_const().cast::<Variable>() };
-    // Because of the mutex, a call that has just seen "not cancelled" is waiting by now.
-    drop(variable.core.lock());
-    variable.freed.notify_all();
 }
 
 impl Variable {
@@ -117,8 +90,11 @@ impl Variable {
             number: NEXT.fetch_add(1, Ordering::Relaxed),
             name: name.to_owned(),
             dtype,
-            core: Mutex::ranked(rank::VARIABLE, Core::default()),
-            freed: Condvar::new(),
+            lock: Lock::new(),
+            is_set: AtomicBool::new(false),
+            value: UnsafeCell::new(None),
+            shown: UnsafeCell::new(Slot::EMPTY),
+            written: AtomicBool::new(false),
         }
     }
 
@@ -147,10 +123,21 @@ impl Variable {
         self.dtype
     }
 
-    /// A further reference to the current value. In copy-on-read mode only a holder of the lock may
-    /// call this, and must drop the reference before unlocking.
+    /// The current value, for a holder of the lock or the only user.
+    #[inline]
+    fn current(&self) -> Option<&Tensor> {
+        if !self.is_set.load(Ordering::Acquire) {
+            return None;
+        }
+        // SAFETY: while there is a value only the holder of the exclusive lock replaces it, which is
+        // the caller or no call.
+        unsafe { (*self.value.get()).as_ref() }
+    }
+
+    /// A further reference to the current value, for a holder of the lock or the only user. In
+    /// copy-on-read mode it must be dropped before the lock is given up.
     pub fn value(&self) -> Option<Tensor> {
-        self.core.lock().value.clone()
+        self.current().cloned()
     }
 
     /// The current value, for a holder of the lock.
@@ -172,11 +159,10 @@ impl Variable {
         cancellation: &Cancellation,
         copy: impl FnOnce(&Tensor) -> Result<Tensor, KernelError>,
     ) -> Result<Tensor, KernelError> {
-        {
-            let core = self.core.lock();
-            if !core.held && !core.copy_on_read {
-                return core.value.clone().ok_or_else(|| self.unset());
-            }
+        if self.lock.peek() {
+            let value = self.value();
+            self.lock.give();
+            return value.ok_or_else(|| self.unset());
         }
         // Calls that update rows hold the shared lock.
         self.lock(Access::Exclusive, cancellation)?;
@@ -216,13 +202,13 @@ impl Variable {
 
     /// Whether readers, and assignments, must copy the value.
     pub fn copies_on_read(&self) -> bool {
-        self.core.lock().copy_on_read
+        self.lock.copies_on_read()
     }
 
     /// Whether a call waits for the exclusive lock.
     #[cfg(test)]
     pub(super) fn is_awaited(&self) -> bool {
-        self.core.lock().waiting > 0
+        self.lock.is_awaited()
     }
 
     /// Sets or removes the value. The caller must hold the exclusive lock, or be the only user.
@@ -239,7 +225,14 @@ impl Variable {
     /// As [`Variable::set`].
     pub fn replace(&self, value: Option<Tensor>) -> Result<Option<Tensor>, KernelError> {
         value.iter().try_for_each(|value| self.check_type(value))?;
-        Ok(std::mem::replace(&mut self.core.lock().value, value))
+        let _setting = self.lock.mutex();
+        self.is_set.store(value.is_some(), Ordering::Release);
+        // SAFETY: the caller holds the exclusive lock or is the only user, so no call reads the value;
+        // and under the mutex none sets a first one.
+        unsafe {
+            *self.shown.get() = value.as_ref().map_or(Slot::EMPTY, Tensor::slot);
+            Ok(std::mem::replace(&mut *self.value.get(), value))
+        }
     }
 
     /// Gives a variable its first value, without the lock; a value that is there stays.
@@ -248,7 +241,16 @@ impl Variable {
     /// As [`Variable::set`].
     pub fn initialize(&self, value: Tensor) -> Result<(), KernelError> {
         self.check_type(&value)?;
-        self.core.lock().value.get_or_insert(value);
+        let _setting = self.lock.mutex();
+        if !self.is_set.load(Ordering::Relaxed) {
+            // SAFETY: no call reads the value while there is none, and under the mutex no other sets
+            // one.
+            unsafe {
+                *self.shown.get() = value.slot();
+                *self.value.get() = Some(value);
+            }
+            self.is_set.store(true, Ordering::Release);
+        }
         Ok(())
     }
 
@@ -269,8 +271,13 @@ impl Variable {
     /// # Errors
     /// `FAILED_PRECONDITION` without a value.
     pub fn slot(&self) -> Result<Slot, KernelError> {
-        let core = self.core.lock();
-        core.value.as_ref().map(Tensor::slot).ok_or_else(|| self.unset())
+        self.current().map(|value| self.shown(value)).ok_or_else(|| self.unset())
+    }
+
+    /// The slot that shows the current value.
+    fn shown(&self, current: &Tensor) -> Slot {
+        // SAFETY: it changes with the value, which the caller reads.
+        Slot { dims: current.shape().dims().as_ptr(), ..unsafe { *self.shown.get() } }
     }
 
     /// The slot that shows the value for writing: under the exclusive lock `copy` replaces the
@@ -283,22 +290,19 @@ impl Variable {
         &self,
         copy: impl FnOnce(&Tensor) -> Result<Tensor, KernelError>,
     ) -> Result<Slot, KernelError> {
-        let current = {
-            let mut core = self.core.lock();
-            core.written = true;
-            let core = &*core;
-            let value = core.value.as_ref().ok_or_else(|| self.unset())?;
-            if value.buffer().is_unique() || (core.sharers > 0 && core.copy_on_read) {
-                return Ok(value.slot());
-            }
-            if core.sharers > 0 {
-                return Err(self.only_read());
-            }
-            value.clone()
-        };
-        // Only the holder of the exclusive lock replaces the value, so it is unchanged after the
-        // copy.
-        self.set(Some(copy(&current)?))?;
+        let is_shared = self.lock.is_shared();
+        if self.dtype == DType::BOOL {
+            self.written.store(true, Ordering::Relaxed);
+        }
+        let value = self.current().ok_or_else(|| self.unset())?;
+        if value.buffer().is_unique() || (is_shared && self.copies_on_read()) {
+            return Ok(self.shown(value));
+        }
+        if is_shared {
+            return Err(self.only_read());
+        }
+        let copy = copy(value)?;
+        self.set(Some(copy))?;
         self.slot()
     }
 
@@ -323,56 +327,45 @@ impl Variable {
         )
     }
 
+    #[inline]
     fn lock(&self, access: Access, cancellation: &Cancellation) -> Result<(), KernelError> {
-        if self.core.lock().take(access) {
+        // Values of bools are corrected when the last sharer leaves; none joins meanwhile.
+        let correcting = (self.dtype == DType::BOOL).then(|| self.lock.mutex());
+        let taken = self.lock.take(access);
+        drop(correcting);
+        if taken || self.lock.wait(access, cancellation) {
             return Ok(());
         }
-        let data = std::ptr::from_ref(self).cast_mut().cast();
-        let token = cancellation.register(CancelCallback { run: Some(wake) }, data);
-        let mut core = self.core.lock();
-        let waits = u32::from(access == Access::Exclusive);
-        core.waiting += waits;
-        core.waiters += 1;
-        let mut locked = core.take(access);
-        while !locked && !cancellation.is_cancelled() {
-            core = self.freed.wait(core);
-            locked = core.take(access);
-        }
-        core.waiting -= waits;
-        core.waiters -= 1;
-        drop(core);
-        cancellation.withdraw(token);
-        if locked {
-            return Ok(());
-        }
-        // Calls that wait for the shared lock were waiting for this one.
-        self.freed.notify_all();
         Err(KernelError::new(
             Code::CANCELLED,
             format!("the step was cancelled while it waited for variable '{}'", self.name),
         ))
     }
 
+    #[inline]
     fn unlock(&self) {
-        let mut core = self.core.lock();
+        if self.dtype == DType::BOOL {
+            return self.unlock_bools();
+        }
+        self.lock.give();
+    }
+
+    /// Unlocks a variable of bools, whose value is corrected once no holder of the lock writes it.
+    fn unlock_bools(&self) {
+        let correcting = self.lock.mutex();
         // Calls that share the lock for an update may still write.
-        if core.sharers <= 1
-            && std::mem::take(&mut core.written)
-            && let Some(value) = core.value.as_ref().filter(|_| self.dtype == DType::BOOL)
+        if !self.lock.has_others()
+            && self.written.swap(false, Ordering::Relaxed)
+            && let Some(value) = self.current()
         {
-            // SAFETY: a kernel, in any language, has written it, and still holds the lock that
-            // every writer or reader needs; readers of the former value have their own tensor.
+            // SAFETY: a kernel, in any language, has written it, and still holds the lock that every
+            // writer or reader needs; readers of the former value have their own tensor.
             unsafe { bools::normalise_tensor(value) };
         }
-        match core.sharers {
-            0 => core.held = false,
-            _ => core.sharers -= 1,
-        }
-        let is_awaited = core.waiters > 0;
-        drop(core);
-        // It is a system call, even without a waiting thread.
+        let is_awaited = self.lock.give_silently();
+        drop(correcting);
         if is_awaited {
-            self.freed.notify_all();
+            self.lock.wake();
         }
     }
 
@@ -386,7 +379,7 @@ impl Variable {
             if self.value().is_some() {
                 self.slot_for_update(copy)?;
             }
-            self.core.lock().copy_on_read = true;
+            self.lock.copy_on_read();
         }
         Ok(())
     }

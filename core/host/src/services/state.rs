@@ -4,6 +4,7 @@
 //! is counted. A reference slot shows a variable without counting it; from the first such slot on
 //! the step keeps the variable until its end.
 
+mod found;
 mod handles;
 mod locks;
 mod resources;
@@ -14,6 +15,7 @@ use crate::{
     memory::{HostMemory, copy_on_host},
     resources::Variable,
 };
+
 pub use handles::HANDLES;
 use locks::{lock_variables, share_variables, unlock};
 use resources::{
@@ -122,9 +124,16 @@ unsafe extern "C" fn variable(
     // SAFETY: the kernel passes its call's record, readable names and a valid result pointer.
     unsafe {
         let Some(frame) = CallFrame::from_raw(record) else { return OVER };
+        if let Some(variable) = found::again(frame, container, name, dtype) {
+            *result = variable.into_raw().cast();
+            return Code::OK;
+        }
         let names = || Ok((text("a container", container)?, text("a name", name)?));
-        let found =
-            names().and_then(|(container, name)| manager(frame).variable(container, name, dtype));
+        let found = names().and_then(|(container, name)| {
+            found::first(frame, manager(frame), (container, name), dtype, |manager| {
+                manager.variable(container, name, dtype)
+            })
+        });
         conclude(frame, found, |resource| *result = resource.into_raw().cast())
     }
 }

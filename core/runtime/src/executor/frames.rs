@@ -6,9 +6,9 @@
 //! partition to them; only the propagation after a node differs (`iteration`).
 //!
 //! A value that passes from one iteration to another (`Enter`, `Exit`, `NextIteration`) goes
-//! through [`structure`], which has the frame instances and their iterations, behind one lock. A
-//! node that becomes ready there is put on the list `woken`, from which the driver runs it. As in
-//! TensorFlow (`propagator_state.h`):
+//! through [`structure`], which has the frame instances and their iterations, behind one lock (see
+//! [`guarded`]). A node that becomes ready there is put on the list `woken`, from which the driver
+//! runs it. As in TensorFlow (`propagator_state.h`):
 //!
 //! - an iteration is done when none of its nodes runs, no inner frame is open and the previous
 //!   iteration is done (for the first: when every `Enter` has run);
@@ -18,9 +18,11 @@
 //!
 //! Ownership: a *token* is a woken node, a thread that runs an iteration's nodes, or a node that
 //! was handed to another thread. While an iteration has tokens, its state belongs to their holders
-//! as in the acyclic form. Without tokens, it belongs to the holder of the lock. The states of
-//! finished iterations are reused.
+//! as in the acyclic form. Without tokens, it belongs to the holder of the structure. The states of
+//! finished iterations are reused; they keep the values that enter every iteration until the loop
+//! ends.
 
+mod guarded;
 mod iteration;
 mod structure;
 mod value;
@@ -36,6 +38,7 @@ use crate::{
     },
     rendezvous::Rendezvous,
 };
+use guarded::{Guarded, Held};
 use iteration::Framed;
 use std::{
     ptr::NonNull,
@@ -46,19 +49,11 @@ use std::{
 };
 use structure::{ROOT, Structure};
 use tenon_abi::{Code, Slot};
-use tenon_framework::{
-    KernelError, Tensor,
-    sync::{Mutex, Rank},
-    tensor::Buffer,
-};
+use tenon_framework::{KernelError, Tensor, tensor::Buffer};
 use tenon_host::call::StepEnv;
 
 /// The state of one iteration.
 pub(super) type Iteration = PartitionState<Framed>;
-
-/// The rank is below the locks of a step, which an iteration takes under this lock, and below those of
-/// the allocators, to which its buffers go back.
-const FRAMES: Rank = Rank(45);
 
 /// The maximum number of buffers of finished iterations that are kept until the stream is done.
 const RETIRED_BUFFERS: usize = 4096;
@@ -76,7 +71,7 @@ pub(crate) struct FrameState {
     /// On a device with streams there is one stream, so iterations can reuse buffers in its order.
     streams: Option<Arc<StepStreams>>,
     tracing: AtomicU32,
-    structure: Mutex<Structure>,
+    structure: Guarded,
 }
 
 // SAFETY: the module's ownership rule prevents concurrent access to an iteration's state; `env`
@@ -100,7 +95,7 @@ impl FrameState {
             [Arc::clone(&plan)].into_iter().chain(plan.inner.iter().cloned()).collect();
         let frames: Vec<_> = plans.iter().filter_map(|plan| plan.frame.clone()).collect();
         debug_assert!(frames.len() == plans.len());
-        let structure = Mutex::ranked(FRAMES, Structure::new(plans.len()));
+        let structure = Guarded::new(Structure::new(plans.len()));
         Arc::new(FrameState {
             plans,
             frames,
@@ -114,14 +109,23 @@ impl FrameState {
         })
     }
 
+    /// The structure, for the calling thread alone.
+    #[inline(always)]
+    fn structure(&self) -> Held<'_> {
+        // SAFETY: as long as the shared part is untouched, one thread at a time works on the step,
+        // each after the one before; and no holder of the structure asks for it again, or hands work
+        // to another thread.
+        unsafe { self.structure.hold(self.shared.is_untouched()) }
+    }
+
     /// Creates the state of the root iteration.
     pub fn settle(&self) {
-        self.structure.lock().make_root(self);
+        self.structure().make_root(self);
     }
 
     /// The root iteration.
     fn root(&self) -> &Iteration {
-        let root = self.structure.lock().state(ROOT);
+        let root = self.structure().state(ROOT);
         // SAFETY: the states are freed only when this object is dropped.
         unsafe { root.as_ref() }
     }
@@ -150,7 +154,7 @@ impl FrameState {
     /// Sets whether kernels report to a trace. No node may be running.
     pub fn set_tracing(&self, tracing: u32) {
         self.tracing.store(tracing, Ordering::Relaxed);
-        for state in self.structure.lock().states() {
+        for state in self.structure().states() {
             // SAFETY: no node runs, so the states are not in use.
             unsafe { (*state.as_ptr()).set_tracing(tracing) };
         }
@@ -158,7 +162,7 @@ impl FrameState {
 
     /// Starts a step.
     pub fn begin(&self) {
-        self.structure.lock().begin();
+        self.structure().begin();
     }
 
     /// Runs the woken nodes, and the nodes that become ready in turn, until none is left. `ready`
@@ -167,7 +171,7 @@ impl FrameState {
         ready.clear();
         let mut done = None;
         loop {
-            let (woken, retired) = self.structure.lock().next(self, done.take());
+            let (woken, retired) = self.structure().next(self, done.take());
             if !retired.is_empty() {
                 self.drop_retired(retired);
             }
@@ -193,7 +197,7 @@ impl FrameState {
 
     /// The error if the step cannot finish: a loop waits for a value that never arrives.
     pub fn stalled(&self) -> Option<StepError> {
-        let frame = self.structure.lock().open_frame()?;
+        let frame = self.structure().open_frame()?;
         let name = &self.frame(frame).name;
         let message = format!(
             "the loop '{name}' waits for a value that never arrives: every Enter of a loop must run, \
@@ -205,7 +209,7 @@ impl FrameState {
     /// Ends a step.
     pub fn end(&self) {
         self.root().finish(&mut Vec::new());
-        let mut structure = self.structure.lock();
+        let mut structure = self.structure();
         structure.end();
         self.count_calls(&structure);
     }
@@ -251,7 +255,7 @@ impl FrameState {
 
 impl Drop for FrameState {
     fn drop(&mut self) {
-        let structure = self.structure.lock();
+        let structure = self.structure();
         self.count_calls(&structure);
         for state in structure.states() {
             // SAFETY: `make` leaked the box, and no node runs any more.

@@ -175,11 +175,20 @@ impl<P: Propagate> PartitionState<P> {
             let node = self.hot(index);
             tick = tick.wrapping_add(1);
             if !node.is_plain() || tick & mask == 0 || self.shared.is_stopped() {
-                self.detour(index, ready);
+                let forwards = node.flags & node_flags::FORWARD != 0 && tick & mask != 0;
+                if forwards && !self.shared.is_stopped() {
+                    P::propagate(self, index, node, ready);
+                } else {
+                    self.detour(index, ready);
+                }
                 continue;
             }
             if node.flags != 0 {
-                self.run_checked(index, ready);
+                if node.flags & node_flags::PASSES != 0 && self.pass_on(index) {
+                    P::propagate(self, index, node, ready);
+                } else {
+                    self.run_checked(index, ready);
+                }
                 continue;
             }
             let frame = self.frame(index);
@@ -213,6 +222,16 @@ impl<P: Propagate> PartitionState<P> {
         }
         self.hand_over_beside(index, ready);
         self.run_inline(index, ready);
+    }
+
+    /// Does what the kernel of a node does that passes its input on; returns whether the input is set.
+    #[inline(always)]
+    fn pass_on(&self, index: u32) -> bool {
+        let node = self.node(index);
+        let (from, to) = (node.inputs[0], node.first_output);
+        let counted = self.plan.outputs[from as usize].is_counted();
+        // SAFETY: the node is ready and this thread runs it, so it owns its output and reads its input.
+        unsafe { self.slots.pass(from, to, counted) }
     }
 
     /// Runs a kernel on this thread with all checks, without measuring it.

@@ -308,6 +308,69 @@ impl Slots {
         Ok(())
     }
 
+    /// Takes the reference to an output's buffer over from its value, for its last reader; `None` if
+    /// there are other readers, or if the buffer stays in its place until the iteration ends.
+    ///
+    /// # Safety
+    /// - The caller must be a reader of the output that is not done, and must not read it again.
+    /// - `from` must be the number of an output of the plan that counts its readers.
+    #[inline(always)]
+    pub unsafe fn take_over(&self, from: u32) -> Option<Buffer> {
+        // SAFETY: `from` is within the plan's outputs.
+        let readers = unsafe { self.readers(from) };
+        if readers.load(Ordering::Acquire) != 1 {
+            return None;
+        }
+        // SAFETY: the last reader owns the value.
+        unsafe { self.value_mut(from) }.owner.take()
+    }
+
+    /// Shows what output `from` shows in output `to` of the same iteration; returns whether it shows
+    /// anything. The last reader hands the reference to the buffer over. A buffer that stays in its
+    /// place until the iteration ends is shown without one.
+    ///
+    /// # Safety
+    /// - The caller must own `to`, and must be a reader of `from` that is not done, and does not read
+    ///   it again.
+    /// - Both must be outputs of the plan.
+    /// - `counted` must say whether `from` counts its readers.
+    #[inline(always)]
+    pub unsafe fn pass(&self, from: u32, to: u32, counted: bool) -> bool {
+        // SAFETY: the caller reads `from` and owns `to`.
+        let (source, slot) = unsafe { (*self.slot(from), self.slot_mut(to)) };
+        if source.flags & slot_flags::REF != 0 {
+            *slot = source;
+        } else if source.data.is_null() || source.buffer.is_null() {
+            return false;
+        } else {
+            // The dimensions stay in their place until the iteration ends.
+            *slot = Slot { flags: slot_flags::SET, ..source };
+            if counted {
+                // SAFETY: the caller reads `from`, so a reference to its buffer exists; it reads it
+                // no more after this.
+                unsafe {
+                    let owner = match self.take_over(from) {
+                        None if self.has_owner(from) => Buffer::clone_raw(source.buffer),
+                        taken => taken,
+                    };
+                    self.value_mut(to).owner = owner;
+                }
+            }
+        }
+        true
+    }
+
+    /// Whether the value of an output has a reference to its buffer.
+    ///
+    /// # Safety
+    /// - The caller must be a reader of the output that is not done.
+    /// - `at` must be the number of an output of the plan.
+    #[inline(always)]
+    unsafe fn has_owner(&self, at: u32) -> bool {
+        // SAFETY: only the last reader changes the owner, and the caller is not done.
+        unsafe { (*self.values.get_unchecked(at as usize).get()).owner.is_some() }
+    }
+
     /// Releases the inputs of which a node is the last reader; for `alone` see [`count_down`].
     #[inline(always)]
     pub fn release_inputs(&self, node: &HotNode, alone: bool) {

@@ -2,6 +2,7 @@
 
 use super::{
     Action, Choice, Compute, HotNode, Plan, PlanNode, PlanOutput, Reference, Span, Successor,
+    facts::{passes_on, reads_state_alone},
     frames,
     source::{Endpoints, Member, NodeKernel, Places, PlanSource},
     streams::{self, Kind, NodeStream, StreamNode},
@@ -18,7 +19,7 @@ use tenon_abi::{Call, Code, KernelState};
 use tenon_framework::{
     Tensor, device::base::LocalDevice, op::OpRole, tensor::Memory as TensorMemory,
 };
-use tenon_graph::{ControlFlow, Frames, Memory, PartKind, PartNode, PartOp, Partition};
+use tenon_graph::{Frames, Memory, PartKind, PartNode, PartOp, Partition};
 use tenon_host::{
     call::{KEEP_BYTES, NodeInfo, OutputSpec, is_handle},
     devices::copy_tensor,
@@ -133,7 +134,8 @@ impl<'p> Builder<'p> {
                 }
             }
             self.places.first[member.at as usize] = self.outputs.len() as u32;
-            let may_plan = kernel.as_ref().is_some_and(|kernel| kernel.choice.may_plan());
+            let may_plan = kernel.as_ref().is_some_and(|kernel| kernel.choice.may_plan())
+                && !reads_state_alone(node);
             for at in 0..node.signature.outputs.len() {
                 let output = self.output(node, at, may_plan, constant.clone());
                 self.outputs.push(output);
@@ -183,6 +185,7 @@ impl<'p> Builder<'p> {
             constant,
             readers: 0,
             unused: true,
+            steady: frames::is_steady(node),
         }
     }
 
@@ -253,6 +256,7 @@ impl<'p> Builder<'p> {
         let shown = inputs.iter().map(|&input| self.outputs[input as usize].dtype);
         let has_state = !references.is_empty() || shown.into_iter().any(streams::is_state);
         self.kinds.push(Kind::of(node, kernel.as_ref(), has_state));
+        let passes = kernel.as_ref().is_some_and(|kernel| passes_on(node, &kernel.choice));
         let (plugin, runs, choice) = match kernel {
             Some(kernel) => (kernel.plugin, kernel.runs, Some(kernel.choice)),
             None => (String::new(), None, None),
@@ -272,7 +276,8 @@ impl<'p> Builder<'p> {
             calls: AtomicU64::new(0),
             runs,
             stream: NodeStream::default(),
-            merges: node.control_flow() == ControlFlow::Merge,
+            flow: node.control_flow(),
+            passes,
         })
     }
 
@@ -306,6 +311,7 @@ impl<'p> Builder<'p> {
                 constant: None,
                 readers: 1,
                 unused: false,
+                steady: false,
             };
             let shown = self.outputs.len() as u32;
             self.outputs.push(value);
@@ -390,11 +396,8 @@ impl<'p> Builder<'p> {
         }
         let successors = Span { start, end: self.successors.len() as u32 };
         let start = self.counted.len() as u32;
-        // A `Merge` reads one of its inputs, which the executor determines at run time.
-        let reads = !node.merges;
-        let inputs = node.inputs.iter().copied();
-        let counted_inputs: Vec<u32> =
-            inputs.filter(|&input| reads && self.is_counted(input)).collect();
+        let read = node.inputs.iter().copied().skip(node.forwarded());
+        let counted_inputs: Vec<u32> = read.filter(|&input| self.is_counted(input)).collect();
         self.counted.extend(counted_inputs);
         let first = node.first_output;
         let outputs = first..first + node.info.outputs.len() as u32;

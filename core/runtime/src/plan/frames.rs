@@ -9,7 +9,7 @@
 mod build;
 pub(crate) mod counts;
 
-pub(super) use build::build;
+pub(super) use build::{build, is_steady};
 
 use super::Span;
 use std::sync::Arc;
@@ -50,6 +50,10 @@ pub(crate) struct FrameEdge {
     pub node: u32,
     /// The position among the inputs of the node.
     pub input: u32,
+    /// The number of inputs of the node if it is a `Merge`; else 0.
+    pub merged: u32,
+    /// Whether the node runs even if what it waits for is dead.
+    pub triggers: bool,
 }
 
 impl FrameEdge {
@@ -67,12 +71,19 @@ pub(crate) struct FrameNode {
     pub role: Role,
     /// The outgoing edges: positions in [`FramePlan::edges`].
     pub edges: Span,
-    /// The number of data inputs.
-    pub inputs: u32,
+    /// The inputs of a node that forwards: positions in [`FramePlan::inputs`].
+    pub inputs: Span,
     /// The first output, in the plan of the frame to which it belongs.
     pub output: u32,
-    /// The initial count.
-    pub count: u64,
+}
+
+/// An input of a node that forwards.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct FrameInput {
+    /// The output that it reads.
+    pub output: u32,
+    /// Whether that output counts its readers.
+    pub counted: bool,
 }
 
 /// The additional plan data of one frame.
@@ -88,6 +99,19 @@ pub(crate) struct FramePlan {
     /// What each node does.
     pub nodes: Box<[FrameNode]>,
     pub edges: Box<[FrameEdge]>,
+    pub inputs: Box<[FrameInput]>,
+    /// The initial count of each node.
+    pub counts: Box<[u64]>,
+    /// The count of each node once the values that enter every iteration have arrived.
+    pub steady_counts: Box<[u64]>,
+    /// The nodes that wait for nothing but those values.
+    pub steady_roots: Box<[u32]>,
+    /// The outputs that have those values.
+    pub steady: Box<[u32]>,
+    /// The nodes of role [`Role::Exit`].
+    pub exits: Box<[u32]>,
+    /// The nodes that do more than forward.
+    pub calls: Box<[u32]>,
     /// The node that writes each output; [`FramePlan::NONE`] for a feed, and for a constant that
     /// does not run.
     pub writers: Box<[u32]>,

@@ -3,7 +3,7 @@
 use super::{conclude, copy_value, variable_of};
 use crate::{
     call::{CallFrame, OVER},
-    resources::{Access, Few, lock_variables as lock, unlock_variables},
+    resources::{Access, Few, Variable, lock_variables as lock, unlock_variables},
 };
 use tenon_abi::{CallRecord, Code, Variable as RawVariable};
 use tenon_framework::{KernelError, Tensor};
@@ -22,6 +22,15 @@ unsafe fn list<'a>(first: *const *mut RawVariable, count: usize) -> Result<Few<'
         variables.push(unsafe { variable_of(raw) }?);
     }
     Ok(variables)
+}
+
+/// The only variable of a list; most calls lock one.
+///
+/// # Safety
+/// - `first` is null or points to `count` variables.
+unsafe fn one(first: *const *mut RawVariable, count: usize) -> Option<*mut RawVariable> {
+    // SAFETY: the caller guarantees that `first` points to one variable.
+    (count == 1 && !first.is_null()).then(|| unsafe { *first })
 }
 
 /// Locks variables exclusively.
@@ -65,13 +74,15 @@ unsafe fn lock_for(
     // `count` live variables.
     unsafe {
         let Some(frame) = CallFrame::from_raw(record) else { return OVER };
-        let locked = list(variables, count).and_then(|variables| {
+        let take = |variables: &[&Variable]| {
             let copy = |tensor: &Tensor| copy_value(frame, tensor);
-            lock(&variables, access, &frame.env().cancellation, copy)?;
-            frame.locks(variables.len());
-            Ok(())
-        });
-        conclude(frame, locked, |()| ())
+            lock(variables, access, &frame.env().cancellation, copy)
+        };
+        let locked = match one(variables, count) {
+            Some(raw) => variable_of(raw).and_then(|variable| take(&[variable])),
+            None => list(variables, count).and_then(|variables| take(&variables)),
+        };
+        conclude(frame, locked, |()| frame.locks(if variables.is_null() { 0 } else { count }))
     }
 }
 
@@ -86,11 +97,14 @@ pub(super) unsafe extern "C" fn unlock(
     count: usize,
 ) {
     // SAFETY: the kernel passes `count` live variables, which it has locked.
-    if let Ok(variables) = unsafe { list(variables, count) } {
-        unlock_variables(&variables);
-        // SAFETY: the kernel passes its call's record.
-        if let Some(frame) = unsafe { CallFrame::from_raw(record) } {
-            frame.unlocks(variables.len());
+    let unlocked = unsafe {
+        match one(variables, count) {
+            Some(raw) => variable_of(raw).map(|variable| unlock_variables(&[variable])),
+            None => list(variables, count).map(|variables| unlock_variables(&variables)),
         }
+    };
+    // SAFETY: the kernel passes its call's record.
+    if let (Ok(()), Some(frame)) = (unlocked, unsafe { CallFrame::from_raw(record) }) {
+        frame.unlocks(if variables.is_null() { 0 } else { count });
     }
 }

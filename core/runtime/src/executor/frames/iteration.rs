@@ -2,16 +2,17 @@
 
 use super::{
     FrameState, Iteration,
-    value::{clear, forward, is_set},
+    value::{Crossing, clear, is_set},
 };
 use crate::{
     executor::{partition::PartitionState, propagate::Propagate, shared::Ready},
     plan::{
         Action, HotNode, Transfer,
         frames::{
-            FrameEdge, FrameNode, FramePlan, Role,
+            FrameEdge, FrameInput, FrameNode, FramePlan, Role,
             counts::{self, Arrival},
         },
+        node_flags,
     },
     rendezvous::Key,
 };
@@ -20,7 +21,7 @@ use std::{
     cell::Cell,
     sync::{
         Arc,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
 };
 use tenon_abi::{DType, slot_flags};
@@ -40,6 +41,10 @@ pub(crate) struct Framed {
     iteration: AtomicU64,
     /// The calls of each node that its plan has not counted yet.
     calls: Box<[AtomicU64]>,
+    /// Whether the values that enter every iteration of the frame instance are in their slots.
+    has_steady: AtomicBool,
+    /// Whether they are there from the start of the current iteration on.
+    starts_steady: AtomicBool,
 }
 
 // SAFETY: the owner is `Send` and `Sync`, and outlives its iterations.
@@ -52,11 +57,13 @@ impl Framed {
         Framed {
             owner,
             id,
-            counts: plan.nodes.iter().map(|node| AtomicU64::new(node.count)).collect(),
+            counts: plan.counts.iter().map(|&count| AtomicU64::new(count)).collect(),
             calls: plan.nodes.iter().map(|_| AtomicU64::new(0)).collect(),
             plan,
             frame: AtomicU64::new(0),
             iteration: AtomicU64::new(0),
+            has_steady: AtomicBool::new(false),
+            starts_steady: AtomicBool::new(false),
         }
     }
 
@@ -69,8 +76,18 @@ impl Framed {
         &self.plan
     }
 
+    /// Whether the values that enter every iteration are in their slots.
+    pub(super) fn has_steady(&self) -> bool {
+        self.has_steady.load(Ordering::Relaxed)
+    }
+
     fn node(&self, index: u32) -> &FrameNode {
         &self.plan.nodes[index as usize]
+    }
+
+    /// The input at this position of a node that forwards.
+    fn input(&self, node: &FrameNode, input: u32) -> FrameInput {
+        node.inputs.of(&self.plan.inputs)[input as usize]
     }
 
     pub(super) fn count(&self, index: u32) -> u64 {
@@ -98,30 +115,62 @@ thread_local! {
     static DEAD: Cell<Vec<u32>> = const { Cell::new(Vec::new()) };
 }
 
+/// The number of dead nodes that need no scratch space.
+const FEW: usize = 8;
+
 /// The nodes that become ready or dead.
 struct Wave<'r> {
     ready: &'r mut Vec<u32>,
-    dead: Vec<u32>,
+    /// The dead nodes: the first `few` of `first`, then those of `more`.
+    first: [u32; FEW],
+    few: usize,
+    /// It takes the scratch space of the thread when it is needed.
+    more: Vec<u32>,
 }
 
 impl<'r> Wave<'r> {
     fn new(ready: &'r mut Vec<u32>) -> Wave<'r> {
-        Wave { ready, dead: DEAD.take() }
+        Wave { ready, first: [0; FEW], few: 0, more: Vec::new() }
+    }
+
+    fn dies(&mut self, node: u32) {
+        if let Some(place) = self.first.get_mut(self.few) {
+            *place = node;
+            self.few += 1;
+            return;
+        }
+        if self.more.capacity() == 0 {
+            self.more = DEAD.take();
+        }
+        self.more.push(node);
+    }
+
+    fn next(&mut self) -> Option<u32> {
+        if let Some(node) = self.more.pop() {
+            return Some(node);
+        }
+        self.few = self.few.checked_sub(1)?;
+        Some(self.first[self.few])
     }
 
     /// Propagates deadness until no further node becomes dead.
     fn run(mut self, state: &Iteration) {
-        while let Some(node) = self.dead.pop() {
+        while let Some(node) = self.next() {
             state.dead(node, &mut self);
         }
-        DEAD.set(self.dead);
+        if self.more.capacity() != 0 {
+            DEAD.set(self.more);
+        }
     }
 }
 
 impl Propagate for Framed {
     fn begin(state: &Iteration) {
-        for (count, node) in state.form.counts.iter().zip(&state.form.plan.nodes) {
-            count.store(node.count, Ordering::Relaxed);
+        let plan = &state.form.plan;
+        let is_steady = state.form.starts_steady.load(Ordering::Relaxed);
+        let from = if is_steady { &plan.steady_counts } else { &plan.counts };
+        for (count, &from) in state.form.counts.iter().zip(from) {
+            count.store(from, Ordering::Relaxed);
         }
     }
 
@@ -143,13 +192,13 @@ impl Propagate for Framed {
 
     fn raise(state: &Iteration) {
         let owner = state.form.owner();
-        owner.structure.lock().take_token(state.form.id);
+        owner.structure().take_token(state.form.id);
         owner.shared.raise();
     }
 
     fn lower(state: &Iteration, ready: Vec<u32>) {
         let owner = state.form.owner();
-        let mut structure = owner.structure.lock();
+        let mut structure = owner.structure();
         for node in ready {
             structure.wake(state.form.id, node, false);
         }
@@ -177,24 +226,29 @@ impl PartitionState<Framed> {
             return ready.extend_from_slice(&self.plan.roots);
         };
         let mut wave = Wave::new(ready);
-        if dead {
-            wave.dead.push(node)
-        } else {
-            wave.ready.push(node)
+        if !dead {
+            return wave.ready.push(node);
         }
+        wave.dies(node);
         wave.run(self);
     }
 
-    /// Prepares the state for iteration `iteration` of the instance `frame`. It must have no
+    /// Prepares the state for iteration `iteration` of the instance `frame`; `steady` says that the
+    /// values that enter every iteration are in their slots, and need not arrive. It must have no
     /// tokens.
-    pub(super) fn start(&self, frame: u64, iteration: u64) {
+    pub(super) fn start(&self, frame: u64, iteration: u64, steady: bool) {
         self.form.frame.store(frame, Ordering::Relaxed);
         self.form.iteration.store(iteration, Ordering::Relaxed);
+        self.form.starts_steady.store(steady, Ordering::Relaxed);
         // The roots of the root frame are woken through the list, like all nodes.
         self.reset();
-        for record in &self.frames {
+        // The calls of the root frame have these numbers from the beginning.
+        if frame == 0 {
+            return;
+        }
+        for &node in &self.form.plan.calls {
             // SAFETY: the iteration has no tokens, so no thread uses its calls.
-            unsafe { record.set_iteration(frame, iteration) };
+            unsafe { self.frame(node).set_iteration(frame, iteration) };
         }
     }
 
@@ -225,21 +279,45 @@ impl PartitionState<Framed> {
         if self.form.iteration() % COUNTED_EVERY == COUNTED_EVERY - 1 {
             self.count_calls();
         }
-        let has_stream = self.lanes.streams().is_some();
         for &(output, _) in &self.plan.readers {
-            // SAFETY: the iteration has no tokens, so no thread uses its outputs.
-            let (value, slot) =
-                unsafe { (self.slots.value_mut(output), self.slots.slot_mut(output)) };
-            let owner = value.owner.take();
-            if has_stream {
-                retired.extend(owner);
-            }
-            // A planned output keeps its buffer, into which a kernel of a later iteration writes.
-            if slot.flags & slot_flags::PLANNED == 0 {
-                clear(slot);
-            }
+            self.release(output, retired);
         }
+        // The values that enter every iteration have all arrived, and stay for the next one.
+        self.form.has_steady.store(true, Ordering::Relaxed);
         self.lanes.retire(retired);
+    }
+
+    /// Releases the values that entered every iteration of a loop, at its end. The state must have no
+    /// tokens.
+    pub(super) fn release_steady(&self, retired: &mut Vec<Buffer>) {
+        self.form.has_steady.store(false, Ordering::Relaxed);
+        for &output in &self.form.plan.steady {
+            self.release(output, retired);
+        }
+    }
+
+    /// Releases the value of an output of an iteration without tokens, and clears its slot.
+    fn release(&self, output: u32, retired: &mut Vec<Buffer>) {
+        // SAFETY: the iteration has no tokens, so no thread uses its outputs.
+        let (value, slot) = unsafe { (self.slots.value_mut(output), self.slots.slot_mut(output)) };
+        if let Some(owner) = value.owner.take()
+            && self.lanes.streams().is_some()
+        {
+            retired.push(owner);
+        }
+        // A planned output keeps its buffer, into which a kernel of a later iteration writes.
+        if slot.flags & slot_flags::PLANNED == 0 {
+            clear(slot);
+        }
+    }
+
+    /// Adds the `Exit` nodes that are dead in this iteration.
+    pub(super) fn dead_exits(&self, dead: &mut Vec<u32>) {
+        let is_dead = |exit: &u32| {
+            let count = self.form.count(*exit);
+            counts::is_complete(false, count) && counts::is_dead(count)
+        };
+        dead.extend(self.form.plan.exits.iter().copied().filter(is_dead));
     }
 
     /// Handles a node that has run: forwards its value, notifies its successors, and releases its
@@ -249,21 +327,21 @@ impl PartitionState<Framed> {
         match node.role {
             Role::Plain | Role::Trigger => self.tell(index, |_| false, false, wave),
             Role::LoopCond => {
-                self.pass(self.input(index, 0), node.output)?;
+                self.pass(self.form.input(&node, 0), node.output)?;
                 self.tell(index, |_| false, false, wave);
             }
             Role::Switch => {
-                let taken = self.selected(self.input(index, 1), index)?;
-                self.pass(self.input(index, 0), node.output + taken)?;
+                let taken = self.selected(self.form.input(&node, 1).output, index)?;
+                self.pass(self.form.input(&node, 0), node.output + taken)?;
                 self.tell(index, |output| output != taken, false, wave);
             }
             Role::Merge => {
                 let first = counts::first_input(self.form.count(index));
-                self.merge(self.input(index, first), first, &node)?;
+                self.merge(self.form.input(&node, first), first, &node)?;
                 self.tell(index, |_| false, false, wave);
             }
             Role::Enter { .. } | Role::Exit | Role::NextIteration => {
-                return self.cross(index, hot);
+                return self.cross(index, hot, self.form.input(&node, 0));
             }
         }
         self.slots.release_inputs(hot, self.is_alone());
@@ -271,36 +349,62 @@ impl PartitionState<Framed> {
     }
 
     /// Forwards the value of a node into another iteration.
-    fn cross(&self, index: u32, hot: &HotNode) -> Result<(), KernelError> {
+    fn cross(&self, index: u32, hot: &HotNode, input: FrameInput) -> Result<(), KernelError> {
+        let FrameInput { output, counted } = input;
         // SAFETY: the node that wrote the value is done, so no thread writes the slot.
-        let value = unsafe { self.slots.slot(self.input(index, 0)) };
-        if !is_set(value) {
+        let slot = unsafe { self.slots.slot(output) };
+        if !is_set(slot) {
             return Err(not_set());
         }
+        // SAFETY: the node reads the value, whose readers are counted; after this it needs only the
+        // slot, which the end of the iteration clears.
+        let taken = if counted { unsafe { self.slots.take_over(output) } } else { None };
         let owner = self.form.owner();
-        let mut structure = owner.structure.lock();
-        structure.cross(owner, self.form.id, index, Some(value))?;
+        let mut structure = owner.structure();
+        structure.cross(owner, self.form.id, index, Some(Crossing { slot, owner: taken }))?;
         // A kernel of the other iteration takes the buffer over only if nothing here holds it any
         // more. Most such kernels run after this, since nodes are woken under the lock.
-        self.slots.release_inputs(hot, self.is_alone());
+        let alone = self.is_alone();
+        if counted {
+            self.slots.release_input(output, alone);
+        }
+        self.slots.release_inputs(hot, alone);
         Ok(())
     }
 
     /// Handles a node that does not run because something that it waited for is dead.
     fn dead(&self, index: u32, wave: &mut Wave<'_>) {
-        if matches!(self.node(index).action, Action::Recv(_)) {
-            // Its `Send` is dead, and sends a dead value.
-            return wave.ready.push(index);
-        }
-        self.slots.release_inputs(self.hot(index), self.is_alone());
-        if let Action::Send(transfer) = &self.node(index).action {
+        let (hot, node) = (self.hot(index), self.form.node(index));
+        let transfer = match hot.flags & (node_flags::ACTION | node_flags::FORWARD) {
+            node_flags::ACTION => match &self.node(index).action {
+                // Its `Send` is dead, and sends a dead value.
+                Action::Recv(_) => return wave.ready.push(index),
+                Action::Send(transfer) => Some(transfer),
+                _ => None,
+            },
+            _ => None,
+        };
+        let alone = self.is_alone();
+        self.slots.release_inputs(hot, alone);
+        if let Some(transfer) = transfer {
             self.send_dead(index, transfer);
         }
-        match self.form.node(index).role {
+        // A dead `Merge` has no value; others may have one, and wait for something dead.
+        if let (false, Some(input)) =
+            (node.role == Role::Merge, node.inputs.of(&self.form.plan.inputs).first())
+            && input.counted
+        {
+            self.slots.release_input(input.output, alone);
+        }
+        match node.role {
             Role::Trigger => wave.ready.push(index),
-            Role::Enter { .. } | Role::Exit | Role::NextIteration => {
+            // A loop ends when its `NextIteration` is dead; its dead `Exit`s count when it has
+            // ended.
+            Role::Exit | Role::NextIteration => {}
+            Role::Enter { .. } => {
                 let owner = self.form.owner();
-                if let Err(error) = owner.structure.lock().cross(owner, self.form.id, index, None) {
+                let crossed = owner.structure().cross(owner, self.form.id, index, None);
+                if let Err(error) = crossed {
                     self.fail_node(index, &error);
                 }
             }
@@ -310,12 +414,11 @@ impl PartitionState<Framed> {
 
     /// Notifies the nodes of this iteration that wait for `index`.
     fn tell(&self, index: u32, is_dead: impl Fn(u32) -> bool, all: bool, wave: &mut Wave<'_>) {
-        for edge in self.form.node(index).edges.of(&self.form.plan.edges) {
+        let plan = &*self.form.plan;
+        for edge in plan.nodes[index as usize].edges.of(&plan.edges) {
             let dead = if edge.is_control() { all } else { is_dead(edge.output) };
             match self.arrive(edge, dead, false) {
-                Some(true) if self.form.node(edge.node).role != Role::Trigger => {
-                    wave.dead.push(edge.node);
-                }
+                Some(true) if !edge.triggers => wave.dies(edge.node),
                 Some(_) => wave.ready.push(edge.node),
                 None => {}
             }
@@ -324,10 +427,10 @@ impl PartitionState<Framed> {
 
     /// Counts the arrival of an edge. If its node waits for nothing more, returns whether it is
     /// dead.
+    #[inline(always)]
     pub(super) fn arrive(&self, edge: &FrameEdge, dead: bool, by_enter: bool) -> Option<bool> {
-        let node = self.form.node(edge.node);
         let count = &self.form.counts[edge.node as usize];
-        if node.role != Role::Merge {
+        if edge.merged == 0 {
             return counts::arrive(count, dead, self.is_alone());
         }
         let arrival = match (edge.is_control(), dead, by_enter) {
@@ -336,37 +439,30 @@ impl PartitionState<Framed> {
             (false, true, false) => Arrival::Dead,
             (false, true, true) => Arrival::DeadEnter,
         };
-        counts::arrive_merge(count, node.inputs, arrival, self.is_alone())
+        counts::arrive_merge(count, edge.merged, arrival, self.is_alone())
     }
 
-    /// The slot of a node's input.
-    fn input(&self, index: u32, input: u32) -> u32 {
-        self.node(index).inputs[input as usize]
-    }
-
-    fn pass(&self, from: u32, to: u32) -> Result<(), KernelError> {
-        // SAFETY: this thread runs the node and owns its outputs; the input is only read.
-        unsafe {
-            let (source, slot) = (self.slots.slot(from), self.slots.slot_mut(to));
-            if !forward(source, slot, self.slots.value_mut(to)) {
-                return Err(not_set());
-            }
-            slot.alias = source.alias;
+    /// Forwards an input, which the node reads no more after this.
+    #[inline(always)]
+    fn pass(&self, from: FrameInput, to: u32) -> Result<(), KernelError> {
+        let FrameInput { output, counted } = from;
+        // SAFETY: this thread runs the node, which owns `to` and reads the input; the plan says
+        // whether the input is counted.
+        let is_set = unsafe { self.slots.pass(output, to, counted) };
+        if counted {
+            self.slots.release_input(output, self.is_alone());
         }
-        Ok(())
+        if is_set { Ok(()) } else { Err(not_set()) }
     }
 
     /// Forwards the input of a `Merge`, and its number.
-    fn merge(&self, from: u32, input: u32, node: &FrameNode) -> Result<(), KernelError> {
+    fn merge(&self, from: FrameInput, input: u32, node: &FrameNode) -> Result<(), KernelError> {
         self.pass(from, node.output)?;
         let number = node.output + 1;
         if !self.plan.outputs[number as usize].unused {
             let value = &self.form.plan.numbers[input as usize];
             // SAFETY: this thread runs the node and owns its outputs.
             unsafe { self.slots.value_mut(number).hold(self.slots.slot_mut(number), value) };
-        }
-        if self.plan.outputs[from as usize].is_counted() {
-            self.slots.release_input(from, self.is_alone());
         }
         Ok(())
     }

@@ -6,11 +6,10 @@
 
 use super::{
     FrameState, Iteration, RETIRED_BUFFERS,
-    value::{Passed, forward},
+    value::{Crossing, Passed},
 };
 use crate::plan::frames::{FramePlan, Role, counts::digest};
 use std::{collections::VecDeque, ptr::NonNull};
-use tenon_abi::Slot;
 use tenon_framework::{KernelError, tensor::Buffer};
 
 /// The number of the root iteration, and of the root instance.
@@ -58,7 +57,9 @@ struct Instance {
     /// The values for the next iteration, which may not start yet, with the `NextIteration` node
     /// that brought each.
     waiting: Vec<(u32, Passed)>,
-    /// The `Exit` nodes that were dead in the last iteration.
+    /// Whether the values for every iteration have all arrived, and none is dead.
+    is_steady: bool,
+    /// The `Exit` nodes that are dead in the last iteration, once that is done.
     dead_exits: Vec<u32>,
     /// The `Exit` nodes whose values left.
     exits: Vec<u32>,
@@ -112,7 +113,7 @@ impl Structure {
     pub fn begin(&mut self) {
         let state = self.state(ROOT);
         // SAFETY: no node runs, so the state is not in use.
-        unsafe { state.as_ref() }.start(0, 0);
+        unsafe { state.as_ref() }.start(0, 0, false);
         self.push(ROOT, None, false);
     }
 
@@ -173,8 +174,8 @@ impl Structure {
         self.push(id, Some(node), dead);
     }
 
-    /// Handles a finished node that leads from one iteration to another, with a slot that shows its
-    /// value; `None` means that the value is dead.
+    /// Handles a finished node that leads from one iteration to another, with its value; `None` means
+    /// that the value is dead. Only an `Enter` passes a dead value on.
     ///
     /// # Errors
     /// The value leaves its loop a second time.
@@ -183,7 +184,7 @@ impl Structure {
         owner: &FrameState,
         id: u32,
         index: u32,
-        value: Option<&Slot>,
+        value: Option<Crossing<'_>>,
     ) -> Result<(), KernelError> {
         let plan = owner.frame(self.iterations[id as usize].plan);
         match (plan.nodes[index as usize].role, value) {
@@ -201,15 +202,6 @@ impl Structure {
                 let parent = instance.parent;
                 self.deliver(parent, plan, index, Some(value), false);
             }
-            (Role::Exit, None) => {
-                // If the loop continues after this iteration, the entry is removed again.
-                let instance = self.iterations[id as usize].instance;
-                let instance = &mut self.instances[instance as usize];
-                if instance.iterations.back() == Some(&id) {
-                    instance.dead_exits.push(index);
-                }
-            }
-            // A loop ends when its `NextIteration` is dead.
             _ => {}
         }
         Ok(())
@@ -222,26 +214,22 @@ impl Structure {
         target: u32,
         plan: &FramePlan,
         index: u32,
-        value: Option<&Slot>,
+        value: Option<Crossing<'_>>,
         by_enter: bool,
     ) {
         let node = &plan.nodes[index as usize];
         let state = self.state(target);
-        // SAFETY: the states live as long as `FrameState`, whose lock is held.
+        // SAFETY: the states live as long as `FrameState`, whose structure is held.
         let state = unsafe { state.as_ref() };
+        let is_dead = value.is_none();
         if let Some(value) = value {
+            let output = node.output;
             // SAFETY: the output belongs to the crossing node, whose successors have not been
             // notified yet.
-            unsafe {
-                forward(
-                    value,
-                    state.slots.slot_mut(node.output),
-                    state.slots.value_mut(node.output),
-                )
-            };
+            unsafe { value.show(state.slots.slot_mut(output), state.slots.value_mut(output)) };
         }
         for edge in node.edges.of(&plan.edges) {
-            if let Some(dead) = state.arrive(edge, value.is_none(), by_enter) {
+            if let Some(dead) = state.arrive(edge, is_dead, by_enter) {
                 self.wake(target, edge.node, dead);
             }
         }
@@ -253,7 +241,7 @@ impl Structure {
         id: u32,
         index: u32,
         (frame, constant): (u32, bool),
-        value: Option<&Slot>,
+        value: Option<Crossing<'_>>,
     ) {
         let plan = owner.frame(self.iterations[id as usize].plan);
         let open = self.iterations[id as usize].children.iter().find(|child| child.0 == frame);
@@ -263,16 +251,19 @@ impl Structure {
         };
         self.instances[at as usize].missing -= 1;
         if constant {
+            let slot = value.as_ref().map(|value| value.slot);
             for position in 0..self.instances[at as usize].iterations.len() {
                 let target = self.instances[at as usize].iterations[position];
-                self.deliver(target, plan, index, value, true);
+                self.deliver(target, plan, index, slot.map(Crossing::from), true);
             }
-            self.instances[at as usize].constants.push((index, value.and_then(Passed::of)));
+            self.instances[at as usize].constants.push((index, slot.and_then(Passed::of)));
         } else {
             let target = self.instances[at as usize].iterations[0];
             self.deliver(target, plan, index, value, true);
         }
-        if self.instances[at as usize].missing == 0 {
+        let instance = &mut self.instances[at as usize];
+        if instance.missing == 0 {
+            instance.is_steady = instance.constants.iter().all(|(_, value)| value.is_some());
             self.retire(owner, at);
         }
     }
@@ -293,6 +284,7 @@ impl Structure {
         instance.parent = parent;
         instance.number = number;
         instance.first = 0;
+        instance.is_steady = false;
         instance.missing = owner.frame(plan).enters;
         self.record(parent).children.push((plan, at));
         self.start(owner, at);
@@ -312,32 +304,41 @@ impl Structure {
         let plan = self.instances[at as usize].plan;
         let free = self.free_iterations[plan as usize].pop();
         let id = free.unwrap_or_else(|| self.make(owner, plan));
-        self.record(id).instance = at;
+        let record = self.record(id);
+        let state = record.state;
+        let is_same = std::mem::replace(&mut record.instance, at) == at;
         let instance = &mut self.instances[at as usize];
         let iteration = instance.first + instance.iterations.len() as u64;
         instance.iterations.push_back(id);
-        instance.dead_exits.clear();
         let (number, parent) = (instance.number, instance.parent);
-        let constants = std::mem::take(&mut instance.constants);
-        let state = self.state(id);
         // SAFETY: the states live as long as `FrameState`, and this one has no tokens.
-        unsafe { state.as_ref() }.start(number, iteration);
+        let state = unsafe { state.as_ref() };
+        let is_steady = is_same && instance.is_steady && state.form.has_steady();
+        state.start(number, iteration, is_steady);
+        if is_steady {
+            // The values for every iteration are still there from its last one.
+            for &root in &owner.frame(plan).steady_roots {
+                self.wake(id, root, false);
+            }
+            return;
+        }
+        let constants = std::mem::take(&mut self.instances[at as usize].constants);
         let outer = owner.frame(self.iterations[parent as usize].plan);
         for (index, value) in &constants {
-            let value = value.as_ref().map(Passed::slot);
-            self.deliver(id, outer, *index, value.as_ref(), true);
+            let slot = value.as_ref().map(Passed::slot);
+            self.deliver(id, outer, *index, slot.as_ref().map(Crossing::from), true);
         }
         self.instances[at as usize].constants = constants;
     }
 
-    fn next_iteration(&mut self, owner: &FrameState, id: u32, index: u32, value: &Slot) {
+    fn next_iteration(&mut self, owner: &FrameState, id: u32, index: u32, value: Crossing<'_>) {
         let at = self.iterations[id as usize].instance;
         let plan = owner.frame(self.iterations[id as usize].plan);
         let instance = &mut self.instances[at as usize];
         let position = instance.iterations.iter().position(|&other| other == id).unwrap_or(0) + 1;
         if position == instance.iterations.len() {
             if position >= plan.parallel {
-                instance.waiting.extend(Passed::of(value).map(|value| (index, value)));
+                instance.waiting.extend(Passed::of(value.slot).map(|value| (index, value)));
                 return;
             }
             self.start(owner, at);
@@ -371,9 +372,14 @@ impl Structure {
                 return;
             }
             let (state, plan) = (record.state, record.plan);
-            // SAFETY: the iteration has no tokens, so no thread uses its state.
-            unsafe { state.as_ref() }.finish(&mut self.retired);
             let instance = &mut self.instances[at as usize];
+            // SAFETY: the iteration has no tokens, so no thread uses its state.
+            let state = unsafe { state.as_ref() };
+            if instance.iterations.len() == 1 && instance.waiting.is_empty() {
+                state.dead_exits(&mut instance.dead_exits);
+                instance.dead_exits.retain(|exit| !instance.exits.contains(exit));
+            }
+            state.finish(&mut self.retired);
             instance.iterations.pop_front();
             instance.first += 1;
             self.free_iterations[plan as usize].push(id);
@@ -383,15 +389,17 @@ impl Structure {
 
     /// Starts the iteration that values wait for, now that one more may run.
     fn start_waiting(&mut self, owner: &FrameState, at: u32) {
+        if self.instances[at as usize].waiting.is_empty() {
+            return;
+        }
         let mut waiting = std::mem::take(&mut self.instances[at as usize].waiting);
-        if !waiting.is_empty() {
-            self.start(owner, at);
-            let instance = &self.instances[at as usize];
-            if let Some(&target) = instance.iterations.back() {
-                let plan = owner.frame(self.iterations[target as usize].plan);
-                for (index, value) in waiting.drain(..) {
-                    self.deliver(target, plan, index, Some(&value.slot()), false);
-                }
+        self.start(owner, at);
+        let instance = &self.instances[at as usize];
+        if let Some(&target) = instance.iterations.back() {
+            let plan = owner.frame(self.iterations[target as usize].plan);
+            for (index, value) in waiting.drain(..) {
+                let slot = value.slot();
+                self.deliver(target, plan, index, Some(Crossing::from(&slot)), false);
             }
         }
         self.instances[at as usize].waiting = waiting;
@@ -399,6 +407,7 @@ impl Structure {
 
     /// Closes an instance: `Exit` values that did not leave it are dead in the parent frame.
     fn close(&mut self, owner: &FrameState, at: u32) {
+        self.release_steady(at);
         let instance = &mut self.instances[at as usize];
         instance.constants.clear();
         instance.exits.clear();
@@ -410,6 +419,19 @@ impl Structure {
         }
         self.instances[at as usize].dead_exits = dead_exits;
         self.free_instances.push(at);
+    }
+
+    /// Releases the values for every iteration of an instance of which no iteration is left.
+    fn release_steady(&mut self, at: u32) {
+        let plan = self.instances[at as usize].plan;
+        for &id in &self.free_iterations[plan as usize] {
+            let record = &self.iterations[id as usize];
+            // SAFETY: the states live as long as `FrameState`, and a free one has no tokens.
+            let state = unsafe { record.state.as_ref() };
+            if record.instance == at && state.form.has_steady() {
+                state.release_steady(&mut self.retired);
+            }
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! Values that are forwarded: the buffer is shared, never copied.
 
 use tenon_abi::{Slot, slot_flags};
-use tenon_framework::Tensor;
+use tenon_framework::{Tensor, tensor::Buffer};
 use tenon_host::call::Value;
 
 /// Whether a slot shows a value.
@@ -9,13 +9,31 @@ pub(super) fn is_set(slot: &Slot) -> bool {
     slot.flags & slot_flags::REF != 0 || !(slot.data.is_null() || slot.buffer.is_null())
 }
 
-/// Shows in `slot` what `from` shows; returns whether it shows anything.
-pub(super) fn forward(from: &Slot, slot: &mut Slot, value: &mut Value) -> bool {
-    if from.flags & slot_flags::REF == 0 {
-        return value.share(slot, from);
+/// A value that leads from one iteration to another.
+pub(super) struct Crossing<'s> {
+    /// A slot that shows it.
+    pub slot: &'s Slot,
+    /// A reference to its buffer that nothing else needs; without it, a further one is made.
+    pub owner: Option<Buffer>,
+}
+
+impl Crossing<'_> {
+    /// Shows the value in `slot`.
+    pub fn show(self, slot: &mut Slot, value: &mut Value) {
+        if self.slot.flags & slot_flags::REF != 0 {
+            *slot = Slot { alias: slot.alias, ..*self.slot };
+        } else if let Some(owner) = self.owner {
+            value.adopt(slot, self.slot, owner);
+        } else {
+            value.share(slot, self.slot);
+        }
     }
-    *slot = Slot { alias: slot.alias, ..*from };
-    true
+}
+
+impl<'s> From<&'s Slot> for Crossing<'s> {
+    fn from(slot: &'s Slot) -> Crossing<'s> {
+        Crossing { slot, owner: None }
+    }
 }
 
 /// A value that waits for an iteration in which it is shown.

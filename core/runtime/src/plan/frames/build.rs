@@ -1,15 +1,19 @@
 //! Compiles a partition with control flow to the plans of its frames.
 
-use super::{FrameEdge, FrameNode, FramePlan, Role, counts};
+use super::{FrameEdge, FrameInput, FrameNode, FramePlan, Role, counts, counts::Arrival};
 use crate::{
     error::{RuntimeError, StepError},
     plan::{
         Plan, Span,
         build::Builder,
+        node_flags,
         source::{Endpoints, Member, Places, PlanSource},
     },
 };
-use std::{collections::BTreeSet, sync::Arc};
+use std::{
+    collections::BTreeSet,
+    sync::{Arc, atomic::AtomicU64},
+};
 use tenon_framework::{Tensor, attr::AttrValue, device::base::LocalDevice, op::OpRole};
 use tenon_graph::{ControlFlow, FrameId, Frames, PartKind, PartNode, Partition};
 
@@ -41,9 +45,9 @@ pub(crate) fn build(
     let edges = wiring.edges();
     for (at, plan) in plans.iter_mut().enumerate() {
         let described = wiring.frame_plan(at, plan, &edges, frames, &numbers);
-        let nodes = described.nodes.iter().enumerate();
-        let ready =
-            nodes.filter(|(_, node)| counts::is_complete(node.role == Role::Merge, node.count));
+        let nodes = described.nodes.iter().zip(&described.counts).enumerate();
+        let ready = nodes
+            .filter(|(_, (node, count))| counts::is_complete(node.role == Role::Merge, **count));
         let mut roots: Vec<u32> = ready.map(|(at, _)| at as u32).collect();
         roots.reverse();
         plan.roots = roots.into();
@@ -70,6 +74,13 @@ fn role_of(node: &PartNode) -> ControlFlow {
 /// Whether a node runs even if everything that it waits for is dead.
 fn is_trigger(node: &PartNode) -> bool {
     matches!(&node.kind, PartKind::Op(op) if op.def.facts().role == OpRole::Trigger)
+}
+
+/// Whether a node brings a value into every iteration of a frame.
+pub(in crate::plan) fn is_steady(node: &PartNode) -> bool {
+    let PartKind::Op(op) = &node.kind else { return false };
+    let is_constant = matches!(op.attrs.get("is_constant"), Some(AttrValue::Bool(true)));
+    is_constant && role_of(node) == ControlFlow::Enter
 }
 
 /// The places of the partition's nodes in the plans of the frames.
@@ -131,13 +142,8 @@ impl<'p> Wiring<'p> {
             ControlFlow::Exit => Role::Exit,
             ControlFlow::NextIteration => Role::NextIteration,
             ControlFlow::Enter => {
-                let constant = match &node.kind {
-                    PartKind::Op(op) => {
-                        matches!(op.attrs.get("is_constant"), Some(AttrValue::Bool(true)))
-                    }
-                    _ => false,
-                };
-                Role::Enter { frame: self.position(node.gives_to) as u32, constant }
+                let frame = self.position(node.gives_to) as u32;
+                Role::Enter { frame, constant: is_steady(node) }
             }
         }
     }
@@ -147,17 +153,19 @@ impl<'p> Wiring<'p> {
         let mut edges = vec![Vec::new(); self.partition.nodes.len()];
         for (at, node) in self.partition.nodes.iter().enumerate() {
             let Some(number) = self.places.number[at] else { continue };
-            for (input, edge) in node.inputs.iter().enumerate() {
-                let input = input as u32;
-                edges[edge.node as usize].push(FrameEdge {
-                    output: edge.output,
-                    node: number,
-                    input,
-                });
+            let is_merge = role_of(node) == ControlFlow::Merge;
+            let to = FrameEdge {
+                output: FrameEdge::CONTROL,
+                node: number,
+                input: 0,
+                merged: if is_merge { node.inputs.len() as u32 } else { 0 },
+                triggers: is_trigger(node),
+            };
+            for (input, edge) in (0..).zip(&node.inputs) {
+                edges[edge.node as usize].push(FrameEdge { output: edge.output, input, ..to });
             }
             for &source in &node.control_inputs {
-                let edge = FrameEdge { output: FrameEdge::CONTROL, node: number, input: 0 };
-                edges[source as usize].push(edge);
+                edges[source as usize].push(to);
             }
         }
         edges
@@ -184,39 +192,95 @@ impl<'p> Wiring<'p> {
         frames: &Frames,
         numbers: &Arc<[Tensor]>,
     ) -> FramePlan {
-        let (mut nodes, mut edges) = (Vec::new(), Vec::new());
+        let (mut nodes, mut edges, mut inputs) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut counts, mut exits) = (Vec::new(), Vec::new());
         let mut writers = vec![FramePlan::NONE; plan.outputs.len()];
         for member in self.members[position].iter().filter(|member| member.runs) {
             let at = member.at as usize;
             let (Some(number), node) = (self.places.number[at], &self.partition.nodes[at]) else {
                 continue;
             };
-            let start = edges.len() as u32;
-            edges.extend_from_slice(&from[at]);
             let role = self.role(at);
             nodes.push(FrameNode {
                 role,
-                edges: Span { start, end: edges.len() as u32 },
-                inputs: node.inputs.len() as u32,
+                edges: appended(&mut edges, from[at].iter().copied()),
+                inputs: appended(&mut inputs, forwarded(plan, number, role)),
                 output: self.places.first[at],
-                count: self.count(node),
             });
+            counts.push(self.count(node));
+            exits.extend((role == Role::Exit).then_some(number));
             if member.gives && role != Role::NextIteration {
                 let first = self.places.first[at] as usize;
                 writers[first..first + node.signature.outputs.len()].fill(number);
             }
         }
+        let steady = self.steady(position, &counts, from);
+        let is_steady = |at: &u32| plan.outputs[*at as usize].steady;
+        let calls = |at: &u32| plan.hot[*at as usize].flags & node_flags::FORWARD == 0;
         let info = frames.info(self.present[position]);
         FramePlan {
             name: info.name.clone(),
             digest: counts::digest(info.name.bytes()),
             parallel: usize::try_from(info.parallel_iterations).unwrap_or(1).max(1),
             enters: self.enters[position],
+            calls: (0..nodes.len() as u32).filter(calls).collect(),
             nodes: nodes.into(),
             edges: edges.into(),
+            inputs: inputs.into(),
+            counts: counts.into(),
+            steady_counts: steady.counts,
+            steady_roots: steady.roots,
+            steady: (0..plan.outputs.len() as u32).filter(is_steady).collect(),
+            exits: exits.into(),
             writers: writers.into(),
             numbers: Arc::clone(numbers),
         }
+    }
+
+    /// The counts in the frame at this position once the values that enter every iteration have
+    /// arrived.
+    fn steady(&self, position: usize, counts: &[u64], from: &[Vec<FrameEdge>]) -> Steady {
+        let counts: Vec<AtomicU64> = counts.iter().map(|&count| AtomicU64::new(count)).collect();
+        let mut roots = Vec::new();
+        let entering =
+            |member: &&Member| !member.runs && is_steady(&self.partition.nodes[member.at as usize]);
+        let entering = self.members[position].iter().filter(entering);
+        for edge in entering.flat_map(|member| &from[member.at as usize]) {
+            let count = &counts[edge.node as usize];
+            let arrival =
+                if edge.is_control() { Arrival::Control } else { Arrival::Value(edge.input) };
+            let runs = match edge.merged {
+                0 => counts::arrive(count, false, true),
+                inputs => counts::arrive_merge(count, inputs, arrival, true),
+            };
+            roots.extend(runs.map(|_| edge.node));
+        }
+        let counts = counts.into_iter().map(AtomicU64::into_inner).collect();
+        Steady { counts, roots: roots.into() }
+    }
+}
+
+/// The state of an iteration in which the values that enter every iteration have arrived.
+struct Steady {
+    counts: Box<[u64]>,
+    roots: Box<[u32]>,
+}
+
+/// Appends items; returns their positions.
+fn appended<T>(items: &mut Vec<T>, new: impl IntoIterator<Item = T>) -> Span {
+    let start = items.len() as u32;
+    items.extend(new);
+    Span { start, end: items.len() as u32 }
+}
+
+/// The inputs of a node that forwards; none of any other node.
+fn forwarded(plan: &Plan, number: u32, role: Role) -> Vec<FrameInput> {
+    let inputs = &plan.nodes[number as usize].inputs;
+    let input =
+        |&output: &u32| FrameInput { output, counted: plan.outputs[output as usize].is_counted() };
+    match role {
+        Role::Plain | Role::Trigger => Vec::new(),
+        _ => inputs.iter().map(input).collect(),
     }
 }
 

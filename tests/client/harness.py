@@ -7,6 +7,8 @@ import multiprocessing
 import os
 import pathlib
 import queue
+import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -23,6 +25,14 @@ def case(function):
     assert function.__name__ not in CASES, function.__name__
     CASES[function.__name__] = function
     return function
+
+
+def limit(seconds):
+    """Marks a case that may take longer than the others."""
+    def marked(function):
+        function.limit_s = seconds
+        return function
+    return marked
 
 
 class Log:
@@ -57,8 +67,11 @@ class Log:
         self.entries.append((name, dict(theirs).get(code, code)))
 
 
-def work(module, address, names, results):
+def work(module, address, command, names, results):
     """Runs cases against a server, in a process of its own, until there are none left."""
+    # A group of its own, with the servers that cases start.
+    os.setpgrp()
+    OwnServer.command = command
     os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
     import tensorflow as tf
     tf.compat.v1.disable_eager_execution()
@@ -78,21 +91,22 @@ def work(module, address, names, results):
 class Client:
     """A process that runs the cases of a file against one server, and is replaced when one of them hangs."""
 
-    def __init__(self, module, address):
-        self.module, self.address, self.process = module, address, None
+    def __init__(self, module, address, command):
+        self.module, self.address, self.command, self.process = module, address, command, None
 
     def begin(self, name):
         if self.process is None:
             context = multiprocessing.get_context("spawn")
             self.names, self.results = context.Queue(), context.Queue()
-            arguments = (self.module, self.address, self.names, self.results)
+            arguments = (self.module, self.address, self.command, self.names, self.results)
             self.process = context.Process(target=work, args=arguments, daemon=True)
             self.process.start()
+        self.limit_s = getattr(CASES[name], "limit_s", LIMIT_S)
         self.names.put(name)
 
     def end(self):
         """What the case logged, or why it did not come to its end."""
-        deadline = time.monotonic() + LIMIT_S
+        deadline = time.monotonic() + self.limit_s
         while time.monotonic() < deadline and self.process.is_alive():
             with contextlib.suppress(queue.Empty):
                 return self.results.get(timeout=0.2)
@@ -100,11 +114,13 @@ class Client:
             return self.results.get(timeout=1)
         died = not self.process.is_alive()
         self.stop()
-        return ("failed", "its process died" if died else f"it took more than {LIMIT_S} s")
+        return ("failed", "its process died" if died else f"it took more than {self.limit_s} s")
 
     def stop(self):
         if self.process is not None:
-            self.process.terminate()
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self.process.pid, signal.SIGKILL)
+            self.process.kill()
             self.process.join()
             self.process = None
 
@@ -164,10 +180,46 @@ server.join()
 
 
 def free_port():
-    import socket
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return probe.getsockname()[1]
+
+
+# In the place of a port in a command.
+PORT = "%PORT%"
+
+
+def started(command, port, errors):
+    """The process of a server, whose first line is its address."""
+    environment = {**os.environ, "CUDA_VISIBLE_DEVICES": ""}
+    command = [part.replace(PORT, str(port)) for part in command]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True, env=environment)
+
+
+class OwnServer:
+    """A server for one case, of the same kind as the one that the case runs against: the case may kill it, and start
+    another one at its address."""
+
+    command = [sys.executable, "-c", THEIRS, PORT]
+
+    def __enter__(self):
+        self.port, self.process = free_port(), None
+        self.start()
+        return self
+
+    def start(self):
+        self.process = started(self.command, self.port, subprocess.DEVNULL)
+        self.address = self.process.stdout.readline().strip()
+        assert self.address.startswith("grpc://"), f"a server does not start: {self.address!r}"
+
+    def kill(self):
+        """Ends the server as `kill -9` does."""
+        self.process.kill()
+        self.process.wait()
+        self.process.stdout.close()
+
+    def __exit__(self, *_):
+        self.kill()
 
 
 class Servers:
@@ -177,15 +229,14 @@ class Servers:
         self.tenon, self.options, self.processes = tenon, options, []
 
     def __enter__(self):
-        environment = {**os.environ, "CUDA_VISIBLE_DEVICES": ""}
-        theirs = [sys.executable, "-c", THEIRS, str(free_port())]
-        ours = [self.tenon, "serve", "--listen", "127.0.0.1:0", "--cpus", "2", *self.options]
+        ours = [self.tenon, "serve", "--listen", f"127.0.0.1:{PORT}", "--cpus", "2", *self.options]
+        self.commands = [ours, OwnServer.command]
         self.errors = tempfile.TemporaryFile()
-        for command in (theirs, ours):
-            self.processes.append(subprocess.Popen(
-                command, stdout=subprocess.PIPE, stderr=self.errors, text=True, env=environment))
-        self.theirs, self.ours = (process.stdout.readline().strip() for process in self.processes)
+        for command in self.commands:
+            self.processes.append(started(command, free_port(), self.errors))
+        self.ours, self.theirs = (process.stdout.readline().strip() for process in self.processes)
         if not self.ours.startswith("grpc://") or not self.theirs.startswith("grpc://"):
+            self.__exit__()
             self.errors.seek(0)
             raise RuntimeError(f"a server does not start: {self.errors.read().decode()[-2000:]}")
         return self
@@ -212,15 +263,18 @@ def main(tenon, only, options):
         if not names:
             continue
         with Servers(tenon, options) as servers:
-            clients = [Client(file.stem, address) for address in (servers.ours, servers.theirs)]
-            for name in names:
+            addresses = (servers.ours, servers.theirs)
+            clients = [Client(file.stem, *one) for one in zip(addresses, servers.commands)]
+            try:
+                for name in names:
+                    for client in clients:
+                        client.begin(name)
+                    why = compare(*[client.end() for client in clients])
+                    print(f"{'ok    ' if why is None else 'FAILED'} {file.stem}.{name}"
+                          + (f": {why}" if why else ""), flush=True)
+                    passed, failed = passed + (why is None), failed + (why is not None)
+            finally:
                 for client in clients:
-                    client.begin(name)
-                why = compare(*[client.end() for client in clients])
-                print(f"{'ok    ' if why is None else 'FAILED'} {file.stem}.{name}"
-                      + (f": {why}" if why else ""), flush=True)
-                passed, failed = passed + (why is None), failed + (why is not None)
-            for client in clients:
-                client.stop()
+                    client.stop()
     print(f"client: {passed} cases equal, {failed} not, in {time.monotonic() - begin:.0f} s")
     return failed

@@ -1,6 +1,7 @@
 //! Updates of variables by optimisers: what is refused, what readers keep, and several updates at the same time. The
 //! modules are about the loops around such updates: checkpoints, hooks, queues, and sessions that are lost.
 
+mod background;
 mod killed;
 mod model;
 mod monitored;

@@ -25,6 +25,8 @@ pub struct Rank(pub u8);
 pub mod rank {
     use super::Rank;
 
+    /// A saver's checkpoint that is written in the background: held while its session takes the values.
+    pub const SAVER: Rank = Rank(3);
     /// A server's table of sessions: held while one of them changes.
     pub const SERVER: Rank = Rank(5);
     /// The session's table of plans.

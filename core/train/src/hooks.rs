@@ -19,6 +19,7 @@ pub use timer::{Every, Timer};
 pub use values::{Feed, LoggingTensor, NanTensor};
 
 use crate::{Coordinator, Scaffold, TrainError};
+use std::sync::Arc;
 use tenon_framework::Tensor;
 use tenon_runtime::AnySession;
 
@@ -40,19 +41,27 @@ impl RunArgs {
 
 /// The session of a step, for its hooks.
 pub struct RunContext<'s> {
-    session: &'s dyn AnySession,
+    session: &'s Arc<dyn AnySession>,
     coordinator: &'s Coordinator,
     is_stopped: bool,
 }
 
 impl<'s> RunContext<'s> {
-    pub(crate) fn new(session: &'s dyn AnySession, coordinator: &'s Coordinator) -> RunContext<'s> {
+    pub(crate) fn new(
+        session: &'s Arc<dyn AnySession>,
+        coordinator: &'s Coordinator,
+    ) -> RunContext<'s> {
         RunContext { session, coordinator, is_stopped: false }
     }
 
     /// The session. A hook may run steps of its own; hooks are not called for these.
     pub fn session(&self) -> &'s dyn AnySession {
-        self.session
+        &**self.session
+    }
+
+    /// The session, for a hook that runs steps on threads of its own.
+    pub fn shared_session(&self) -> Arc<dyn AnySession> {
+        Arc::clone(self.session)
     }
 
     /// What stops the threads of the session, for hooks that wait.

@@ -219,6 +219,10 @@ impl SessionManager {
         let (Some(folder), Some(saver)) = (&self.options.checkpoint_folder, &scaffold.saver) else {
             return Ok(false);
         };
+        // A save of a session that was lost may still complete the newest checkpoint. If it fails, another one is restored.
+        if let Err(error) = saver.wait() {
+            tracing::warn!("a save in the background failed: {error}");
+        }
         let Some(checkpoint) = saver.latest(folder)? else { return Ok(false) };
         saver.restore(session, &checkpoint)?;
         saver.recover(folder)?;

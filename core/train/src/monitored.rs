@@ -266,7 +266,7 @@ impl MonitoredSession {
         let deadline = self.options.step_deadline;
         let session = Arc::new(Bounded { session: Arc::clone(&opened), deadline });
         let live = Live { session, coordinator: Coordinator::new() };
-        let mut run = RunContext::new(&*live.session, &live.coordinator);
+        let mut run = RunContext::new(&live.session, &live.coordinator);
         let mut told = Ok(());
         for hook in &mut self.hooks {
             told = told.and_then(|()| hook.after_create_session(&mut run));
@@ -296,7 +296,7 @@ impl MonitoredSession {
         if let Some(error) = live.coordinator.error() {
             return Err(error.into());
         }
-        let mut run = RunContext::new(&*live.session, &live.coordinator);
+        let mut run = RunContext::new(&live.session, &live.coordinator);
         let mut parts = vec![RunArgs {
             feeds: feeds.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect(),
             fetches: fetches.iter().map(|name| (*name).to_owned()).collect(),

@@ -10,8 +10,11 @@
 //! - The state file is replaced as a whole, after the checkpoint that it names is complete. Old checkpoints are deleted
 //!   after that, and the newest one never is.
 //! - A checkpoint is deleted from its index on, so that what remains of it is never taken for a checkpoint.
+//! - At most one save of a saver is under way in the background.
 
+mod background;
 mod files;
+mod ledger;
 mod meta;
 mod nodes;
 mod state;
@@ -20,13 +23,16 @@ pub use meta::{add_collection, meta_graph};
 pub use state::CheckpointState;
 
 use crate::{TrainError, Variable};
-use files::{beside, is_complete, number_of_seconds};
+use background::UnderWay;
+use files::is_complete;
+use ledger::Ledger;
+use nodes::CopyNames;
 use std::{
     fmt,
     path::{Path, PathBuf},
     sync::Arc,
 };
-use tenon_framework::{Tensor, sync::Mutex};
+use tenon_framework::Tensor;
 use tenon_graph::GraphBuilder;
 use tenon_proto::{MetaGraphDef, SaverDef, encode};
 use tenon_runtime::AnySession;
@@ -51,6 +57,9 @@ pub struct SaverOptions {
     pub state_file: String,
     /// The prefix of the names of nodes.
     pub scope: String,
+    /// Whether the graph gets the nodes of [`Saver::save_in_background`]. `false` by default: the nodes are then those of
+    /// TensorFlow's saver alone.
+    pub background: bool,
 }
 
 impl Default for SaverOptions {
@@ -61,24 +70,9 @@ impl Default for SaverOptions {
             sharded: false,
             state_file: STATE_FILE.to_owned(),
             scope: "save".to_owned(),
+            background: false,
         }
     }
-}
-
-/// A checkpoint that was written.
-#[derive(Debug, Clone, PartialEq)]
-struct Written {
-    prefix: String,
-    /// Seconds since 1970.
-    at: f64,
-}
-
-/// The checkpoints that the saver keeps, the newest last.
-#[derive(Debug, Clone)]
-struct Kept {
-    written: Vec<Written>,
-    /// When the last checkpoint was written that is kept for good.
-    preserved_at: f64,
 }
 
 /// Saves variables and restores them. Its methods may be called from several threads.
@@ -98,17 +92,17 @@ struct Kept {
 /// ```
 pub struct Saver {
     def: SaverDef,
-    options: SaverOptions,
-    /// The message that is written beside each checkpoint.
-    meta: Option<Arc<[u8]>>,
-    kept: Mutex<Kept>,
+    ledger: Ledger,
+    /// The nodes of saves in the background, if the graph has them.
+    copies: Option<CopyNames>,
+    under_way: UnderWay,
 }
 
 impl fmt::Debug for Saver {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Saver")
             .field("def", &self.def)
-            .field("options", &self.options)
+            .field("options", self.ledger.options())
             .finish_non_exhaustive()
     }
 }
@@ -144,6 +138,10 @@ impl Saver {
         options: SaverOptions,
     ) -> Result<Saver, TrainError> {
         let names = nodes::build(b, named, &options.scope, options.sharded)?;
+        let copies = match options.background {
+            true => Some(nodes::build_copies(b, named, &options.scope, options.sharded)?),
+            false => None,
+        };
         let def = SaverDef {
             filename_tensor_name: names.filename,
             save_tensor_name: names.save,
@@ -155,7 +153,7 @@ impl Saver {
                 .map_or(10_000.0, |hours| hours as f32),
             version: V2,
         };
-        Ok(Saver::over(def, options))
+        Ok(Saver { copies, ..Saver::over(def, options) })
     }
 
     /// A saver over nodes that a graph has already, such as one that TensorFlow wrote.
@@ -180,8 +178,8 @@ impl Saver {
     }
 
     fn over(def: SaverDef, options: SaverOptions) -> Saver {
-        let kept = Kept { written: Vec::new(), preserved_at: number_of_seconds() };
-        Saver { def, options, meta: None, kept: Mutex::new(kept) }
+        let ledger = Ledger::new(options);
+        Saver { def, ledger, copies: None, under_way: UnderWay::default() }
     }
 
     /// Writes this message beside each checkpoint, as `PREFIX.meta`.
@@ -189,7 +187,7 @@ impl Saver {
     /// # Errors
     /// The message is too large.
     pub fn with_meta_graph(mut self, meta: &MetaGraphDef) -> Result<Saver, TrainError> {
-        self.meta = Some(encode(meta)?.into());
+        self.ledger.set_meta(encode(meta)?);
         Ok(self)
     }
 
@@ -199,27 +197,58 @@ impl Saver {
     }
 
     /// Writes a checkpoint, `PREFIX` or `PREFIX-STEP`, and notes it in the state file of its folder. Returns the prefix of
-    /// the checkpoint. Older checkpoints than those to keep are deleted; one that cannot be deleted is a warning.
+    /// the checkpoint. Older checkpoints than those to keep are deleted; one that cannot be deleted is a warning. A save
+    /// that is under way in the background ends first.
     ///
     /// # Errors
     /// The session cannot save, or the client cannot write the state file or the graph. In the second case the checkpoint
-    /// is complete, and the state file is as it was.
+    /// is complete, and the state file is as it was. If the save in the background failed, this is its error, and nothing
+    /// else was done.
     pub fn save(
         &self,
         session: &dyn AnySession,
         prefix: impl AsRef<Path>,
         global_step: Option<i64>,
     ) -> Result<PathBuf, TrainError> {
-        let prefix = text_of(prefix.as_ref())?;
-        let prefix = global_step.map_or_else(|| prefix.clone(), |step| format!("{prefix}-{step}"));
-        let feed = Tensor::from_strings(&[], &[&prefix])?;
-        let feeds = [(self.def.filename_tensor_name.as_str(), feed)];
-        session.run_step(&feeds, &[&self.def.save_tensor_name], &[], None)?;
-        if let Some(meta) = &self.meta {
-            files::write(&beside(&prefix, ".meta"), meta, "the graph of a checkpoint")?;
-        }
-        self.note(&prefix)?;
+        let prefix = prefix_of(prefix.as_ref(), global_step)?;
+        self.wait()?;
+        write(session, &self.def.filename_tensor_name, &self.def.save_tensor_name, &prefix)?;
+        self.ledger.add(&prefix)?;
         Ok(PathBuf::from(prefix))
+    }
+
+    /// As [`Saver::save`], on a thread of its own: when this returns, the values of the variables are held, and steps may
+    /// change the variables. An update copies a variable that is held before it changes it, so that until the checkpoint is
+    /// written the session may take twice the memory of the variables. The state file names the checkpoint once it is
+    /// complete.
+    ///
+    /// One save is under way at a time: another one, of either kind, waits for it. [`Saver::wait`] waits for the last one. A
+    /// saver that is dropped waits as well, and logs the error.
+    ///
+    /// # Errors
+    /// The error of the former save in the background, if that failed: then nothing else was done. The session cannot hold
+    /// the values; `INVALID_ARGUMENT` if the graph has no nodes for this ([`SaverOptions::background`]).
+    pub fn save_in_background(
+        &self,
+        session: Arc<dyn AnySession>,
+        prefix: impl AsRef<Path>,
+        global_step: Option<i64>,
+    ) -> Result<PathBuf, TrainError> {
+        let prefix = prefix_of(prefix.as_ref(), global_step)?;
+        let Some(names) = &self.copies else {
+            let expected = "a saver that was built with SaverOptions::background";
+            return Err(TrainError::argument("a save in the background", expected, "one without"));
+        };
+        self.under_way.begin(session, names, &self.ledger, &prefix)?;
+        Ok(PathBuf::from(prefix))
+    }
+
+    /// Waits for the save that is under way in the background.
+    ///
+    /// # Errors
+    /// The save failed. Each error is returned once, by this or by the next save.
+    pub fn wait(&self) -> Result<(), TrainError> {
+        self.under_way.wait()
     }
 
     /// Restores all variables from a checkpoint.
@@ -243,12 +272,12 @@ impl Saver {
     /// # Errors
     /// As [`latest_checkpoint`].
     pub fn latest(&self, folder: impl AsRef<Path>) -> Result<Option<PathBuf>, TrainError> {
-        latest(folder.as_ref(), &self.options.state_file)
+        latest(folder.as_ref(), &self.ledger.options().state_file)
     }
 
     /// The checkpoints that the saver keeps, the newest last.
     pub fn checkpoints(&self) -> Vec<PathBuf> {
-        self.kept.lock().written.iter().map(|written| PathBuf::from(&written.prefix)).collect()
+        self.ledger.checkpoints()
     }
 
     /// Takes over the checkpoints that the state file of a folder lists, after a restart: they are deleted in their turn.
@@ -257,86 +286,26 @@ impl Saver {
     /// # Errors
     /// As [`latest_checkpoint`].
     pub fn recover(&self, folder: impl AsRef<Path>) -> Result<(), TrainError> {
-        let folder = folder.as_ref();
-        let Some(state) = CheckpointState::read(folder, &self.options.state_file)? else {
-            return Ok(());
-        };
-        let mut kept = self.kept.lock();
-        kept.written = state
-            .all_model_checkpoint_paths
-            .iter()
-            .enumerate()
-            .map(|(at, path)| (state.all_model_checkpoint_timestamps.get(at), within(folder, path)))
-            .filter(|(_, path)| is_complete(path))
-            .filter_map(|(at, path)| Some((at.copied().unwrap_or(0.0), path.to_str()?.to_owned())))
-            .map(|(at, prefix)| Written { prefix, at })
-            .collect();
-        if let Some(at) = state.last_preserved_timestamp {
-            kept.preserved_at = at;
-        }
-        Ok(())
-    }
-
-    /// Notes a checkpoint that was written, and deletes those that are too many.
-    fn note(&self, prefix: &str) -> Result<(), TrainError> {
-        let mut kept = self.kept.lock();
-        let mut next = kept.clone();
-        next.written.retain(|written| written.prefix != prefix);
-        next.written.push(Written { prefix: prefix.to_owned(), at: number_of_seconds() });
-        let most = self.options.max_to_keep;
-        let surplus = if most == 0 { 0 } else { next.written.len().saturating_sub(most) };
-        let former: Vec<Written> = next.written.drain(..surplus).collect();
-        let (preserved_at, deleted) = self.to_delete(next.preserved_at, former);
-        next.preserved_at = preserved_at;
-        let folder = files::folder_of(prefix);
-        let state = next.state(prefix, &folder);
-        state.write(&folder, &self.options.state_file)?;
-        *kept = next;
-        for written in deleted {
-            files::delete(&written.prefix);
-        }
-        Ok(())
-    }
-
-    /// Which of the former checkpoints are deleted, and when the last one was written that is kept for good.
-    fn to_delete(&self, mut preserved_at: f64, former: Vec<Written>) -> (f64, Vec<Written>) {
-        let Some(hours) = self.options.keep_checkpoint_every_n_hours else {
-            return (preserved_at, former);
-        };
-        let mut deleted = Vec::new();
-        for written in former {
-            if written.at - preserved_at >= hours * 3600.0 {
-                preserved_at = written.at;
-            } else {
-                deleted.push(written);
-            }
-        }
-        (preserved_at, deleted)
+        self.ledger.recover(folder.as_ref())
     }
 }
 
-impl Kept {
-    /// The message of the state file, with paths relative to its folder where they are within it: the folder may be moved.
-    fn state(&self, newest: &str, folder: &Path) -> CheckpointState {
-        let relative = |path: &str| {
-            let within = Path::new(path).strip_prefix(folder).ok().and_then(Path::to_str);
-            within.unwrap_or(path).to_owned()
-        };
-        CheckpointState {
-            model_checkpoint_path: relative(newest),
-            all_model_checkpoint_paths: self
-                .written
-                .iter()
-                .map(|written| relative(&written.prefix))
-                .collect(),
-            all_model_checkpoint_timestamps: self
-                .written
-                .iter()
-                .map(|written| written.at)
-                .collect(),
-            last_preserved_timestamp: Some(self.preserved_at),
-        }
-    }
+/// Runs the nodes that save to this prefix.
+fn write(
+    session: &dyn AnySession,
+    filename: &str,
+    save: &str,
+    prefix: &str,
+) -> Result<(), TrainError> {
+    let feed = Tensor::from_strings(&[], &[prefix])?;
+    session.run_step(&[(filename, feed)], &[save], &[], None)?;
+    Ok(())
+}
+
+/// The prefix of a checkpoint of a step.
+fn prefix_of(prefix: &Path, global_step: Option<i64>) -> Result<String, TrainError> {
+    let prefix = text_of(prefix)?;
+    Ok(global_step.map_or_else(|| prefix.clone(), |step| format!("{prefix}-{step}")))
 }
 
 /// A path that the state file of a folder names.

@@ -11,9 +11,9 @@ use tenon_files::Access;
 const MOST: u64 = 1 << 24;
 
 /// Reads bytes as every kind of file, in an empty folder of the caller's. The first byte says whether they are a file or the
-/// contents of a block, plain or compressed, whose checksum is made right.
-pub fn judge(bytes: &[u8], folder: &Path) {
-    let Some((&kind, bytes)) = bytes.split_first() else { return };
+/// contents of a block, plain or compressed, whose checksum is made right. Gives the number of tensors that could be read.
+pub fn judge(bytes: &[u8], folder: &Path) -> usize {
+    let Some((&kind, bytes)) = bytes.split_first() else { return 0 };
     let file = match kind % 3 {
         0 => bytes.to_vec(),
         kind => around(bytes, kind - 1),
@@ -22,13 +22,13 @@ pub fn judge(bytes: &[u8], folder: &Path) {
     let files = Files::new(&access, "file");
     let written = [index_file(&prefix), data_file(&prefix, 0, 1), prefix.with_extension("v1")];
     if written.iter().any(|path| write(path, &file).is_err()) {
-        return;
+        return 0;
     }
-    let _ = bundle(files, &prefix);
-    let _ = old(files, written[2].as_os_str().as_encoded_bytes());
-    if let Ok(file) = SafeFile::open(files, &written[2]) {
-        (0..file.tensors().len()).for_each(|at| drop(file.read(at)));
-    }
+    let of_bundle = bundle(files, &prefix).unwrap_or(0);
+    let of_old = old(files, written[2].as_os_str().as_encoded_bytes()).unwrap_or(0);
+    let safe = SafeFile::open(files, &written[2])
+        .map(|file| (0..file.tensors().len()).filter(|&at| file.read(at).is_ok()).count());
+    of_bundle + of_old + safe.unwrap_or(0)
 }
 
 /// Writes a file in place: some file systems make one durable that is written anew.
@@ -44,37 +44,41 @@ fn size(dims: &[i64], each: usize) -> Option<usize> {
     (size <= MOST).then_some(size as usize)
 }
 
-fn bundle(files: Files<'_>, prefix: &Path) -> Result<(), BundleError> {
+fn bundle(files: Files<'_>, prefix: &Path) -> Result<usize, BundleError> {
     let mut bundle = Bundle::open(files, prefix)?;
+    let mut count = 0;
     for (name, entry) in bundle.entries()? {
         if bundle.check(&name, &entry, None).is_err() {
             continue;
         }
-        match stored_size(entry.dtype) {
-            None => drop(bundle.read_strings(&name, &entry, None)),
+        let is_read = match stored_size(entry.dtype) {
+            None => bundle.read_strings(&name, &entry, None).is_ok(),
             Some(each) => {
                 let Some(size) = size(&entry.dims, each) else { continue };
-                let _ = bundle.read(&name, &entry, None, &mut vec![0; size]);
+                bundle.read(&name, &entry, None, &mut vec![0; size]).is_ok()
             }
-        }
+        };
+        count += usize::from(is_read);
     }
-    Ok(())
+    Ok(count)
 }
 
-fn old(files: Files<'_>, pattern: &[u8]) -> Result<(), BundleError> {
+fn old(files: Files<'_>, pattern: &[u8]) -> Result<usize, BundleError> {
     let mut opened = SliceFiles::open(files, pattern)?;
+    let mut count = 0;
     let names: Vec<_> = opened.tensors().map(|(n, t)| (n.to_vec(), t.clone())).collect();
     for (name, tensor) in names {
         if opened.check(&name, None).is_err() {
             continue;
         }
-        match stored_size(tensor.dtype) {
-            None => drop(opened.read_strings(&name, None)),
+        let is_read = match stored_size(tensor.dtype) {
+            None => opened.read_strings(&name, None).is_ok(),
             Some(each) => {
                 let Some(size) = size(&tensor.dims, each) else { continue };
-                let _ = opened.read(&name, None, &mut vec![0; size]);
+                opened.read(&name, None, &mut vec![0; size]).is_ok()
             }
-        }
+        };
+        count += usize::from(is_read);
     }
-    Ok(())
+    Ok(count)
 }

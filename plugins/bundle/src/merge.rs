@@ -6,7 +6,7 @@ use crate::{
     files::Files,
     ordered::slice_key,
     reader::{data_file, index_file},
-    writer::{discard_data, other_count, publish_index, shards_of},
+    writer::{Index, discard_data, other_count, shards_of},
 };
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -90,7 +90,7 @@ fn duplicate(name: &[u8], what: &str) -> BundleError {
 /// Merges bundles into one at `destination`, whose data files are theirs under new names. Their indices are removed, and
 /// with `delete_folders` those of their folders that are then empty.
 ///
-/// All bundles are checked before the first file is renamed. A merge that is interrupted after that leaves bundles whose
+/// All bundles are checked, and the index is written, before the first file is renamed. A merge that is interrupted after that leaves bundles whose
 /// data files have other names already: what they were saved from must be saved and merged again. The bundle that
 /// `destination` had before stays complete until the index is replaced, unless it is one of those that are merged.
 ///
@@ -187,10 +187,11 @@ fn publish(files: Files<'_>, merged: &mut Merged, destination: &Path) -> Result<
     let old = shards_of(files, destination);
     let count = merged.data.len() as u32;
     let shards = other_count(count, old);
+    let new = Index::create(files, destination, shards, &merged.entries)?;
     for (number, path) in merged.data.iter().enumerate() {
         files.rename(path, &data_file(destination, number as u32, shards))?;
     }
-    publish_index(files, &publishing, destination, shards, &merged.entries)?;
+    new.publish(&publishing)?;
     discard_data(files, destination, old, shards);
     Ok(())
 }

@@ -5,7 +5,9 @@ mod damage;
 mod goldens;
 mod interrupted;
 mod parts;
+mod refused;
 mod replaced;
+mod seeded;
 
 use crate::{Bundle, BundleError, Content, Files, SliceFiles, Strings, stored_size};
 use std::path::{Path, PathBuf};

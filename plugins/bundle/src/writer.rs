@@ -173,8 +173,9 @@ impl<'a> BundleWriter<'a> {
         let publishing = self.files.lock(&index_file(&self.prefix))?;
         let old = shards_of(self.files, &self.prefix);
         let shards = other_count(1, old);
+        let index = Index::create(self.files, &self.prefix, shards, &self.entries)?;
         self.data.publish(&data_file(&self.prefix, 0, shards))?;
-        publish_index(self.files, &publishing, &self.prefix, shards, &self.entries)?;
+        index.publish(&publishing)?;
         discard_data(self.files, &self.prefix, old, shards);
         Ok(())
     }
@@ -224,28 +225,41 @@ pub(crate) fn discard_data(files: Files<'_>, prefix: &Path, old: Option<u32>, ne
     }
 }
 
-/// Writes an index and gives it its name, after the data files have theirs.
-pub(crate) fn publish_index(
-    files: Files<'_>,
-    publishing: &Publishing<'_>,
-    prefix: &Path,
-    shards: u32,
-    entries: &BTreeMap<Vec<u8>, Entry>,
-) -> Result<(), BundleError> {
-    let path = index_file(prefix);
-    let mut table = TableWriter::new(Temporary::create(files, &path)?);
-    let header = BundleHeaderProto {
-        num_shards: shards as i32,
-        endianness: 0,
-        version: Some(VersionDef { producer: VERSION, ..VersionDef::default() }),
-    };
-    table.add(b"", &header.encode_to_vec())?;
-    for (key, entry) in entries {
-        table.add(key, &entry.to_proto()?.encode_to_vec())?;
+/// An index under a temporary name. It is written before the data files get their names, so that a disk that is full for it
+/// leaves them as they were.
+pub(crate) struct Index<'a> {
+    file: Temporary<'a>,
+    path: PathBuf,
+}
+
+impl<'a> Index<'a> {
+    /// Writes an index and makes it durable.
+    pub fn create(
+        files: Files<'a>,
+        prefix: &Path,
+        shards: u32,
+        entries: &BTreeMap<Vec<u8>, Entry>,
+    ) -> Result<Index<'a>, BundleError> {
+        let path = index_file(prefix);
+        let mut table = TableWriter::new(Temporary::create(files, &path)?);
+        let header = BundleHeaderProto {
+            num_shards: shards as i32,
+            endianness: 0,
+            version: Some(VersionDef { producer: VERSION, ..VersionDef::default() }),
+        };
+        table.add(b"", &header.encode_to_vec())?;
+        for (key, entry) in entries {
+            table.add(key, &entry.to_proto()?.encode_to_vec())?;
+        }
+        let mut file = table.finish()?;
+        file.sync()?;
+        Ok(Index { file, path })
     }
-    let mut file = table.finish()?;
-    file.sync()?;
-    publishing.sync()?;
-    file.publish(&path)?;
-    publishing.sync()
+
+    /// Gives the index its name, after the data files have theirs.
+    pub fn publish(self, publishing: &Publishing<'_>) -> Result<(), BundleError> {
+        publishing.sync()?;
+        self.file.publish(&self.path)?;
+        publishing.sync()
+    }
 }

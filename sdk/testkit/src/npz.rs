@@ -3,6 +3,9 @@
 //! What an archive says of itself is not relied upon: an array is read as far as there are bytes, and an archive whose arrays
 //! are much larger than its file ([`most_bytes`]) is refused when it is opened.
 
+#[doc(hidden)]
+pub mod fuzzing;
+
 use crate::npy::{self, NpyError};
 use std::{
     borrow::Cow,

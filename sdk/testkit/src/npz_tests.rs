@@ -141,3 +141,35 @@ fn an_array_is_as_long_as_its_archive_says() {
         assert_eq!(error(&folder, &bytes).code(), Code::INVALID_ARGUMENT);
     }
 }
+
+/// Archives and arrays of seeds: golden ones with some changes. Fuzzing tries the same judge with more.
+#[test]
+fn bytes_at_random_end_with_arrays_or_an_error() {
+    let (folder, judged) = (TempDir::new().unwrap(), TempDir::new().unwrap());
+    let path = archive(&folder, CompressionMethod::Deflated, &[("a.npy", floats(&[1.5; 40]))]);
+    let (whole, array) = (fs::read(&path).unwrap(), floats(&[2.5; 6]));
+    let file = judged.path().join("x.npz");
+    let mut read = [0; 3];
+    for seed in 0..600u64 {
+        let mut state = (seed + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+        let mut below = |end: usize| {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            (state >> 24) as usize % end.max(1)
+        };
+        let kind = below(3);
+        let mut bytes = if kind == 0 { whole.clone() } else { array.clone() };
+        for _ in 0..below(4) {
+            let at = below(bytes.len());
+            match below(6) {
+                0 => bytes.truncate(at),
+                1 if at < bytes.len() => bytes[at] = [0, 0x7f, 0x80, 0xff][below(4)],
+                _ if at < bytes.len() => bytes[at] ^= 1 << below(8),
+                _ => {}
+            }
+        }
+        read[kind] += fuzzing::judge(&[&[kind as u8], &bytes[..]].concat(), &file);
+    }
+    assert!(read.iter().all(|&read| (1..200).contains(&read)), "{read:?}");
+}

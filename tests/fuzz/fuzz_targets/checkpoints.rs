@@ -11,4 +11,6 @@ static FOLDER: LazyLock<PathBuf> = LazyLock::new(|| {
     folder
 });
 
-fuzz_target!(|bytes: &[u8]| tenon_bundle::fuzzing::judge(bytes, &FOLDER));
+fuzz_target!(|bytes: &[u8]| {
+    tenon_bundle::fuzzing::judge(bytes, &FOLDER);
+});

@@ -58,11 +58,22 @@ fn wait_until(is_met: impl Fn() -> bool, what: &str) {
 /// The child that saves after every step until it is killed.
 #[test]
 fn saves_until_it_is_killed() {
+    train_and_save(|hook| hook);
+}
+
+/// As [`saves_until_it_is_killed`], while steps go on.
+#[test]
+fn saves_in_the_background_until_it_is_killed() {
+    train_and_save(CheckpointSaver::in_background);
+}
+
+fn train_and_save(how: fn(CheckpointSaver) -> CheckpointSaver) {
     let Some(folder) = env::var_os(SAVES).map(PathBuf::from) else { return };
     let runtime = plugins();
-    let options_of_saver = SaverOptions { max_to_keep: 2, ..SaverOptions::default() };
+    let options_of_saver =
+        SaverOptions { max_to_keep: 2, background: true, ..SaverOptions::default() };
     let scaffold = scaffold_with(&runtime, options_of_saver, |_, _| Ok(()));
-    let hook = CheckpointSaver::new(&folder, Every::Steps(1)).name("m");
+    let hook = how(CheckpointSaver::new(&folder, Every::Steps(1)).name("m"));
     let training =
         MonitoredSession::open(local(&runtime), scaffold, vec![Box::new(hook)], options(&folder));
     training.unwrap().train(&["train"]).unwrap();
@@ -70,13 +81,22 @@ fn saves_until_it_is_killed() {
 
 #[test]
 fn a_save_that_is_cut_off_leaves_the_last_checkpoint() {
+    is_cut_off("saves_until_it_is_killed");
+}
+
+#[test]
+fn a_save_in_the_background_that_is_cut_off_leaves_the_last_checkpoint() {
+    is_cut_off("saves_in_the_background_until_it_is_killed");
+}
+
+fn is_cut_off(saving: &str) {
     let _turn = turn();
     let (folder, runtime) = (tempfile::tempdir().unwrap(), plugins());
     let scaffold = scaffold(&runtime);
     let saver = scaffold.saver.clone().expect("it has one");
     let mut last = None;
     for round in 0..6u64 {
-        let child = start("saves_until_it_is_killed", SAVES, folder.path());
+        let child = start(saving, SAVES, folder.path());
         let latest = || latest_checkpoint(folder.path()).expect("the state file is whole");
         let before = last.clone();
         wait_until(|| latest().is_some() && latest() != before, "no checkpoint is written");

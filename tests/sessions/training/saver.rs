@@ -383,6 +383,28 @@ fn variables_are_restored_from_tensors_of_other_names() {
 }
 
 #[test]
+fn a_value_of_another_shape_is_found_when_it_is_read() {
+    let _turn = turn();
+    let (folder, runtime) = (tempfile::tempdir().unwrap(), plugins());
+    let scaffold = scaffold(&runtime);
+    let session = fresh(&*local(&runtime), &scaffold);
+    let path = saver(&scaffold).save(&*session, folder.path().join("m"), None).unwrap();
+    let registry = runtime.registry();
+    let mut b = GraphBuilder::new(&registry);
+    let mut variables = Variables::new();
+    let other = variables.add(&mut b, "other", DType::FLOAT, &[3], &Initial::Zeros).unwrap();
+    let named = [("w".to_owned(), other)];
+    let saver = Saver::build_named(&mut b, &named, SaverOptions::default()).unwrap();
+    let session = local(&runtime).open(&b.finish().to_graph_def().unwrap()).unwrap();
+    saver.restore(&*session, &path).unwrap();
+    let read = session.run_step(&[], &["other/Read/ReadVariableOp"], &[], None);
+    let error = read.unwrap_err();
+    assert_eq!(error.code, Code::INVALID_ARGUMENT, "{error}");
+    let text = error.to_string();
+    assert!(text.contains("expected shape [3]") && text.contains("found [2]"), "{text}");
+}
+
+#[test]
 fn shards_become_one_checkpoint() {
     let _turn = turn();
     let (folder, runtime) = (tempfile::tempdir().unwrap(), plugins());

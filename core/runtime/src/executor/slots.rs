@@ -9,7 +9,7 @@
 //! unless something else holds it.
 
 use super::{frame::call_frame, propagate::count_down};
-use crate::plan::{HotNode, Plan, Reference};
+use crate::plan::{HotNode, Plan, PlanNode, Reference};
 use std::{
     cell::UnsafeCell,
     sync::{
@@ -18,7 +18,7 @@ use std::{
     },
 };
 use tenon_abi::{MemoryKind, Slot, slot_flags};
-use tenon_framework::{KernelError, Tensor, tensor::Buffer};
+use tenon_framework::{DType, KernelError, PartialShape, Tensor, tensor::Buffer};
 use tenon_host::call::{CallFrame, Cancellation, StepEnv, Value, fill_slot};
 use tenon_host::services::state::{dereference, is_initialized};
 
@@ -299,10 +299,7 @@ impl Slots {
             // SAFETY: the slot is set, so its dimensions are valid.
             let shape = unsafe { slot.shape() };
             if !spec.shape.accepts(shape) {
-                return Err(KernelError::internal(format!(
-                    "output {at} has shape {shape:?}, the shape function said {}: one of the two is wrong",
-                    spec.shape
-                )));
+                return Err(self.wrong_shape(node, at, shape, &spec.shape));
             }
         }
         Ok(())
@@ -369,6 +366,29 @@ impl Slots {
     unsafe fn has_owner(&self, at: u32) -> bool {
         // SAFETY: only the last reader changes the owner, and the caller is not done.
         unsafe { (*self.values.get_unchecked(at as usize).get()).owner.is_some() }
+    }
+
+    /// The error for an output of another shape than the graph says: the kernel's, or the caller's where the value comes from
+    /// a resource, such as a variable that a checkpoint of another shape was restored to.
+    #[cold]
+    fn wrong_shape(
+        &self,
+        node: &PlanNode,
+        at: u32,
+        found: &[i64],
+        expected: &PartialShape,
+    ) -> KernelError {
+        let dtype =
+            |&slot: &u32| self.plan.outputs.get(slot as usize).map(|spec| spec.dtype.base());
+        match node.inputs.iter().any(|slot| dtype(slot) == Some(DType::RESOURCE)) {
+            true => KernelError::invalid_argument(format!(
+                "output {at}: expected shape {expected}, which the graph says of the resource, found {found:?}: a value of \
+                 another shape was assigned or restored to it"
+            )),
+            false => KernelError::internal(format!(
+                "output {at} has shape {found:?}, the shape function said {expected}: one of the two is wrong"
+            )),
+        }
     }
 
     /// Releases the inputs of which a node is the last reader; for `alone` see [`count_down`].

@@ -15,6 +15,7 @@ pub struct CheckpointSaver {
     saver: Option<Arc<Saver>>,
     tensor: String,
     saved: Option<i64>,
+    is_in_background: bool,
 }
 
 impl CheckpointSaver {
@@ -27,7 +28,17 @@ impl CheckpointSaver {
             saver: None,
             tensor: String::new(),
             saved: None,
+            is_in_background: false,
         }
+    }
+
+    /// Writes the checkpoints between the steps on a thread, while steps go on ([`Saver::save_in_background`]). If such a
+    /// save fails, the training ends with its error when the next one begins, or at the end. The first checkpoint of a
+    /// session and the last one are written before the training goes on. The saver has to be built for this
+    /// ([`SaverOptions::background`](crate::SaverOptions::background)).
+    #[must_use]
+    pub fn in_background(self) -> CheckpointSaver {
+        CheckpointSaver { is_in_background: true, ..self }
     }
 
     /// Gives the files of checkpoints another name.
@@ -49,6 +60,20 @@ impl CheckpointSaver {
             let written = saver.save(session, self.folder.join(&self.name), Some(step))?;
             self.saved = Some(step);
             tracing::info!("wrote checkpoint {}", written.display());
+        }
+        self.timer.mark(step);
+        Ok(())
+    }
+
+    fn save_between(&mut self, run: &RunContext<'_>, step: i64) -> Result<(), TrainError> {
+        let Some(saver) = self.saver.as_ref().filter(|_| self.is_in_background) else {
+            return self.save(run.session(), step);
+        };
+        if self.saved != Some(step) {
+            let prefix = self.folder.join(&self.name);
+            let begun = saver.save_in_background(run.shared_session(), prefix, Some(step))?;
+            self.saved = Some(step);
+            tracing::info!("checkpoint {} is written in the background", begun.display());
         }
         self.timer.mark(step);
         Ok(())
@@ -82,13 +107,14 @@ impl Hook for CheckpointSaver {
     fn after_run(&mut self, run: &mut RunContext<'_>, values: &[Tensor]) -> Result<(), TrainError> {
         let fetched = step_of(values.first(), &self.tensor)?;
         match step_after(run.session(), &self.tensor, &self.timer, fetched)? {
-            Some(step) => self.save(run.session(), step),
+            Some(step) => self.save_between(run, step),
             None => Ok(()),
         }
     }
 
     fn end(&mut self, session: &dyn AnySession) -> Result<(), TrainError> {
         let step = read_step(session, &self.tensor)?;
-        self.save(session, step)
+        self.save(session, step)?;
+        self.saver.as_ref().map_or(Ok(()), |saver| saver.wait())
     }
 }

@@ -13,6 +13,19 @@ pub(super) struct Names {
     pub restore: String,
 }
 
+/// The names of the nodes that save from copies of the variables.
+#[derive(Debug, Clone)]
+pub(super) struct CopyNames {
+    /// The node that copies all variables.
+    pub take: String,
+    /// The tensor that is fed with the prefix.
+    pub filename: String,
+    /// The tensor that saves the copies.
+    pub save: String,
+    /// The node that forgets the copies.
+    pub release: String,
+}
+
 /// A variable under its name in checkpoints.
 struct Entry<'v> {
     name: &'v str,
@@ -43,6 +56,43 @@ pub(super) fn build(
         filename: graph.output_name(filename),
         save: graph.output_name(save),
         restore: graph.node(restore).name.clone(),
+    })
+}
+
+/// Adds nodes that copy all variables to others, save those, and forget them. A copy has the buffer of its variable until the
+/// variable is updated. The nodes are below `SCOPE_background`.
+pub(super) fn build_copies(
+    b: &mut GraphBuilder<'_>,
+    named: &[(String, Variable)],
+    scope: &str,
+    sharded: bool,
+) -> Result<CopyNames, TrainError> {
+    let scope = unused_scope(b, &format!("{scope}_background"));
+    let mut nodes = Nodes { scope, b };
+    let filename = nodes.filename()?;
+    let (mut copies, mut taken, mut released) = (Vec::new(), Vec::new(), Vec::new());
+    for (name, variable) in named {
+        let copy = nodes.copy(variable)?;
+        let assign = nodes.b.op("AssignVariableOp").device(&variable.device);
+        taken.push(assign.input(copy.handle).input(variable.value).build()?);
+        let destroy = nodes.b.op("DestroyResourceOp").device(&variable.device);
+        released.push(destroy.input(copy.handle).attr("ignore_lookup_error", true).build()?);
+        copies.push((name.clone(), copy));
+    }
+    let entries = entries(&copies)?;
+    let save = match sharded {
+        true => nodes.save_shards(filename, &by_device(entries))?,
+        false => nodes.save(filename, &entries, "")?,
+    };
+    let (take, release) = (nodes.name("take"), nodes.name("release"));
+    nodes.group(&take, &taken)?;
+    nodes.group(&release, &released)?;
+    let graph = nodes.b.graph();
+    Ok(CopyNames {
+        take,
+        filename: graph.output_name(filename),
+        save: graph.output_name(save),
+        release,
     })
 }
 
@@ -139,6 +189,19 @@ impl Nodes<'_, '_> {
             value = node.attr("shape", PartialShape::new(&[])?).build()?.into();
         }
         Ok(value)
+    }
+
+    /// A variable of the same form, which has no value yet.
+    fn copy(&mut self, variable: &Variable) -> Result<Variable, TrainError> {
+        let name = self.name(&variable.name);
+        let handle = self.b.op("VarHandleOp").name(&name).device(&variable.device);
+        let handle = handle.attr("dtype", variable.dtype).attr("shared_name", name.as_str());
+        let shape = PartialShape::new(variable.shape.dims())?;
+        let handle: Output = handle.attr("shape", shape).build()?.into();
+        let read = self.b.op("ReadVariableOp").name(&format!("{name}/Read/ReadVariableOp"));
+        let read = read.device(&variable.device).input(handle);
+        let value = read.attr("dtype", variable.dtype).build()?.into();
+        Ok(Variable { handle, value, ..variable.clone() })
     }
 
     /// The names and parts of the entries, below the node `below`.

@@ -15,6 +15,7 @@ mod growth;
 mod identity;
 mod layout;
 mod pattern_numbers;
+mod pooling;
 mod recompute;
 mod remapping;
 mod support;

@@ -11,6 +11,7 @@ mod dead_branches;
 mod driver;
 mod elementwise_fusion;
 mod facts;
+mod gates;
 mod growth;
 mod identity;
 mod layout;

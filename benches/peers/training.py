@@ -24,9 +24,16 @@ MODELS = {
     "mlp-adam": (DIGITS, 32, "adam"),
     "mlp-big": ((784, 4096, 4096, 10), 64, "sgd"),
     "cnn": ("cnn", 32, "sgd"),
+    "resnet20-cifar": ("resnet", 32, "sgd"),
+    "lstm-v1": ("lstm", 16, "sgd"),
+    "lstm-v2": ("lstm", 16, "sgd"),
     "embed": ("table", 4096, "adagrad"),
 }
 TABLE = (1_000_000, 64)
+# A sequence: its steps, features of an input, and units of the layer.
+TIME, FEATURES, UNITS = 64, 64, 128
+# A residual network: blocks of a stage, and channels of the stages.
+BLOCKS, CHANNELS = 3, (16, 32, 64)
 RATE = 0.01
 STEPS = 50
 
@@ -47,13 +54,60 @@ def shapes(kind):
     """Shapes of the layers' weights."""
     if kind == "cnn":
         return [(5, 5, 1, 32), (5, 5, 32, 64), (3136, 512), (512, 10)]
+    if kind == "lstm":
+        return [(FEATURES + UNITS, 4 * UNITS), (UNITS, 10)]
     return list(zip(kind, kind[1:]))
+
+
+def blocks():
+    """The blocks of the residual network: channels before and after, and the stride."""
+    before = CHANNELS[0]
+    for stage, channels in enumerate(CHANNELS):
+        for block in range(BLOCKS):
+            yield before, channels, 2 if stage > 0 and block == 0 else 1
+            before = channels
+
+
+def residual_parameters():
+    """Filters, each but a shortcut's with scale and offset of the normalisation after it, and the last layer."""
+    made = []
+
+    def filters(side, before, after):
+        inputs = np.float32(side * side * before)
+        made.append(numbers((side, side, before, after), len(made) + 1, np.sqrt(np.float32(6.0) / inputs)))
+
+    def normalised(side, before, after):
+        filters(side, before, after)
+        made.extend([np.ones(after, np.float32), np.zeros(after, np.float32)])
+
+    normalised(3, 3, CHANNELS[0])
+    for before, after, _ in blocks():
+        normalised(3, before, after)
+        normalised(3, after, after)
+        if before != after:
+            filters(1, before, after)
+    inputs = np.float32(CHANNELS[-1])
+    made.append(numbers((CHANNELS[-1], 10), len(made) + 1, np.sqrt(np.float32(6.0) / inputs)))
+    return made + [np.zeros(10, np.float32)]
+
+
+def residual(x, made, convolve, normalise, relu, pool):
+    """The features that the residual network gives the last layer."""
+    given = iter(made)
+    layer = lambda x, stride=1: normalise(convolve(x, next(given), stride), next(given), next(given))
+    x = relu(layer(x))
+    for before, after, stride in blocks():
+        y = layer(relu(layer(x, stride)))
+        x = relu(y + (x if before == after else convolve(x, next(given), stride)))
+    return pool(x)
 
 
 def parameters(kind):
     """Weights and biases, in order."""
     if kind == "table":
         return [numbers(TABLE, 1, 0.05)]
+    if kind == "resnet":
+        return residual_parameters()
     made, seed = [], 0
     for shape in shapes(kind):
         inputs = np.float32(int(np.prod(shape[:-1])))
@@ -66,7 +120,8 @@ def data(kind, batch):
     """Inputs and labels, or the rows of the table."""
     if kind == "table":
         return ((hashed(batch, 300) % np.uint32(TABLE[0])).astype(np.int32),)
-    shape = (batch, 28, 28, 1) if kind == "cnn" else (batch, kind[0])
+    shapes = {"cnn": (batch, 28, 28, 1), "resnet": (batch, 32, 32, 3), "lstm": (TIME, batch, FEATURES)}
+    shape = shapes[kind] if kind in shapes else (batch, kind[0])
     return numbers(shape, 100, 1.0), (hashed(batch, 200) % np.uint32(10)).astype(np.int32)
 
 
@@ -79,6 +134,7 @@ class TensorFlow:
         tf1 = tf.compat.v1
         kind, batch, optimiser = MODELS[name]
         graph = tf.Graph()
+        (tf1.disable_control_flow_v2 if name == "lstm-v1" else tf1.enable_control_flow_v2)()
         with graph.as_default():
             given = [tf.constant(value) for value in data(kind, batch)]
             values = parameters(kind)
@@ -91,7 +147,8 @@ class TensorFlow:
                 "adam": lambda: tf1.train.AdamOptimizer(RATE / 10),
                 "adagrad": lambda: tf1.train.AdagradOptimizer(RATE),
             }[optimiser]()
-            with tf.control_dependencies([loss]):
+            # Constants of the gradient's frame that wait for the loss would be outside of the frame.
+            with tf.control_dependencies([] if name == "lstm-v1" else [loss]):
                 train = rule.minimize(loss)
             config = tf1.ConfigProto(intra_op_parallelism_threads=threads, inter_op_parallelism_threads=1)
             session = tf1.Session(graph=graph, config=config)
@@ -104,6 +161,18 @@ class TensorFlow:
         if kind == "table":
             return tf.nn.l2_loss(tf.nn.embedding_lookup(made[0], given[0])) / np.float32(batch)
         x, labels = given
+        if kind == "resnet":
+            x = residual(
+                x,
+                made,
+                lambda x, filters, stride: tf.nn.conv2d(x, filters, stride, "SAME"),
+                lambda x, scale, offset: tf.compat.v1.nn.fused_batch_norm(x, scale, offset, epsilon=1e-3)[0],
+                tf.nn.relu,
+                lambda x: tf.reduce_mean(x, [1, 2]),
+            )
+        elif kind == "lstm":
+            x = TensorFlow.lstm(tf, x, batch, *made[:2])
+        made = made[-2:] if kind in ("resnet", "lstm") else made
         layers = list(zip(made[::2], made[1::2]))
         for at, (weights, bias) in enumerate(layers):
             if len(weights.shape) == 4:
@@ -117,6 +186,18 @@ class TensorFlow:
         return tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=x))
 
 
+    @staticmethod
+    def lstm(tf, x, batch, weights, bias):
+        def body(at, output, state):
+            sums = tf.nn.bias_add(tf.matmul(tf.concat([tf.gather(x, at), output], 1), weights), bias)
+            into, new, forget, shown = tf.split(sums, 4, 1)
+            state = state * tf.sigmoid(forget) + tf.sigmoid(into) * tf.tanh(new)
+            return at + 1, tf.tanh(state) * tf.sigmoid(shown), state
+
+        start = tf.zeros((batch, UNITS))
+        return tf.while_loop(lambda at, *_: at < TIME, body, (0, start, start))[1]
+
+
 class Torch:
     def __init__(self, name, threads):
         import torch
@@ -127,7 +208,8 @@ class Torch:
         # Convolutions read images and filters with channels first there.
         images = lambda value: np.ascontiguousarray(value.transpose(0, 3, 1, 2)) if value.ndim == 4 else value
         filters = lambda value: np.ascontiguousarray(value.transpose(3, 2, 0, 1)) if value.ndim == 4 else value
-        made = [torch.tensor(filters(value), requires_grad=True) for value in parameters(kind)]
+        values = self.lstm_parameters() if kind == "lstm" else parameters(kind)
+        made = [torch.tensor(filters(value), requires_grad=True) for value in values]
         given = [torch.tensor(images(value)) for value in data(kind, batch)]
         rule = {
             "sgd": lambda: torch.optim.SGD(made, lr=RATE, fused=True),
@@ -156,6 +238,20 @@ class Torch:
             rows = functional.embedding(given[0], made[0], sparse=True)
             return 0.5 * (rows * rows).sum() / batch
         x, labels = given
+        if kind == "resnet":
+            x = residual(
+                x,
+                made,
+                lambda x, filters, stride: Torch.convolve(functional, x, filters, stride),
+                lambda x, scale, offset: functional.batch_norm(x, None, None, scale, offset, True, eps=1e-3),
+                torch.relu,
+                lambda x: x.mean((2, 3)),
+            )
+        elif kind == "lstm":
+            start = torch.zeros(1, batch, UNITS)
+            fixed = [*made[:3], torch.zeros(4 * UNITS)]
+            x = torch.lstm(x, (start, start), fixed, True, 1, 0.0, True, False, False)[0][-1]
+        made = made[-2:] if kind in ("resnet", "lstm") else made
         layers = list(zip(made[::2], made[1::2]))
         for at, (weights, bias) in enumerate(layers):
             if weights.dim() == 4:
@@ -167,6 +263,22 @@ class Torch:
             x = torch.addmm(bias, x, weights)
             x = x if at + 1 == len(layers) else torch.relu(x)
         return functional.cross_entropy(x, labels)
+
+
+    @staticmethod
+    def convolve(functional, x, filters, stride):
+        """With TensorFlow's padding of even sizes, which is on the far side where the stride is 2."""
+        side = filters.shape[-1]
+        if stride == 2 and side == 3:
+            return functional.conv2d(functional.pad(x, (0, 1, 0, 1)), filters, stride=2)
+        return functional.conv2d(x, filters, stride=stride, padding=side // 2)
+
+    @staticmethod
+    def lstm_parameters():
+        """The layer's weights as PyTorch has them: of inputs and of outputs apart, gates as rows, the third one second."""
+        weights, bias, *last = parameters("lstm")
+        order = lambda value: np.ascontiguousarray(np.concatenate([np.split(value, 4)[at] for at in (0, 2, 1, 3)]))
+        return [order(weights[:FEATURES].T), order(weights[FEATURES:].T), order(bias), *last]
 
 
 class Jax:
@@ -219,6 +331,29 @@ class Jax:
             rows = made[0][given[0]]
             return 0.5 * jnp.sum(rows * rows) / batch
         x, labels = given
+        if kind == "resnet":
+            numbers = ("NHWC", "HWIO", "NHWC")
+
+            def normalise(x, scale, offset):
+                mean, variance = jnp.mean(x, (0, 1, 2)), jnp.var(x, (0, 1, 2))
+                return (x - mean) * jax.lax.rsqrt(variance + 1e-3) * scale + offset
+
+            convolve = lambda x, filters, stride: jax.lax.conv_general_dilated(
+                x, filters, (stride, stride), "SAME", dimension_numbers=numbers
+            )
+            x = residual(x, made, convolve, normalise, jax.nn.relu, lambda x: jnp.mean(x, (1, 2)))
+        elif kind == "lstm":
+
+            def body(held, x):
+                output, state = held
+                sums = jnp.concatenate([x, output], 1) @ made[0] + made[1]
+                into, new, forget, shown = jnp.split(sums, 4, 1)
+                state = state * jax.nn.sigmoid(forget) + jax.nn.sigmoid(into) * jnp.tanh(new)
+                return (jnp.tanh(state) * jax.nn.sigmoid(shown), state), None
+
+            start = jnp.zeros((batch, UNITS))
+            x = jax.lax.scan(body, (start, start), x)[0][0]
+        made = made[-2:] if kind in ("resnet", "lstm") else made
         layers = list(zip(made[::2], made[1::2]))
         for at, (weights, bias) in enumerate(layers):
             if weights.ndim == 4:

@@ -105,7 +105,7 @@ const CRATES: &[(&str, &[Row])] = &[
             "broadcast draft failures fallible",
             "a draft keeps the nodes that may fail, which depends on the shapes and values in the draft",
         ),
-        row("pass"),
+        row("gates pass"),
         row("common_subexpressions constant_folding control_edges dead_branches identity library remapping rewrites"),
         row("driver knobs"),
     ]),

@@ -51,7 +51,7 @@ fn same(node: Node<'_>, stride: i64) -> Node<'_> {
     node.attr("strides", vec![1i64, stride, stride, 1]).attr("padding", "SAME")
 }
 
-const CASES: [Case; 9] = [
+const CASES: [Case; 12] = [
     Case { op: "MatMul", dims: [&[37, 70], &[70, 100]], attrs: |node| node },
     Case {
         op: "MatMul",
@@ -59,6 +59,18 @@ const CASES: [Case; 9] = [
         attrs: |node| node.attr("transpose_a", true).attr("transpose_b", true),
     },
     Case { op: "MatMul", dims: [&[1, 1300], &[1300, 130]], attrs: |node| node },
+    // Few rows: a few panels of columns are packed at a time; and by columns, the product is turned.
+    Case { op: "MatMul", dims: [&[20, 700], &[700, 300]], attrs: |node| node },
+    Case {
+        op: "MatMul",
+        dims: [&[21, 700], &[515, 700]],
+        attrs: |node| node.attr("transpose_b", true),
+    },
+    Case {
+        op: "MatMul",
+        dims: [&[130, 17], &[512, 130]],
+        attrs: |node| node.attr("transpose_a", true).attr("transpose_b", true),
+    },
     Case { op: "BatchMatMulV2", dims: [&[3, 2, 9, 33], &[1, 33, 50]], attrs: |node| node },
     Case {
         op: "BatchMatMulV2",
@@ -176,6 +188,28 @@ fn fused_products_finish_every_part_of_the_result() {
             assert_close(&found, &expected, &isa);
             assert_close(&case.packed(&node, &host, &inputs), &expected, &format!("{isa}, packed"));
         }
+    }
+}
+
+/// The gradient of a layer by its inputs, with the slope of the activation before: few rows by a matrix that is stored by
+/// columns.
+#[test]
+fn turned_products_finish_every_part_of_the_result() {
+    for isa in isas() {
+        let (host, _alone) = host(&isa);
+        let attrs = |node: Node<'_>| node.attr("transpose_b", true);
+        let case = Case { op: "MatMul", dims: [&[19, 300], &[258, 300]], attrs };
+        let active = values(&[19, 258], 77);
+        let mut inputs = case.tensors();
+        inputs.push(Tensor::from_slice(&[19, 258], &active).expect("a tensor"));
+        let node = attrs(host.node("_FusedMatMul"))
+            .attr("T", AttrValue::Type(DType::FLOAT))
+            .attr("num_args", 1i64)
+            .attr("fused_ops", AttrValue::List(AttrList::String(vec![b"ReluGrad".to_vec()])));
+        let expected = case.expected(&host).into_iter().zip(&active);
+        let expected: Vec<f64> = expected.map(|(x, &y)| if y > 0.0 { x } else { 0.0 }).collect();
+        let found = elements(&node.call(&inputs).expect("the call")[0]);
+        assert_close(&found, &expected, &isa);
     }
 }
 

@@ -1,4 +1,5 @@
-//! What is left of a training step after the passes: the nodes of a small network with its gradients and updates.
+//! What is left of a training step after the passes: the nodes of a small network with its gradients and updates, which
+//! wait for each other by gates or do not.
 
 use std::collections::BTreeMap;
 use tenon_gradient::{Gradient, Options, gradients};
@@ -16,6 +17,8 @@ struct Network {
     batch: i64,
     widths: &'static [i64],
     activation: &'static str,
+    /// Whether the gradients of a node's inputs wait for each other.
+    gate: bool,
 }
 
 /// A variable with fixed numbers, which `set` gives it; its handle and its value.
@@ -40,7 +43,7 @@ fn variable(
 
 /// Adds the network, its loss, and the node `train`, which updates all variables; `set` gives them their values.
 fn build(b: &mut GraphBuilder<'_>, network: &Network) -> Result<(), GraphError> {
-    let Network { batch, widths, activation } = *network;
+    let Network { batch, widths, activation, gate } = *network;
     let shape = PartialShape::new(&[batch, widths[0]]).expect("a shape");
     let mut last = b.placeholder("x", DType::FLOAT, shape)?;
     let labels =
@@ -61,7 +64,8 @@ fn build(b: &mut GraphBuilder<'_>, network: &Network) -> Result<(), GraphError> 
     let axis = b.constant("axis", Tensor::from_slice(&[1], &[0i32]).expect("a vector"))?;
     let loss = b.op("Mean").name("loss").input(losses).input(axis).build()?;
     let xs: Vec<Output> = variables.iter().map(|&(_, value)| value).collect();
-    let made = gradients(b, &[loss.into()], &xs, &Options::default()).expect("they exist");
+    let options = Options { gate, ..Options::default() };
+    let made = gradients(b, &[loss.into()], &xs, &options).expect("they exist");
     let rate = b.constant("rate", Tensor::scalar(0.5f32).expect("a scalar"))?;
     let mut updates = Vec::new();
     for (&(handle, _), gradient) in variables.iter().zip(made) {
@@ -111,31 +115,35 @@ fn losses(session: &Session, network: &Network, steps: usize) -> Vec<f32> {
 
 #[test]
 fn a_step_has_no_more_nodes_than_it_needs() {
-    let network = Network { batch: 32, widths: &[784, 512, 512, 10], activation: "Relu" };
-    let session = session(&runtime_of(1, PLUGINS, &[]), |b| build(b, &network));
-    let found = counted(&session);
-    let expected = [
-        // The layers, and two products by the activations before, each with the gradient of Relu.
-        ("_FusedMatMul", 5),
-        // By the weights.
-        ("MatMul", 3),
-        ("BiasAddGrad", 3),
-        ("Mean", 1),
-        // The gradient of the loss by the number of examples.
-        ("Mul", 1),
-        ("ReadVariableOp", 6),
-        ("ResourceApplyGradientDescent", 6),
-        ("SparseSoftmaxCrossEntropyWithLogits", 1),
-        ("VarHandleOp", 6),
-    ];
-    let expected = expected.iter().map(|&(op, count)| (op.to_owned(), count)).collect();
-    assert_eq!(found, expected);
+    for gate in [false, true] {
+        let widths = &[784, 512, 512, 10];
+        let network = Network { batch: 32, widths, activation: "Relu", gate };
+        let session = session(&runtime_of(1, PLUGINS, &[]), |b| build(b, &network));
+        let found = counted(&session);
+        let expected = [
+            // The layers, and two products by the activations before, each with the gradient of
+            // Relu.
+            ("_FusedMatMul", 5),
+            // By the weights, with their updates.
+            ("_FusedMatMulDescent", 3),
+            ("BiasAddGrad", 3),
+            ("Mean", 1),
+            // The gradient of the loss by the number of examples.
+            ("Mul", 1),
+            ("ReadVariableOp", 6),
+            ("ResourceApplyGradientDescent", 3),
+            ("SparseSoftmaxCrossEntropyWithLogits", 1),
+            ("VarHandleOp", 6),
+        ];
+        let expected = expected.iter().map(|&(op, count)| (op.to_owned(), count)).collect();
+        assert_eq!(found, expected, "gate: {gate}");
+    }
 }
 
 #[test]
 fn fused_gradients_train_as_the_graph_is_written() {
-    for activation in ["Relu", "Tanh", "Sigmoid"] {
-        let network = Network { batch: 8, widths: &[20, 16, 12, 10], activation };
+    for (activation, gate) in [("Relu", false), ("Relu", true), ("Tanh", true), ("Sigmoid", true)] {
+        let network = Network { batch: 8, widths: &[20, 16, 12, 10], activation, gate };
         let trained = |optimize| {
             let runtime = runtime_of(1, PLUGINS, &[("graph.optimize", optimize)]);
             losses(&session(&runtime, |b| build(b, &network)), &network, 20)

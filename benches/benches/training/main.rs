@@ -8,6 +8,8 @@
 //! those of the peers.
 
 mod models;
+mod recurrent;
+mod residual;
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use models::{MODELS, Model};

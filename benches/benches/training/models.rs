@@ -1,5 +1,6 @@
 //! The models.
 
+use super::recurrent::Loop;
 use tenon_benches::Failure;
 use tenon_framework::{DType, Tensor};
 use tenon_runtime::graph::{GraphBuilder, Output};
@@ -24,6 +25,10 @@ enum Kind {
     Layers(&'static [i64]),
     /// Two convolutions of 5x5 with poolings, and two layers, on images of 28x28.
     Convolutions,
+    /// A residual network.
+    Residual,
+    /// One layer of LSTM.
+    Recurrent(Loop),
     /// Rows of a table of a million, of which some are read.
     Table,
 }
@@ -43,13 +48,16 @@ const fn model(name: &'static str, kind: Kind, batch: i64, optimizer: Rule) -> M
 const DIGITS: &[i64] = &[784, 512, 512, 10];
 
 /// All models.
-pub const MODELS: [Model; 7] = [
+pub const MODELS: [Model; 10] = [
     model("mlp-tiny", Kind::Layers(&[64, 64, 64, 10]), 1, Rule::Sgd),
     model("mlp-sgd", Kind::Layers(DIGITS), 32, Rule::Sgd),
     model("mlp-momentum", Kind::Layers(DIGITS), 32, Rule::Momentum),
     model("mlp-adam", Kind::Layers(DIGITS), 32, Rule::Adam),
     model("mlp-big", Kind::Layers(&[784, 4096, 4096, 10]), 64, Rule::Sgd),
     model("cnn", Kind::Convolutions, 32, Rule::Sgd),
+    model("resnet20-cifar", Kind::Residual, 32, Rule::Sgd),
+    model("lstm-v1", Kind::Recurrent(Loop::Frame), 16, Rule::Sgd),
+    model("lstm-v2", Kind::Recurrent(Loop::Functions), 16, Rule::Sgd),
     model("embed", Kind::Table, 4096, Rule::Adagrad),
 ];
 
@@ -89,26 +97,49 @@ fn hash(at: u32, seed: u32) -> u32 {
 }
 
 /// Adds layers, and gives every variable a seed of its own.
-struct Layers<'b, 'r> {
-    b: &'b mut GraphBuilder<'r>,
+pub struct Layers<'b, 'r> {
+    /// The graph.
+    pub b: &'b mut GraphBuilder<'r>,
     variables: Variables,
     seed: u32,
 }
 
 impl Layers<'_, '_> {
-    fn variable(&mut self, dims: &[i64], scale: f32) -> Result<Variable, Failure> {
+    /// Numbers between -1 and 1, as data.
+    pub fn data(&mut self, dims: &[i64]) -> Result<Output, Failure> {
+        Ok(self.b.constant("x", numbers(dims, 100, 1.0)?)?)
+    }
+
+    /// A variable of numbers between `-scale` and `scale`.
+    pub fn variable(&mut self, dims: &[i64], scale: f32) -> Result<Variable, Failure> {
+        let first = numbers(dims, self.seed + 1, scale)?;
+        self.starting(dims, first)
+    }
+
+    /// A variable that begins with one number everywhere.
+    pub fn filled(&mut self, dims: &[i64], value: f32) -> Result<Variable, Failure> {
+        let count = dims.iter().product::<i64>() as usize;
+        self.starting(dims, Tensor::from_slice(dims, &vec![value; count])?)
+    }
+
+    fn starting(&mut self, dims: &[i64], first: Tensor) -> Result<Variable, Failure> {
         self.seed += 1;
-        let initial = Initial::Value(numbers(dims, self.seed, scale)?);
+        let initial = Initial::Value(first);
         let name = format!("v{}", self.seed);
         Ok(self.variables.add(self.b, &name, DType::FLOAT, dims, &initial)?)
     }
 
-    /// `op(x, weights) + bias`, where weights are about as large as He et al. (2015) draw them.
-    fn layer(&mut self, x: Output, dims: &[i64], is_last: bool) -> Result<Output, Failure> {
+    /// Weights, about as large as He et al. (2015) draw them, and a bias of zeros.
+    pub fn parameters(&mut self, dims: &[i64]) -> Result<[Variable; 2], Failure> {
         let outputs = dims[dims.len() - 1];
         let inputs: i64 = dims[..dims.len() - 1].iter().product();
         let weights = self.variable(dims, (6.0 / inputs as f32).sqrt())?;
-        let bias = self.variable(&[outputs], 0.0)?;
+        Ok([weights, self.filled(&[outputs], 0.0)?])
+    }
+
+    /// `op(x, weights) + bias`, with a ReLU unless the layer is the last one.
+    pub fn layer(&mut self, x: Output, dims: &[i64], is_last: bool) -> Result<Output, Failure> {
+        let [weights, bias] = self.parameters(dims)?;
         let op = match dims.len() {
             4 => self.b.op("Conv2D").attr("strides", vec![1i64; 4]).attr("padding", "SAME"),
             _ => self.b.op("MatMul"),
@@ -128,7 +159,7 @@ impl Layers<'_, '_> {
     }
 
     fn dense(&mut self, batch: i64, sizes: &[i64]) -> Result<Output, Failure> {
-        let mut x = self.b.constant("x", numbers(&[batch, sizes[0]], 100, 1.0)?)?;
+        let mut x = self.data(&[batch, sizes[0]])?;
         for (at, pair) in sizes.windows(2).enumerate() {
             x = self.layer(x, pair, at + 2 == sizes.len())?;
         }
@@ -136,7 +167,7 @@ impl Layers<'_, '_> {
     }
 
     fn convolutions(&mut self, batch: i64) -> Result<Output, Failure> {
-        let mut x = self.b.constant("x", numbers(&[batch, 28, 28, 1], 100, 1.0)?)?;
+        let mut x = self.data(&[batch, 28, 28, 1])?;
         for dims in [[5, 5, 1, 32], [5, 5, 32, 64]] {
             x = self.layer(x, &dims, false)?;
             x = self.pool(x)?;
@@ -188,6 +219,14 @@ pub fn build(b: &mut GraphBuilder<'_>, model: &Model) -> Result<Built, Failure> 
         }
         Kind::Convolutions => {
             let logits = layers.convolutions(model.batch)?;
+            layers.cross_entropy(logits, model.batch)?
+        }
+        Kind::Residual => {
+            let logits = layers.residual(model.batch)?;
+            layers.cross_entropy(logits, model.batch)?
+        }
+        Kind::Recurrent(how) => {
+            let logits = layers.recurrent(model.batch, how)?;
             layers.cross_entropy(logits, model.batch)?
         }
         Kind::Table => layers.table(model.batch)?,

@@ -13,6 +13,7 @@
 
 mod attention;
 mod conv;
+mod descent;
 mod elementwise;
 mod epilogue;
 mod matmul;

@@ -5,4 +5,4 @@ mod diag;
 mod einsum;
 mod product;
 
-pub(crate) use product::{matmul, matmul_shape};
+pub(crate) use product::{matmul, matmul_shape, matmul_shape_of};

@@ -1,7 +1,7 @@
 //! Removal of redundant control edges: those parallel to a data edge from the same node, and those
-//! from constants without control inputs.
+//! from constants without control inputs; and of gates that order nothing ([`gates`]).
 
-use crate::{Draft, Pass, PassError};
+use crate::{Draft, Pass, PassError, gates};
 use std::collections::HashSet;
 use tenon_graph::{ControlFlow, NodeId};
 
@@ -14,7 +14,8 @@ impl Pass for ControlEdges {
     }
 
     fn run(&self, draft: &mut Draft<'_>) -> Result<(), PassError> {
-        for id in draft.order()? {
+        let order = draft.order()?;
+        for &id in &order {
             if draft.is_stopped() {
                 break;
             }
@@ -31,7 +32,7 @@ impl Pass for ControlEdges {
                 draft.note(id, format!("loses {gone} redundant control inputs"));
             }
         }
-        Ok(())
+        gates::open(draft, &order)
     }
 }
 

@@ -220,6 +220,24 @@ impl<'a> Draft<'a> {
         !self.edges.waiters(id).is_empty()
     }
 
+    /// The live nodes that wait for a node by a control edge.
+    pub fn waiters(&self, id: NodeId) -> impl Iterator<Item = NodeId> + '_ {
+        self.edges.waiters(id).iter().map(|edge| edge.user)
+    }
+
+    /// Whether a node may be replaced by one that does more, with the same effects: an op that reads
+    /// or writes resources, in a place where a pure node would be rewritable.
+    pub fn is_extensible(&self, id: NodeId) -> bool {
+        let node = self.node(id);
+        let touches = node.signature.inputs.contains(&DType::RESOURCE);
+        self.is_live(id)
+            && touches
+            && node.signature.outputs.is_empty()
+            && !node.op.is_built_in()
+            && node.attrs.get("_kernel").is_none()
+            && !self.reads_reference(id)
+    }
+
     /// The live nodes that read an output, once for each edge.
     pub fn readers(&self, output: Output) -> impl Iterator<Item = NodeId> + '_ {
         self.edges.readers(output).iter().map(|edge| edge.user)

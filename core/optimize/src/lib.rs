@@ -42,6 +42,7 @@ mod elements;
 mod error;
 mod failures;
 mod fallible;
+mod gates;
 mod identity;
 pub mod knobs;
 mod library;

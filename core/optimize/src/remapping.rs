@@ -1,18 +1,23 @@
 //! Remapping to fused ops, by the patterns that plugins declare with `register_fusion!`.
 //!
-//! A fusion applies if all nodes of its pattern run on one device, if inner nodes have no users
-//! outside the pattern, if no node is kept, has effects or requests a kernel, and if the device has
-//! a kernel for the fused op with these attributes and shapes. The fused node replaces the
-//! pattern's last node and keeps its name. A fused node may be fused again: a product with its
+//! A fusion applies if all nodes of its pattern run on one device, if no node outside the pattern
+//! reads an inner node, if no inner node is kept, has effects or requests a kernel, and if the
+//! device has a kernel for the fused op with these attributes and shapes. The pattern's last node
+//! may update a resource if the fused op has state: it is then given the same resources. The fused
+//! node replaces the pattern's last node and keeps its name; what waited for an inner node waits for
+//! it. A fused node may be fused again: a product with its
 //! bias, then both with an activation.
 
-use crate::{Draft, Pass, PassError};
+use crate::{Draft, NewNode, Pass, PassError};
 use std::{
     collections::{BTreeMap, HashMap},
     sync::Arc,
 };
-use tenon_framework::fusion::{FusionDef, Term};
-use tenon_graph::NodeId;
+use tenon_framework::{
+    DType,
+    fusion::{FusionDef, Term},
+};
+use tenon_graph::{NodeId, Output};
 
 mod build;
 mod conditions;
@@ -80,6 +85,13 @@ fn apply_one(draft: &mut Draft<'_>, id: NodeId, fusions: &ByOp) -> bool {
     fusions.iter().any(|fusion| apply(draft, id, fusion))
 }
 
+/// Whether a new node takes the same resources as the node that it replaces.
+fn has_resources_of(draft: &Draft<'_>, id: NodeId, new: &NewNode) -> bool {
+    let is_resource = |input: &&Output| draft.dtype(**input) == DType::RESOURCE;
+    let old = &draft.node(id).inputs;
+    old.iter().filter(is_resource).eq(new.inputs.iter().filter(is_resource))
+}
+
 fn apply(draft: &mut Draft<'_>, id: NodeId, fusion: &FusionDef) -> bool {
     let Some(found) = matcher::find(draft, id, fusion) else { return false };
     let holds = |condition| conditions::holds(draft, &found, condition);
@@ -88,8 +100,17 @@ fn apply(draft: &mut Draft<'_>, id: NodeId, fusion: &FusionDef) -> bool {
     }
     let Some(new) = build::node(draft, &found, &fusion.result) else { return false };
     let count = found.nodes.len();
-    if draft.replace(id, new).is_err() {
+    let done = match draft.is_rewritable(id) {
+        true => draft.replace(id, new),
+        false if has_resources_of(draft, id, &new) => draft.substitute(id, new),
+        false => return false,
+    };
+    if done.is_err() {
         return false;
+    }
+    // What waited for a node that is gone waits for the one that computes it now.
+    for &inner in found.nodes.iter().filter(|node| **node != id) {
+        draft.redirect_control(inner, &[id]);
     }
     let from =
         if fusion.plugin.is_empty() { String::new() } else { format!(" of {}", fusion.plugin) };

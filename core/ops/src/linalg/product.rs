@@ -91,7 +91,15 @@ pub(crate) fn matmul(c: &ShapeContext<'_>) -> ShapeResult {
 
 /// The shape of the product of inputs `a` and `b`, transposed according to the attributes.
 pub(crate) fn matmul_shape(c: &ShapeContext<'_>) -> Result<ShapeHandle, KernelError> {
-    let (a, b) = (input_of_rank(c, 0, "a", 2)?, input_of_rank(c, 1, "b", 2)?);
+    matmul_shape_of(c, [0, 1])
+}
+
+/// [`matmul_shape`] of the inputs with these indices.
+pub(crate) fn matmul_shape_of(
+    c: &ShapeContext<'_>,
+    [a, b]: [usize; 2],
+) -> Result<ShapeHandle, KernelError> {
+    let (a, b) = (input_of_rank(c, a, "a", 2)?, input_of_rank(c, b, "b", 2)?);
     let (transpose_a, transpose_b) = (c.attr("transpose_a")?, c.attr("transpose_b")?);
     let (a, b) = (dims_of(c, a), dims_of(c, b));
     matmul_dims(&sizes(c, &a), &sizes(c, &b), transpose_a, transpose_b)?;

@@ -61,14 +61,45 @@ struct Matcher<'d, 'a> {
 }
 
 impl Matcher<'_, '_> {
-    /// Whether the inner nodes of the match have no users outside it.
+    /// Whether the fused op has an effect.
+    fn has_effect(&self) -> bool {
+        self.draft.registry().op(&self.fusion.result.op).is_some_and(|op| op.stateful)
+    }
+
+    /// Whether no node outside the match reads an inner node. A node that only waits for one can
+    /// wait for the last node instead, unless that one depends on it.
     fn is_closed(&self, found: &Found) -> bool {
         let inner = found.nodes.iter().filter(|id| **id != self.root);
         inner.into_iter().all(|&id| {
             !self.draft.is_kept(id)
-                && !self.draft.is_waited_for(id)
-                && self.draft.users(id).iter().all(|user| found.nodes.contains(user))
+                && self.draft.users(id).iter().all(|user| {
+                    found.nodes.contains(user)
+                        || self.draft.waiters(id).any(|waiter| waiter == *user)
+                            && !self.draft.node(*user).inputs.iter().any(|input| input.node == id)
+                            && self.is_apart(*user)
+                })
         })
+    }
+
+    /// Whether the last node certainly does not depend on a node.
+    fn is_apart(&self, id: NodeId) -> bool {
+        /// Nodes that are looked at; more are taken to lead to the last node.
+        const MOST: usize = 32;
+        let (mut seen, mut next) = (vec![id], 0);
+        while next < seen.len() {
+            let users = self.draft.users(seen[next]);
+            next += 1;
+            self.draft.spend(users.len());
+            for &user in users.iter() {
+                if user == self.root || seen.len() == MOST {
+                    return false;
+                }
+                if !seen.contains(&user) {
+                    seen.push(user);
+                }
+            }
+        }
+        true
     }
 
     fn expr(&self, expr: &Expr, output: Output, found: &mut Found) -> bool {
@@ -94,7 +125,10 @@ impl Matcher<'_, '_> {
         };
         let node = self.draft.node(id);
         let here = self.draft.devices[id.index()] == self.draft.devices[self.root.index()];
-        if !here || !call.ops.contains(&node.op.name) || !self.draft.is_rewritable(id) {
+        // The last node may have an effect, which the fused op then has too.
+        let is_free = self.draft.is_rewritable(id)
+            || id == self.root && self.has_effect() && self.draft.is_extensible(id);
+        if !here || !call.ops.contains(&node.op.name) || !is_free {
             return false;
         }
         if !found.nodes.contains(&id) {

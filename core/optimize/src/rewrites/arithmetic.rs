@@ -3,8 +3,9 @@
 //! A rule looks at one node and the nodes of its inputs, and returns a cheaper equivalent. A
 //! floating-point rule must hold for every value: `x * 1`, `x / 1`, `x - 0`, `x + -0`, and moves of
 //! signs are rules; `x + 0` (-0 + 0 is 0), `x * 0`, `x - x` and `x / x` (NaN, infinity) are not.
-//! For two negated numbers, a NaN may change its sign. A product of transposed matrices has the
-//! same terms, which a kernel may add in another order.
+//! For two negated numbers, a NaN may change its sign. A product of transposed matrices, or a sum
+//! over the gradient of a pooling, has the same terms, which a kernel may add in another order; a
+//! zero may change its sign there.
 //!
 //! A rule that removes a node checks whether it may fail; inputs of the node that may fail stay in
 //! the draft.
@@ -17,6 +18,7 @@ use tenon_graph::{NodeId, Output, required_ops};
 mod casts;
 mod facts;
 mod neutral;
+mod pooling;
 mod products;
 mod shapes;
 mod signs;
@@ -39,6 +41,9 @@ enum Simpler {
     With { new: NewNode, value: Tensor, like: Output },
     /// Another node, whose input `at` is a new node with such a constant.
     Inner { new: NewNode, at: usize, inner: NewNode, value: Tensor, like: Output },
+    /// Another node, whose last input is a new node. Together they read what the node `instead` and
+    /// this one read, and they fail where these do.
+    Through { new: NewNode, inner: NewNode, instead: NodeId },
 }
 
 type Rule = fn(&Draft<'_>, NodeId) -> Option<Simpler>;
@@ -56,6 +61,8 @@ const RULES: &[(&str, Rule)] = &[
     ("absorbs a sign", signs::signs),
     ("absorbs the transposition of an operand", products::operand),
     ("absorbs the transposition of the product", products::product),
+    ("is computed before a maximum is spread", pooling::activation),
+    ("sums what a maximum spreads", pooling::bias),
     ("merges consecutive transpositions", shapes::transposed),
     ("merges consecutive reshapes", shapes::reshaped),
     ("leaves its input unchanged", shapes::unchanged),
@@ -109,6 +116,7 @@ fn simplify(draft: &mut Draft<'_>, id: NodeId) -> bool {
             Simpler::Inner { new, at, inner, value, like } => {
                 with_inner(draft, id, (new, at), inner, value, like)
             }
+            Simpler::Through { new, inner, instead } => through(draft, id, new, inner, instead),
         };
         if done && draft.version != version {
             absorb_inner(draft, id, inner);
@@ -156,6 +164,20 @@ fn with_inner(
     let Ok(made) = draft.add(id, "operand", inner.input(made)) else { return false };
     new.inputs[at] = made.into();
     become_node(draft, id, new)
+}
+
+/// Replaces the node by `new` of `inner`, which wait for what the node and `instead` waited for.
+fn through(
+    draft: &mut Draft<'_>,
+    id: NodeId,
+    new: NewNode,
+    inner: NewNode,
+    instead: NodeId,
+) -> bool {
+    let mut control = draft.node(id).control_inputs.clone();
+    control.extend(&draft.node(instead).control_inputs);
+    let Ok(made) = draft.add(id, "operand", inner.after(control.clone())) else { return false };
+    draft.replace(id, new.input(made).after(control)).is_ok()
 }
 
 /// Replaces the node and keeps all its dependencies.

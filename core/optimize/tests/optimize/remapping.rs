@@ -83,8 +83,8 @@ fn a_vector_that_is_added_is_a_bias_and_a_matrix_is_none() {
 }
 
 #[test]
-fn what_others_use_is_not_fused() {
-    let make = |b: &mut B, fetched: bool, waits: bool| {
+fn what_others_read_is_not_fused() {
+    let make = |b: &mut B, fetched: bool, read: bool| {
         let x = x(b);
         let (w, bias) = (weights(b, "w", &[3, 3]), weights(b, "bias", &[3]));
         let product = op(b, "product", "MatMul", &[x, w]);
@@ -93,14 +93,13 @@ fn what_others_use_is_not_fused() {
         if fetched {
             fetches.push(product);
         }
-        if waits {
-            let z = b.op("Neg").name("z").input(x).control(product.node).build().unwrap();
-            fetches.push(z.into());
+        if read {
+            fetches.push(op(b, "z", "Neg", &[product]));
         }
         fetches
     };
-    for (fetched, waits) in [(true, false), (false, true)] {
-        let case = Case::new(|b| make(b, fetched, waits));
+    for (fetched, read) in [(true, false), (false, true)] {
+        let case = Case::new(|b| make(b, fetched, read));
         let after = text(&remapped(&case));
         assert!(after.contains("y = BiasAdd(product, bias)"), "{after}");
     }

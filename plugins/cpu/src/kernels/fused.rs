@@ -2,6 +2,7 @@
 
 mod attention;
 mod convolution;
+mod descent;
 mod elementwise;
 mod epilogue;
 mod functions;

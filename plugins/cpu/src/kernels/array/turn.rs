@@ -102,6 +102,41 @@ pub(in crate::kernels) fn turn_into<W: Word>(
     turn_piece(&piece, &mut unsafe { Turned::new(y.as_mut_ptr(), y_stride, [cols, rows]) });
 }
 
+/// Transposes a whole matrix of `rows` by `cols` elements to some columns, from `first` on, of a
+/// matrix `y` whose rows have `y_stride` elements.
+///
+/// Panics if these are not within `y`.
+///
+/// # Safety
+/// - Nothing else uses these columns of `y` at the same time.
+pub(in crate::kernels) unsafe fn turn_part<W: Word>(
+    x: &[W],
+    [rows, cols]: [usize; 2],
+    (y, first): (&Parts<'_, W>, usize),
+    y_stride: usize,
+) {
+    assert!(first + rows <= y_stride, "columns of the output");
+    for (start, c) in
+        (0..rows).step_by(STRIP).flat_map(|row| (0..cols).step_by(SIDE).map(move |c| (row, c)))
+    {
+        let (count, columns) = (STRIP.min(rows - start), SIDE.min(cols - c));
+        let piece = Piece { x: &x[start * cols + c..], stride: cols, rows: count, columns };
+        let at = |i: usize| {
+            let at = (c + i) * y_stride + first + start;
+            // SAFETY: the caller guarantees that nothing else uses these columns.
+            unsafe { y.part(at..at + count) }
+        };
+        if (y_stride * size_of::<W>()).is_multiple_of(RESONANCE) {
+            through_strip(&piece, at, false);
+            continue;
+        }
+        assert_eq!(at(columns - 1).len(), count, "the last row is in the output too");
+        let to = at(0).as_mut_ptr();
+        // SAFETY: as above; the rows between the first and the last are within `y` as well.
+        turn_piece(&piece, &mut unsafe { Turned::new(to, y_stride, [columns, count]) });
+    }
+}
+
 /// Some rows and columns of a matrix: `x` begins with the first of them, and rows begin `stride`
 /// elements apart.
 struct Piece<'a, W> {

@@ -11,6 +11,8 @@
 //!   [`pieces`]: the positions of the factors of a row.
 //! - [`blocks`]: the loops around a tile, which keep its operands in the caches.
 //! - [`ending`]: the operations on results before they leave the registers, or the cache.
+//! - [`matrices`]: matrices as right factors, read in place or packed for one product;
+//!   [`turned`]: few rows times a matrix that is stored by columns.
 //! - [`spread`]: distribution over threads; [`constant`]: right factors that are packed once.
 //!
 //! A sum is that of its terms in order, in blocks along the depth whose length depends only on the
@@ -24,11 +26,13 @@ pub mod ending;
 pub mod isa;
 pub mod left;
 pub mod lines;
+pub mod matrices;
 pub mod output;
 pub mod pieces;
 pub mod right;
 pub mod scratch;
 pub mod spread;
+pub mod turned;
 pub mod vector;
 
 #[cfg(test)]

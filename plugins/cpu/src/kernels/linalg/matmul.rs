@@ -6,6 +6,7 @@ use super::{
         ending::Ending,
         left::Left,
         output::{self, Columns, Rows},
+        turned,
     },
     product::{Factor, Multiply, Operand, Target, is_small, small},
 };
@@ -152,6 +153,11 @@ impl<T: Compute<Wide: Factor>> Right<T> {
             return Ok(());
         }
         let isa = self.factor.isa().expect("products of integers are small");
+        if let Columns::Matrix(right) = &columns
+            && turned::write(c, isa, [&left, right], y, ending.all)?
+        {
+            return Ok(());
+        }
         let rows = Rows { all: y, first: 0, stride: g.n };
         output::write(c, isa, &left as &dyn Left<T::Wide>, columns, rows, ending)
     }

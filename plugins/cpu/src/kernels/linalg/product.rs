@@ -5,10 +5,9 @@
 
 use super::{
     gemm::{
-        blocks,
         ending::Ending,
         isa::{Isa, Tiled, fastest},
-        spread,
+        matrices, spread,
     },
     tile::{dot, tiles},
 };
@@ -74,8 +73,8 @@ impl<'a, T> Operand<'a, T> {
                 .is_some_and(|last| last < self.data.len())
     }
 
-    /// The rows from `first` on.
-    fn rows_from(self, first: usize, count: usize) -> Operand<'a, T> {
+    /// The `count` rows from `first` on.
+    pub(super) fn rows_from(self, first: usize, count: usize) -> Operand<'a, T> {
         let skipped = (first * self.strides[0]).min(self.data.len());
         Operand { data: &self.data[skipped..], rows: count, ..self }
     }
@@ -163,9 +162,9 @@ factors! {
 pub fn product<T: Factor>(a: Operand<'_, T>, b: Operand<'_, T>, c: Target<T>) {
     a.assert_product(&b, &c);
     match fastest::<T>().filter(|_| !is_small::<T>(c.rows, c.cols, a.cols)) {
-        Some(isa) if c.strides[1] == 1 => blocks::alone(isa, &a, &b, &c),
+        Some(isa) if c.strides[1] == 1 => matrices::alone(isa, &a, &b, &c),
         Some(isa) if c.strides[0] == 1 => {
-            blocks::alone(isa, &b.transposed(), &a.transposed(), &c.transposed());
+            matrices::alone(isa, &b.transposed(), &a.transposed(), &c.transposed());
         }
         _ => small(a, b, c),
     }

@@ -74,13 +74,50 @@ pub struct Strip<'a, S: 'static> {
     pub to_step: usize,
     /// Whether the sums are added to the existing numbers.
     pub adds: bool,
-    /// Panels that are read after these, and the number of tiles that read before this strip: each
-    /// prefetches a vector of them for each factor along the depth.
-    pub next: Range<usize>,
-    /// See `next`.
-    pub before: usize,
+    /// What its tiles prefetch.
+    pub ahead: Ahead<S>,
     /// The operations on the sums before they are stored, for the first row and all columns.
     pub finish: Option<Finish<'a, S>>,
+}
+
+/// The columns' factors that are read after those of a strip. Each tile prefetches a vector of them
+/// for each factor along the depth.
+#[derive(Debug, Clone, Copy)]
+pub struct Ahead<S> {
+    /// The first factor.
+    pub first: *const S,
+    /// Distance between panels.
+    pub panel_step: usize,
+    /// Distance between the parts of a panel that tiles prefetch in turn, one part for each of its
+    /// vectors.
+    pub part_step: usize,
+    /// Distance between the vectors that a tile prefetches.
+    pub step: usize,
+    /// Number of panels.
+    pub panels: usize,
+    /// Number of tiles that prefetch before those of this strip.
+    pub before: usize,
+}
+
+impl<S> Ahead<S> {
+    /// Nothing.
+    pub const NONE: Ahead<S> = Ahead {
+        first: std::ptr::null(),
+        panel_step: 0,
+        part_step: 0,
+        step: 0,
+        panels: 0,
+        before: 0,
+    };
+
+    /// Where a tile of this strip begins to prefetch, and the distance to the next vector.
+    #[inline(always)]
+    fn of<const V: usize>(&self, tile: usize) -> Option<(*const S, usize)> {
+        let at = self.before + tile;
+        let (panel, part) = (at / V, at % V);
+        let first = self.first.wrapping_add(panel * self.panel_step + part * self.part_step);
+        (panel < self.panels).then_some((first, self.step))
+    }
 }
 
 /// Computes the tiles of a strip.
@@ -120,8 +157,7 @@ pub unsafe fn strip<C: Compiled, const R: usize, const V: usize>(strip: &Strip<'
         unsafe {
             let first = panel * V * lanes;
             let to = strip.to.add(first);
-            let before = strip.before + panel - strip.panels.start;
-            let later = strip.later::<V>(before, lanes).map_or((right, 0), |later| (later, lanes));
+            let later = strip.ahead.of::<V>(panel - strip.panels.start).unwrap_or((right, 0));
             let tile = Tile { strip, right, step, to, first, columns, later };
             match columns.div_ceil(lanes) {
                 1 => tile.run::<C::Vector, R, 1>(),
@@ -129,17 +165,6 @@ pub unsafe fn strip<C: Compiled, const R: usize, const V: usize>(strip: &Strip<'
                 _ => tile.run::<C::Vector, R, V>(),
             }
         }
-    }
-}
-
-impl<S> Strip<'_, S> {
-    /// Where the tile with index `before` begins to prefetch: `V` tiles together prefetch a panel.
-    #[inline(always)]
-    fn later<const V: usize>(&self, before: usize, lanes: usize) -> Option<*const S> {
-        let panel = self.next.start + before / V;
-        let part = before % V * self.depths.len() * lanes;
-        (panel < self.next.end)
-            .then(|| self.right.panel(panel, self.depths.start).0.wrapping_add(part))
     }
 }
 

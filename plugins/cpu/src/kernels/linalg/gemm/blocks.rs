@@ -9,17 +9,18 @@
 //!                 for each of the panels: a tile
 //! ```
 //! The right factor is read once for each chunk, from the third-level cache or from memory, so the
-//! chunk must be large.
+//! chunk must be large. If all rows are in one chunk, a matrix is packed here, a few panels at a
+//! time: its packed form stays in L2, and the tiles before prefetch its columns.
 
 use super::{
     super::product::{Factor, Operand, Target},
-    accumulate::Strip,
+    accumulate::{Ahead, Strip},
     ending::{After, Ending},
     isa::Isa,
     left::Left,
     lines::{Layout, Lines, lines_of},
     pieces::Pieces,
-    right::{self, Right, packed_len, tail_of},
+    right::{self, Right},
     scratch::{self, Side},
 };
 use std::ops::Range;
@@ -31,6 +32,8 @@ const DEPTH_BYTES: usize = 2560;
 pub(super) const CHUNK_BYTES: usize = 512 << 10;
 /// Bytes of the panels by which a chunk is multiplied at a time.
 const PANELS_BYTES: usize = 200 << 10;
+/// The same of panels that are packed here: long pieces of memory are read for many columns.
+const FRESH_BYTES: usize = 400 << 10;
 /// Rows whose distance is a multiple of this share few sets of the first-level cache, and evict
 /// each other.
 const RESONANCE: usize = 2048;
@@ -38,13 +41,9 @@ const RESONANCE: usize = 2048;
 const WORTH_PACKING: usize = 4;
 /// Bytes between packed rows, so that they do not begin in the same set.
 const GAP_BYTES: usize = 64;
-/// Bytes of the right factor that a product without threads packs at a time.
-const SLICE_BYTES: usize = 2 << 20;
-/// Most bytes of a right factor that is read in place regardless of the number of rows.
-const SMALL_BYTES: usize = 32 << 10;
 
 /// Number of strips below which a product waits for memory more than it computes.
-const FEW_STRIPS: usize = 2;
+pub(super) const FEW_STRIPS: usize = 2;
 /// Number of rows of a matrix in memory that a processor prefetches at the same time.
 const STREAMS: usize = 16;
 /// Number of results that are finished together: a part of the first-level cache.
@@ -54,6 +53,8 @@ const TOGETHER: usize = 4096;
 enum Reads<'a, S> {
     /// In place.
     InPlace,
+    /// In place, by columns that begin this far apart.
+    Columns(usize),
     /// Packed, with this many numbers from a row to the next.
     Packed(usize),
     /// Packed as lines.
@@ -86,10 +87,15 @@ pub struct Placement {
 /// A product whose results are contiguous in each row.
 pub struct Product<'a, S: Factor> {
     left: &'a dyn Left<S>,
+    /// The right factor; if `source` is set, its sizes alone.
     right: Right<'a, S>,
+    /// The matrix of the right factor, if that is packed a few panels at a time.
+    source: Option<&'a Operand<'a, S>>,
     to: &'a Target<S>,
     placement: Option<Placement>,
     ending: Ending<'a, S>,
+    /// Whether results are added to the target's numbers.
+    adds: bool,
     /// Number of strips of rows, whose rows are balanced so that no strip has few.
     strips: usize,
     /// Rows of a line, or all rows without lines, and its number of strips.
@@ -114,6 +120,24 @@ impl<'a, S: Factor> Product<'a, S> {
         ending: Ending<'a, S>,
     ) -> Product<'a, S> {
         Self::placed(left, right, to, None, ending)
+    }
+
+    /// A product whose right factor is packed a few panels at a time, for every chunk of rows.
+    ///
+    /// Panics as [`Product::new`].
+    pub fn fresh(
+        isa: &'static Isa<S>,
+        left: &'a dyn Left<S>,
+        source: &'a Operand<'a, S>,
+        to: &'a Target<S>,
+        ending: Ending<'a, S>,
+    ) -> Product<'a, S> {
+        assert!(source.fits(), "the matrix lies in its memory");
+        let right = Right::block(isa, [source.rows, source.cols], &(0..0), &(0..0), &[]);
+        let made = Self::placed(left, right, to, None, ending);
+        let panel = isa.columns * made.depth * size_of::<S>();
+        let panels = (FRESH_BYTES / panel.max(1)).max(1);
+        Product { source: Some(source), panels, ..made }
     }
 
     /// A product whose rows of results are placed in lines; `to` has the distance between rows of a
@@ -165,10 +189,33 @@ impl<'a, S: Factor> Product<'a, S> {
                     (lines.len_of(2) - lines.len_of(1) + results) / line[1],
                 )
             }
-            (None, None) => (Reads::Packed(row_step), row_step * isa.rows),
+            (None, None) => {
+                let columns = left.by_columns().filter(|_| right.panels() < WORTH_PACKING);
+                let packed = Reads::Packed(row_step);
+                (columns.map_or(packed, |(_, step)| Reads::Columns(step)), row_step * isa.rows)
+            }
         };
         let chunk = (CHUNK_BYTES / (chunk * size).max(1)).clamp(1, strips.max(1));
-        Product { left, right, to, placement, ending, strips, line, depth, reads, chunk, panels }
+        Product {
+            left,
+            right,
+            source: None,
+            to,
+            placement,
+            ending,
+            adds: false,
+            strips,
+            line,
+            depth,
+            reads,
+            chunk,
+            panels,
+        }
+    }
+
+    /// The product, whose results are added to the target's numbers.
+    pub fn adding(self) -> Self {
+        Product { adds: true, ..self }
     }
 
     /// Number of strips of rows.
@@ -203,7 +250,7 @@ impl<'a, S: Factor> Product<'a, S> {
         assert!(strips.end <= self.strips && panels.end <= self.panels());
         assert!(self.right.isa().is_supported(), "the CPU has {}", self.right.isa().name);
         let packed = match self.reads {
-            Reads::InPlace => 0,
+            Reads::InPlace | Reads::Columns(_) => 0,
             Reads::Packed(row_step) => self.chunk * self.right.isa().rows * row_step,
             // The chunk may begin and end within lines.
             Reads::Lines(lines, _) => lines.len_of(self.chunk.div_ceil(self.line[1]) + 1),
@@ -235,7 +282,7 @@ impl<'a, S: Factor> Product<'a, S> {
                 few = few.end..(few.end + self.panels).min(panels.end);
                 // SAFETY: the caller guarantees that nothing else computes any of these results;
                 // `left` has the factors of these rows.
-                unsafe { self.panels_of_chunk(strips.clone(), &depths, &few, left) };
+                unsafe { self.panels_of_chunk(strips.clone(), &depths, (&few, &panels), left) };
             }
             if depths.end == self.left.depth() {
                 return;
@@ -251,6 +298,11 @@ impl<'a, S: Factor> Product<'a, S> {
                 let (first, row_step) = self.left.in_place().expect("its rows are in place");
                 let first = first.wrapping_add(rows.start * row_step + depths.start);
                 Factors { first, row_step, pieces }
+            }
+            Reads::Columns(step) => {
+                let (first, _) = self.left.by_columns().expect("its columns are in place");
+                let first = first.wrapping_add(rows.start + depths.start * step);
+                Factors { first, row_step: 1, pieces: Pieces { step, ..Pieces::ONE } }
             }
             Reads::Packed(row_step) => {
                 self.left.pack(rows, depths.clone(), packed, row_step);
@@ -285,6 +337,46 @@ impl<'a, S: Factor> Product<'a, S> {
         }
     }
 
+    /// What the tiles of these panels prefetch: the panels that come next, so that the first strip
+    /// to read or to pack them does not wait.
+    fn ahead(&self, depths: &Range<usize>, panels: &Range<usize>, all: &Range<usize>) -> Ahead<S> {
+        let isa = self.right.isa();
+        let next = panels.end..(panels.end + panels.len()).min(all.end);
+        if let Some(source) = self.source {
+            // After the last panels come the first ones of the next block of the depth.
+            let (depth, next) = match next.is_empty() {
+                true => (depths.end, all.start..(all.start + panels.len()).min(all.end)),
+                false => (depths.start, next),
+            };
+            let [row, column] = source.strides;
+            return Ahead {
+                first: source
+                    .data
+                    .as_ptr()
+                    .wrapping_add(depth * row + next.start * isa.columns * column),
+                panel_step: isa.columns * column,
+                part_step: isa.lanes * column,
+                step: row,
+                panels: if depth < source.rows { next.len() } else { 0 },
+                before: 0,
+            };
+        }
+        if self.right.is_in_place() || next.is_empty() {
+            return Ahead::NONE;
+        }
+        Ahead {
+            first: self.right.panel(next.start, depths.start).0,
+            panel_step: self.right.panel_step(),
+            part_step: depths.len() * isa.lanes,
+            step: isa.lanes,
+            panels: next.len(),
+            before: 0,
+        }
+    }
+
+    /// Computes some panels of a chunk for a block of the depth; packs these panels if they are
+    /// not packed.
+    ///
     /// # Safety
     /// - The caller upholds what [`Product::run`] requires.
     /// - `left` has the rows' factors.
@@ -292,8 +384,37 @@ impl<'a, S: Factor> Product<'a, S> {
         &self,
         strips: Range<usize>,
         depths: &Range<usize>,
+        (panels, all): (&Range<usize>, &Range<usize>),
+        left: Factors<S>,
+    ) {
+        let ahead = self.ahead(depths, panels, all);
+        let Some(source) = self.source else {
+            // SAFETY: the caller upholds the same conditions.
+            return unsafe { self.tiles(strips, depths, panels, left, (self.right, ahead)) };
+        };
+        let isa = self.right.isa();
+        let len = panels.len() * depths.len() * isa.columns;
+        scratch::with(Side::Right, len, |packed| {
+            let packed = &mut packed[..len];
+            let rows = source.rows_from(depths.start, depths.len());
+            right::pack(isa, &rows, panels.clone(), packed);
+            let size = [self.right.depth(), self.right.columns()];
+            let right = Right::block(isa, size, panels, depths, packed);
+            // SAFETY: the caller upholds the same conditions.
+            unsafe { self.tiles(strips, depths, panels, left, (right, ahead)) }
+        });
+    }
+
+    /// # Safety
+    /// - The caller upholds what [`Product::run`] requires.
+    /// - `left` has the rows' factors, and `right` those of these panels, along these depths.
+    unsafe fn tiles(
+        &self,
+        strips: Range<usize>,
+        depths: &Range<usize>,
         panels: &Range<usize>,
         Factors { first: left, row_step, pieces }: Factors<S>,
+        (right, ahead): (Right<'_, S>, Ahead<S>),
     ) {
         let (first, to_step) = (self.rows_of(strips.clone()).start, self.to.strides[0]);
         let isa = self.right.isa();
@@ -301,12 +422,6 @@ impl<'a, S: Factor> Product<'a, S> {
         let finish = Some(self.ending.finish).filter(|finish| is_last && !finish.is_none());
         let after = self.ending.rest.filter(|_| is_last);
         let together = (TOGETHER / (isa.rows * panels.len() * isa.columns)).max(1);
-        // The first strips prefetch the panels that come next, so that the first strip to read them
-        // does not wait.
-        let next = match self.right.is_in_place() {
-            true => 0..0,
-            false => panels.end..(panels.end + panels.len()).min(self.panels()),
-        };
         for some in strips.clone().step_by(together).map(|at| at..(at + together).min(strips.end)) {
             for strip in some.clone() {
                 let rows = self.rows_of(strip..strip + 1);
@@ -318,14 +433,13 @@ impl<'a, S: Factor> Product<'a, S> {
                         left: left.wrapping_add(self.distance(first, rows.start, row_step)),
                         row_step,
                         pieces,
-                        right: self.right,
+                        right,
                         depths: depths.clone(),
                         panels: panels.clone(),
                         to: self.to.data.wrapping_add(self.place(rows.start)),
                         to_step,
-                        adds: depths.start > 0,
-                        next: next.clone(),
-                        before: (strip - strips.start) * panels.len(),
+                        adds: self.adds || depths.start > 0,
+                        ahead: Ahead { before: (strip - strips.start) * panels.len(), ..ahead },
                         finish: finish.map(|finish| finish.from(0, rows.start * to_step)),
                     });
                 }
@@ -369,62 +483,6 @@ fn depth_of_blocks<S: 'static>(right: &Right<'_, S>, strips: usize) -> usize {
     }
     let most = DEPTH_BYTES / bytes;
     depth.div_ceil(depth.div_ceil(most).max(1)).next_multiple_of(8).min(depth)
-}
-
-/// Computes a product on the caller's thread, without memory of a call; a right factor that is
-/// packed is processed part by part.
-///
-/// Panics if sizes do not match, or the results are not contiguous.
-pub fn alone<S: Factor>(
-    isa: &'static Isa<S>,
-    a: &Operand<'_, S>,
-    b: &Operand<'_, S>,
-    c: &Target<S>,
-) {
-    let run = |product: &Product<'_, S>| {
-        // SAFETY: only this call uses the target.
-        unsafe { product.run(0..product.strips(), 0..product.panels()) }
-    };
-    if reads_in_place(isa, a.rows, b) {
-        return with_tail(isa, b, |right| run(&Product::new(a, right, c, Ending::NONE)));
-    }
-    let panels = SLICE_BYTES / (b.rows * isa.columns * size_of::<S>()).max(1);
-    let slice = panels.max(1) * isa.columns;
-    for first in (0..b.cols).step_by(slice) {
-        let b = b.columns_from(first, slice.min(b.cols - first));
-        let size = [b.rows, b.cols];
-        // SAFETY: columns of the target, which only this call uses.
-        let c = unsafe { c.columns_from(first, b.cols) };
-        let len = packed_len(isa, size).expect("packed factors fit the address space");
-        scratch::with(Side::Right, len, |packed| {
-            let packed = &mut packed[..len];
-            right::pack(isa, &b, 0..b.cols.div_ceil(isa.columns), packed);
-            run(&Product::new(a, Right::packed(isa, size, packed), &c, Ending::NONE));
-        });
-    }
-}
-
-/// Whether a right factor is read in place.
-pub fn reads_in_place<S: Factor>(isa: &Isa<S>, rows: usize, b: &Operand<'_, S>) -> bool {
-    let few = rows <= FEW_STRIPS * isa.rows || b.rows * b.cols * size_of::<S>() <= SMALL_BYTES;
-    few && (b.strides[1] == 1 || b.cols <= 1)
-}
-
-/// Calls `body` with a right factor that is read in place, except for its last panel.
-pub fn with_tail<S: Factor, R>(
-    isa: &'static Isa<S>,
-    b: &Operand<'_, S>,
-    body: impl FnOnce(Right<'_, S>) -> R,
-) -> R {
-    if tail_of(isa, b.cols) == 0 {
-        return body(Right::in_place(isa, b, &[]));
-    }
-    let len = b.rows * isa.columns;
-    scratch::with(Side::Right, len, |tail| {
-        let (tail, last) = (&mut tail[..len], b.cols / isa.columns);
-        right::pack(isa, b, last..last + 1, tail);
-        body(Right::in_place(isa, b, tail))
-    })
 }
 
 impl<S: Factor> Product<'_, S> {

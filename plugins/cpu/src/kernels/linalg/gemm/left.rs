@@ -19,6 +19,10 @@ pub trait Left<S>: Sync {
     fn depth(&self) -> usize;
     /// The first row and the distance to the next one, if they are in memory as tiles read them.
     fn in_place(&self) -> Option<(*const S, usize)>;
+    /// The first column and the distance to the next one, if columns are contiguous in memory.
+    fn by_columns(&self) -> Option<(*const S, usize)> {
+        None
+    }
     /// The rows as lines, if they overlap.
     fn lines(&self) -> Option<&dyn Lines<S>> {
         None
@@ -42,6 +46,12 @@ impl<T: Compute<Wide: Factor>> Left<T::Wide> for Operand<'_, T> {
         let neighbours = self.strides[1] == 1 || self.cols == 1;
         let data = as_itself(self.data).filter(|_| neighbours)?;
         Some((data.as_ptr(), self.strides[0]))
+    }
+
+    fn by_columns(&self) -> Option<(*const T::Wide, usize)> {
+        assert!(self.fits(), "the matrix lies in its memory");
+        let data = as_itself(self.data).filter(|_| self.strides[0] == 1)?;
+        Some((data.as_ptr(), self.strides[1]))
     }
 
     fn pack(&self, rows: Range<usize>, depths: Range<usize>, to: &mut [T::Wide], step: usize) {

@@ -58,6 +58,27 @@ impl<'a, S: 'static> Right<'a, S> {
         Right { isa, depth, columns, first, panel_step, step, tail, tail_step: step, life }
     }
 
+    /// Some panels of a factor of this size, for some of its depth, that [`pack`] has written from
+    /// these rows of its matrix. Only these panels and depths are valid arguments of
+    /// [`Right::panel`].
+    ///
+    /// Panics if there is too little memory.
+    pub fn block(
+        isa: &'static Isa<S>,
+        [depth, columns]: [usize; 2],
+        panels: &Range<usize>,
+        depths: &Range<usize>,
+        data: &'a [S],
+    ) -> Self {
+        let panel_step = depths.len() * isa.columns;
+        assert!(panels.len() * panel_step <= data.len(), "memory for the panels");
+        let skipped = panels.start * panel_step + depths.start * isa.columns;
+        let first = data.as_ptr().wrapping_sub(skipped);
+        let tail = first.wrapping_add(columns / isa.columns * panel_step);
+        let (step, life) = (isa.columns, PhantomData);
+        Right { isa, depth, columns, first, panel_step, step, tail, tail_step: step, life }
+    }
+
     /// A matrix in place; `tail` is the panel of [`tail_of`] its columns, packed.
     ///
     /// Panics if it cannot be read in place.
@@ -94,6 +115,11 @@ impl<'a, S: 'static> Right<'a, S> {
     /// Whether it is read in place.
     pub fn is_in_place(&self) -> bool {
         self.step != self.isa.columns
+    }
+
+    /// Distance between panels, but for an incomplete last one that is elsewhere.
+    pub fn panel_step(&self) -> usize {
+        self.panel_step
     }
 
     /// Number of panels.

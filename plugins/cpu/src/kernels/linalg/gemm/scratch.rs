@@ -1,4 +1,4 @@
-//! Memory for packed factors, which a thread keeps between products.
+//! Memory for packed factors and for results, which a thread keeps between products.
 
 use std::cell::Cell;
 use tenon_sdk::{
@@ -10,18 +10,21 @@ use tenon_sdk::{
 /// Number of lines above which memory is freed after a product.
 const KEPT: usize = (4 << 20) / LINE;
 
-/// The factor that a thread packs.
+/// What a thread keeps in the memory.
 #[derive(Debug, Clone, Copy)]
 pub enum Side {
     /// Rows of the left factor.
     Left,
     /// Columns of the right one.
     Right,
+    /// Results.
+    Result,
 }
 
 thread_local! {
     static KEPT_LEFT: Cell<Vec<Line>> = const { Cell::new(Vec::new()) };
     static KEPT_RIGHT: Cell<Vec<Line>> = const { Cell::new(Vec::new()) };
+    static KEPT_RESULT: Cell<Vec<Line>> = const { Cell::new(Vec::new()) };
 }
 
 /// Calls `body` with memory for `count` numbers, with undefined contents.
@@ -34,6 +37,7 @@ pub fn with<S: Number, R>(side: Side, count: usize, body: impl FnOnce(&mut [S]) 
     let place = match side {
         Side::Left => &KEPT_LEFT,
         Side::Right => &KEPT_RIGHT,
+        Side::Result => &KEPT_RESULT,
     };
     let mut memory = place.take();
     if memory.len() < count {

@@ -2,10 +2,11 @@
 
 use super::{
     super::product::{Factor, Operand, Target},
-    blocks::{Product, reads_in_place, with_tail},
+    blocks::Product,
     ending::{After, Ending},
     isa::Isa,
     left::Left,
+    matrices::{packs_by_panels, reads_in_place, with_tail},
     right::{self, Right, packed_len},
 };
 use crate::{
@@ -85,6 +86,9 @@ pub fn multiply<T: Compute<Wide: Factor>>(
 ) -> Result<(), KernelError> {
     if let Some(b) = b.itself().filter(|b| reads_in_place(isa, a.rows(), b)) {
         return with_tail(isa, &b, |right| compute(c, &Product::new(a, right, to, ending)));
+    }
+    if let Some(b) = b.itself().filter(|b| packs_by_panels(isa, a.rows(), b)) {
+        return compute(c, &Product::fresh(isa, a, &b, to, ending));
     }
     let panels = SLICE_BYTES / (b.rows * isa.columns * size_of::<T::Wide>()).max(1);
     let slice = panels.max(1) * isa.columns;

@@ -1,10 +1,11 @@
 //! Products by every instruction set that this CPU has, beside sums of doubles.
 
 use super::{
-    blocks::{self, Product},
+    blocks::Product,
     ending::{Ending, Finish},
     isa::{Isa, Tiled},
     left::Left,
+    matrices,
     right::{PackedRight, Right, pack, packed_len},
 };
 use crate::{
@@ -17,7 +18,7 @@ use std::{ops::Range, sync::Mutex};
 
 /// Rows, columns and depth of products: of one tile, of parts of a tile, of several blocks and
 /// slices, and of empty products.
-const SIZES: [[usize; 3]; 14] = [
+const SIZES: [[usize; 3]; 15] = [
     [1, 1, 5],
     [1, 48, 64],
     [1, 100, 33],
@@ -32,6 +33,7 @@ const SIZES: [[usize; 3]; 14] = [
     [70, 3, 20],
     [5, 9, 0],
     [200, 50, 16],
+    [20, 150, 700],
 ];
 
 fn supported<S: Factor + Tiled>() -> impl Iterator<Item = &'static Isa<S>> {
@@ -70,7 +72,7 @@ fn check_layouts<S: Factor + Tiled>() {
             let mut found = vec![S::ONE; m * n];
             // SAFETY: the target is the whole vector.
             let target = unsafe { Target::new(found.as_mut_ptr(), m, n, [n, 1]) };
-            blocks::alone(isa, &left, &right, &target);
+            matrices::alone(isa, &left, &right, &target);
             let at = |data: &[S], strides: [usize; 2], i: usize, j: usize| {
                 data[i * strides[0] + j * strides[1]].to_f64()
             };
@@ -133,7 +135,7 @@ fn check_parts<S: Factor + Tiled>() {
         let mut target = vec![S::ONE; m * n];
         // SAFETY: the target is the whole vector.
         let to = unsafe { Target::new(target.as_mut_ptr(), m, n, [n, 1]) };
-        blocks::alone(isa, &a, &b, &to);
+        matrices::alone(isa, &a, &b, &to);
         assert!(whole == target, "{}: on its own", isa.name);
     }
 }

@@ -19,7 +19,7 @@ use crate::{
     kernels::{
         linalg::{
             gemm::{
-                accumulate::Strip,
+                accumulate::{Ahead, Strip},
                 isa::Isa,
                 lines::Lines,
                 pieces::Pieces,
@@ -350,8 +350,7 @@ impl<'a, W: Factor> Sums<'a, W> {
                         to: to.first.wrapping_add(sums),
                         to_step: to.step,
                         adds,
-                        next: 0..0,
-                        before: 0,
+                        ahead: Ahead::NONE,
                         finish: None,
                     });
                 }

@@ -114,8 +114,9 @@ def a_generator_of_the_client(address, log):
         log.value("state", session.run(g.state))
 
 
-# Few and many expected successes, both outcomes rarer, no success, and parameters that broadcast.
-COUNTS = [[5., 20., 30.], [0., 1000., 3.]]
+# Ten expected outcomes of the rarer kind and more, no success, and parameters that broadcast. With fewer the numbers are
+# others than TensorFlow's.
+COUNTS = [[50., 200., 300.], [0., 1000., 300.]]
 PROBS = [[0.3], [0.9]]
 
 

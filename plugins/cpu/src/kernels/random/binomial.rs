@@ -1,8 +1,8 @@
 //! `StatefulRandomBinomial`.
 //!
 //! Sources: for few expected successes, sums of geometric numbers (Devroye, "Non-uniform random variate generation", 1986,
-//! X.4); else transformed rejection (Hormann, "The generation of binomial random variates", 1993). The order in which
-//! random numbers are used is TensorFlow's, so that equal states give equal numbers.
+//! X.4); else transformed rejection (Hormann, "The generation of binomial random variates", 1993). The numbers of the
+//! second method are TensorFlow's for equal states, those of the first one are others of the same distribution.
 
 use super::{
     distribution::Drawn,
@@ -164,7 +164,8 @@ fn broadcast_index(mut at: usize, dims: &[i64], to: &[i64]) -> usize {
 
 /// The steps of the generator that TensorFlow reserves for a call.
 fn reserved(batches: usize, samples: usize) -> u64 {
-    (batches as u64).wrapping_mul(200).wrapping_mul((samples as u64).wrapping_add(3)) / 4
+    let samples = (samples as u64).wrapping_add(3);
+    ((batches as u64).wrapping_mul(200).wrapping_mul(samples) / 4).wrapping_mul(RESERVED_PER_OUTPUT)
 }
 
 fn binomial<T: Number, U: Number>(c: &ComputeContext<'_>) -> Result<(), KernelError> {

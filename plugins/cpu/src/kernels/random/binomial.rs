@@ -1,8 +1,8 @@
 //! `StatefulRandomBinomial`.
 //!
 //! Sources: for few expected successes, sums of geometric numbers (Devroye, "Non-uniform random variate generation", 1986,
-//! X.4); else transformed rejection (Hormann, "The generation of binomial random variates", 1993). The numbers of the
-//! second method are TensorFlow's for equal states, those of the first one are others of the same distribution.
+//! X.4); else transformed rejection (Hormann, "The generation of binomial random variates", 1993). The numbers are
+//! TensorFlow's for equal states (`random_binomial_op.cc`).
 
 use super::{
     distribution::Drawn,
@@ -22,6 +22,10 @@ use tenon_sdk::{
 
 /// The expected number of successes from which on transformed rejection is used.
 const FEW: f64 = 10.0;
+
+/// The steps of the generator from one number of few expected successes to the next: TensorFlow's, which are more than ten
+/// standard deviations of them need.
+const STEPS_OF_FEW: u64 = 42;
 
 /// Uniform numbers, two at a time; the second of a pair is used first.
 struct Uniforms {
@@ -134,12 +138,14 @@ impl<T: Number> Trials<T> {
         Some(Trials { count, rare, is_failure, is_few, of: PhantomData })
     }
 
-    /// A number from a section of a stream; NaN for parameters that are not numbers.
-    fn draw(self, generator: Philox) -> f64 {
+    /// The number at this place of a stream; NaN for parameters that are not numbers.
+    fn draw(self, stream: &Philox, place: u64) -> f64 {
         let Trials { count, rare, is_failure, is_few, .. } = self;
         if count.is_nan() || rare.is_nan() {
             return f64::NAN;
         }
+        let steps = if is_few { STEPS_OF_FEW } else { RESERVED_PER_OUTPUT };
+        let generator = stream.at(place.wrapping_mul(steps));
         let mut uniforms = Uniforms { generator, pair: [0.0; 2], left: 0 };
         let drawn = if is_few { uniforms.few(count, rare) } else { uniforms.many(count, rare) };
         if is_failure { count - drawn } else { drawn }
@@ -193,10 +199,9 @@ fn binomial<T: Number, U: Number>(c: &ComputeContext<'_>) -> Result<(), KernelEr
         let prob = probs.data[broadcast_index(at, probs.dims, &batch)];
         let trials = Trials::new(count, prob);
         for sample in 0..samples {
-            let number = (at * samples + sample) as u64;
-            let section = stream.at(number.wrapping_mul(RESERVED_PER_OUTPUT));
-            y[sample * batches + at] =
-                U::from_f64(trials.map_or(0.0, |trials| trials.draw(section)));
+            let place = (at * samples + sample) as u64;
+            let number = trials.map_or(0.0, |trials| trials.draw(&stream, place));
+            y[sample * batches + at] = U::from_f64(number);
         }
     }
     Ok(())
@@ -228,9 +233,8 @@ mod tests {
         for (count, prob) in [(7.0, 0.3), (40.0, 0.1), (40.0, 0.5), (1000.0, 0.02), (90.0, 0.85)] {
             let trials = Trials::<f64>::new(count, prob).expect("some succeed");
             let many = 40_000u64;
-            let draw =
-                |number: u64| trials.draw(Philox::seeded(5, 6).at(number * RESERVED_PER_OUTPUT));
-            let numbers: Vec<f64> = (0..many).map(draw).collect();
+            let stream = Philox::seeded(5, 6);
+            let numbers: Vec<f64> = (0..many).map(|place| trials.draw(&stream, place)).collect();
             assert!(numbers.iter().all(|x| (0.0..=count).contains(x) && x.fract() == 0.0));
             let mean = numbers.iter().sum::<f64>() / many as f64;
             let variance = numbers.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / many as f64;
@@ -249,9 +253,10 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_parameter() {
-        let draw =
-            |count, prob| Trials::<f64>::new(count, prob).map(|it| it.draw(Philox::seeded(5, 6)));
+    fn parameters_that_are_not_numbers_give_nan() {
+        let draw = |count, prob| {
+            Trials::<f64>::new(count, prob).map(|it| it.draw(&Philox::seeded(5, 6), 0))
+        };
         assert_eq!([draw(-1.0, 0.5), draw(0.0, 0.5), draw(9.0, 0.0), draw(9.0, -0.5)], [None; 4]);
         assert_eq!(draw(9.0, 1.0), Some(9.0));
         assert!(

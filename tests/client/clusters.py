@@ -49,7 +49,8 @@ class Cluster:
         import json
         spec, (job, number) = json.dumps(self.spec), task.split("/")
         theirs = [sys.executable, "-c", THEIRS, spec, job, number]
-        ours = [self.tenon, "serve", "--cluster", spec, "--job", job, "--task", number, *self.plugins]
+        ours = [self.tenon, "serve", "--cluster", spec, "--job", job, "--task", number, "--absent", "10",
+                *self.plugins]
         environment = {**os.environ, "CUDA_VISIBLE_DEVICES": ""}
         command = theirs if self.kinds[task] == "t" else ours
         self.processes[task] = subprocess.Popen(
@@ -64,6 +65,12 @@ class Cluster:
                 raise RuntimeError(f"{task} does not start: {self.said()}")
         self.workers = [f"grpc://{address}" for address in self.spec["worker"]]
         return self
+
+    def check(self):
+        """Fails if a server is gone: no later script has a chance."""
+        for task, process in self.processes.items():
+            if process.poll() is not None:
+                raise RuntimeError(f"{task} has ended: {self.said()}")
 
     def said(self):
         self.errors.seek(0)
@@ -139,22 +146,21 @@ def devices(workers, log):
 def placed_over_tasks(workers, log):
     import tensorflow as tf
     tf1 = tf.compat.v1
-    x = tf1.placeholder(tf.float32, [None])
+    x, words = tf1.placeholder(tf.float32, [None]), tf1.placeholder(tf.string, [None])
     with tf.device("/job:ps/task:0"):
-        a, text = x * 2, tf.strings.as_string(tf.cast(x, tf.int32))
+        a, text = x * 2, tf.identity(words)
         count = tf1.get_variable("count", initializer=0, use_resource=True)
         counted = tf1.assign_add(count, 1)
     with tf.device("/job:worker/task:0"), tf.control_dependencies([counted]):
-        b, joined = a + x, tf.strings.join([text, "!"])
-        unused, given = tf.identity(a), tf.identity(joined)
+        b, given, same = a + x, tf.identity(text), tf.identity(a)
     with tf1.Session(workers[0]) as session:
         session.run(count.initializer)
         for values in ([1.0, 2.0], [3.0]):
-            log.value("b", session.run([b, given, unused], {x: values}))
+            log.value("b", session.run([b, given, same], {x: values, words: ["a", "bc"]}))
         log.value("count", session.run(count))
         log.value("fed", session.run([a, x], {a: [5.0], x: [7.0]}))
-        call = session.make_callable([b, given], [x])
-        log.value("called", call([4.0, 5.0]))
+        call = session.make_callable([b, given], [x, words])
+        log.value("called", call([4.0, 5.0], ["d"]))
 
 
 @script
@@ -286,6 +292,7 @@ def play(cluster, names):
     for name in names:
         log = Log()
         try:
+            cluster.check()
             with tf.Graph().as_default(), tf.compat.v1.variable_scope(name):
                 SCRIPTS[name](cluster.workers, log)
             outcomes[name] = ("done", log.entries)

@@ -71,11 +71,6 @@ impl Peers {
         self.addresses.keys()
     }
 
-    /// The threads of calls.
-    pub fn threads(&self) -> &Handle {
-        &self.threads
-    }
-
     /// A connection to a task; the first one is not made yet.
     fn channel(&self, task: &str, for_what: Use) -> Result<Channel, Refusal> {
         let address = self.addresses.get(task).ok_or_else(|| {

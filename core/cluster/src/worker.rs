@@ -15,6 +15,8 @@
 mod run;
 mod sessions;
 mod steps;
+#[cfg(test)]
+mod tests;
 mod transfer;
 
 use crate::{call::Call, refusal::Refusal, requests::Requests, transport::Transport};

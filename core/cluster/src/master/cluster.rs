@@ -32,7 +32,6 @@ use tenon_proto::{
     DeviceAttributes, ServerDef,
 };
 use tenon_runtime::{CallableOptions, CancelToken, RunOptions, Session};
-use tokio::runtime::Handle;
 
 /// How long a worker may take to open a session, to register a graph, or to forget.
 const CONTROL: Duration = Duration::from_secs(60);
@@ -63,7 +62,7 @@ impl Place {
         let links = others.into_iter().map(|task| Link::other(&self.peers, task));
         let request = CleanupAllRequest { container: containers.to_vec() };
         let calls = links.map(|link| (link, request.clone())).collect();
-        let answers = together::<methods::CleanupAll>(self.peers.threads(), calls, CONTROL);
+        let answers = together::<methods::CleanupAll>(calls, CONTROL);
         answers.into_iter().try_for_each(|(_, answer)| answer.map(drop))
     }
 }
@@ -71,7 +70,6 @@ impl Place {
 /// A session over several tasks.
 pub(super) struct ClusterSession {
     handle: String,
-    threads: Handle,
     /// The workers, by task.
     links: BTreeMap<String, Link>,
     /// The devices of the other tasks.
@@ -103,7 +101,6 @@ impl ClusterSession {
         options.session.remote = entries.collect::<Answered<Vec<DeviceEntry>>>()?;
         let session = ClusterSession {
             handle: handle.to_owned(),
-            threads: place.peers.threads().clone(),
             links,
             remote,
             steps: Mutex::ranked(rank::SERVER, HashMap::new()),
@@ -139,7 +136,7 @@ impl ClusterSession {
         };
         let calls = self.links.iter().map(|(task, link)| Ok((link.clone(), request(task)?)));
         let calls = calls.collect::<Answered<Vec<_>>>()?;
-        let answers = together::<methods::CreateWorkerSession>(&self.threads, calls, CONTROL);
+        let answers = together::<methods::CreateWorkerSession>(calls, CONTROL);
         answers.into_iter().try_for_each(|(task, answer)| answer.map(drop).map_err(from(&task)))
     }
 
@@ -198,8 +195,7 @@ impl ClusterSession {
         steps.values().for_each(|step| step.forget());
         let request = DeleteWorkerSessionRequest { session_handle: self.handle.clone() };
         let calls = self.links.values().map(|link| (link.clone(), request.clone())).collect();
-        for (task, answer) in together::<methods::DeleteWorkerSession>(&self.threads, calls, CLOSE)
-        {
+        for (task, answer) in together::<methods::DeleteWorkerSession>(calls, CLOSE) {
             if let Err(refusal) = answer {
                 tracing::info!("{task} did not close a session: {}", refusal.message);
             }

@@ -13,7 +13,7 @@ use prost::{
 };
 use tenon_framework::{DType, Shape, Tensor, tensor::TensorFiller};
 use tenon_proto::{
-    MAX_MESSAGE_BYTES, RecvTensorResponse, TensorShapeProto,
+    DataType, Dim, MAX_MESSAGE_BYTES, RecvTensorResponse, TensorProto, TensorShapeProto,
     convert::{dtype_from_proto, full_shape_from_proto, tensor_from_proto, tensor_to_proto},
 };
 use tonic::Status;
@@ -47,8 +47,10 @@ pub(crate) struct Answer {
 /// A value that has no message; a message that is too long.
 pub(crate) fn answer_frames(answer: &Answer) -> Result<Vec<Bytes>, Status> {
     let refused = |error: &dyn std::fmt::Display| Status::unimplemented(error.to_string());
-    let tensor = answer.tensor.as_ref().map(tensor_to_proto).transpose();
-    let mut tensor = tensor.map_err(|error| refused(&error))?.unwrap_or_default();
+    let mut tensor = match &answer.tensor {
+        Some(tensor) => tensor_to_proto(tensor).map_err(|error| refused(&error))?,
+        None => no_value(),
+    };
     let content = std::mem::take(&mut tensor.tensor_content);
     let rest = RecvTensorResponse {
         is_dead: answer.is_dead,
@@ -75,6 +77,13 @@ pub(crate) fn answer_frames(answer: &Answer) -> Result<Vec<Bytes>, Status> {
         pieces.push(content);
     }
     Ok(pieces)
+}
+
+/// What is sent for no value. TensorFlow's workers end their process where a tensor has no type.
+fn no_value() -> TensorProto {
+    let dim = vec![Dim { size: 0, name: String::new() }];
+    let tensor_shape = Some(TensorShapeProto { dim, unknown_rank: false });
+    TensorProto { dtype: DataType::Float as i32, tensor_shape, ..TensorProto::default() }
 }
 
 /// Reads an answer from the frames of a body.
@@ -274,7 +283,6 @@ fn varint(rest: &mut &[u8]) -> Option<u64> {
 mod tests {
     use super::*;
     use prost::bytes::Buf;
-    use tenon_proto::TensorProto;
 
     fn read(pieces: &[Bytes], chunk: usize) -> (bool, Answer) {
         let mut all = BytesMut::new();
@@ -313,6 +321,9 @@ mod tests {
     fn all_other_answers_are_read_as_messages() {
         let strings = Tensor::from_strings(&[2], &["a", "bc"]).unwrap();
         let empty = Tensor::from_slice::<f32>(&[0], &[]).unwrap();
+        let dead = answer_frames(&Answer { tensor: None, is_dead: true, send_start_micros: 0 });
+        let dead = RecvTensorResponse::decode(&dead.unwrap()[0][PREFIX..]).unwrap();
+        assert_eq!(dead.tensor.unwrap().dtype, DataType::Float as i32);
         for tensor in [Some(strings), Some(empty), None] {
             let is_dead = tensor.is_none();
             let sent = Answer { tensor, is_dead, send_start_micros: 0 };

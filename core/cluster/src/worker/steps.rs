@@ -6,7 +6,7 @@
 use super::sessions::OpenSession;
 use crate::rendezvous::StepRendezvous;
 use std::{
-    collections::{HashMap, VecDeque},
+    collections::{HashMap, HashSet, VecDeque},
     sync::{
         Arc,
         atomic::{AtomicUsize, Ordering},
@@ -55,7 +55,9 @@ impl Step {
 #[derive(Default)]
 struct Table {
     steps: HashMap<i64, Arc<Step>>,
-    over: VecDeque<i64>,
+    /// The numbers of steps that are over, and their order.
+    over: HashSet<i64>,
+    order: VecDeque<i64>,
 }
 
 /// The steps, by number.
@@ -103,10 +105,12 @@ impl Steps {
     pub fn clean_up(&self, number: i64) {
         let mut table = self.table.lock();
         let gone = table.steps.remove(&number);
-        if gone.is_some() {
-            table.over.push_back(number);
-            if table.over.len() > REMEMBERED {
-                table.over.pop_front();
+        if gone.is_some() && table.over.insert(number) {
+            table.order.push_back(number);
+            if table.order.len() > REMEMBERED
+                && let Some(oldest) = table.order.pop_front()
+            {
+                table.over.remove(&oldest);
             }
         }
         drop(table);

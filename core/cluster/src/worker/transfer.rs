@@ -11,7 +11,7 @@ use std::{
     sync::Arc,
     time::{SystemTime, UNIX_EPOCH},
 };
-use tenon_framework::{Code, Tensor, device::base::DeviceBase};
+use tenon_framework::{Code, device::base::DeviceBase};
 use tenon_proto::RecvTensorRequest;
 use tenon_runtime::{
     StepError,
@@ -50,7 +50,7 @@ impl WorkerService {
             Refusal::new(error.code, error.message.to_string()).marked(Mark::Derived)
         };
         let gone = |_| Refusal::new(Code::ABORTED, "the step ended without it");
-        answer(parcel.map_err(gone)?.map_err(derived)?)
+        Ok(answer(parcel.map_err(gone)?.map_err(derived)?))
     }
 
     /// Checks that the sender is a device of this worker, and of this incarnation.
@@ -78,17 +78,9 @@ impl WorkerService {
 }
 
 /// What is sent for a value.
-fn answer(parcel: Parcel) -> Answered<Answer> {
+fn answer(parcel: Parcel) -> Answer {
     let Parcel { tensor, is_dead } = parcel;
-    // A control edge has no value, and is sent as an empty one.
-    let empty = || Tensor::from_slice::<f32>(&[0], &[]);
-    let tensor = match tensor {
-        None if !is_dead => {
-            Some(empty().map_err(|error| Refusal::new(error.code(), error.to_string()))?)
-        }
-        tensor => tensor,
-    };
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let send_start_micros = i64::try_from(now.as_micros()).unwrap_or(i64::MAX);
-    Ok(Answer { tensor, is_dead, send_start_micros })
+    Answer { tensor, is_dead, send_start_micros }
 }

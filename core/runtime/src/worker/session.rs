@@ -46,6 +46,11 @@ impl WorkerSession {
     pub fn register(&self, mut def: GraphDef) -> Result<WorkerGraph, RuntimeError> {
         let runtime = self.worker.runtime();
         let devices = runtime.devices().devices();
+        if devices.is_empty() {
+            let NodeDef { name, op, .. } = def.node.into_iter().next().unwrap_or_default();
+            let searched = runtime.searched().to_vec();
+            return Err(RuntimeError::NoDevices { node: name, op, searched });
+        }
         for node in &mut def.node {
             let name = DeviceName::parse(&node.device).ok();
             let is_here = |name: &DeviceName| devices.iter().any(|device| device.name() == name);

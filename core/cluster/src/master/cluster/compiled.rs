@@ -10,7 +10,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use tenon_framework::Code;
 use tenon_proto::{DeregisterGraphRequest, RegisterGraphRequest};
 use tenon_runtime::{CallableOptions, RunOptions, Session, TaskStep};
-use tokio::runtime::Handle;
 
 /// A part of a step, registered at its worker.
 pub(super) struct Registered {
@@ -27,7 +26,6 @@ pub(in crate::master) struct Compiled {
     /// The keys of the fetches, in order.
     pub(super) fetches: Vec<String>,
     session: String,
-    threads: Handle,
     /// Whether the workers have dropped the graphs already.
     is_forgotten: AtomicBool,
 }
@@ -51,7 +49,7 @@ impl Drop for Compiled {
                 create_worker_session_called: true,
             };
             // A worker that is gone has no graph left.
-            link.start::<methods::DeregisterGraph>(&self.threads, request, Some(CONTROL), drop);
+            link.start::<methods::DeregisterGraph>(request, Some(CONTROL), drop);
         }
     }
 }
@@ -81,14 +79,13 @@ pub(super) fn compile(
     }
     let links: Vec<Link> = calls.iter().map(|(link, _)| link.clone()).collect();
     let limit = options.deadline.map_or(CONTROL, |deadline| deadline.min(CONTROL));
-    let answers = together::<methods::RegisterGraph>(&cluster.threads, calls, limit);
+    let answers = together::<methods::RegisterGraph>(calls, limit);
     let fetches = step.fetches.iter().map(keys::of_edge).collect();
     let mut compiled = Compiled {
         step,
         parts: Vec::with_capacity(links.len()),
         fetches,
         session: cluster.handle.clone(),
-        threads: cluster.threads.clone(),
         is_forgotten: AtomicBool::new(false),
     };
     let mut first = None;

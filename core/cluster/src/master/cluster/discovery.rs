@@ -52,7 +52,7 @@ pub(super) fn devices(
         let asked = absent.iter().map(|task| Link::other(&place.peers, task.clone()));
         let calls = asked.map(|link| (link, GetStatusRequest {})).collect();
         let limit = STATUS.min(end.saturating_duration_since(Instant::now())).max(AGAIN);
-        let answers = together::<methods::GetStatus>(place.peers.threads(), calls, limit);
+        let answers = together::<methods::GetStatus>(calls, limit);
         let mut why = Vec::new();
         absent.clear();
         for (task, answer) in answers {

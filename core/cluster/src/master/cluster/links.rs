@@ -1,14 +1,18 @@
 //! Calls to workers.
 
 use super::super::Answered;
-use crate::{call::Call, client::Client, methods::Method, peers::Peers, worker::WorkerService};
+use crate::{
+    call::Call, client::Client, methods::Method, peers::Peers, refusal::Refusal,
+    worker::WorkerService,
+};
 use std::{
     sync::{Arc, mpsc},
+    thread,
     time::{Duration, Instant},
 };
-use tenon_framework::Code;
+use tenon_framework::{Code, sync::Mutex};
 use tenon_runtime::CancelToken;
-use tokio::{runtime::Handle, task::AbortHandle};
+use tokio::task::AbortHandle;
 
 /// The way to a worker.
 #[derive(Clone)]
@@ -60,7 +64,6 @@ impl Link {
     /// Calls a method; `done` gets the answer.
     pub fn start<M: Method>(
         &self,
-        threads: &Handle,
         request: M::Request,
         limit: Option<Duration>,
         done: impl FnOnce(Answered<M::Response>) + Send + 'static,
@@ -73,7 +76,22 @@ impl Link {
                 let (service, cancel) = (Arc::clone(service), CancelToken::new());
                 let client = Some(Client::of_this_process());
                 let call = Call { request, client, cancel: cancel.clone() };
-                threads.spawn_blocking(move || done(M::answer(&service, call)));
+                let done = Arc::new(Mutex::new(Some(done)));
+                let waiting = Arc::clone(&done);
+                let run = move || {
+                    let answer = M::answer(&service, call);
+                    if let Some(done) = waiting.lock().take() {
+                        done(answer);
+                    }
+                };
+                // A thread of its own: those of the server may all be masters that wait for their workers.
+                let thread = thread::Builder::new().name("tenon-part".to_owned());
+                if let Err(error) = thread.spawn(run)
+                    && let Some(done) = done.lock().take()
+                {
+                    let message = format!("no thread for the part of a step: {error}");
+                    done(Err(Refusal::new(Code::RESOURCE_EXHAUSTED, message)));
+                }
                 Started::Own(cancel)
             }
         }
@@ -82,14 +100,13 @@ impl Link {
 
 /// Calls a method at several workers at once; the answers with their tasks, in the order of the calls.
 pub(super) fn together<M: Method>(
-    threads: &Handle,
     calls: Vec<(Link, M::Request)>,
     limit: Duration,
 ) -> Vec<(String, Answered<M::Response>)> {
     let (sender, receiver) = mpsc::channel();
     let late = || {
         let message = format!("it did not answer within {limit:?}");
-        Err(crate::refusal::Refusal::new(Code::DEADLINE_EXCEEDED, message))
+        Err(Refusal::new(Code::DEADLINE_EXCEEDED, message))
     };
     let mut answers: Vec<_> =
         calls.iter().map(|(link, _)| (link.task().to_owned(), late())).collect();
@@ -98,7 +115,7 @@ pub(super) fn together<M: Method>(
         let sender = sender.clone();
         // A caller that waits no longer does not take it.
         let done = move |answer| drop(sender.send((at, answer)));
-        link.start::<M>(threads, request, Some(limit), done);
+        link.start::<M>(request, Some(limit), done);
     }
     drop(sender);
     let end = Instant::now() + limit + Duration::from_secs(1);

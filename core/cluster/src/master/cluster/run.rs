@@ -103,7 +103,7 @@ pub(super) fn run(
         .for_each(|(it, _)| it.cancel());
     for part in run.parts {
         let request = CleanupGraphRequest { step_id };
-        part.link.start::<methods::CleanupGraph>(&cluster.threads, request, Some(CLEAN_UP), drop);
+        part.link.start::<methods::CleanupGraph>(request, Some(CLEAN_UP), drop);
     }
     waited?;
     outcome(compiled, run.results()?)
@@ -146,8 +146,7 @@ impl Run<'_> {
             let arrive = self.arrive.clone();
             // A run that ended does not take it.
             let done = move |answer| drop(arrive.send((at, answer)));
-            let threads = &self.cluster.threads;
-            self.started.push(part.link.start::<methods::RunGraph>(threads, request, None, done));
+            self.started.push(part.link.start::<methods::RunGraph>(request, None, done));
         }
     }
 
@@ -228,8 +227,8 @@ impl Run<'_> {
                     drop(arrive.send((at, Err(lost))));
                 }
             };
-            let (threads, request) = (&self.cluster.threads, GetStatusRequest {});
-            part.link.start::<methods::GetStatus>(threads, request, Some(ALIVE), done);
+            let request = GetStatusRequest {};
+            part.link.start::<methods::GetStatus>(request, Some(ALIVE), done);
         }
     }
 

@@ -3,16 +3,21 @@
     python clusters.py TENON [--only PATTERN]
 
 A script gets the address of the master and a log, as a case of `cases_*.py` does. It runs on a cluster of TensorFlow's
-servers, whose results are those that are expected, and then on all other arrangements: a letter for each task of
-/job:ps and /job:worker, `t` for TensorFlow's server and `o` for ours; the session is on the first worker.
+servers, whose results are those that are expected, and then on all other arrangements: a letter for the task of
+/job:ps and one for that of /job:worker, `t` for TensorFlow's server and `o` for ours. The session is on the worker, or on
+the ps if `p` follows.
 """
 
 import argparse
 import fnmatch
+import inspect
+import json
 import os
 import subprocess
 import sys
 import tempfile
+import threading
+import time
 
 import numpy as np
 
@@ -30,7 +35,7 @@ server.join()
 
 
 def script(function):
-    """Marks a function (addresses of the workers, log) as a script."""
+    """Marks a function (addresses of the workers, log, and the cluster if it asks for it) as a script."""
     SCRIPTS[function.__name__] = function
     return function
 
@@ -39,14 +44,15 @@ class Cluster:
     """Servers of an arrangement such as `to`: one ps and one worker, while the block runs."""
 
     def __init__(self, tenon, arrangement, plugins):
-        kinds = dict(zip(["ps/0", "worker/0", "worker/1"], arrangement))
+        kinds, self.master = dict(zip(["ps/0", "worker/0"], arrangement)), "worker"
+        if arrangement.endswith("p"):
+            self.master = "ps"
         self.tenon, self.kinds, self.plugins, self.processes = tenon, kinds, plugins, {}
         self.spec = {"ps": [], "worker": []}
         for task in kinds:
             self.spec[task.split("/")[0]].append(f"localhost:{free_port()}")
 
     def start(self, task):
-        import json
         spec, (job, number) = json.dumps(self.spec), task.split("/")
         theirs = [sys.executable, "-c", THEIRS, spec, job, number]
         ours = [self.tenon, "serve", "--cluster", spec, "--job", job, "--task", number, "--absent", "10",
@@ -60,11 +66,14 @@ class Cluster:
         self.errors = tempfile.TemporaryFile()
         for task in self.kinds:
             self.start(task)
-        for task, process in self.processes.items():
-            if not process.stdout.readline().startswith("grpc://"):
-                raise RuntimeError(f"{task} does not start: {self.said()}")
-        self.workers = [f"grpc://{address}" for address in self.spec["worker"]]
+        for task in self.kinds:
+            self.ready(task)
+        self.workers = [f"grpc://{address}" for address in self.spec[self.master]]
         return self
+
+    def ready(self, task):
+        if not self.processes[task].stdout.readline().startswith("grpc://"):
+            raise RuntimeError(f"{task} does not start: {self.said()}")
 
     def check(self):
         """Fails if a server is gone: no later script has a chance."""
@@ -285,6 +294,42 @@ def monitored(workers, log):
             log.value("loss", found)
 
 
+@script
+def killed_and_started_anew(workers, log, cluster):
+    """The ps is killed while a step waits there; a session that is opened anew begins from nothing."""
+    import tensorflow as tf
+    tf1 = tf.compat.v1
+    with tf.device("/job:ps/task:0"):
+        v = tf1.get_variable("v", initializer=[1.0], use_resource=True)
+        taken = tf1.FIFOQueue(2, [tf.float32], [[]]).dequeue()
+    with tf.device("/job:worker/task:0"):
+        y, z = v + 1, taken + 1
+    with tf1.Session(workers[0]) as session:
+        session.run(v.initializer)
+        log.value("y", session.run(y))
+        timer = threading.Timer(0.5, cluster.processes["ps/0"].kill)
+        timer.start()
+        begun = time.monotonic()
+        try:
+            session.run(z)
+            log.same("ended", "not refused")
+        except (tf.errors.UnavailableError, tf.errors.AbortedError, tf.errors.CancelledError):
+            log.same("ended", "in time" if time.monotonic() - begun < 15 else "late")
+        cluster.processes["ps/0"].wait()
+        cluster.start("ps/0")
+        cluster.ready("ps/0")
+        try:
+            session.run(y)
+            log.same("after", "not refused")
+        except (tf.errors.UnavailableError, tf.errors.AbortedError):
+            log.same("after", "refused")
+    with tf1.Session(workers[0]) as session:
+        with log.refused("the value is gone"):
+            session.run(y)
+        session.run(v.initializer)
+        log.value("y", session.run(y))
+
+
 def play(cluster, names):
     """What the scripts log on a cluster, by name."""
     import tensorflow as tf
@@ -294,7 +339,9 @@ def play(cluster, names):
         try:
             cluster.check()
             with tf.Graph().as_default(), tf.compat.v1.variable_scope(name):
-                SCRIPTS[name](cluster.workers, log)
+                function = SCRIPTS[name]
+                takes_cluster = "cluster" in inspect.signature(function).parameters
+                function(cluster.workers, log, *([cluster] if takes_cluster else []))
             outcomes[name] = ("done", log.entries)
         except Exception as error:  # noqa: BLE001 (whatever ends a script is its result)
             outcomes[name] = ("failed", f"{type(error).__name__}: {error}"[:1500])
@@ -305,7 +352,7 @@ def main():
     arguments = argparse.ArgumentParser()
     arguments.add_argument("tenon")
     arguments.add_argument("--only", default="*")
-    arguments.add_argument("--arrangements", default="oo,to,ot")
+    arguments.add_argument("--arrangements", default="oo,to,ot,oop,top,otp")
     arguments.add_argument("options", nargs="*")
     given = arguments.parse_args()
     names = [name for name in SCRIPTS if fnmatch.fnmatch(name, given.only)]

@@ -100,7 +100,7 @@ fn on(
 
 /// A variable `v` at the ps with `set`, `add` and `value`; `y = v * x`, at the worker.
 fn variable(b: &mut GraphBuilder<'_>) -> Result<(), GraphError> {
-    let x = b.placeholder("x", DType::FLOAT, PartialShape::UNKNOWN)?;
+    let x = b.placeholder("x", DType::FLOAT, PartialShape::UNKNOWN)?.node;
     let handle = b.op("VarHandleOp").name("v").device(PS).attr("dtype", DType::FLOAT);
     let handle = handle.attr("shape", PartialShape::UNKNOWN).build()?;
     on(b, PS, "AssignVariableOp", "set", &[handle, x])?;
@@ -162,10 +162,10 @@ fn control_edges_lead_over_tasks() {
 
 /// A loop whose body is at another task than its condition: `result` is 2 to the power of `n`.
 fn looped(b: &mut GraphBuilder<'_>) -> Result<(), GraphError> {
-    let n = b.placeholder("n", DType::FLOAT, PartialShape::UNKNOWN)?;
-    let one = b.constant("one", Tensor::scalar(1f32).expect("a scalar"))?;
-    let two = b.constant("two", Tensor::scalar(2f32).expect("a scalar"))?;
-    let zero = b.constant("zero", Tensor::scalar(0f32).expect("a scalar"))?;
+    let n = b.placeholder("n", DType::FLOAT, PartialShape::UNKNOWN)?.node;
+    let one = b.constant("one", Tensor::scalar(1f32).expect("a scalar"))?.node;
+    let two = b.constant("two", Tensor::scalar(2f32).expect("a scalar"))?.node;
+    let zero = b.constant("zero", Tensor::scalar(0f32).expect("a scalar"))?.node;
     let enter = |b: &mut GraphBuilder<'_>, name: &str, value: NodeId, constant: bool| {
         let node = b.op("Enter").name(name).device(WORKER).input(value);
         node.attr("frame_name", "loop").attr("is_constant", constant).build()
@@ -207,7 +207,7 @@ fn a_loop_over_two_tasks_runs_to_its_end() {
 
 /// `sum` adds the rows of a queue's element at the worker; the queue is at the ps.
 fn failing(b: &mut GraphBuilder<'_>) -> Result<(), GraphError> {
-    let x = b.placeholder("x", DType::FLOAT, PartialShape::UNKNOWN)?;
+    let x = b.placeholder("x", DType::FLOAT, PartialShape::UNKNOWN)?.node;
     let checked = b.op("CheckNumerics").name("checked").device(PS).attr("message", "not a number");
     let checked = checked.input(x).build()?;
     let y = on(b, WORKER, "Neg", "y", &[checked])?;
@@ -294,10 +294,10 @@ fn absent_tasks_are_named_and_may_be_left_out() {
 
 /// Ten megabytes that cross twice, and strings.
 fn large(b: &mut GraphBuilder<'_>) -> Result<(), GraphError> {
-    let x = b.placeholder("x", DType::FLOAT, PartialShape::UNKNOWN)?;
+    let x = b.placeholder("x", DType::FLOAT, PartialShape::UNKNOWN)?.node;
     let negative = on(b, PS, "Neg", "negative", &[x])?;
     on(b, WORKER, "Abs", "y", &[negative])?;
-    let text = b.placeholder("text", DType::STRING, PartialShape::UNKNOWN)?;
+    let text = b.placeholder("text", DType::STRING, PartialShape::UNKNOWN)?.node;
     let there = on(b, PS, "Identity", "there", &[text])?;
     on(b, WORKER, "Identity", "back", &[there])?;
     Ok(())

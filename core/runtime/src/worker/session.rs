@@ -8,9 +8,12 @@ use crate::{
     run_limits::RunLimits,
     step_graph::{Context, GraphVersion, take_part},
 };
-use std::sync::{Arc, atomic::AtomicU64};
+use std::{
+    collections::HashSet,
+    sync::{Arc, atomic::AtomicU64},
+};
 use tenon_framework::device::{DeviceName, base::DeviceBase};
-use tenon_graph::Graph;
+use tenon_graph::{Graph, required_ops};
 use tenon_proto::{GraphDef, NodeDef};
 
 /// A session of a master at a worker: the graphs that are registered in it share the kernel objects of stateful nodes, by the
@@ -59,7 +62,14 @@ impl WorkerSession {
             }
             // Nodes that it is to be with may be at other tasks; its device says where it runs.
             node.attr.remove("_class");
+            // Whatever crosses tasks does so in host memory.
+            match node.op.as_str() {
+                "_HostSend" => required_ops::SEND.clone_into(&mut node.op),
+                "_HostRecv" => required_ops::RECV.clone_into(&mut node.op),
+                _ => {}
+            }
         }
+        name_plainly(&mut def);
         let registry = runtime.registry();
         let graph = Arc::new(Graph::import(&def, &registry)?);
         drop(def);
@@ -86,11 +96,61 @@ impl WorkerSession {
     }
 }
 
+/// Gives nodes of public ops whose names are internal, with `_` at the beginning, names that any node may have: the control
+/// loops of TensorFlow's partitions have such.
+fn name_plainly(def: &mut GraphDef) {
+    let is_internal = |node: &&mut NodeDef| node.name.starts_with('_') && !node.op.starts_with('_');
+    let internal: HashSet<String> =
+        def.node.iter_mut().filter(is_internal).map(|node| node.name.clone()).collect();
+    if internal.is_empty() {
+        return;
+    }
+    for node in &mut def.node {
+        if internal.contains(&node.name) {
+            node.name.insert(0, '.');
+        }
+        for input in &mut node.input {
+            let is_control = input.starts_with('^');
+            let source = input.trim_start_matches('^').split(':').next().unwrap_or_default();
+            if internal.contains(source) {
+                input.insert(usize::from(is_control), '.');
+            }
+        }
+    }
+}
+
 impl Drop for WorkerSession {
     fn drop(&mut self) {
         self.kernels.clear();
         if self.options.isolate_state {
             self.worker.reset(&[""]);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn internal_names_become_plain_ones() {
+        let node = |name: &str, op: &str, input: &[&str]| NodeDef {
+            name: name.to_owned(),
+            op: op.to_owned(),
+            input: input.iter().map(|input| (*input).to_owned()).collect(),
+            ..NodeDef::default()
+        };
+        let mut def = GraphDef {
+            node: vec![
+                node("_loop", "Merge", &["a", "_loop/next:1"]),
+                node("_recv", "_Recv", &["^_loop"]),
+                node("a", "Neg", &["_loop:1", "^_recv"]),
+            ],
+            ..GraphDef::default()
+        };
+        name_plainly(&mut def);
+        let shown: Vec<String> =
+            def.node.iter().map(|it| format!("{} {}", it.name, it.input.join(" "))).collect();
+        assert_eq!(shown, ["._loop a _loop/next:1", "_recv ^._loop", "a ._loop:1 ^_recv"]);
     }
 }

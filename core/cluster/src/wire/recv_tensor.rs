@@ -94,7 +94,7 @@ pub(crate) enum AnswerReader {
     /// The first bytes, with the prefix.
     Head(BytesMut),
     /// The content of a tensor, and what came before it.
-    Content(TensorFiller, Answer),
+    Content(Box<(TensorFiller, Answer)>),
     /// A message of this length.
     Whole(BytesMut, usize),
 }
@@ -104,7 +104,7 @@ enum Form {
     /// More of them are needed.
     Open,
     /// The content begins after so many bytes.
-    Plain { head: usize, tensor: TensorFiller, answer: Answer },
+    Plain { head: usize, content: Box<(TensorFiller, Answer)> },
     /// Any other form.
     Other,
 }
@@ -126,7 +126,7 @@ impl AnswerReader {
     /// They are not those of an answer.
     pub fn take(&mut self, data: &Bytes) -> Result<(), Status> {
         match self {
-            AnswerReader::Content(tensor, _) => tensor.put(data).map_err(broken),
+            AnswerReader::Content(content) => content.0.put(data).map_err(broken),
             AnswerReader::Whole(bytes, _) => {
                 bytes.extend_from_slice(data);
                 Ok(())
@@ -153,9 +153,9 @@ impl AnswerReader {
         }
         *self = match form(message, total) {
             Form::Open if message.len() < total && message.len() < MOST_HEAD => head(data),
-            Form::Plain { head, mut tensor, answer } => {
-                tensor.put(&message[head..]).map_err(broken)?;
-                AnswerReader::Content(tensor, answer)
+            Form::Plain { head, mut content } => {
+                content.0.put(&message[head..]).map_err(broken)?;
+                AnswerReader::Content(content)
             }
             Form::Open | Form::Other => AnswerReader::Whole(BytesMut::from(message), total),
         };
@@ -168,7 +168,8 @@ impl AnswerReader {
     /// Bytes are missing, or are too many; they are not those of an answer.
     pub fn finish(self) -> Result<Answer, Status> {
         let (bytes, total) = match self {
-            AnswerReader::Content(tensor, answer) => {
+            AnswerReader::Content(content) => {
+                let (tensor, answer) = *content;
                 let tensor = Some(tensor.finish().map_err(broken)?);
                 return Ok(Answer { tensor, ..answer });
             }
@@ -247,7 +248,7 @@ fn tensor(message: &[u8], mut rest: &[u8], total: usize, answer: Answer) -> Form
                 let Some(tensor) = place(dtype, shape.as_ref(), total - head) else {
                     return Form::Other;
                 };
-                return Form::Plain { head, tensor, answer };
+                return Form::Plain { head, content: Box::new((tensor, answer)) };
             }
             _ => return Form::Other,
         }

@@ -4,6 +4,7 @@
 //! not belong here.
 
 mod bad_input;
+mod cluster;
 mod compiling;
 mod control_flow;
 mod embed;

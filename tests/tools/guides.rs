@@ -93,6 +93,11 @@ fn the_page_on_serving_can_be_followed() {
 }
 
 #[test]
+fn the_guide_to_clusters_can_be_followed() {
+    follow("cluster.md", &[]);
+}
+
+#[test]
 fn the_page_on_monitoring_can_be_followed() {
     follow("monitor.md", &[]);
 }

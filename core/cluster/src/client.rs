@@ -3,9 +3,11 @@
 use std::{
     io,
     pin::Pin,
-    sync::{Arc, Weak},
+    sync::{Arc, LazyLock, Weak},
     task::{Context, Poll},
+    time::Instant,
 };
+use tenon_framework::sync::{Mutex, rank};
 use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
     net::TcpStream,
@@ -22,9 +24,53 @@ impl Client {
         self.0.strong_count() > 0
     }
 
+    /// The caller in this process, which is always there.
+    pub fn of_this_process() -> Client {
+        static HERE: LazyLock<Arc<()>> = LazyLock::new(Arc::default);
+        Client(Arc::downgrade(&HERE))
+    }
+
     /// Whether both are the same connection.
     pub fn is(&self, other: &Client) -> bool {
         self.0.ptr_eq(&other.0)
+    }
+}
+
+/// The clients of a session.
+pub(crate) struct Presence(Mutex<Clients>);
+
+struct Clients {
+    /// The open connections through which requests came.
+    connected: Vec<Client>,
+    /// When the last one came.
+    used: Instant,
+}
+
+impl Default for Presence {
+    fn default() -> Presence {
+        let clients = Clients { connected: Vec::new(), used: Instant::now() };
+        Presence(Mutex::ranked(rank::LEAF, clients))
+    }
+}
+
+impl Presence {
+    /// Records a request and its connection.
+    pub fn used_by(&self, client: Option<&Client>) {
+        let mut clients = self.0.lock();
+        clients.used = Instant::now();
+        if let Some(client) = client
+            && !clients.connected.iter().any(|it| it.is(client))
+        {
+            clients.connected.retain(Client::is_there);
+            clients.connected.push(client.clone());
+        }
+    }
+
+    /// The time since which no client is connected; `None` while one is.
+    pub fn away_since(&self) -> Option<Instant> {
+        let clients = self.0.lock();
+        let away = !clients.connected.iter().any(Client::is_there);
+        away.then_some(clients.used)
     }
 }
 

@@ -1,9 +1,18 @@
-//! The methods of TensorFlow's services: from a path to the master's answer.
+//! The methods of TensorFlow's services: from a path to the answer of the master or the worker.
 //!
 //! Methods block, so each runs on a thread of its own. A call that ends before its method (the client is gone, or its
 //! deadline passed) cancels the step that the method runs.
 
-use crate::{client::Client, codec::ProtobufCodec, master::Master, refusal::Refusal};
+use crate::{
+    call::Call,
+    client::Client,
+    codec::ProtobufCodec,
+    master::Master,
+    methods::{self, Method, RECV_TENSOR, WORKER},
+    refusal::Refusal,
+    wire,
+    worker::WorkerService,
+};
 use prost::Message;
 use std::{
     convert::Infallible,
@@ -28,19 +37,14 @@ const MASTER: &str = "/tensorflow.MasterService/";
 
 type Answer<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
-/// The argument of a method of the master.
-pub(crate) struct Call<Q> {
-    pub request: Q,
-    /// The connection; `None` for a caller in this process.
-    pub client: Option<Client>,
-    /// Cancelled when no client waits for the answer any more.
-    pub cancel: CancelToken,
-}
+/// Most bytes of a request for a tensor.
+const RECV_REQUEST: usize = 1 << 20;
 
 /// The services of one server.
 #[derive(Clone)]
 pub(crate) struct Services {
     pub master: Arc<Master>,
+    pub worker: Arc<WorkerService>,
 }
 
 impl Service<http::Request<Body>> for Services {
@@ -53,11 +57,11 @@ impl Service<http::Request<Body>> for Services {
     }
 
     fn call(&mut self, request: http::Request<Body>) -> Self::Future {
-        let master = Arc::clone(&self.master);
+        let services = self.clone();
         // The transport has the same limit and would answer CANCELLED; it asks this future first.
         let limit =
             request.headers().get("grpc-timeout").and_then(|value| duration(value.to_str().ok()?));
-        let answer = answer(master, request);
+        let answer = answer(services, request);
         let Some(limit) = limit else { return Box::pin(async move { Ok(answer.await) }) };
         let answer = tokio::time::timeout(limit, answer);
         Box::pin(async move {
@@ -88,8 +92,19 @@ fn duration(text: &str) -> Option<Duration> {
     }
 }
 
-async fn answer(master: Arc<Master>, request: http::Request<Body>) -> http::Response<Body> {
+async fn answer(services: Services, request: http::Request<Body>) -> http::Response<Body> {
     let path = request.uri().path().to_owned();
+    match path.strip_prefix(WORKER) {
+        Some(method) => answer_of_worker(services.worker, method, request).await,
+        None => answer_of_master(services.master, &path, request).await,
+    }
+}
+
+async fn answer_of_master(
+    master: Arc<Master>,
+    path: &str,
+    request: http::Request<Body>,
+) -> http::Response<Body> {
     match path.strip_prefix(MASTER) {
         Some("CreateSession") => unary(master, request, Master::create_session).await,
         Some("ExtendSession") => unary(master, request, Master::extend_session).await,
@@ -102,47 +117,97 @@ async fn answer(master: Arc<Master>, request: http::Request<Body>) -> http::Resp
         Some("RunCallable") => unary(master, request, Master::run_callable).await,
         Some("ReleaseCallable") => unary(master, request, Master::release_callable).await,
         _ => Status::unimplemented(format!(
-            "there is no method {path}: this server has those of tensorflow.MasterService"
+            "there is no method {path}: this server has those of tensorflow.MasterService and tensorflow.WorkerService"
         ))
         .into_http(),
     }
 }
 
-/// Reads the request of a unary call, runs its method, and writes the answer.
-async fn unary<Q, R>(
-    master: Arc<Master>,
+async fn answer_of_worker(
+    worker: Arc<WorkerService>,
+    method: &str,
     request: http::Request<Body>,
-    method: fn(&Master, Call<Q>) -> Result<R, Refusal>,
+) -> http::Response<Body> {
+    match method {
+        "GetStatus" => of_worker::<methods::GetStatus>(worker, request).await,
+        "CreateWorkerSession" => of_worker::<methods::CreateWorkerSession>(worker, request).await,
+        "DeleteWorkerSession" => of_worker::<methods::DeleteWorkerSession>(worker, request).await,
+        "RegisterGraph" => of_worker::<methods::RegisterGraph>(worker, request).await,
+        "DeregisterGraph" => of_worker::<methods::DeregisterGraph>(worker, request).await,
+        "RunGraph" => of_worker::<methods::RunGraph>(worker, request).await,
+        "CleanupGraph" => of_worker::<methods::CleanupGraph>(worker, request).await,
+        "CleanupAll" => of_worker::<methods::CleanupAll>(worker, request).await,
+        "Logging" => of_worker::<methods::Logging>(worker, request).await,
+        "RecvTensor" => {
+            recv_tensor(worker, request).await.unwrap_or_else(|status| status.into_http())
+        }
+        _ => {
+            let why = methods::missing(method).unwrap_or("the service has no such method");
+            Status::unimplemented(format!("{WORKER}{method}: {why}")).into_http()
+        }
+    }
+}
+
+async fn of_worker<M: Method>(
+    worker: Arc<WorkerService>,
+    request: http::Request<Body>,
+) -> http::Response<Body> {
+    unary(worker, request, M::answer).await
+}
+
+/// Answers a request for a tensor, which may come before its step: no thread waits for it.
+async fn recv_tensor(
+    worker: Arc<WorkerService>,
+    request: http::Request<Body>,
+) -> Result<http::Response<Body>, Status> {
+    debug_assert_eq!(request.uri().path(), RECV_TENSOR);
+    let mut body = request.into_body();
+    let request = wire::read_message(&mut body, RECV_REQUEST).await?;
+    let answer = worker.recv_tensor(request).await?;
+    Ok(wire::answered(wire::answer_frames(&answer)?))
+}
+
+/// Reads the request of a unary call, runs its method, and writes the answer.
+async fn unary<S, Q, R>(
+    service: Arc<S>,
+    request: http::Request<Body>,
+    method: fn(&S, Call<Q>) -> Result<R, Refusal>,
 ) -> http::Response<Body>
 where
+    S: Send + Sync + 'static,
     Q: Message + Default + 'static,
     R: Message + 'static,
 {
     let mut grpc = Grpc::new(ProtobufCodec::<R, Q>::default())
         .max_decoding_message_size(MAX_MESSAGE_BYTES)
         .max_encoding_message_size(MAX_MESSAGE_BYTES);
-    grpc.unary(Method { master, method, messages: PhantomData }, request).await
+    grpc.unary(One { service, method, messages: PhantomData }, request).await
 }
 
-/// A method of the master, as one call of it.
-struct Method<Q, R> {
-    master: Arc<Master>,
-    method: fn(&Master, Call<Q>) -> Result<R, Refusal>,
+/// A method of a service, as one call of it.
+struct One<S, Q, R> {
+    service: Arc<S>,
+    method: fn(&S, Call<Q>) -> Result<R, Refusal>,
     messages: PhantomData<fn(Q) -> R>,
 }
 
-impl<Q: Send + 'static, R: Send + 'static> UnaryService<Q> for Method<Q, R> {
+impl<S, Q, R> UnaryService<Q> for One<S, Q, R>
+where
+    S: Send + Sync + 'static,
+    Q: Send + 'static,
+    R: Send + 'static,
+{
     type Response = R;
     type Future = Answer<Result<Response<R>, Status>>;
 
     fn call(&mut self, request: Request<Q>) -> Self::Future {
-        let (master, method) = (Arc::clone(&self.master), self.method);
+        let (service, method) = (Arc::clone(&self.service), self.method);
         let client = request.extensions().get::<Client>().cloned();
         let cancel = CancelToken::new();
         let abandoned = CancelOnDrop(Some(cancel.clone()));
         let call = Call { request: request.into_inner(), client, cancel };
         Box::pin(async move {
-            let run = move || method(&master, call);
+            let run = move || method(&service, call);
             let answer = tokio::task::spawn_blocking(run).await;
             abandoned.keep();
             match answer {

@@ -28,18 +28,30 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod call;
 mod client;
 mod codec;
 mod error;
 mod grpc;
+mod handles;
+mod keys;
 mod master;
+mod methods;
+mod options;
+mod peers;
 mod refusal;
+mod rendezvous;
+mod requests;
 #[cfg(feature = "fuzzing")]
 #[doc(hidden)]
 pub mod rogue;
 mod server;
 mod session;
 mod spec;
+mod stats;
+mod transport;
+mod wire;
+mod worker;
 
 pub use error::ClusterError;
 pub use master::Limits;

@@ -10,16 +10,15 @@
 //! - A session that is looked up stays usable while the request runs, also when another request closes it: its steps are
 //!   cancelled then, and say so.
 
-mod options;
+mod cluster;
 mod partial;
 mod references;
-mod requests;
 mod session;
-mod stats;
 mod step;
 mod values;
 
-use crate::{client::Client, grpc::Call, refusal::Refusal};
+use crate::{call::Call, client::Client, refusal::Refusal, worker::describe};
+pub(crate) use cluster::Place;
 use session::MasterSession;
 use std::{
     collections::HashMap,
@@ -30,14 +29,12 @@ use tenon_framework::{
     Code,
     sync::{Mutex, rank},
 };
-use tenon_host::devices::PluginDevice;
 use tenon_proto::{
     CloseSessionRequest, CloseSessionResponse, CreateSessionRequest, CreateSessionResponse,
     ExtendSessionRequest, ExtendSessionResponse, ListDevicesRequest, ListDevicesResponse,
     MakeCallableRequest, MakeCallableResponse, PartialRunSetupRequest, PartialRunSetupResponse,
     ReleaseCallableRequest, ReleaseCallableResponse, ResetRequest, ResetResponse,
     RunCallableRequest, RunCallableResponse, RunStepRequest, RunStepResponse,
-    convert::{DeviceSummary, device_to_proto},
 };
 use tenon_runtime::Worker;
 
@@ -56,15 +53,11 @@ impl Default for Limits {
     }
 }
 
-/// Bytes of the machine's memory, which a device that computes in the host's memory may use.
-fn machine_memory() -> u64 {
-    let system = rustix::system::sysinfo();
-    system.totalram.saturating_mul(u64::from(system.mem_unit))
-}
-
 /// The sessions of a server.
 pub(crate) struct Master {
     worker: Worker,
+    /// Where it is in its cluster.
+    place: Place,
     limits: Limits,
     sessions: Mutex<HashMap<String, Arc<MasterSession>>>,
 }
@@ -72,8 +65,8 @@ pub(crate) struct Master {
 type Answered<R> = Result<R, Refusal>;
 
 impl Master {
-    pub fn new(worker: Worker, limits: Limits) -> Master {
-        Master { worker, limits, sessions: Mutex::ranked(rank::SERVER, HashMap::new()) }
+    pub fn new(worker: Worker, place: Place, limits: Limits) -> Master {
+        Master { worker, place, limits, sessions: Mutex::ranked(rank::SERVER, HashMap::new()) }
     }
 
     /// The session of a handle, which this client uses now.
@@ -98,12 +91,14 @@ impl Master {
         if self.sessions.lock().len() >= self.limits.sessions {
             return Err(full());
         }
-        let session = Arc::new(MasterSession::new(&self.worker, call.request)?);
+        let session = MasterSession::new(&self.worker, &self.place, call.request, &call.cancel)?;
+        let session = Arc::new(session);
         session.used_by(call.client.as_ref());
         let handle = session.handle().to_owned();
         let mut sessions = self.sessions.lock();
         if sessions.len() >= self.limits.sessions {
             drop(sessions);
+            session.close();
             return Err(full());
         }
         sessions.insert(handle.clone(), session);
@@ -164,20 +159,16 @@ impl Master {
 
     pub fn list_devices(&self, call: Call<ListDevicesRequest>) -> Answered<ListDevicesResponse> {
         let handle = &call.request.session_handle;
+        let mut remote_device = Vec::new();
         if !handle.is_empty() {
-            self.session(handle, call.client.as_ref())
-                .map_err(|refusal| Refusal { code: Code::INVALID_ARGUMENT, ..refusal })?;
+            let session = self.session(handle, call.client.as_ref());
+            let session =
+                session.map_err(|refusal| Refusal { code: Code::INVALID_ARGUMENT, ..refusal })?;
+            remote_device = session.remote_devices();
         }
         let devices = self.worker.runtime().devices().devices();
-        let describe = |device: &Arc<PluginDevice>| {
-            let mut summary = DeviceSummary::of(&**device);
-            if summary.memory_limit == 0 {
-                summary.memory_limit = machine_memory();
-            }
-            device_to_proto(&summary)
-        };
         let local_device = devices.iter().map(describe).collect();
-        Ok(ListDevicesResponse { local_device, remote_device: Vec::new() })
+        Ok(ListDevicesResponse { local_device, remote_device })
     }
 
     /// Forgets the values of containers, and closes all sessions, as TensorFlow's servers do.
@@ -186,6 +177,7 @@ impl Master {
         let named: Vec<&str> = call.request.container.iter().map(String::as_str).collect();
         let containers = if named.is_empty() { &[""][..] } else { &named };
         self.worker.reset(containers);
+        self.place.reset(&call.request.container, &call.request.device_filters)?;
         Ok(ResetResponse {})
     }
 

@@ -17,6 +17,7 @@ use crate::{
     grpc::Services,
     master::{Limits, Master},
     refusal::HEADER_BYTES,
+    server::{ServerOptions, services},
 };
 use choices::Choices;
 use http::uri::PathAndQuery;
@@ -159,10 +160,12 @@ impl Stage {
     /// What the server must not do, with the method of the request.
     pub fn play(&self, bytes: &[u8]) -> Result<BTreeSet<&'static str>, String> {
         let limits = Limits { sessions: SESSIONS, ..Limits::default() };
-        let master = Arc::new(Master::new(self.worker.clone(), limits));
-        let played = self.threads.block_on(play(&master, Choices::new(bytes)));
-        master.close_all();
-        let ended = ends(&master);
+        let options = ServerOptions { limits, ..ServerOptions::default() };
+        let services = services(self.worker.clone(), self.threads.handle(), &options);
+        let played = self.threads.block_on(play(&services, Choices::new(bytes)));
+        services.master.close_all();
+        services.worker.close_all();
+        let ended = ends(&services.master);
         self.worker.reset(&["", "other"]);
         ended.and(played)
     }
@@ -170,7 +173,7 @@ impl Stage {
 
 /// Sends requests, some of which run while others are sent.
 async fn play(
-    master: &Arc<Master>,
+    services: &Services,
     mut choices: Choices<'_>,
 ) -> Result<BTreeSet<&'static str>, String> {
     let (mut known, mut running) = (Known::default(), JoinSet::new());
@@ -180,7 +183,7 @@ async fn play(
         }
         let sent = requests::make(&mut choices, &known);
         let together = choices.one_in(4);
-        running.spawn(send(Services { master: Arc::clone(master) }, sent));
+        running.spawn(send(services.clone(), sent));
         while !together && let Some(done) = running.join_next().await {
             judge_one(done, &mut known)?;
         }

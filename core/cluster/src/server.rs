@@ -8,7 +8,11 @@ use crate::{
     client::Connection,
     error::ClusterError,
     grpc::Services,
-    master::{Limits, Master},
+    master::{Limits, Master, Place},
+    peers::{CONNECTION_WINDOW, FRAME, Peers, STREAM_WINDOW},
+    rendezvous::task_of,
+    spec::ClusterSpec,
+    worker::WorkerService,
 };
 use std::{
     net::SocketAddr,
@@ -18,7 +22,7 @@ use std::{
 use tenon_runtime::Worker;
 use tokio::{
     net::TcpListener,
-    runtime::{Builder, Runtime},
+    runtime::{Builder, Handle, Runtime},
     sync::watch,
     time::{interval, sleep},
 };
@@ -29,12 +33,6 @@ use tonic::transport;
 const IO_THREADS: usize = 2;
 /// Requests that run at the same time; others wait for their turn.
 const RUNNING: usize = 1024;
-/// Bytes that a peer may send before it is answered: on a stream, and on its whole connection. The default of 64 KiB keeps
-/// a large feed waiting for an acknowledgement most of the time.
-const STREAM_WINDOW: u32 = 16 << 20;
-const CONNECTION_WINDOW: u32 = 32 << 20;
-/// Most bytes of one frame.
-const FRAME: u32 = 1 << 20;
 /// How often a silent connection is asked whether its client is there, and how long the client may take to say so. A machine
 /// that lost its power closes no connections.
 const ASK: Duration = Duration::from_secs(60);
@@ -51,18 +49,33 @@ pub struct ServerOptions {
     pub listen: SocketAddr,
     /// Limits on the use by clients.
     pub limits: Limits,
+    /// The tasks of the cluster, of which the runtime's devices name one ([`RuntimeOptions::task`]); none for a server on its
+    /// own. A session on any of them uses the devices of all.
+    ///
+    /// [`RuntimeOptions::task`]: tenon_runtime::RuntimeOptions::task
+    pub cluster: ClusterSpec,
+    /// How long tasks may be absent when a session is opened.
+    pub absent: Duration,
 }
+
+/// How long tasks may be absent unless the options say otherwise.
+const ABSENT: Duration = Duration::from_secs(60);
 
 impl Default for ServerOptions {
     fn default() -> ServerOptions {
-        ServerOptions { listen: SocketAddr::from(([127, 0, 0, 1], 0)), limits: Limits::default() }
+        ServerOptions {
+            listen: SocketAddr::from(([127, 0, 0, 1], 0)),
+            limits: Limits::default(),
+            cluster: ClusterSpec::default(),
+            absent: ABSENT,
+        }
     }
 }
 
-/// A server of TensorFlow's `MasterService`.
+/// A server of TensorFlow's `MasterService` and `WorkerService`.
 pub struct Server {
     address: SocketAddr,
-    master: Arc<Master>,
+    services: Services,
     stop: watch::Sender<bool>,
     /// Dropped last, since its threads serve.
     threads: Option<Runtime>,
@@ -86,11 +99,11 @@ impl Server {
         let not_there = |source| ClusterError::Listen { listen, source };
         let listener = threads.block_on(TcpListener::bind(listen)).map_err(not_there)?;
         let address = listener.local_addr().map_err(not_there)?;
-        let master = Arc::new(Master::new(worker, options.limits));
+        let services = services(worker, threads.handle(), options);
         let (stop, stopped) = watch::channel(false);
-        let served = threads.spawn(serve(listener, Arc::clone(&master), stopped.clone()));
-        threads.spawn(collect(Arc::clone(&master), stopped));
-        Ok(Server { address, master, stop, threads: Some(threads), served: Some(served) })
+        let served = threads.spawn(serve(listener, services.clone(), stopped.clone()));
+        threads.spawn(collect(services.clone(), options.limits.away, stopped));
+        Ok(Server { address, services, stop, threads: Some(threads), served: Some(served) })
     }
 
     /// The address at which it listens.
@@ -107,14 +120,15 @@ impl Server {
     fn drain(&mut self, patience: Duration) {
         let Some(threads) = self.threads.take() else { return };
         let _ = self.stop.send(true);
-        let master = Arc::clone(&self.master);
+        let Services { master, worker } = self.services.clone();
         threads.block_on(async move {
             let end = Instant::now() + patience;
-            while master.is_busy() && Instant::now() < end {
+            while (master.is_busy() || worker.is_busy()) && Instant::now() < end {
                 sleep(DRAIN).await;
             }
         });
-        self.master.close_all();
+        self.services.master.close_all();
+        self.services.worker.close_all();
         // Connections that clients keep open are cut: their requests are answered.
         if let Some(served) = self.served.take() {
             let wait = async { tokio::time::timeout(DRAIN, served).await };
@@ -134,7 +148,7 @@ impl Drop for Server {
 
 async fn serve(
     listener: TcpListener,
-    master: Arc<Master>,
+    services: Services,
     stopped: watch::Receiver<bool>,
 ) -> Result<(), transport::Error> {
     let connections = TcpListenerStream::new(listener).map(|stream| {
@@ -150,20 +164,35 @@ async fn serve(
         .max_frame_size(FRAME)
         .http2_keepalive_interval(Some(ASK))
         .http2_keepalive_timeout(Some(ASKED))
-        .serve_with_incoming_shutdown(Services { master }, connections, until(stopped))
+        .serve_with_incoming_shutdown(services, connections, until(stopped))
         .await
 }
 
-/// Closes sessions whose clients have been away for too long.
-async fn collect(master: Arc<Master>, mut stopped: watch::Receiver<bool>) {
+/// The services of a server; calls to other tasks run on these threads.
+pub(crate) fn services(worker: Worker, threads: &Handle, options: &ServerOptions) -> Services {
+    let peers = Arc::new(Peers::new(threads, &options.cluster));
+    let devices = worker.runtime().devices().devices();
+    let task = devices.first().map_or("", |device| task_of(device.full_name())).to_owned();
+    let own = Arc::new(WorkerService::new(worker.clone(), &task, peers.clone()));
+    let place = Place { own: Arc::clone(&own), peers, absent: options.absent };
+    Services { master: Arc::new(Master::new(worker, place, options.limits)), worker: own }
+}
+
+/// Closes sessions whose clients or masters have been away for too long.
+async fn collect(services: Services, away: Duration, mut stopped: watch::Receiver<bool>) {
     let mut turns = interval(COLLECT);
     loop {
         tokio::select! {
             _ = stopped.changed() => return,
             _ = turns.tick() => {}
         }
-        let master = Arc::clone(&master);
-        let _ = tokio::task::spawn_blocking(move || master.collect(Instant::now())).await;
+        let Services { master, worker } = services.clone();
+        let collect = move || {
+            let now = Instant::now();
+            master.collect(now);
+            worker.collect(now, away);
+        };
+        let _ = tokio::task::spawn_blocking(collect).await;
     }
 }
 

@@ -4,11 +4,13 @@
 //! Plugins never see these types: they see the slots and views of a call.
 
 mod buffer;
+mod filler;
 mod host_memory;
 mod string;
 mod value;
 
 pub use buffer::{Buffer, Memory};
+pub use filler::TensorFiller;
 pub use host_memory::host_memory;
 pub use string::{StringMeter, StringStorage, destroy_strings, set_string, set_string_meter};
 pub use value::{Tensor, TensorError};

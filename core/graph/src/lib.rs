@@ -78,6 +78,7 @@ pub use order::topological;
 pub use partition::{
     ArgSide, AssembleError, Edge, MadeFrom, Memory, PartKind, PartNode, PartOp, Partition,
     PartitionOptions, Partitioned, Transfer, WithControlLoops, assemble, control_loops, partition,
+    partition_part,
 };
 pub use placer::{
     NodePlacement, Placement, PlacementCosts, PlacementReason, PlacerOptions, place, place_by_cost,

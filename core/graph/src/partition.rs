@@ -12,6 +12,7 @@
 mod assemble;
 mod control_loops;
 mod cutter;
+mod ends;
 mod message;
 mod op;
 mod reach;
@@ -78,5 +79,20 @@ pub fn partition(
     options: &PartitionOptions<'_>,
 ) -> Result<Partitioned, GraphError> {
     let frames = Frames::find(graph, sub)?;
-    cutter::Cutter::new(graph, sub, options, &frames)?.cut()
+    cutter::Cutter::new(graph, sub, options, &frames, ends::Ends::default())?.cut()
+}
+
+/// Like [`partition`], for a graph that is itself a part of one that was cut elsewhere: its `_Send` and `_Recv` nodes are the
+/// ends of transfers with other parts.
+///
+/// # Errors
+/// As [`partition`]; a transfer without devices.
+pub fn partition_part(
+    graph: &Graph,
+    sub: &Subgraph,
+    options: &PartitionOptions<'_>,
+) -> Result<Partitioned, AssembleError> {
+    let frames = Frames::find(graph, sub)?;
+    let ends = ends::Ends::find(graph, sub, options.shapes)?;
+    Ok(cutter::Cutter::new(graph, sub, options, &frames, ends)?.cut()?)
 }

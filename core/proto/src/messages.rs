@@ -2,6 +2,7 @@
 
 mod checkpoint;
 mod cluster;
+mod collective;
 mod config;
 mod data_type;
 mod device;
@@ -16,11 +17,16 @@ mod op_def;
 mod run;
 mod step_stats;
 mod tensor;
+mod worker;
 
 pub use checkpoint::{
     BundleEntryProto, BundleHeaderProto, QueueRunnerDef, SaveSliceInfoDef, SaverDef, VariableDef,
 };
 pub use cluster::{ClusterDef, JobDef, ServerDef};
+pub use collective::{
+    CompleteGroupRequest, CompleteGroupResponse, CompleteInstanceRequest, CompleteInstanceResponse,
+    GetStepSequenceRequest, GetStepSequenceResponse, RecvBufRequest, RecvBufResponse, StepSequence,
+};
 pub use config::{ConfigProto, ConfigProtoExperimental, GraphOptions};
 pub use data_type::DataType;
 pub use device::{DeviceAttributes, DeviceLocality};
@@ -58,4 +64,13 @@ pub use step_stats::{
 pub use tensor::{
     Dim, DtypeAndShape, NamedTensorProto, ResourceHandleProto, TensorProto, TensorShapeProto,
     VariantTensorDataProto,
+};
+pub use worker::{
+    CleanupAllRequest, CleanupAllResponse, CleanupGraphRequest, CleanupGraphResponse,
+    CreateWorkerSessionRequest, CreateWorkerSessionResponse, DeleteWorkerSessionRequest,
+    DeleteWorkerSessionResponse, DeregisterGraphRequest, DeregisterGraphResponse, ExecutorOpts,
+    GetStatusRequest, GetStatusResponse, LabeledStepStats, LoggingRequest, LoggingResponse,
+    MarkRecvFinishedRequest, MarkRecvFinishedResponse, RecvTensorRequest, RecvTensorResponse,
+    RegisterGraphRequest, RegisterGraphResponse, RunGraphRequest, RunGraphResponse, TraceOpts,
+    TracingRequest, TracingResponse,
 };

@@ -5,10 +5,10 @@
 
 Reads fields.txt beside it, compares it with TensorFlow's descriptors, and writes one <message>.bin
 per message: records, each preceded by its length as a varint. All fields that both sides know are
-set in at least one record; what only one side knows is printed and left out. The messages of the master's
-service have no class in TensorFlow's wheel: theirs is made of fields.txt, around TensorFlow's own messages. The last record of a
-file has every sub-message present but empty. graph.pb is the graph of a small program with a function,
-a loop, variables and constants, as TensorFlow exports it.
+set in at least one record; what only one side knows is printed and left out. The messages of the
+services of master and worker have no class in TensorFlow's wheel: theirs is made of fields.txt, around
+TensorFlow's own messages. The last record of a file has every sub-message present but empty.
+graph.pb is the graph of a small program with a function, a loop, variables and constants, as TensorFlow exports it.
 """
 
 import itertools
@@ -18,11 +18,12 @@ import sys
 import tensorflow as tf
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 from google.protobuf.descriptor import FieldDescriptor as F
+from google.protobuf import any_pb2
 from tensorflow.core.framework import (  # noqa: F401 (fill the pool)
-    device_attributes_pb2, graph_pb2, step_stats_pb2, tensor_pb2)
+    cost_graph_pb2, device_attributes_pb2, graph_pb2, step_stats_pb2, tensor_pb2, tensor_shape_pb2)
 from tensorflow.core.util import event_pb2  # noqa: F401
 from tensorflow.core.protobuf import (  # noqa: F401
-    config_pb2, named_tensor_pb2, saved_model_pb2, tensor_bundle_pb2, tensorflow_server_pb2)
+    config_pb2, debug_pb2, named_tensor_pb2, saved_model_pb2, tensor_bundle_pb2, tensorflow_server_pb2)
 
 HERE = pathlib.Path(__file__).parent
 SCALARS = {
@@ -44,6 +45,10 @@ def read_fields():
             number, rest = line.split(maxsplit=1)
             current[int(number)] = rest
     return messages
+
+
+# Parts of requests and responses of services.
+PARTS = ("ExecutorOpts", "LabeledStepStats", "StepSequence", "TraceOpts")
 
 
 def short(name):
@@ -78,11 +83,12 @@ def add_services(known):
     """Makes the messages that TensorFlow's wheel has no class of: requests and responses of services."""
     file = descriptor_pb2.FileDescriptorProto(
         name="services.proto", package="tensorflow", syntax="proto3",
-        dependency=[pb.DESCRIPTOR.name for pb in (config_pb2, device_attributes_pb2, graph_pb2,
-                                                  named_tensor_pb2, tensor_pb2)])
+        dependency=[pb.DESCRIPTOR.name for pb in (
+            any_pb2, config_pb2, cost_graph_pb2, debug_pb2, device_attributes_pb2, graph_pb2, named_tensor_pb2,
+            step_stats_pb2, tensor_pb2, tensor_shape_pb2, tensorflow_server_pb2)])
     scalars = {name: number for number, name in SCALARS.items()}
     for name, fields in known.items():
-        if not name.endswith(("Request", "Response")):
+        if not name.endswith(("Request", "Response")) and name not in PARTS:
             continue
         message = file.message_type.add(name=name)
         for number, text in fields.items():
@@ -90,8 +96,9 @@ def add_services(known):
             field = message.field.add(name=words[0], number=number, label=F.LABEL_OPTIONAL)
             if words[1] == "repeated":
                 field.label = F.LABEL_REPEATED
-            if words[-2] == "message":
-                field.type, field.type_name = F.TYPE_MESSAGE, ".tensorflow." + words[-1]
+            if words[-2] in ("message", "raw"):
+                package = "" if words[-1].startswith("google.") else "tensorflow."
+                field.type, field.type_name = F.TYPE_MESSAGE, f".{package}{words[-1]}"
             else:
                 field.type = scalars[words[-1]]
     descriptor_pool.Default().Add(file)

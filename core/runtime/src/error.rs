@@ -100,6 +100,31 @@ pub enum RuntimeError {
         /// The worker's devices.
         there: Vec<String>,
     },
+    /// A node of a part that was cut elsewhere is not on a device of this worker.
+    #[error(
+        "node '{node}' names device '{device}': expected the full name of a device of this worker, which are {}",
+        cut_text(&there.join(", ")), node = cut(.node), device = cut(.device)
+    )]
+    ForeignNode {
+        /// The node.
+        node: String,
+        /// The device that it names.
+        device: String,
+        /// The worker's devices.
+        there: Vec<String>,
+    },
+    /// A node of a step that runs in this process alone is placed on another task.
+    #[error(
+        "node '{node}' is on {device}, a device of another task: expected one of this process; open the session on a server \
+         of the cluster",
+        node = cut(.node), device = cut(.device)
+    )]
+    RemoteNode {
+        /// The node.
+        node: String,
+        /// Its device.
+        device: String,
+    },
     /// A plugin cannot be loaded.
     #[error(transparent)]
     Load(Arc<tenon_host::LoadError>),

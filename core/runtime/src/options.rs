@@ -14,7 +14,7 @@ use tenon_framework::{
     attr_view::AttrTable,
     sync::{Mutex, rank},
 };
-use tenon_graph::PlacementCosts;
+use tenon_graph::{DeviceEntry, PlacementCosts};
 use tenon_host::call::TraceSink;
 
 /// Options of a session.
@@ -38,6 +38,10 @@ pub struct SessionOptions {
     /// What calls and transfers cost: a node that requests no device, or leaves several open, is placed where the step ends
     /// soonest ([`tenon_graph::place_by_cost`]). `None` places by the priority of device types.
     pub costs: Option<Arc<dyn PlacementCosts>>,
+    /// The devices of other tasks, on which nodes may be placed. The steps of such a session are cut by task
+    /// ([`Session::tasks`](crate::Session::tasks)), for the workers of the tasks to run; a step with nodes on other tasks cannot
+    /// run in this process alone.
+    pub remote: Vec<DeviceEntry>,
     /// The kernel label to use for every node that has a kernel with it. `None` means the knob
     /// `runtime.kernel_label`.
     pub kernel_label: Option<String>,

@@ -297,8 +297,9 @@ impl Runtime {
         &self.inner.next_step
     }
 
-    /// The edges between partitions of the sessions' steps.
-    pub(crate) fn edges(&self) -> &Edges {
+    /// The edges between partitions of steps: whoever gives values to a step from outside, or takes some from it, names them by
+    /// these.
+    pub fn edges(&self) -> &Edges {
         &self.inner.edges
     }
 

@@ -13,6 +13,7 @@ mod gate;
 mod import;
 mod partial;
 mod plans;
+mod tasks;
 
 pub use callable::Callable;
 pub use partial::PartialRun;

@@ -9,6 +9,8 @@
 //! | `callees.rs` | the step graphs of the functions that nodes call |
 //! | `choice.rs` | the choice of a kernel for a node |
 //! | `explain.rs` | explanations |
+//! | `tasks.rs` | steps that are cut by task, for several workers |
+//! | `part.rs` | the part of such a step at one worker |
 //!
 //! The front end knows devices and registered kernels, but creates no kernels for the step; a
 //! worker does that.
@@ -19,8 +21,10 @@ mod evaluate;
 mod explain;
 mod named;
 mod optimize;
+mod part;
 mod placed;
 mod placement;
+mod tasks;
 
 pub(crate) use callees::CalledGraphs;
 pub use explain::NodeExplanation;
@@ -38,11 +42,14 @@ use crate::{
     tuning::TuningOptions,
 };
 pub(crate) use named::Named;
+pub(crate) use part::take_part;
 use placed::PlacedStep;
 use std::sync::{
     Arc,
     atomic::{AtomicU64, Ordering},
 };
+pub(crate) use tasks::by_task;
+pub use tasks::{TaskFeed, TaskPart, TaskStep};
 use tenon_framework::{knob::Knobs, registry::Registry};
 use tenon_graph::{Graph, NodeId, Output, PartKind, PartNode, Partitioned};
 

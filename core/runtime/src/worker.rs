@@ -13,10 +13,12 @@
 mod graph;
 mod register;
 mod registered;
+mod session;
 
 pub use graph::{StepOptions, WorkerGraph};
 pub(crate) use register::register;
 pub(crate) use registered::{CallerOptions, Registered, StepCall};
+pub use session::WorkerSession;
 
 use crate::{error::RuntimeError, options::SessionOptions, runtime::Runtime};
 use std::sync::Arc;

@@ -224,6 +224,7 @@ mod tests {
             device: "/job:localhost/replica:0/task:0/device:CPU:0".to_owned(),
             placement: "the only device".to_owned(),
             passed_over: Vec::new(),
+            frame: None,
             kernels: Some(kernels),
             blocked: None,
         }

@@ -44,6 +44,9 @@ pub struct ServeArgs {
     /// The number of this server among the tasks of its job
     #[arg(long, value_name = "N", default_value = "0")]
     pub task: u32,
+    /// Seconds that a session waits for tasks of the cluster that are absent when it is opened
+    #[arg(long, value_name = "SECONDS", default_value = "60")]
+    pub absent: u64,
     /// CPU devices: all compute with the same threads
     #[arg(long, value_name = "N")]
     pub cpus: Option<NonZeroUsize>,
@@ -72,7 +75,9 @@ pub fn serve(global: &Global, args: &ServeArgs) -> Result<(), CliError> {
     let (runtime, _) = start_whole_with(global, runtime_options(args))?;
     let limits =
         Limits { sessions: args.sessions.into(), away: Duration::from_secs(args.session_timeout) };
-    let options = ServerOptions { listen, limits };
+    let absent = Duration::from_secs(args.absent);
+    let cluster = cluster(args)?.unwrap_or_default();
+    let options = ServerOptions { listen, limits, cluster, absent };
     let server = Server::start(Worker::new(&runtime), &options)?;
     let address = format!("grpc://{}", server.address());
     match global.json {
@@ -99,11 +104,16 @@ fn runtime_options(args: &ServeArgs) -> RuntimeOptions {
 
 /// Where the server listens.
 fn listen(args: &ServeArgs) -> Result<SocketAddr, CliError> {
-    let own = match &args.cluster {
-        Some(cluster) => Some(read_cluster(cluster)?.socket_address(&args.job, args.task)?),
+    let own = match cluster(args)? {
+        Some(cluster) => Some(cluster.socket_address(&args.job, args.task)?),
         None => None,
     };
     Ok(args.listen.or(own).unwrap_or_else(|| SocketAddr::from(([127, 0, 0, 1], 2222))))
+}
+
+/// The cluster of the server, if it is named.
+fn cluster(args: &ServeArgs) -> Result<Option<ClusterSpec>, CliError> {
+    args.cluster.as_deref().map(read_cluster).transpose()
 }
 
 /// A cluster, from JSON or a file.

@@ -1,11 +1,7 @@
 //! Partial runs: steps whose feeds and fetches come in several requests.
 
-use super::{
-    options::milliseconds,
-    session::{MasterSession, new_handle},
-    values,
-};
-use crate::refusal::Refusal;
+use super::{session::MasterSession, values};
+use crate::{handles::new_handle, options::milliseconds, refusal::Refusal};
 use std::{collections::HashMap, sync::Arc};
 use tenon_framework::{
     Code, Tensor,
@@ -39,6 +35,13 @@ impl PartialRuns {
                 format!(
                     "the session has {MOST} partial runs that are not done, its limit: complete them"
                 ),
+            ));
+        }
+        if session.cluster.is_some() {
+            return Err(Refusal::new(
+                Code::UNIMPLEMENTED,
+                "partial runs over several tasks are not there: feed and fetch all in one step, or leave the other tasks out \
+                 by ConfigProto.device_filters",
             ));
         }
         let PartialRunSetupRequest { feed, fetch, target, .. } = request;

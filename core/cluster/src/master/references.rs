@@ -60,7 +60,7 @@ impl References {
         if let Some((name, _)) = anonymous.iter().find(|(_, found)| found.is(resource)) {
             return name.clone();
         }
-        let name = format!("Resource-{}", super::session::new_handle());
+        let name = format!("Resource-{}", crate::handles::new_handle());
         anonymous.push_back((name.clone(), resource.clone()));
         let forgotten = if anonymous.len() > REMEMBERED { anonymous.pop_front() } else { None };
         drop(anonymous);

@@ -1,13 +1,21 @@
 //! A session of the master: a graph with versions, prepared steps by number, and partial runs.
 
 use super::{
-    options::Options, partial::PartialRuns, references::References, requests::Requests,
-    stats::StepStatsSink, step, values,
+    cluster::{ClusterSession, Place, Wish},
+    partial::PartialRuns,
+    references::References,
+    step, values,
 };
-use crate::{client::Client, refusal::Refusal};
+use crate::{
+    client::{Client, Presence},
+    handles::new_handle,
+    options::Options,
+    refusal::Refusal,
+    requests::Requests,
+    stats::StepStatsSink,
+};
 use std::{
     collections::HashMap,
-    hash::{BuildHasher, RandomState},
     sync::{
         Arc,
         atomic::{AtomicI64, AtomicUsize, Ordering},
@@ -20,33 +28,32 @@ use tenon_framework::{
     sync::{Mutex, rank},
 };
 use tenon_proto::{
-    CallableOptions, CreateSessionRequest, GraphDef, MakeCallableRequest, PartialRunSetupRequest,
-    RunCallableRequest, RunCallableResponse, RunOptions, RunStepRequest, RunStepResponse,
+    CallableOptions, CreateSessionRequest, DeviceAttributes, GraphDef, MakeCallableRequest,
+    PartialRunSetupRequest, RunCallableRequest, RunCallableResponse, RunOptions, RunStepRequest,
+    RunStepResponse,
 };
 use tenon_runtime::{Callable, CancelToken, Runtime, Session, Worker};
 
 /// The maximum number of callables of a session.
 const MOST_CALLABLES: usize = 10_000;
 
+/// The numbers of requests that are remembered, as TensorFlow's masters remember them.
+const REMEMBERED: usize = 10_000;
+
 /// A prepared step.
 struct Prepared {
-    callable: Callable,
+    /// `None` in a session over several tasks, whose workers have the step.
+    callable: Option<Callable>,
     options: RunOptions,
     signature: tenon_runtime::CallableOptions,
-}
-
-/// The clients that use a session.
-struct Clients {
-    /// The open connections through which its requests came.
-    connected: Vec<Client>,
-    /// When it was used last.
-    used: Instant,
 }
 
 /// A session of the master.
 pub(super) struct MasterSession {
     handle: String,
     pub(super) session: Session,
+    /// The workers, if it is over several tasks.
+    pub(super) cluster: Option<ClusterSession>,
     pub(super) options: Options,
     /// Version of the graph.
     version: Mutex<i64>,
@@ -56,25 +63,40 @@ pub(super) struct MasterSession {
     pub(super) references: References,
     runtime: Runtime,
     requests: Requests,
-    clients: Mutex<Clients>,
+    presence: Presence,
     /// Steps that run.
     running: AtomicUsize,
 }
 
-/// A handle that no session had before: 64 random bits.
-pub(super) fn new_handle() -> String {
-    format!("{:016x}", RandomState::new().hash_one(std::process::id()))
-}
-
 impl MasterSession {
-    pub fn new(worker: &Worker, request: CreateSessionRequest) -> Result<MasterSession, Refusal> {
-        let options = Options::of(&request.config.unwrap_or_default())?;
-        let session = Session::on(worker, options.session.clone())?;
-        session.extend_owned(request.graph_def.unwrap_or_default())?;
-        let clients = Clients { connected: Vec::new(), used: Instant::now() };
+    pub fn new(
+        worker: &Worker,
+        place: &Place,
+        request: CreateSessionRequest,
+        cancel: &CancelToken,
+    ) -> Result<MasterSession, Refusal> {
+        let config = request.config.unwrap_or_default();
+        let mut options = Options::of(&config)?;
+        let handle = new_handle();
+        let cluster = match place.has_others(&config)? {
+            true => Some(ClusterSession::open(place, &handle, &config, &mut options, cancel)?),
+            false => None,
+        };
+        let graph = request.graph_def.unwrap_or_default();
+        let opened = || {
+            let session = Session::on(worker, options.session.clone())?;
+            session.extend_owned(graph)?;
+            Ok(session)
+        };
+        let session = opened().inspect_err(|_: &Refusal| {
+            if let Some(cluster) = &cluster {
+                cluster.close();
+            }
+        })?;
         Ok(MasterSession {
-            handle: new_handle(),
+            handle,
             session,
+            cluster,
             options,
             version: Mutex::ranked(rank::SERVER, 0),
             callables: Mutex::ranked(rank::LEAF, HashMap::new()),
@@ -82,8 +104,8 @@ impl MasterSession {
             partial_runs: PartialRuns::default(),
             references: References::new(worker),
             runtime: worker.runtime().clone(),
-            requests: Requests::default(),
-            clients: Mutex::ranked(rank::LEAF, clients),
+            requests: Requests::remembering(REMEMBERED),
+            presence: Presence::default(),
             running: AtomicUsize::new(0),
         })
     }
@@ -99,21 +121,17 @@ impl MasterSession {
 
     /// Records a request and its connection.
     pub fn used_by(&self, client: Option<&Client>) {
-        let mut clients = self.clients.lock();
-        clients.used = Instant::now();
-        if let Some(client) = client
-            && !clients.connected.iter().any(|it| it.is(client))
-        {
-            clients.connected.retain(Client::is_there);
-            clients.connected.push(client.clone());
-        }
+        self.presence.used_by(client);
+    }
+
+    /// The devices of other tasks that it uses.
+    pub fn remote_devices(&self) -> Vec<DeviceAttributes> {
+        self.cluster.as_ref().map_or_else(Vec::new, |cluster| cluster.remote().to_vec())
     }
 
     /// The time since which no client of the session is connected; `None` while one is, or while a step runs.
     pub fn away_since(&self) -> Option<Instant> {
-        let clients = self.clients.lock();
-        let away = !clients.connected.iter().any(Client::is_there) && !self.is_busy();
-        away.then_some(clients.used)
+        self.presence.away_since().filter(|_| !self.is_busy())
     }
 
     pub fn is_busy(&self) -> bool {
@@ -186,7 +204,13 @@ impl MasterSession {
         }
         let signature =
             tenon_runtime::CallableOptions { feeds: feed, fetches: fetch, targets: target };
-        let callable = self.session.callable(signature.clone())?;
+        let callable = match &self.cluster {
+            None => Some(self.session.callable(signature.clone())?),
+            Some(cluster) => {
+                let options = tenon_runtime::RunOptions::default();
+                cluster.compiled(&self.session, &signature, &options).map(|_| None)?
+            }
+        };
         let handle = self.next_callable.fetch_add(1, Ordering::Relaxed);
         let prepared = Prepared { callable, options: run_options.unwrap_or_default(), signature };
         self.callables.lock().insert(handle, Arc::new(prepared));
@@ -203,14 +227,23 @@ impl MasterSession {
         let prepared = prepared.ok_or_else(|| no_callable(request.handle))?;
         let feeds: Result<Vec<_>, _> =
             request.feed.iter().map(|feed| self.read_tensor(feed)).collect();
+        let feeds = feeds?;
         let _running = self.running();
         let stats = StepStatsSink::wanted(&prepared.options);
         let options = step::options(self, &prepared.options, cancel, stats.as_ref());
+        if let Some(cluster) = &self.cluster {
+            let wish = Wish { feeds: &feeds, options: &options, timeline: stats.is_some() };
+            let outcome = cluster.run(&self.session, &prepared.signature, wish)?;
+            let (asked, signature) = (&prepared.options, &prepared.signature);
+            let metadata = step::metadata_of_tasks(self, asked, signature, outcome.stats)?;
+            return Ok(RunCallableResponse { fetch: outcome.fetched, metadata });
+        }
+        let callable = prepared.callable.as_ref().ok_or_else(|| no_callable(request.handle))?;
         let mut fetched = Vec::new();
-        prepared.callable.run_with(&feeds?, &mut fetched, &options)?;
+        callable.run_with(&feeds, &mut fetched, &options)?;
         let fetch: Result<Vec<_>, _> =
             fetched.iter().map(|tensor| self.write_tensor(tensor)).collect();
-        let nodes = prepared.callable.nodes()?;
+        let nodes = callable.nodes()?;
         let metadata = step::metadata(self, &prepared.options, &prepared.signature, stats, &nodes)?;
         Ok(RunCallableResponse { fetch: fetch?, metadata })
     }
@@ -223,6 +256,9 @@ impl MasterSession {
     /// Cancels the steps that run, and refuses new ones.
     pub fn close(&self) {
         self.partial_runs.cancel();
+        if let Some(cluster) = &self.cluster {
+            cluster.close();
+        }
         self.session.close();
     }
 

@@ -1,10 +1,17 @@
 //! One whole step of a client.
 
-use super::{options::milliseconds, session::MasterSession, stats::StepStatsSink, values};
-use crate::refusal::Refusal;
+use super::{
+    cluster::{ClusterSession, Wish},
+    session::MasterSession,
+    values,
+};
+use crate::{options::milliseconds, refusal::Refusal, stats::StepStatsSink};
 use std::sync::Arc;
+use tenon_framework::Tensor;
 use tenon_host::call::TraceSink;
-use tenon_proto::{RunMetadata, RunOptions, RunStepRequest, RunStepResponse};
+use tenon_proto::{
+    NamedTensorProto, RunMetadata, RunOptions, RunStepRequest, RunStepResponse, StepStats,
+};
 use tenon_runtime::{CallableOptions, CancelToken, NodeReport};
 
 /// Runs the step that a request describes.
@@ -16,6 +23,10 @@ pub(super) fn run(
     values::check_once(request.feed.iter().map(|feed| feed.name.as_str()), "fed")?;
     values::check_once(request.fetch.iter().map(String::as_str), "fetched")?;
     let feeds = values::read(session, request.feed)?;
+    if let Some(cluster) = &session.cluster {
+        let (fetch, target) = (request.fetch, request.target);
+        return over_tasks(session, cluster, feeds, (fetch, target), request.options, cancel);
+    }
     let named: Vec<_> =
         feeds.iter().map(|(name, tensor)| (name.as_str(), tensor.clone())).collect();
     let fetches: Vec<&str> = request.fetch.iter().map(String::as_str).collect();
@@ -38,6 +49,49 @@ pub(super) fn run(
     let metadata = metadata(session, &asked, &signature, stats, &report.nodes)?;
     let tensor = values::write(session, request.fetch, &fetched)?;
     Ok(RunStepResponse { tensor, metadata, ..RunStepResponse::default() })
+}
+
+/// Runs a step over several tasks.
+fn over_tasks(
+    session: &MasterSession,
+    cluster: &ClusterSession,
+    feeds: Vec<(String, Tensor)>,
+    (fetches, targets): (Vec<String>, Vec<String>),
+    asked: Option<RunOptions>,
+    cancel: CancelToken,
+) -> Result<RunStepResponse, Refusal> {
+    let asked = asked.unwrap_or_default();
+    let (feeds, tensors): (Vec<String>, Vec<Tensor>) = feeds.into_iter().unzip();
+    let signature = CallableOptions { feeds, fetches, targets };
+    let stats = StepStatsSink::wanted(&asked);
+    let options = options(session, &asked, cancel, None);
+    let wish = Wish { feeds: &tensors, options: &options, timeline: stats.is_some() };
+    let outcome = cluster.run(&session.session, &signature, wish)?;
+    let metadata = metadata_of_tasks(session, &asked, &signature, outcome.stats)?;
+    let named = signature.fetches.into_iter().zip(outcome.fetched);
+    let tensor = named.map(|(name, tensor)| NamedTensorProto { name, tensor: Some(tensor) });
+    Ok(RunStepResponse { tensor: tensor.collect(), metadata, ..RunStepResponse::default() })
+}
+
+/// The metadata of a step over several tasks.
+pub(super) fn metadata_of_tasks(
+    session: &MasterSession,
+    asked: &RunOptions,
+    signature: &CallableOptions,
+    stats: StepStats,
+) -> Result<Option<RunMetadata>, Refusal> {
+    let wants_graphs = asked.output_partition_graphs && session.options.gives_graphs;
+    let wants_stats = StepStatsSink::wanted(asked).is_some();
+    if !wants_stats && !wants_graphs {
+        return Ok(None);
+    }
+    let mut partition_graphs = Vec::new();
+    if wants_graphs {
+        let cut = session.session.tasks(signature, &tenon_runtime::RunOptions::default())?;
+        partition_graphs.extend(cut.parts.into_iter().map(|part| part.graph));
+    }
+    let step_stats = wants_stats.then_some(stats);
+    Ok(Some(RunMetadata { step_stats, partition_graphs, ..RunMetadata::default() }))
 }
 
 /// The options of a step that its client requests.

@@ -389,7 +389,7 @@ fn check_count(shape: &Shape, found: usize) -> Result<(), TensorError> {
     Err(TensorError::Count { shape: Box::new(*shape), expected, found })
 }
 
-fn check_bools(bytes: &[u8]) -> Result<(), TensorError> {
+pub(super) fn check_bools(bytes: &[u8]) -> Result<(), TensorError> {
     match bytes.iter().position(|&b| b > 1) {
         Some(index) => Err(TensorError::Bool { index, value: bytes[index] }),
         None => Ok(()),

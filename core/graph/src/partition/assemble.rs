@@ -1,16 +1,14 @@
 //! Assembles partitions from a graph that was cut elsewhere.
 
 use super::{
-    Edge, Memory, PartKind, PartNode, PartitionOptions, Partitioned, Transfer, finish, locations,
-    message::{CAN_BE_DEAD, DESTINATION_MEMORY, SOURCE_MEMORY, memory_text},
+    Edge, Memory, PartKind, PartNode, PartitionOptions, Partitioned, Transfer,
+    ends::{self, flag, words, wrong},
+    finish, locations,
+    message::{CAN_BE_DEAD, DESTINATION_MEMORY, memory_text},
 };
 use crate::{ArgSide, Frames, Graph, GraphError, Node, NodeId, Output, Subgraph, required_ops};
 use std::collections::BTreeMap;
-use tenon_framework::{
-    attr::AttrValue,
-    device::{DeviceName, DeviceNameError},
-    op::OpRole,
-};
+use tenon_framework::{attr::AttrValue, device::DeviceNameError, op::OpRole};
 use thiserror::Error;
 
 /// An error of a graph that is to become partitions.
@@ -205,37 +203,19 @@ impl Assembler<'_> {
         Ok(match node.op.facts().role {
             OpRole::Arg => PartKind::Feed { index: index(node)? },
             OpRole::Retval => PartKind::Fetch { index: index(node)? },
-            OpRole::Sender => PartKind::Send(self.transfer(node, node.inputs[0])?),
-            OpRole::Receiver => PartKind::Recv(self.transfer(node, Output::new(id, 0))?),
+            OpRole::Sender => PartKind::Send(ends::transfer(
+                self.graph,
+                self.options.shapes,
+                node,
+                node.inputs[0],
+            )?),
+            OpRole::Receiver => PartKind::Recv(ends::transfer(
+                self.graph,
+                self.options.shapes,
+                node,
+                Output::new(id, 0),
+            )?),
             _ => PartKind::Op(Box::new((self.options.op)(id))),
-        })
-    }
-
-    fn transfer(&self, node: &Node, value: Output) -> Result<Transfer, AssembleError> {
-        let device = |attr| {
-            let name = DeviceName::parse(&words(node, attr)?);
-            name.map_err(|source| AssembleError::Device { node: node.name.clone(), attr, source })
-        };
-        let memory = |attr| match node.attrs.get(attr) {
-            // The partitions may come from TensorFlow, which has separate ops for host memory.
-            None => Ok(Memory::Host),
-            Some(value) => match value.as_text() {
-                Some("host") => Ok(Memory::Host),
-                Some("device") => Ok(Memory::Device),
-                _ => Err(wrong(node, attr, "'host' or 'device'", value)),
-            },
-        };
-        let incarnation = node.attrs.get("send_device_incarnation").and_then(AttrValue::as_int);
-        Ok(Transfer {
-            id: 0,
-            sender: device("send_device")?,
-            incarnation: incarnation.unwrap_or_default().cast_unsigned(),
-            receiver: device("recv_device")?,
-            tensor: words(node, "tensor_name")?,
-            source_memory: memory(SOURCE_MEMORY)?,
-            destination_memory: memory(DESTINATION_MEMORY)?,
-            dtype: self.graph.dtype(value).base(),
-            shape: self.options.shapes.shape(value),
         })
     }
 
@@ -267,33 +247,10 @@ impl Assembler<'_> {
     }
 }
 
-fn flag(node: &Node, attr: &str) -> bool {
-    matches!(node.attrs.get(attr), Some(AttrValue::Bool(true)))
-}
-
-fn words(node: &Node, attr: &'static str) -> Result<String, AssembleError> {
-    let value = node.attrs.get(attr);
-    let text = value.and_then(AttrValue::as_text).map(str::to_owned);
-    text.ok_or_else(|| match value {
-        Some(value) => wrong(node, attr, "text", value),
-        None => wrong(node, attr, "text", &"nothing"),
-    })
-}
-
 fn index(node: &Node) -> Result<usize, AssembleError> {
     let value = node.attrs.get("index");
     let index = value.and_then(AttrValue::as_int).and_then(|index| usize::try_from(index).ok());
     index.ok_or_else(|| wrong(node, "index", "a number from 0 on", &value))
-}
-
-fn wrong(
-    node: &Node,
-    attr: &'static str,
-    expected: &'static str,
-    found: &dyn std::fmt::Debug,
-) -> AssembleError {
-    let (node, op) = (node.name.clone(), node.op.name.clone());
-    AssembleError::Attr { node, op, attr, expected, found: format!("{found:?}") }
 }
 
 /// Checks that each value is in the memory from which it is read.

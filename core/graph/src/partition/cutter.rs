@@ -1,8 +1,8 @@
 //! The state of cutting a graph into partitions.
 
 use super::{
-    ArgSide, Edge, Memory, PartKind, PartNode, PartitionOptions, Partitioned, Transfer, finish,
-    locations,
+    ArgSide, Edge, Memory, PartKind, PartNode, PartitionOptions, Partitioned, Transfer, ends::Ends,
+    finish, locations,
 };
 use crate::{FrameId, Frames, Graph, GraphError, NodeId, Output, Subgraph, required_ops};
 use std::collections::{BTreeMap, HashMap};
@@ -52,6 +52,8 @@ pub(super) struct Cutter<'a> {
     brought: HashMap<(Carried, usize, Memory), u32>,
     /// The position in the order of each control loop's `Merge`, by frame and location.
     control_loops: HashMap<(FrameId, usize), usize>,
+    /// The ends of transfers with parts of the graph that are elsewhere.
+    ends: Ends,
     transfers: u32,
 }
 
@@ -61,6 +63,7 @@ impl<'a> Cutter<'a> {
         sub: &'a Subgraph,
         options: &'a PartitionOptions<'a>,
         frames: &'a Frames,
+        ends: Ends,
     ) -> Result<Cutter<'a>, GraphError> {
         let (found, devices) = (options.client, options.devices.len());
         if found >= devices {
@@ -80,6 +83,7 @@ impl<'a> Cutter<'a> {
             feeds: vec![None; sub.feeds.len()],
             parts: BTreeMap::new(),
             brought: HashMap::new(),
+            ends,
             transfers: 0,
         })
     }
@@ -96,7 +100,7 @@ impl<'a> Cutter<'a> {
             self.add_fetch(index, fetch)?;
         }
         let ends = (self.frames.clone(), self.transfers);
-        Ok(finish(self.parts, self.options.devices, false, ends))
+        Ok(finish(self.parts, self.options.devices, self.ends.may_be_dead, ends))
     }
 
     fn push(&mut self, location: usize, node: PartNode) -> u32 {
@@ -129,8 +133,12 @@ impl<'a> Cutter<'a> {
         let side = |cutter: &Self, count, side: fn(usize) -> ArgSide| -> Vec<Memory> {
             (0..count).map(|index| cutter.arg_memory(location, id, side(index))).collect()
         };
-        let input_memory = side(self, node.inputs.len(), ArgSide::Input);
-        let output_memory = side(self, node.outputs().len(), ArgSide::Output);
+        let mut input_memory = side(self, node.inputs.len(), ArgSide::Input);
+        let mut output_memory = side(self, node.outputs().len(), ArgSide::Output);
+        if let Some(end) = self.ends.transfers.get(&id) {
+            input_memory.fill(end.source_memory);
+            output_memory.fill(end.destination_memory);
+        }
         let mut inputs = Vec::with_capacity(node.inputs.len());
         for (index, &input) in node.inputs.iter().enumerate() {
             if self.is_back_edge(at, input) {
@@ -152,13 +160,14 @@ impl<'a> Cutter<'a> {
             .into_iter()
             .map(|source| self.bring_control(source, location))
             .collect::<Result<_, _>>()?;
+        let kind = self.kind(id);
         let shape = |output| self.options.shapes.shape(Output::new(id, output));
         let place = self.push(
             location,
             PartNode {
                 name: node.name.clone(),
                 op: node.op.name.clone(),
-                kind: PartKind::Op(Box::new((self.options.op)(id))),
+                kind,
                 inputs,
                 control_inputs,
                 signature: node.signature.clone(),
@@ -171,6 +180,19 @@ impl<'a> Cutter<'a> {
         );
         self.places.push(place);
         Ok(())
+    }
+
+    /// The kind of a node of the graph.
+    fn kind(&mut self, id: NodeId) -> PartKind {
+        let Some(end) = self.ends.transfers.get(&id) else {
+            return PartKind::Op(Box::new((self.options.op)(id)));
+        };
+        let transfer = Transfer { id: self.transfers, ..end.clone() };
+        self.transfers += 1;
+        match self.graph.node(id).outputs().is_empty() {
+            true => PartKind::Send(transfer),
+            false => PartKind::Recv(transfer),
+        }
     }
 
     /// Whether the source of an input comes later in the order, which happens only at the back edge
@@ -210,7 +232,12 @@ impl<'a> Cutter<'a> {
         Source {
             location,
             edge: Edge { node: self.places[at], output: value.output },
-            memory: self.arg_memory(location, value.node, ArgSide::Output(value.output as usize)),
+            memory: match self.ends.transfers.get(&value.node) {
+                Some(end) => end.destination_memory,
+                None => {
+                    self.arg_memory(location, value.node, ArgSide::Output(value.output as usize))
+                }
+            },
             frame: self.frames.gives_to[at],
         }
     }

@@ -45,7 +45,19 @@ impl Partition {
     /// # Errors
     /// A node has an attribute that cannot be written.
     pub fn to_graph_def(&self) -> Result<GraphDef, GraphError> {
-        let mut writer = Writer { partition: self, names: names(self), nodes: Vec::new() };
+        self.to_graph_def_on(&|_| None)
+    }
+
+    /// Like [`Partition::to_graph_def`], for the part of a task: a node for which `device` gives the name of a device of the
+    /// task names that one; others name the partition's.
+    ///
+    /// # Errors
+    /// As [`Partition::to_graph_def`].
+    pub fn to_graph_def_on(
+        &self,
+        device: &dyn Fn(&PartNode) -> Option<String>,
+    ) -> Result<GraphDef, GraphError> {
+        let mut writer = Writer { partition: self, device, names: names(self), nodes: Vec::new() };
         for at in 0..self.nodes.len() {
             writer.write(at)?;
         }
@@ -79,6 +91,8 @@ type Attrs = BTreeMap<String, AttrProto>;
 
 struct Writer<'p> {
     partition: &'p Partition,
+    /// The device of a node that is not the partition's.
+    device: &'p dyn Fn(&PartNode) -> Option<String>,
     /// The names, by position.
     names: Vec<String>,
     nodes: Vec<NodeDef>,
@@ -118,7 +132,7 @@ impl Writer<'_> {
             }
         };
         input.extend(control);
-        let device = self.partition.device.to_string();
+        let device = (self.device)(node).unwrap_or_else(|| self.partition.device.to_string());
         let (name, op) = (self.names[at].clone(), op.to_owned());
         self.nodes.push(NodeDef { name, op, input, device, attr, ..NodeDef::default() });
         Ok(())

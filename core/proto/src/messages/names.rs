@@ -6,6 +6,10 @@ use super::checkpoint::{
     BundleEntryProto, BundleHeaderProto, QueueRunnerDef, SaveSliceInfoDef, SaverDef, VariableDef,
 };
 use super::cluster::{ClusterDef, JobDef, ServerDef};
+use super::collective::{
+    CompleteGroupRequest, CompleteGroupResponse, CompleteInstanceRequest, CompleteInstanceResponse,
+    GetStepSequenceRequest, GetStepSequenceResponse, RecvBufRequest, RecvBufResponse, StepSequence,
+};
 use super::config::{ConfigProto, ConfigProtoExperimental, GraphOptions};
 use super::device::{DeviceAttributes, DeviceLocality};
 use super::event::{
@@ -39,6 +43,15 @@ use super::step_stats::{
 use super::tensor::{
     Dim, DtypeAndShape, NamedTensorProto, ResourceHandleProto, TensorProto, TensorShapeProto,
     VariantTensorDataProto,
+};
+use super::worker::{
+    CleanupAllRequest, CleanupAllResponse, CleanupGraphRequest, CleanupGraphResponse,
+    CreateWorkerSessionRequest, CreateWorkerSessionResponse, DeleteWorkerSessionRequest,
+    DeleteWorkerSessionResponse, DeregisterGraphRequest, DeregisterGraphResponse, ExecutorOpts,
+    GetStatusRequest, GetStatusResponse, LabeledStepStats, LoggingRequest, LoggingResponse,
+    MarkRecvFinishedRequest, MarkRecvFinishedResponse, RecvTensorRequest, RecvTensorResponse,
+    RegisterGraphRequest, RegisterGraphResponse, RunGraphRequest, RunGraphResponse, TraceOpts,
+    TracingRequest, TracingResponse,
 };
 
 macro_rules! names {
@@ -148,4 +161,40 @@ names! {
     SummaryMetadata = "SummaryMetadata",
     PluginData = "SummaryMetadata.PluginData",
     HistogramProto = "HistogramProto",
+    GetStatusRequest = "GetStatusRequest",
+    GetStatusResponse = "GetStatusResponse",
+    CreateWorkerSessionRequest = "CreateWorkerSessionRequest",
+    CreateWorkerSessionResponse = "CreateWorkerSessionResponse",
+    DeleteWorkerSessionRequest = "DeleteWorkerSessionRequest",
+    DeleteWorkerSessionResponse = "DeleteWorkerSessionResponse",
+    RegisterGraphRequest = "RegisterGraphRequest",
+    RegisterGraphResponse = "RegisterGraphResponse",
+    DeregisterGraphRequest = "DeregisterGraphRequest",
+    DeregisterGraphResponse = "DeregisterGraphResponse",
+    CleanupAllRequest = "CleanupAllRequest",
+    CleanupAllResponse = "CleanupAllResponse",
+    ExecutorOpts = "ExecutorOpts",
+    RunGraphRequest = "RunGraphRequest",
+    RunGraphResponse = "RunGraphResponse",
+    CleanupGraphRequest = "CleanupGraphRequest",
+    CleanupGraphResponse = "CleanupGraphResponse",
+    RecvTensorRequest = "RecvTensorRequest",
+    RecvTensorResponse = "RecvTensorResponse",
+    MarkRecvFinishedRequest = "MarkRecvFinishedRequest",
+    MarkRecvFinishedResponse = "MarkRecvFinishedResponse",
+    LoggingRequest = "LoggingRequest",
+    LabeledStepStats = "LabeledStepStats",
+    LoggingResponse = "LoggingResponse",
+    TraceOpts = "TraceOpts",
+    TracingRequest = "TracingRequest",
+    TracingResponse = "TracingResponse",
+    RecvBufRequest = "RecvBufRequest",
+    RecvBufResponse = "RecvBufResponse",
+    CompleteGroupRequest = "CompleteGroupRequest",
+    CompleteGroupResponse = "CompleteGroupResponse",
+    CompleteInstanceRequest = "CompleteInstanceRequest",
+    CompleteInstanceResponse = "CompleteInstanceResponse",
+    GetStepSequenceRequest = "GetStepSequenceRequest",
+    StepSequence = "StepSequence",
+    GetStepSequenceResponse = "GetStepSequenceResponse",
 }

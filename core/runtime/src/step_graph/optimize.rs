@@ -23,6 +23,7 @@ fn optimized_by<'s>(
     placed: PlacedStep<'s>,
     skip: &dyn Fn(&dyn Pass) -> Option<String>,
 ) -> Result<(PlacedStep<'s>, Report), RuntimeError> {
+    placed.check_local()?;
     let settings = Arc::clone(&placed.context.version.knobs);
     if !knobs::is_on(&settings) {
         let nodes = placed.sub.order.len();

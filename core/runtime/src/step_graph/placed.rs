@@ -11,9 +11,13 @@ use tenon_framework::{op::OpRole, registry::KernelChoice};
 use tenon_graph::{
     ArgSide, ControlFlow, DeviceView, Graph, MadeFrom, Node, NodeId, Output, PartOp,
     PartitionOptions, Partitioned, Placement, Shapes, Subgraph, WithControlLoops, assemble,
-    control_loops, expand, infer_shapes, partition, prune,
+    control_loops, expand, infer_shapes, partition, partition_part, prune,
 };
 use tenon_host::devices::PluginDevice;
+
+/// Cuts a graph.
+type Cut<'c> =
+    &'c dyn Fn(&Graph, &Subgraph, &PartitionOptions<'_>) -> Result<Partitioned, RuntimeError>;
 
 /// A placed step's graph.
 pub(crate) struct PlacedStep<'s> {
@@ -88,8 +92,22 @@ impl<'s> PlacedStep<'s> {
         })
     }
 
+    /// Checks that all nodes are on devices of this process.
+    ///
+    /// # Errors
+    /// The first node that is not.
+    pub fn check_local(&self) -> Result<(), RuntimeError> {
+        let local = self.view.local();
+        let remote = self.sub.order.iter().find(|&&id| self.location(id) >= local.len());
+        let Some(&id) = remote else { return Ok(()) };
+        Err(RuntimeError::RemoteNode {
+            node: self.graph.node(id).name.clone(),
+            device: self.view.devices()[self.location(id)].name.to_string(),
+        })
+    }
+
     /// The location of a node that runs.
-    fn location(&self, node: NodeId) -> usize {
+    pub fn location(&self, node: NodeId) -> usize {
         self.placement.device(node).unwrap_or(self.view.client())
     }
 
@@ -135,11 +153,20 @@ impl<'s> PlacedStep<'s> {
 
     /// Chooses the kernels, and cuts the graph. Loops over several devices get control loops.
     pub fn partition(&self) -> Result<Partitioned, RuntimeError> {
+        self.partition_by(&|graph, sub, options| Ok(partition(graph, sub, options)?))
+    }
+
+    /// Like [`PlacedStep::partition`], for the part of one task of a graph that was cut elsewhere.
+    pub fn partition_part(&self) -> Result<Partitioned, RuntimeError> {
+        self.partition_by(&|graph, sub, options| Ok(partition_part(graph, sub, options)?))
+    }
+
+    fn partition_by(&self, cut: Cut<'_>) -> Result<Partitioned, RuntimeError> {
         let PlacedStep { graph, sub, shapes, placement, .. } = self;
         let (location, registry) = (|id| self.location(id), &self.context.version.registry);
         let looped = control_loops(graph, sub, shapes, placement, &location, registry)?;
         let Some(WithControlLoops { graph, sub, shapes, placement, merges }) = looped else {
-            return self.cut(&[]);
+            return self.cut(&[], cut);
         };
         let looped = PlacedStep {
             context: self.context,
@@ -152,11 +179,11 @@ impl<'s> PlacedStep<'s> {
             scope: Arc::clone(&self.scope),
             run_limits: self.run_limits.clone(),
         };
-        looped.cut(&merges)
+        looped.cut(&merges, cut)
     }
 
-    fn cut(&self, control_loops: &[NodeId]) -> Result<Partitioned, RuntimeError> {
-        self.with_kernels(control_loops, |options| Ok(partition(&self.graph, &self.sub, options)?))
+    fn cut(&self, control_loops: &[NodeId], cut: Cut<'_>) -> Result<Partitioned, RuntimeError> {
+        self.with_kernels(control_loops, |options| cut(&self.graph, &self.sub, options))
     }
 
     /// Chooses the kernels of a graph that was cut elsewhere.

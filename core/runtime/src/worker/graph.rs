@@ -5,10 +5,10 @@ use crate::{
     error::RuntimeError,
     feeds::FeedSpecs,
     kernels::KernelCache,
-    options::{RunOptions, SessionOptions},
+    options::{NodeReport, RunOptions, SessionOptions},
     rendezvous::Rendezvous,
     run_limits::RunLimits,
-    step_graph::{Context, GraphVersion, take},
+    step_graph::{Context, GraphVersion, StepGraph, take},
 };
 use std::sync::{Arc, atomic::AtomicU64};
 use tenon_framework::Tensor;
@@ -59,6 +59,17 @@ impl WorkerGraph {
             graphs: &AtomicU64::new(0),
         };
         let graph = take(context, &run_limits)?;
+        WorkerGraph::of(worker, graph, &options, kernels)
+    }
+
+    /// Compiles a step graph.
+    pub(super) fn of(
+        worker: &Worker,
+        graph: StepGraph,
+        options: &SessionOptions,
+        kernels: Arc<KernelCache>,
+    ) -> Result<WorkerGraph, RuntimeError> {
+        let run_limits = RunLimits::default();
         let registered = register(worker, &graph, options.count_calls, &run_limits)?;
         Ok(WorkerGraph {
             worker: worker.clone(),
@@ -67,6 +78,11 @@ impl WorkerGraph {
             keep_denormals: options.keep_denormals,
             _kernels: kernels,
         })
+    }
+
+    /// The nodes, with the device and the kernel of each.
+    pub fn nodes(&self) -> &Arc<Vec<NodeReport>> {
+        &self.registered.report
     }
 
     /// Runs a step. `feeds` are in the order of the `_Arg` indices; `fetched` is cleared and filled

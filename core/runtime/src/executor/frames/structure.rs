@@ -8,7 +8,7 @@ use super::{
     FrameState, Iteration, RETIRED_BUFFERS,
     value::{Crossing, Passed},
 };
-use crate::plan::frames::{FramePlan, Role, counts::digest};
+use crate::plan::frames::{FramePlan, Role, counts::combined};
 use std::{collections::VecDeque, ptr::NonNull};
 use tenon_framework::{KernelError, tensor::Buffer};
 
@@ -443,8 +443,7 @@ fn left_twice() -> KernelError {
 }
 
 /// The number of an instance, derived from the parent's number, the iteration there and the name.
-/// It is the same in every partition and process.
+/// It is the same in every partition and process, TensorFlow's included.
 fn number_of(frame: u64, iteration: u64, name: u64) -> u64 {
-    let parts = [frame, iteration, name];
-    digest(parts.into_iter().flat_map(u64::to_le_bytes)).max(1)
+    combined(frame, combined(iteration, name)).max(1)
 }

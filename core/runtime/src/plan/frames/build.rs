@@ -220,7 +220,7 @@ impl<'p> Wiring<'p> {
         let info = frames.info(self.present[position]);
         FramePlan {
             name: info.name.clone(),
-            digest: counts::digest(info.name.bytes()),
+            digest: counts::digest(info.name.as_bytes()),
             parallel: usize::try_from(info.parallel_iterations).unwrap_or(1).max(1),
             enters: self.enters[position],
             calls: (0..nodes.len() as u32).filter(calls).collect(),

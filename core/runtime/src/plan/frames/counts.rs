@@ -121,16 +121,54 @@ pub(crate) fn arrive_merge(
     runs.then_some(new & DEAD != 0)
 }
 
-/// The digest of a name: FNV-1a with 64 bits (offset basis and prime as in RFC 9923).
-pub(crate) fn digest(bytes: impl IntoIterator<Item = u8>) -> u64 {
-    bytes.into_iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-    })
+/// The seed of TensorFlow's hash of a text.
+const SEED: u64 = 0xDE_CAFC_AFFE;
+
+/// The digest of a name: MurmurHash64A (Austin Appleby's MurmurHash2, the variant for machines of 64 bits), with TensorFlow's
+/// seed, since TensorFlow's workers number frames by it.
+pub(crate) fn digest(bytes: &[u8]) -> u64 {
+    const MULTIPLIER: u64 = 0xc6a4_a793_5bd1_e995;
+    const SHIFT: u32 = 47;
+    let (words, rest) = bytes.as_chunks::<8>();
+    let mut hash = SEED ^ (bytes.len() as u64).wrapping_mul(MULTIPLIER);
+    for word in words {
+        let mut mixed = u64::from_le_bytes(*word).wrapping_mul(MULTIPLIER);
+        mixed ^= mixed >> SHIFT;
+        hash = (hash ^ mixed.wrapping_mul(MULTIPLIER)).wrapping_mul(MULTIPLIER);
+    }
+    if !rest.is_empty() {
+        let mut word = [0; 8];
+        word[..rest.len()].copy_from_slice(rest);
+        hash = (hash ^ u64::from_le_bytes(word)).wrapping_mul(MULTIPLIER);
+    }
+    hash = (hash ^ (hash >> SHIFT)).wrapping_mul(MULTIPLIER);
+    hash ^ (hash >> SHIFT)
+}
+
+/// TensorFlow's `Hash64Combine`.
+pub(crate) fn combined(a: u64, b: u64) -> u64 {
+    let (left, right) = (a << 10, a >> 4);
+    a ^ b.wrapping_add(0x9e37_79b9_7f4a_7800).wrapping_add(left).wrapping_add(right)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn digests_are_those_of_tensorflow() {
+        // What TensorFlow's StringToHashBucket gives for as many buckets.
+        let buckets = (1 << 63) - 1;
+        let known = [
+            ("", 105_434_511_174_508_092u64),
+            ("loop", 7_895_890_573_596_176_411),
+            ("while/while_context", 4_608_138_368_000_096_215),
+            ("abcdefgh", 3_429_851_175_771_700_306),
+        ];
+        for (name, bucket) in known {
+            assert_eq!(digest(name.as_bytes()) % buckets, bucket, "{name}");
+        }
+    }
 
     fn merge_of(inputs: u32, controls: u32, arrivals: &[Arrival]) -> Vec<Option<bool>> {
         let count = AtomicU64::new(merge(controls, None));

@@ -60,7 +60,7 @@ struct Collected {
 }
 
 /// Takes the spans of one step.
-pub(super) struct StepStatsSink {
+pub(crate) struct StepStatsSink {
     collected: Mutex<Collected>,
     /// Nanoseconds from the epoch to the zero of the spans' clock.
     epoch_ns: u64,
@@ -69,13 +69,15 @@ pub(super) struct StepStatsSink {
 impl StepStatsSink {
     /// A sink, if the client requests times.
     pub fn wanted(options: &RunOptions) -> Option<Arc<StepStatsSink>> {
-        if options.trace_level < SOFTWARE_TRACE {
-            return None;
-        }
+        (options.trace_level >= SOFTWARE_TRACE).then(StepStatsSink::new)
+    }
+
+    /// A sink.
+    pub fn new() -> Arc<StepStatsSink> {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let now = u64::try_from(now.as_nanos()).unwrap_or(u64::MAX);
         let collected = Mutex::ranked(rank::LEAF, Collected::default());
-        Some(Arc::new(StepStatsSink { collected, epoch_ns: now.saturating_sub(monotonic_ns()) }))
+        Arc::new(StepStatsSink { collected, epoch_ns: now.saturating_sub(monotonic_ns()) })
     }
 
     /// The recorded times by device; `nodes` says where each node ran.

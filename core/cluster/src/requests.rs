@@ -8,11 +8,12 @@ use tenon_framework::{
     sync::{Mutex, rank},
 };
 
-/// Numbers that are remembered.
-const REMEMBERED: usize = 10_000;
-
 /// The numbers of the latest requests.
-pub(super) struct Requests(Mutex<Latest>);
+pub(crate) struct Requests {
+    latest: Mutex<Latest>,
+    /// How many are remembered.
+    most: usize,
+}
 
 #[derive(Default)]
 struct Latest {
@@ -20,13 +21,12 @@ struct Latest {
     numbers: HashSet<i64>,
 }
 
-impl Default for Requests {
-    fn default() -> Requests {
-        Requests(Mutex::ranked(rank::LEAF, Latest::default()))
-    }
-}
-
 impl Requests {
+    /// Remembers as many numbers.
+    pub fn remembering(most: usize) -> Requests {
+        Requests { latest: Mutex::ranked(rank::LEAF, Latest::default()), most }
+    }
+
     /// Notes a number; 0 is that of a request which may be repeated.
     ///
     /// # Errors
@@ -35,7 +35,7 @@ impl Requests {
         if number == 0 {
             return Ok(());
         }
-        let mut latest = self.0.lock();
+        let mut latest = self.latest.lock();
         if !latest.numbers.insert(number) {
             return Err(Refusal::new(
                 Code::ABORTED,
@@ -45,7 +45,7 @@ impl Requests {
             ));
         }
         latest.order.push_back(number);
-        if latest.order.len() > REMEMBERED
+        if latest.order.len() > self.most
             && let Some(oldest) = latest.order.pop_front()
         {
             latest.numbers.remove(&oldest);
@@ -60,10 +60,10 @@ mod tests {
 
     #[test]
     fn a_number_is_taken_once_and_forgotten_after_many_others() {
-        let requests = Requests::default();
+        let requests = Requests::remembering(10);
         requests.note(7).unwrap();
         assert_eq!(requests.note(7).unwrap_err().code, Code::ABORTED);
-        (8..8 + REMEMBERED as i64).for_each(|number| requests.note(number).unwrap());
+        (8..18).for_each(|number| requests.note(number).unwrap());
         requests.note(7).unwrap();
         requests.note(0).unwrap();
         requests.note(0).unwrap();

@@ -11,7 +11,7 @@ use tenon_proto::ConfigProto;
 use tenon_runtime::SessionOptions;
 
 /// Options of a session, as its client gave them.
-pub(super) struct Options {
+pub(crate) struct Options {
     pub session: SessionOptions,
     /// The longest time of a request of the session that has no deadline of its own.
     pub timeout: Option<Duration>,
@@ -37,7 +37,7 @@ struct RewriterConfig {
 }
 
 /// A duration in milliseconds; `None` for 0 and less.
-pub(super) fn milliseconds(number: i64) -> Option<Duration> {
+pub(crate) fn milliseconds(number: i64) -> Option<Duration> {
     u64::try_from(number).ok().filter(|&number| number > 0).map(Duration::from_millis)
 }
 
@@ -88,7 +88,6 @@ fn note_ignored(config: &ConfigProto) {
         ("inter_op_parallelism_threads", config.inter_op_parallelism_threads != 0),
         ("use_per_session_threads", config.use_per_session_threads),
         ("placement_period", config.placement_period != 0),
-        ("device_filters", !config.device_filters.is_empty()),
         ("gpu_options", config.gpu_options.as_ref().is_some_and(|it| it != &Default::default())),
         ("rpc_options", config.rpc_options.as_ref().is_some_and(|it| !it.is_empty())),
         ("graph_options.build_cost_model", graph.build_cost_model != 0),

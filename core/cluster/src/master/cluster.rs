@@ -1,0 +1,209 @@
+//! Sessions over several tasks: a worker for each, of which one is in this process.
+//!
+//! | file | content |
+//! |---|---|
+//! | `links.rs` | calls to workers, in this process or over gRPC |
+//! | `discovery.rs` | which tasks a session uses, and their devices |
+//! | `compiled.rs` | steps that are cut by task and registered at the workers |
+//! | `run.rs` | one run of such a step |
+
+mod compiled;
+mod discovery;
+mod links;
+mod run;
+
+use super::Answered;
+use crate::{methods, options::Options, peers::Peers, refusal::Refusal, worker::WorkerService};
+use compiled::{Compiled, Registered};
+use links::{Link, together};
+pub(super) use run::{Outcome, Wish};
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+use tenon_framework::sync::{Mutex, rank};
+use tenon_graph::DeviceEntry;
+use tenon_proto::{
+    CleanupAllRequest, ConfigProto, CreateWorkerSessionRequest, DeleteWorkerSessionRequest,
+    DeviceAttributes, ServerDef,
+};
+use tenon_runtime::{CallableOptions, CancelToken, RunOptions, Session};
+
+/// How long a worker may take to open a session, to register a graph, or to forget.
+const CONTROL: Duration = Duration::from_secs(60);
+/// How long the workers may take to close a session.
+const CLOSE: Duration = Duration::from_secs(5);
+/// Steps that are kept at the workers, at most.
+const MOST_STEPS: usize = 256;
+
+/// The place of a master in its cluster.
+#[derive(Clone)]
+pub(crate) struct Place {
+    /// The worker of this process.
+    pub own: Arc<WorkerService>,
+    pub peers: Arc<Peers>,
+    /// How long tasks may be absent when a session is opened.
+    pub absent: Duration,
+}
+
+impl Place {
+    /// Whether a session with this configuration uses other tasks.
+    pub fn has_others(&self, config: &ConfigProto) -> Answered<bool> {
+        Ok(!discovery::others(self, &config.device_filters)?.is_empty())
+    }
+
+    /// Makes the workers of other tasks forget the values of containers.
+    pub fn reset(&self, containers: &[String], filters: &[String]) -> Answered<()> {
+        let others = discovery::others(self, filters)?;
+        let links = others.into_iter().map(|task| Link::other(&self.peers, task));
+        let request = CleanupAllRequest { container: containers.to_vec() };
+        let calls = links.map(|link| (link, request.clone())).collect();
+        let answers = together::<methods::CleanupAll>(calls, CONTROL);
+        answers.into_iter().try_for_each(|(_, answer)| answer.map(drop))
+    }
+}
+
+/// A session over several tasks.
+pub(super) struct ClusterSession {
+    handle: String,
+    /// The workers, by task.
+    links: BTreeMap<String, Link>,
+    /// The devices of the other tasks.
+    remote: Vec<DeviceAttributes>,
+    steps: Mutex<HashMap<CallableOptions, Arc<Compiled>>>,
+    is_closed: AtomicBool,
+}
+
+impl ClusterSession {
+    /// Finds the tasks and their devices, and opens the session at each worker. The devices are added to `options`.
+    pub fn open(
+        place: &Place,
+        handle: &str,
+        config: &ConfigProto,
+        options: &mut Options,
+        cancel: &CancelToken,
+    ) -> Answered<ClusterSession> {
+        let others = discovery::others(place, &config.device_filters)?;
+        let found = discovery::devices(place, others, cancel)?;
+        let own = Link::own(&place.own);
+        let mut links = BTreeMap::from([(place.own.task().to_string(), own)]);
+        let mut remote = Vec::new();
+        for (task, devices) in found {
+            links.insert(task.clone(), Link::other(&place.peers, task));
+            remote.extend(devices);
+        }
+        let registry = place.own.registry();
+        let entries = remote.iter().map(|device| discovery::entry(&registry, device));
+        options.session.remote = entries.collect::<Answered<Vec<DeviceEntry>>>()?;
+        let session = ClusterSession {
+            handle: handle.to_owned(),
+            links,
+            remote,
+            steps: Mutex::ranked(rank::SERVER, HashMap::new()),
+            is_closed: AtomicBool::new(false),
+        };
+        let opened = session.open_workers(place, config);
+        if opened.is_err() {
+            session.close();
+        }
+        opened.map(|()| session)
+    }
+
+    /// Opens the session at each worker.
+    fn open_workers(&self, place: &Place, config: &ConfigProto) -> Answered<()> {
+        let master_incarnation = place.own.incarnation();
+        let request = |task: &str| -> Answered<CreateWorkerSessionRequest> {
+            let (job_name, task_index) = discovery::job_and_number(task)?;
+            let server_def = ServerDef {
+                job_name,
+                task_index,
+                default_session_config: Some(discovery::for_workers(config)),
+                protocol: "grpc".to_owned(),
+                ..ServerDef::default()
+            };
+            Ok(CreateWorkerSessionRequest {
+                session_handle: self.handle.clone(),
+                server_def: Some(server_def),
+                isolate_session_state: config.isolate_session_state,
+                cluster_device_attributes: Vec::new(),
+                master_task: place.own.task().to_string(),
+                master_incarnation,
+            })
+        };
+        let calls = self.links.iter().map(|(task, link)| Ok((link.clone(), request(task)?)));
+        let calls = calls.collect::<Answered<Vec<_>>>()?;
+        let answers = together::<methods::CreateWorkerSession>(calls, CONTROL);
+        answers.into_iter().try_for_each(|(task, answer)| answer.map(drop).map_err(from(&task)))
+    }
+
+    /// The devices of the other tasks.
+    pub fn remote(&self) -> &[DeviceAttributes] {
+        &self.remote
+    }
+
+    /// Runs a step.
+    pub fn run(
+        &self,
+        session: &Session,
+        signature: &CallableOptions,
+        wish: Wish<'_>,
+    ) -> Answered<Outcome> {
+        let step = self.compiled(session, signature, wish.options)?;
+        run::run(self, &step, wish)
+    }
+
+    /// The step of a signature, registered at the workers.
+    pub fn compiled(
+        &self,
+        session: &Session,
+        signature: &CallableOptions,
+        options: &RunOptions,
+    ) -> Answered<Arc<Compiled>> {
+        if let Some(step) = self.steps.lock().get(signature) {
+            return Ok(Arc::clone(step));
+        }
+        let made = Arc::new(compiled::compile(self, session, signature, options)?);
+        let mut steps = self.steps.lock();
+        let mut gone = Vec::new();
+        if steps.len() >= MOST_STEPS
+            && let Some(any) = steps.keys().next().cloned()
+        {
+            gone.extend(steps.remove(&any));
+        }
+        // Of two threads that made it, the first one's is kept.
+        let kept = Arc::clone(steps.entry(signature.clone()).or_insert(made));
+        drop(steps);
+        drop(gone);
+        Ok(kept)
+    }
+
+    fn is_closed(&self) -> bool {
+        self.is_closed.load(Ordering::Acquire)
+    }
+
+    /// Cancels the steps, and closes the session at each worker.
+    pub fn close(&self) {
+        if self.is_closed.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        let steps = std::mem::take(&mut *self.steps.lock());
+        // The workers drop the graphs with the session.
+        steps.values().for_each(|step| step.forget());
+        let request = DeleteWorkerSessionRequest { session_handle: self.handle.clone() };
+        let calls = self.links.values().map(|link| (link.clone(), request.clone())).collect();
+        for (task, answer) in together::<methods::DeleteWorkerSession>(calls, CLOSE) {
+            if let Err(refusal) = answer {
+                tracing::info!("{task} did not close a session: {}", refusal.message);
+            }
+        }
+    }
+}
+
+/// Adds to an error the task that it comes from.
+fn from(task: &str) -> impl Fn(Refusal) -> Refusal {
+    move |refusal| Refusal { message: format!("From {task}:\n{}", refusal.message), ..refusal }
+}

@@ -1,0 +1,106 @@
+//! Steps that are cut by task and registered at the workers.
+
+use super::{
+    super::Answered,
+    CONTROL, ClusterSession,
+    links::{Link, together},
+};
+use crate::{keys, methods, refusal::Refusal};
+use std::sync::atomic::{AtomicBool, Ordering};
+use tenon_framework::Code;
+use tenon_proto::{DeregisterGraphRequest, RegisterGraphRequest};
+use tenon_runtime::{CallableOptions, RunOptions, Session, TaskStep};
+
+/// A part of a step, registered at its worker.
+pub(super) struct Registered {
+    pub link: Link,
+    pub graph_handle: String,
+    /// Whether the client's values enter and leave there.
+    pub is_client: bool,
+}
+
+/// A step that is registered at the workers; dropping it drops its graphs there.
+pub(in crate::master) struct Compiled {
+    pub(super) step: TaskStep,
+    pub(super) parts: Vec<Registered>,
+    /// The keys of the fetches, in order.
+    pub(super) fetches: Vec<String>,
+    session: String,
+    /// Whether the workers have dropped the graphs already.
+    is_forgotten: AtomicBool,
+}
+
+impl Compiled {
+    /// The workers drop the graphs by themselves.
+    pub(super) fn forget(&self) {
+        self.is_forgotten.store(true, Ordering::Relaxed);
+    }
+}
+
+impl Drop for Compiled {
+    fn drop(&mut self) {
+        if self.is_forgotten.load(Ordering::Relaxed) {
+            return;
+        }
+        for Registered { link, graph_handle, .. } in &self.parts {
+            let request = DeregisterGraphRequest {
+                graph_handle: graph_handle.clone(),
+                session_handle: self.session.clone(),
+                create_worker_session_called: true,
+            };
+            // A worker that is gone has no graph left.
+            link.start::<methods::DeregisterGraph>(request, Some(CONTROL), drop);
+        }
+    }
+}
+
+/// Cuts the step of a signature, and registers the parts at once.
+pub(super) fn compile(
+    cluster: &ClusterSession,
+    session: &Session,
+    signature: &CallableOptions,
+    options: &RunOptions,
+) -> Answered<Compiled> {
+    let mut step = session.tasks(signature, options)?;
+    let client = step.client.to_string();
+    let mut calls = Vec::with_capacity(step.parts.len());
+    for part in std::mem::take(&mut step.parts) {
+        let task = part.task.to_string();
+        let link = cluster.links.get(&task).ok_or_else(|| {
+            Refusal::new(Code::INTERNAL, format!("the session has no worker for {task}"))
+        })?;
+        let request = RegisterGraphRequest {
+            session_handle: cluster.handle.clone(),
+            graph_def: Some(part.graph),
+            create_worker_session_called: true,
+            ..RegisterGraphRequest::default()
+        };
+        calls.push((link.clone(), request));
+    }
+    let links: Vec<Link> = calls.iter().map(|(link, _)| link.clone()).collect();
+    let limit = options.deadline.map_or(CONTROL, |deadline| deadline.min(CONTROL));
+    let answers = together::<methods::RegisterGraph>(calls, limit);
+    let fetches = step.fetches.iter().map(keys::of_edge).collect();
+    let mut compiled = Compiled {
+        step,
+        parts: Vec::with_capacity(links.len()),
+        fetches,
+        session: cluster.handle.clone(),
+        is_forgotten: AtomicBool::new(false),
+    };
+    let mut first = None;
+    for (link, (task, answer)) in links.into_iter().zip(answers) {
+        match answer {
+            Ok(registered) => compiled.parts.push(Registered {
+                is_client: task == client,
+                link,
+                graph_handle: registered.graph_handle,
+            }),
+            Err(refusal) => drop(first.get_or_insert_with(|| super::from(&task)(refusal))),
+        }
+    }
+    match first {
+        Some(refusal) => Err(refusal),
+        None => Ok(compiled),
+    }
+}

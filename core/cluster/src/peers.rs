@@ -1,0 +1,234 @@
+//! The other tasks of a cluster, over gRPC.
+//!
+//! A task has two connections: one for calls, and one for tensors, so that a large tensor does not keep a call waiting. They
+//! are made at their first use, and again after they broke. A call to a task that cannot be reached fails at once.
+
+use crate::{
+    codec::ProtobufCodec,
+    methods::{Method, RECV_TENSOR},
+    refusal::Refusal,
+    spec::ClusterSpec,
+    transport::{Abandon, Done, Transport, Wanted},
+    wire::{self, Answer, AnswerReader},
+};
+use http::uri::PathAndQuery;
+use std::{
+    collections::{BTreeMap, HashMap},
+    future::{Future, poll_fn},
+    sync::Arc,
+    time::Duration,
+};
+use tenon_framework::{
+    Code,
+    device::DeviceName,
+    sync::{Mutex, rank},
+};
+use tenon_proto::{ClusterDef, MAX_MESSAGE_BYTES, RecvTensorRequest};
+use tokio::{runtime::Handle, task::AbortHandle};
+use tonic::{Request, Status, client::Grpc, transport::Channel};
+use tower_service::Service;
+
+/// How long a connection may take.
+const CONNECT: Duration = Duration::from_secs(5);
+/// Bytes that a peer may send before they are taken: of one answer, and on the whole connection.
+pub(crate) const STREAM_WINDOW: u32 = 16 << 20;
+pub(crate) const CONNECTION_WINDOW: u32 = 32 << 20;
+/// The maximum number of bytes of one frame.
+pub(crate) const FRAME: u32 = 1 << 20;
+
+/// What a connection is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Use {
+    Calls,
+    Tensors,
+}
+
+/// The other tasks of a cluster.
+pub(crate) struct Peers {
+    threads: Handle,
+    /// Addresses as `host:port`, by task, such as `/job:ps/replica:0/task:0`.
+    addresses: BTreeMap<String, String>,
+    channels: Mutex<HashMap<(String, Use), Channel>>,
+}
+
+/// The name of a task of a job.
+pub(crate) fn task_name(job: &str, task: u32) -> String {
+    DeviceName::of_task(job, task).to_string()
+}
+
+impl Peers {
+    /// The tasks of a cluster; their calls run on these threads.
+    pub fn new(threads: &Handle, cluster: &ClusterSpec) -> Peers {
+        let tasks = cluster.jobs.iter().flat_map(|(job, tasks)| {
+            tasks.iter().map(|(&task, address)| (task_name(job, task), address.clone()))
+        });
+        let channels = Mutex::ranked(rank::LEAF, HashMap::new());
+        Peers { threads: threads.clone(), addresses: tasks.collect(), channels }
+    }
+
+    /// The names of the tasks.
+    pub fn tasks(&self) -> impl Iterator<Item = &String> {
+        self.addresses.keys()
+    }
+
+    /// A connection to a task; the first one is not made yet.
+    fn channel(&self, task: &str, for_what: Use) -> Result<Channel, Refusal> {
+        let address = self.addresses.get(task).ok_or_else(|| {
+            let there: Vec<&str> = self.addresses.keys().map(String::as_str).collect();
+            let message = format!("the cluster has no task {task}: it has {}", there.join(", "));
+            Refusal::new(Code::UNAVAILABLE, message)
+        })?;
+        let key = (address.clone(), for_what);
+        if let Some(channel) = self.channels.lock().get(&key) {
+            return Ok(channel.clone());
+        }
+        let endpoint = Channel::from_shared(format!("http://{address}"))
+            .map_err(|error| Refusal::unreachable(task, &format!("{address}: {error}")))?;
+        let endpoint = endpoint
+            .connect_timeout(CONNECT)
+            .tcp_nodelay(true)
+            .initial_stream_window_size(STREAM_WINDOW)
+            .initial_connection_window_size(CONNECTION_WINDOW)
+            .max_frame_size(FRAME);
+        let _threads = self.threads.enter();
+        let channel = endpoint.connect_lazy();
+        Ok(self.channels.lock().entry(key).or_insert(channel).clone())
+    }
+
+    /// Calls a method of a task's worker; `done` gets the answer, unless the call is abandoned.
+    pub fn start<M: Method>(
+        &self,
+        task: &str,
+        request: M::Request,
+        limit: Option<Duration>,
+        done: impl FnOnce(Result<M::Response, Refusal>) + Send + 'static,
+    ) -> AbortHandle {
+        let channel = self.channel(task, Use::Calls);
+        let task = task.to_owned();
+        self.spawn(async move {
+            let answer = match channel {
+                Ok(channel) => within(limit, &task, call::<M>(channel, request, &task)).await,
+                Err(refusal) => Err(refusal),
+            };
+            done(answer);
+        })
+    }
+
+    fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) -> AbortHandle {
+        self.threads.spawn(work).abort_handle()
+    }
+}
+
+/// Ends a call after its time.
+async fn within<T>(
+    limit: Option<Duration>,
+    task: &str,
+    call: impl Future<Output = Result<T, Refusal>>,
+) -> Result<T, Refusal> {
+    let Some(limit) = limit else { return call.await };
+    tokio::time::timeout(limit, call).await.unwrap_or_else(|_| {
+        let message = format!("{task} did not answer within {limit:?}");
+        Err(Refusal::new(Code::DEADLINE_EXCEEDED, message))
+    })
+}
+
+async fn call<M: Method>(
+    channel: Channel,
+    request: M::Request,
+    task: &str,
+) -> Result<M::Response, Refusal> {
+    let mut grpc = Grpc::new(channel)
+        .max_decoding_message_size(MAX_MESSAGE_BYTES)
+        .max_encoding_message_size(MAX_MESSAGE_BYTES);
+    let ready = grpc.ready().await;
+    ready.map_err(|error| Refusal::unreachable(task, &causes(&error)))?;
+    let codec = ProtobufCodec::<M::Request, M::Response>::default();
+    let path = PathAndQuery::from_static(M::PATH);
+    let answer = grpc.unary(Request::new(request), path, codec).await;
+    Ok(answer.map_err(|status| Refusal::of_status(&status, task))?.into_inner())
+}
+
+/// An error with its causes.
+fn causes(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        text = format!("{text}: {cause}");
+        source = cause.source();
+    }
+    text
+}
+
+impl Transport for Peers {
+    fn recv_tensor(&self, wanted: Wanted, done: Done) -> Abandon {
+        let channel = self.channel(&wanted.task, Use::Tensors);
+        let handle = self.spawn(async move {
+            let answer = match channel {
+                Ok(channel) => recv_tensor(channel, &wanted).await,
+                Err(refusal) => Err(refusal),
+            };
+            done(answer.map_err(|refusal| {
+                let what = wanted.key.split(';').nth(3).unwrap_or_default();
+                let message = format!("tensor '{what}' of {}: {}", wanted.task, refusal.message);
+                Refusal { message, ..refusal }
+            }));
+        });
+        Box::new(move || handle.abort())
+    }
+
+    fn of_cluster(&self, cluster: &ClusterDef) -> Arc<dyn Transport> {
+        let tasks = cluster.job.iter().flat_map(|job| {
+            job.tasks.iter().filter_map(move |(&task, address)| {
+                Some((task_name(&job.name, u32::try_from(task).ok()?), address.clone()))
+            })
+        });
+        let channels = Mutex::ranked(rank::LEAF, HashMap::new());
+        Arc::new(Peers { threads: self.threads.clone(), addresses: tasks.collect(), channels })
+    }
+}
+
+/// Asks for a tensor, and reads it into its memory.
+async fn recv_tensor(mut channel: Channel, wanted: &Wanted) -> Result<Answer, Refusal> {
+    let task = &wanted.task;
+    let broken = |status: Status| Refusal::of_status(&status, task);
+    let request = RecvTensorRequest {
+        step_id: wanted.step,
+        rendezvous_key: wanted.key.clone(),
+        dma_ok: true,
+        request_id: crate::handles::new_request(),
+        ..RecvTensorRequest::default()
+    };
+    let body = wire::request_body(&request).map_err(broken)?;
+    let request = http::Request::post(RECV_TENSOR)
+        .version(http::Version::HTTP_2)
+        .header(http::header::TE, "trailers")
+        .header(http::header::CONTENT_TYPE, wire::CONTENT_TYPE)
+        .body(body)
+        .map_err(|error| broken(Status::internal(error.to_string())))?;
+    let unreachable = |error| Refusal::unreachable(task, &causes(&error));
+    poll_fn(|context| channel.poll_ready(context)).await.map_err(unreachable)?;
+    let response = channel.call(request).await.map_err(unreachable)?;
+    let (head, mut body) = response.into_parts();
+    // An answer without a message has its status in the head.
+    if let Some(status) = Status::from_header_map(&head.headers).filter(is_error) {
+        return Err(broken(status));
+    }
+    let mut reader = AnswerReader::default();
+    while let Some(frame) = wire::next_frame(&mut body).await {
+        let frame = frame.map_err(|status| Refusal::unreachable(task, &causes(&status)))?;
+        match frame.into_data() {
+            Ok(data) => reader.take(&data).map_err(broken)?,
+            Err(frame) => {
+                let end = frame.trailers_ref().and_then(Status::from_header_map);
+                if let Some(status) = end.filter(is_error) {
+                    return Err(broken(status));
+                }
+            }
+        }
+    }
+    reader.finish().map_err(broken)
+}
+
+fn is_error(status: &Status) -> bool {
+    status.code() != tonic::Code::Ok
+}

@@ -1,0 +1,258 @@
+//! The rendezvous of a step whose parts run in several processes.
+//!
+//! A value is sent to the rendezvous of its sender's task. A receiver of the same task takes it there; a receiver of another
+//! task asks for it through the [`Transport`], and so does a value that is asked for before the step has begun here.
+//!
+//! # Ownership
+//! A receiver that waits for another task is in `remote` until its value, an error, or the abortion of the step takes it out:
+//! whoever takes it out calls it, so that it is called once.
+
+use crate::{
+    keys,
+    refusal::Refusal,
+    transport::{Abandon, Transport, Wanted},
+    wire::Answer,
+};
+use std::{
+    collections::HashMap,
+    sync::{Arc, OnceLock, Weak},
+};
+use tenon_framework::{
+    Code,
+    sync::{Mutex, rank},
+};
+use tenon_runtime::{
+    StepError,
+    rendezvous::{Key, LocalRendezvous, Parcel, Receiver, Rendezvous},
+};
+
+/// A receiver that waits for a value of another task.
+struct Waiting {
+    receiver: Receiver,
+    /// `None` until the request is on its way.
+    abandon: Option<Abandon>,
+}
+
+#[derive(Default)]
+struct Remote {
+    waiting: HashMap<u64, Waiting>,
+    next: u64,
+    aborted: Option<StepError>,
+    /// The first error that another task gave instead of a value.
+    failed: Option<StepError>,
+}
+
+/// The rendezvous of one step at one task.
+pub(crate) struct StepRendezvous {
+    step: i64,
+    /// The task, such as `/job:ps/replica:0/task:0`.
+    task: Arc<str>,
+    local: LocalRendezvous,
+    remote: Mutex<Remote>,
+    transport: OnceLock<Arc<dyn Transport>>,
+    own: Weak<StepRendezvous>,
+}
+
+impl StepRendezvous {
+    pub fn new(step: i64, task: &Arc<str>) -> Arc<StepRendezvous> {
+        Arc::new_cyclic(|own| StepRendezvous {
+            step,
+            task: Arc::clone(task),
+            local: LocalRendezvous::default(),
+            remote: Mutex::ranked(rank::RENDEZVOUS, Remote::default()),
+            transport: OnceLock::new(),
+            own: own.clone(),
+        })
+    }
+
+    /// Sets the way to other tasks, when the step begins here.
+    pub fn connect(&self, transport: Arc<dyn Transport>) {
+        // A step has one session, whose tasks do not change.
+        let _ = self.transport.set(transport);
+    }
+
+    /// Takes a value that a device of this task sends.
+    pub fn recv_here(&self, key: &Key, receiver: Receiver) {
+        self.local.recv(key, receiver);
+    }
+
+    /// Whether an error is what another task gave instead of a value, so that its cause is there.
+    pub fn is_of_other_task(&self, code: Code, message: &str) -> bool {
+        let remote = self.remote.lock();
+        remote
+            .failed
+            .as_ref()
+            .is_some_and(|failed| failed.code == code && message.contains(&*failed.message))
+    }
+
+    /// Asks another task for a value.
+    fn ask(&self, task: &str, key: &Key, receiver: Receiver) {
+        let mut remote = self.remote.lock();
+        if let Some(error) = remote.aborted.clone() {
+            drop(remote);
+            return receiver(Err(error));
+        }
+        let Some(transport) = self.transport.get() else {
+            drop(remote);
+            let why = "the step has no way to other tasks";
+            return receiver(Err(StepError::step(Code::INTERNAL, why)));
+        };
+        remote.next += 1;
+        let number = remote.next;
+        remote.waiting.insert(number, Waiting { receiver, abandon: None });
+        drop(remote);
+        let wanted = Wanted { task: task.to_owned(), step: self.step, key: keys::text(key) };
+        let own = self.own.clone();
+        let done = Box::new(move |answer| {
+            if let Some(own) = own.upgrade() {
+                own.arrived(number, answer);
+            }
+        });
+        let abandon = transport.recv_tensor(wanted, done);
+        if let Some(waiting) = self.remote.lock().waiting.get_mut(&number) {
+            waiting.abandon = Some(abandon);
+            return;
+        }
+        // The answer is there, or the step was aborted meanwhile.
+        abandon();
+    }
+
+    fn arrived(&self, number: u64, answer: Result<Answer, Refusal>) {
+        let mut remote = self.remote.lock();
+        let Some(waiting) = remote.waiting.remove(&number) else { return };
+        let result = answer.map_err(|refusal| StepError::step(refusal.code, refusal.message));
+        if let Err(error) = &result {
+            remote.failed.get_or_insert_with(|| error.clone());
+        }
+        drop(remote);
+        (waiting.receiver)(result.map(|it| Parcel { tensor: it.tensor, is_dead: it.is_dead }));
+    }
+}
+
+/// The task of a device, such as `/job:ps/replica:0/task:0`.
+pub(crate) fn task_of(device: &str) -> &str {
+    device.find("/device:").map_or(device, |at| &device[..at])
+}
+
+impl Rendezvous for StepRendezvous {
+    fn send(&self, key: &Key, parcel: Parcel) -> Result<(), StepError> {
+        self.local.send(key, parcel)
+    }
+
+    fn recv(&self, key: &Key, receiver: Receiver) {
+        match task_of(&key.edge.name().source) {
+            task if task == &*self.task => self.local.recv(key, receiver),
+            task => self.ask(task, key, receiver),
+        }
+    }
+
+    fn abort(&self, error: StepError) {
+        let mut remote = self.remote.lock();
+        let first = remote.aborted.get_or_insert(error).clone();
+        let waiting = std::mem::take(&mut remote.waiting);
+        drop(remote);
+        self.local.abort(first.clone());
+        for Waiting { receiver, abandon } in waiting.into_values() {
+            if let Some(abandon) = abandon {
+                abandon();
+            }
+            receiver(Err(first.clone()));
+        }
+    }
+
+    /// A step has a rendezvous of its own, which goes with it.
+    fn reset(&self) {}
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::mpsc;
+    use tenon_framework::{Tensor, sync};
+    use tenon_runtime::rendezvous::{EdgeName, Edges};
+
+    /// Keeps requests until the test answers them.
+    #[derive(Default)]
+    struct Held(sync::Mutex<Vec<(Wanted, crate::transport::Done)>>);
+
+    impl Transport for Held {
+        fn recv_tensor(&self, wanted: Wanted, done: crate::transport::Done) -> Abandon {
+            self.0.lock().push((wanted, done));
+            Box::new(|| ())
+        }
+
+        fn of_cluster(&self, _: &tenon_proto::ClusterDef) -> Arc<dyn Transport> {
+            Arc::new(Held::default())
+        }
+    }
+
+    fn key(edges: &Edges, task: u32) -> Key {
+        let device = |task: u32| format!("/job:w/replica:0/task:{task}/device:CPU:0");
+        let (source, destination) = (device(task), device(1 - task));
+        Key::of(edges.intern(EdgeName {
+            source,
+            incarnation: 9,
+            destination,
+            tensor: "x:0".into(),
+        }))
+    }
+
+    type Got = mpsc::Receiver<Result<Parcel, StepError>>;
+
+    fn ask(rendezvous: &StepRendezvous, key: &Key) -> Got {
+        let (sender, got) = mpsc::channel();
+        rendezvous.recv(key, Box::new(move |parcel| drop(sender.send(parcel))));
+        got
+    }
+
+    fn set_up() -> (Edges, Arc<StepRendezvous>, Arc<Held>) {
+        let task: Arc<str> = "/job:w/replica:0/task:0".into();
+        let (rendezvous, held) = (StepRendezvous::new(5, &task), Arc::<Held>::default());
+        rendezvous.connect(Arc::clone(&held) as Arc<dyn Transport>);
+        (Edges::default(), rendezvous, held)
+    }
+
+    #[test]
+    fn values_of_another_task_are_asked_for_by_their_keys() {
+        let (edges, rendezvous, held) = set_up();
+        let got = ask(&rendezvous, &key(&edges, 1));
+        let (wanted, done) = held.0.lock().remove(0);
+        assert_eq!((wanted.task.as_str(), wanted.step), ("/job:w/replica:0/task:1", 5));
+        assert!(wanted.key.starts_with("/job:w/replica:0/task:1/device:CPU:0;0000000000000009;"));
+        let tensor = Some(Tensor::scalar(3f32).unwrap());
+        done(Ok(Answer { tensor, is_dead: false, send_start_micros: 0 }));
+        let parcel = got.recv().unwrap().unwrap();
+        assert_eq!(parcel.tensor.unwrap().as_slice::<f32>().unwrap(), [3.0]);
+        // A value of this task needs no other one.
+        let here = ask(&rendezvous, &key(&edges, 0));
+        let parcel = Parcel { tensor: None, is_dead: true };
+        rendezvous.send(&key(&edges, 0), parcel).unwrap();
+        assert!(here.recv().unwrap().unwrap().is_dead && held.0.lock().is_empty());
+    }
+
+    #[test]
+    fn an_aborted_step_gives_its_first_error_to_all_that_wait() {
+        let (edges, rendezvous, held) = set_up();
+        let first = ask(&rendezvous, &key(&edges, 1));
+        rendezvous.abort(StepError::step(Code::ABORTED, "first"));
+        rendezvous.abort(StepError::step(Code::INTERNAL, "second"));
+        assert_eq!(&*first.recv().unwrap().unwrap_err().message, "first");
+        let late = ask(&rendezvous, &key(&edges, 1));
+        assert_eq!(&*late.recv().unwrap().unwrap_err().message, "first");
+        // What comes after all is dropped.
+        let (_, done) = held.0.lock().remove(0);
+        done(Ok(Answer { tensor: None, is_dead: true, send_start_micros: 0 }));
+        assert!(first.recv().is_err());
+    }
+
+    #[test]
+    fn errors_of_other_tasks_are_known() {
+        let (edges, rendezvous, held) = set_up();
+        let got = ask(&rendezvous, &key(&edges, 1));
+        let (_, done) = held.0.lock().remove(0);
+        done(Err(Refusal::new(Code::UNAVAILABLE, "it is gone")));
+        assert_eq!(got.recv().unwrap().unwrap_err().code, Code::UNAVAILABLE);
+        assert!(rendezvous.is_of_other_task(Code::UNAVAILABLE, "step: it is gone"));
+        assert!(!rendezvous.is_of_other_task(Code::UNAVAILABLE, "something else"));
+    }
+}

@@ -1,0 +1,33 @@
+//! The way by which a worker gets tensors from others. Between the workers of a TensorFlow cluster that is RecvTensor over gRPC
+//! ([`Peers`](crate::peers::Peers)); a step's rendezvous knows this trait alone.
+
+use crate::{refusal::Refusal, wire::Answer};
+use std::sync::Arc;
+use tenon_proto::ClusterDef;
+
+/// A tensor that another task sends.
+#[derive(Debug)]
+pub(crate) struct Wanted {
+    /// The task that sends it, such as `/job:ps/replica:0/task:0`.
+    pub task: String,
+    /// The step.
+    pub step: i64,
+    /// The key.
+    pub key: String,
+}
+
+/// Takes the tensor, or the reason why it does not come.
+pub(crate) type Done = Box<dyn FnOnce(Result<Answer, Refusal>) + Send>;
+
+/// Gives up a request: its [`Done`] may then not be called.
+pub(crate) type Abandon = Box<dyn FnOnce() + Send>;
+
+/// Gets tensors from other tasks.
+pub(crate) trait Transport: Send + Sync {
+    /// Requests a tensor. Never blocks: `done` is called later, from any thread. A task that cannot be reached is an error at
+    /// once.
+    fn recv_tensor(&self, wanted: Wanted, done: Done) -> Abandon;
+
+    /// The same way to the tasks of another cluster, which one session has for itself.
+    fn of_cluster(&self, cluster: &ClusterDef) -> Arc<dyn Transport>;
+}

@@ -1,0 +1,200 @@
+//! The worker's service: sessions of masters, their graphs, and the parts of steps that run here.
+//!
+//! | file | content |
+//! |---|---|
+//! | `sessions.rs` | the sessions, by handle, with their graphs |
+//! | `steps.rs` | the steps, by number, each with its rendezvous |
+//! | `run.rs` | the part of a step |
+//! | `transfer.rs` | tensors that other tasks ask for |
+//!
+//! # Invariants
+//! - A handle that the worker does not have is ABORTED, with the mark that it may have been started anew.
+//! - A request that comes again is not run twice.
+//! - A step that nobody cleans up goes when its master has been away for too long.
+
+mod run;
+mod sessions;
+mod steps;
+#[cfg(test)]
+mod tests;
+mod transfer;
+
+use crate::{call::Call, refusal::Refusal, requests::Requests, transport::Transport};
+use sessions::Sessions;
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+use steps::Steps;
+use tenon_framework::{Code, device::base::DeviceBase, registry::Registry};
+use tenon_host::devices::PluginDevice;
+use tenon_proto::{
+    CleanupAllRequest, CleanupAllResponse, CleanupGraphRequest, CleanupGraphResponse,
+    CreateWorkerSessionRequest, CreateWorkerSessionResponse, DeleteWorkerSessionRequest,
+    DeleteWorkerSessionResponse, DeregisterGraphRequest, DeregisterGraphResponse, DeviceAttributes,
+    GetStatusRequest, GetStatusResponse, LoggingRequest, LoggingResponse, RegisterGraphRequest,
+    RegisterGraphResponse, RunGraphRequest, RunGraphResponse,
+    convert::{DeviceSummary, device_to_proto},
+};
+use tenon_runtime::Worker;
+
+/// The numbers of requests that are remembered, as TensorFlow's workers remember them.
+const REMEMBERED: usize = 100_000;
+/// How long a step of which no part runs may wait to be cleaned up.
+const FORGOTTEN: Duration = Duration::from_secs(600);
+
+type Answered<R> = Result<R, Refusal>;
+
+/// The service of one worker.
+pub(crate) struct WorkerService {
+    worker: Worker,
+    /// The name of its task, such as `/job:ps/replica:0/task:0`.
+    task: Arc<str>,
+    /// The other tasks of the server's cluster.
+    peers: Arc<dyn Transport>,
+    sessions: Sessions,
+    steps: Steps,
+    requests: Requests,
+}
+
+/// Bytes of the machine's memory, which a device that computes in the host's memory may use.
+fn machine_memory() -> u64 {
+    let system = rustix::system::sysinfo();
+    system.totalram.saturating_mul(u64::from(system.mem_unit))
+}
+
+/// The description of a device.
+pub(crate) fn describe(device: &Arc<PluginDevice>) -> DeviceAttributes {
+    let mut summary = DeviceSummary::of(&**device);
+    if summary.memory_limit == 0 {
+        summary.memory_limit = machine_memory();
+    }
+    device_to_proto(&summary)
+}
+
+impl WorkerService {
+    pub fn new(worker: Worker, task: &str, peers: Arc<dyn Transport>) -> WorkerService {
+        let task: Arc<str> = task.into();
+        WorkerService {
+            worker,
+            steps: Steps::new(&task),
+            task,
+            peers,
+            sessions: Sessions::default(),
+            requests: Requests::remembering(REMEMBERED),
+        }
+    }
+
+    /// The name of its task.
+    pub fn task(&self) -> &Arc<str> {
+        &self.task
+    }
+
+    /// The registry of its process.
+    pub fn registry(&self) -> Arc<Registry> {
+        self.worker.runtime().registry()
+    }
+
+    /// The incarnation of its first device: one that was started anew has another.
+    pub fn incarnation(&self) -> i64 {
+        let devices = self.worker.runtime().devices().devices();
+        devices.first().map_or(0, |device| device.incarnation().cast_signed())
+    }
+
+    pub fn get_status(&self, _: Call<GetStatusRequest>) -> Answered<GetStatusResponse> {
+        let devices = self.worker.runtime().devices().devices();
+        Ok(GetStatusResponse { device_attributes: devices.iter().map(describe).collect() })
+    }
+
+    pub fn create_worker_session(
+        &self,
+        call: Call<CreateWorkerSessionRequest>,
+    ) -> Answered<CreateWorkerSessionResponse> {
+        let cluster = call.request.server_def.as_ref().and_then(|def| def.cluster.as_ref());
+        let own = cluster.map(|cluster| self.peers.of_cluster(cluster));
+        let peers = own.unwrap_or_else(|| Arc::clone(&self.peers));
+        self.sessions.open(&self.worker, call.request, call.client.as_ref(), peers)?;
+        Ok(CreateWorkerSessionResponse {})
+    }
+
+    pub fn delete_worker_session(
+        &self,
+        call: Call<DeleteWorkerSessionRequest>,
+    ) -> Answered<DeleteWorkerSessionResponse> {
+        self.sessions.close(&call.request.session_handle);
+        Ok(DeleteWorkerSessionResponse {})
+    }
+
+    pub fn register_graph(
+        &self,
+        call: Call<RegisterGraphRequest>,
+    ) -> Answered<RegisterGraphResponse> {
+        let RegisterGraphRequest { session_handle, graph_def, .. } = call.request;
+        if call.request.collective_graph_key != 0 {
+            return Err(Refusal::new(
+                Code::UNIMPLEMENTED,
+                "graphs with collective operations are not there: average gradients by variables or accumulators",
+            ));
+        }
+        let is_open = call.request.create_worker_session_called;
+        let session = self.session(&session_handle, is_open, call.client.as_ref())?;
+        let graph_handle = session.register(graph_def.unwrap_or_default())?;
+        Ok(RegisterGraphResponse { graph_handle })
+    }
+
+    pub fn deregister_graph(
+        &self,
+        call: Call<DeregisterGraphRequest>,
+    ) -> Answered<DeregisterGraphResponse> {
+        let DeregisterGraphRequest { graph_handle, session_handle, .. } = call.request;
+        let is_open = call.request.create_worker_session_called;
+        let session = self.session(&session_handle, is_open, call.client.as_ref())?;
+        session.deregister(&graph_handle)?;
+        Ok(DeregisterGraphResponse {})
+    }
+
+    pub fn run_graph(&self, call: Call<RunGraphRequest>) -> Answered<RunGraphResponse> {
+        let in_body = call.request.store_errors_in_response_body;
+        match run::run(self, call) {
+            Err(refusal) if in_body => Ok(RunGraphResponse {
+                status_code: refusal.code.0,
+                status_error_message: refusal.message,
+                ..RunGraphResponse::default()
+            }),
+            result => result,
+        }
+    }
+
+    pub fn cleanup_graph(&self, call: Call<CleanupGraphRequest>) -> Answered<CleanupGraphResponse> {
+        self.steps.clean_up(call.request.step_id);
+        Ok(CleanupGraphResponse {})
+    }
+
+    pub fn cleanup_all(&self, call: Call<CleanupAllRequest>) -> Answered<CleanupAllResponse> {
+        let named: Vec<&str> = call.request.container.iter().map(String::as_str).collect();
+        self.worker.reset(if named.is_empty() { &[""] } else { &named });
+        Ok(CleanupAllResponse {})
+    }
+
+    /// There are no records of transfers: those of a step's nodes are in the answer to RunGraph.
+    pub fn logging(&self, _: Call<LoggingRequest>) -> Answered<LoggingResponse> {
+        Ok(LoggingResponse::default())
+    }
+
+    /// Whether a part of a step runs.
+    pub fn is_busy(&self) -> bool {
+        self.steps.are_running()
+    }
+
+    /// Drops what masters that are away have left: sessions after `away`, steps that are not cleaned up.
+    pub fn collect(&self, now: Instant, away: Duration) {
+        self.sessions.collect(now, away);
+        self.steps.collect(now, FORGOTTEN);
+    }
+
+    /// Cancels all steps, and closes all sessions.
+    pub fn close_all(&self) {
+        self.sessions.close_all();
+        self.steps.clean_up_all();
+    }
+}

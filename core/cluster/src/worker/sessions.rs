@@ -1,0 +1,220 @@
+//! The sessions of masters at a worker.
+//!
+//! Masters that do not open sessions share one, which is made at its first use.
+
+use super::{Answered, WorkerService};
+use crate::{
+    client::{Client, Presence},
+    handles::new_handle,
+    options::Options,
+    refusal::{Mark, Refusal},
+    transport::Transport,
+};
+use std::{
+    collections::HashMap,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+use tenon_framework::{
+    Code,
+    sync::{Mutex, rank},
+    text::cut,
+};
+use tenon_proto::{CreateWorkerSessionRequest, GraphDef};
+use tenon_runtime::{SessionOptions, Worker, WorkerGraph, WorkerSession};
+
+/// Sessions that are open at the same time.
+const MOST_SESSIONS: usize = 10_000;
+/// Graphs of a session.
+const MOST_GRAPHS: usize = 100_000;
+
+/// A session.
+pub(super) struct OpenSession {
+    session: WorkerSession,
+    graphs: Mutex<HashMap<String, Arc<WorkerGraph>>>,
+    /// The other tasks.
+    pub peers: Arc<dyn Transport>,
+    /// The master's task and its incarnation.
+    master: (String, i64),
+    presence: Presence,
+}
+
+/// What a worker does not have.
+fn lost(what: &str, handle: &str) -> Refusal {
+    let message = format!(
+        "{what} handle is not found: {}. Possibly this worker (\"tenon serve\") was just restarted, or the session was closed",
+        cut(handle)
+    );
+    Refusal::new(Code::ABORTED, message).marked(Mark::Restarted)
+}
+
+impl OpenSession {
+    fn new(
+        worker: &Worker,
+        options: SessionOptions,
+        master: (String, i64),
+        peers: Arc<dyn Transport>,
+    ) -> OpenSession {
+        let graphs = Mutex::ranked(rank::LEAF, HashMap::new());
+        let session = worker.session(options);
+        OpenSession { session, graphs, peers, master, presence: Presence::default() }
+    }
+
+    /// The worker with the values of the session.
+    pub fn worker(&self) -> &Worker {
+        self.session.worker()
+    }
+
+    /// Registers a graph; returns its handle.
+    pub fn register(&self, graph: GraphDef) -> Answered<String> {
+        if self.graphs.lock().len() >= MOST_GRAPHS {
+            return Err(Refusal::new(
+                Code::RESOURCE_EXHAUSTED,
+                format!(
+                    "the session has {MOST_GRAPHS} graphs, its limit: drop those that are not used"
+                ),
+            ));
+        }
+        let graph = Arc::new(self.session.register(graph)?);
+        let handle = new_handle();
+        self.graphs.lock().insert(handle.clone(), graph);
+        Ok(handle)
+    }
+
+    /// The graph of a handle.
+    pub fn graph(&self, handle: &str) -> Answered<Arc<WorkerGraph>> {
+        let graph = self.graphs.lock().get(handle).cloned();
+        graph.ok_or_else(|| lost("Graph", handle))
+    }
+
+    /// Drops a graph; its steps go on.
+    pub fn deregister(&self, handle: &str) -> Answered<()> {
+        let gone = self.graphs.lock().remove(handle);
+        gone.map(drop).ok_or_else(|| lost("Graph", handle))
+    }
+
+    /// Cancels the steps, and drops the graphs.
+    fn close(&self) {
+        let graphs = std::mem::take(&mut *self.graphs.lock());
+        graphs.values().for_each(|graph| graph.cancel());
+    }
+}
+
+/// The sessions, by handle.
+pub(super) struct Sessions(Mutex<HashMap<String, Arc<OpenSession>>>);
+
+impl Default for Sessions {
+    fn default() -> Sessions {
+        Sessions(Mutex::ranked(rank::SERVER, HashMap::new()))
+    }
+}
+
+impl Sessions {
+    /// Opens a session. The sessions of an earlier incarnation of the same master are closed.
+    pub fn open(
+        &self,
+        worker: &Worker,
+        request: CreateWorkerSessionRequest,
+        client: Option<&Client>,
+        peers: Arc<dyn Transport>,
+    ) -> Answered<()> {
+        let config = request.server_def.and_then(|def| def.default_session_config);
+        let options = Options::of(&config.unwrap_or_default())?.session;
+        let isolate_state = request.isolate_session_state || options.isolate_state;
+        let options = SessionOptions { isolate_state, soft_placement: Some(false), ..options };
+        let master = (request.master_task, request.master_incarnation);
+        let mut sessions = self.0.lock();
+        if sessions.len() >= MOST_SESSIONS {
+            return Err(Refusal::new(
+                Code::RESOURCE_EXHAUSTED,
+                format!(
+                    "the worker has {MOST_SESSIONS} sessions, its limit: close those that are not used"
+                ),
+            ));
+        }
+        if sessions.contains_key(&request.session_handle) {
+            let handle = cut(&request.session_handle).to_string();
+            return Err(Refusal::new(
+                Code::ALREADY_EXISTS,
+                format!("session {handle} is open already: choose another handle"),
+            ));
+        }
+        let is_earlier = |other: &OpenSession| {
+            !master.0.is_empty() && other.master.0 == master.0 && other.master.1 != master.1
+        };
+        let mut gone = Vec::new();
+        sessions.retain(|_, other| match is_earlier(other) {
+            true => {
+                gone.push(Arc::clone(other));
+                false
+            }
+            false => true,
+        });
+        let session = Arc::new(OpenSession::new(worker, options, master, peers));
+        session.presence.used_by(client);
+        sessions.insert(request.session_handle, session);
+        drop(sessions);
+        gone.iter().for_each(|session| session.close());
+        Ok(())
+    }
+
+    /// Closes a session, if it is open.
+    pub fn close(&self, handle: &str) {
+        let gone = self.0.lock().remove(handle);
+        if let Some(session) = gone {
+            session.close();
+        }
+    }
+
+    pub fn close_all(&self) {
+        let gone = std::mem::take(&mut *self.0.lock());
+        gone.values().for_each(|session| session.close());
+    }
+
+    /// Closes the sessions whose masters have been away for so long.
+    pub fn collect(&self, now: Instant, away: Duration) {
+        let mut gone = Vec::new();
+        self.0.lock().retain(|handle, session| {
+            let since = session.presence.away_since();
+            let is_gone = since.is_some_and(|it| now.saturating_duration_since(it) >= away);
+            if is_gone {
+                gone.push((handle.clone(), Arc::clone(session)));
+            }
+            !is_gone
+        });
+        for (handle, session) in gone {
+            tracing::info!(
+                "worker session {handle} is closed: its master has been away for too long"
+            );
+            session.close();
+        }
+    }
+}
+
+impl WorkerService {
+    /// The session of a handle; if it was never opened, the one that all such masters share.
+    pub(super) fn session(
+        &self,
+        handle: &str,
+        is_open: bool,
+        client: Option<&Client>,
+    ) -> Answered<Arc<OpenSession>> {
+        let mut sessions = self.sessions.0.lock();
+        let handle = if is_open { handle } else { "" };
+        let found = match sessions.get(handle) {
+            Some(session) => Arc::clone(session),
+            None if is_open => return Err(lost("Session", handle)),
+            None => {
+                let peers = Arc::clone(&self.peers);
+                let none = (String::new(), 0);
+                let options = SessionOptions::default();
+                let shared = Arc::new(OpenSession::new(&self.worker, options, none, peers));
+                sessions.insert(String::new(), Arc::clone(&shared));
+                shared
+            }
+        };
+        drop(sessions);
+        found.presence.used_by(client);
+        Ok(found)
+    }
+}

@@ -1,0 +1,164 @@
+//! The steps that a worker has a part of.
+//!
+//! A step is made by whoever names it first: the master that runs its part, or another task that asks for one of its tensors.
+//! It stays until it is cleaned up.
+
+use super::sessions::OpenSession;
+use crate::rendezvous::StepRendezvous;
+use std::{
+    collections::{HashMap, HashSet, VecDeque},
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::{Duration, Instant},
+};
+use tenon_framework::{
+    Code,
+    sync::{Mutex, rank},
+};
+use tenon_runtime::{StepError, Worker, rendezvous::Rendezvous};
+
+/// The numbers of steps that are over, which are remembered: a tensor of such a step is refused, not waited for.
+const REMEMBERED: usize = 4096;
+
+/// A step.
+pub(super) struct Step {
+    pub rendezvous: Arc<StepRendezvous>,
+    /// Its parts that run.
+    running: AtomicUsize,
+    /// The workers with the values that it made for itself.
+    workers: Mutex<Vec<Worker>>,
+    used: Mutex<Instant>,
+}
+
+/// A part that runs, until it is dropped.
+pub(super) struct Running(pub Arc<Step>);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        *self.0.used.lock() = Instant::now();
+        self.0.running.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+impl Step {
+    /// Ends what waits for its values, and drops those that it made for itself.
+    fn end(&self, number: i64, why: &str) {
+        let error = format!("step {number} {why}");
+        self.rendezvous.abort(StepError::step(Code::ABORTED, error));
+        let workers = std::mem::take(&mut *self.workers.lock());
+        workers.iter().for_each(|worker| worker.cleanup_step(number.cast_unsigned()));
+    }
+}
+
+#[derive(Default)]
+struct Table {
+    steps: HashMap<i64, Arc<Step>>,
+    /// The numbers of steps that are over, and their order.
+    over: HashSet<i64>,
+    order: VecDeque<i64>,
+}
+
+/// The steps, by number.
+pub(super) struct Steps {
+    table: Mutex<Table>,
+    task: Arc<str>,
+}
+
+impl Steps {
+    pub fn new(task: &Arc<str>) -> Steps {
+        let table = Mutex::ranked(rank::SERVER, Table::default());
+        Steps { table, task: Arc::clone(task) }
+    }
+
+    /// The step of a number, which begins if it is new; `None` if it is over.
+    pub fn find(&self, number: i64) -> Option<Arc<Step>> {
+        let mut table = self.table.lock();
+        if table.over.contains(&number) {
+            return None;
+        }
+        let step = table.steps.entry(number).or_insert_with(|| {
+            Arc::new(Step {
+                rendezvous: StepRendezvous::new(number, &self.task),
+                running: AtomicUsize::new(0),
+                workers: Mutex::ranked(rank::LEAF, Vec::new()),
+                used: Mutex::ranked(rank::LEAF, Instant::now()),
+            })
+        });
+        let step = Arc::clone(step);
+        drop(table);
+        *step.used.lock() = Instant::now();
+        Some(step)
+    }
+
+    /// A part of a step that begins to run.
+    pub fn enter(&self, number: i64, session: &OpenSession) -> Option<Running> {
+        let step = self.find(number)?;
+        step.rendezvous.connect(Arc::clone(&session.peers));
+        step.workers.lock().push(session.worker().clone());
+        step.running.fetch_add(1, Ordering::AcqRel);
+        Some(Running(step))
+    }
+
+    /// Forgets a step. A step that the worker does not have is no error.
+    pub fn clean_up(&self, number: i64) {
+        let mut table = self.table.lock();
+        let gone = table.steps.remove(&number);
+        if gone.is_some() && table.over.insert(number) {
+            table.order.push_back(number);
+            if table.order.len() > REMEMBERED
+                && let Some(oldest) = table.order.pop_front()
+            {
+                table.over.remove(&oldest);
+            }
+        }
+        drop(table);
+        if let Some(step) = gone {
+            step.end(number, "was cleaned up by its master");
+        }
+    }
+
+    pub fn clean_up_all(&self) {
+        let numbers: Vec<i64> = self.table.lock().steps.keys().copied().collect();
+        numbers.into_iter().for_each(|number| self.clean_up(number));
+    }
+
+    pub fn are_running(&self) -> bool {
+        let running = |step: &Arc<Step>| step.running.load(Ordering::Acquire) > 0;
+        self.table.lock().steps.values().any(running)
+    }
+
+    /// Forgets the steps of which no part has run for so long.
+    pub fn collect(&self, now: Instant, most: Duration) {
+        let is_old = |step: &Step| {
+            let idle = now.saturating_duration_since(*step.used.lock());
+            step.running.load(Ordering::Acquire) == 0 && idle >= most
+        };
+        let table = self.table.lock();
+        let old: Vec<i64> =
+            table.steps.iter().filter(|(_, step)| is_old(step)).map(|(&it, _)| it).collect();
+        drop(table);
+        old.into_iter().for_each(|number| self.clean_up(number));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_step_is_cleaned_up_once_and_does_not_come_again() {
+        let steps = Steps::new(&"/job:w/replica:0/task:0".into());
+        let first = steps.find(7).unwrap();
+        assert!(Arc::ptr_eq(&first, &steps.find(7).unwrap()));
+        steps.clean_up(7);
+        steps.clean_up(7);
+        assert!(steps.find(7).is_none());
+        assert!(steps.find(8).is_some());
+        steps.collect(Instant::now(), Duration::from_secs(60));
+        assert_eq!(steps.table.lock().steps.len(), 1);
+        steps.collect(Instant::now(), Duration::ZERO);
+        assert!(steps.find(8).is_none());
+    }
+}

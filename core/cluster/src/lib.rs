@@ -42,7 +42,7 @@ mod session;
 mod spec;
 
 pub use error::ClusterError;
-pub use master::Limits;
+pub use master::{Limits, StepStatsSink, session_options};
 pub use server::{Server, ServerOptions};
 pub use session::Session;
 pub use spec::ClusterSpec;

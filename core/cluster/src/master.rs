@@ -18,6 +18,9 @@ mod stats;
 mod step;
 mod values;
 
+pub use options::session_options;
+pub use stats::StepStatsSink;
+
 use crate::{client::Client, grpc::Call, refusal::Refusal};
 use session::MasterSession;
 use std::{

@@ -12,7 +12,7 @@ use crate::{
 };
 use std::{collections::BTreeSet, ffi::c_int, sync::Arc};
 use tenon_framework::{
-    Code, DType,
+    DType,
     attr::{AttrList, AttrMap, AttrValue},
     op::{ArgType, OpDef},
 };
@@ -73,13 +73,10 @@ impl TF_OperationDescription {
     }
 
     fn unregistered(&self) -> Failure {
-        Failure::new(
-            Code::NOT_FOUND,
-            format!(
-                "node '{}': op '{}' is not registered: load the plugin that has it, or copy the function of this name into the graph",
-                self.name, self.op
-            ),
-        )
+        Failure::invalid(format!(
+            "node '{}': op '{}' is not registered: load the plugin that has it, or copy the function of this name into the graph",
+            self.name, self.op
+        ))
     }
 
     /// The flat inputs. The lengths of lists become attributes.
@@ -121,12 +118,24 @@ impl TF_OperationDescription {
         Ok(flat)
     }
 
+    /// Drops the attributes that the op does not declare, as TensorFlow does. Names that begin with `_` are of no op.
+    fn forget_undeclared(&mut self, op: &OpDef) {
+        let (name, undeclared) = (&self.name, |attr: &str| !attr.starts_with('_') && op.attr(attr).is_none());
+        self.attrs.retain(|attr, _| {
+            if undeclared(attr) {
+                tracing::warn!("node '{name}': op {} has no attribute '{attr}': it is ignored", op.name);
+            }
+            !undeclared(attr)
+        });
+    }
+
     /// Adds the operation to its graph.
     fn finish(mut self) -> Result<OpRef, Failure> {
         let op = self.op()?;
         if let Some(failure) = self.failure.take() {
             return Err(failure);
         }
+        self.forget_undeclared(&op);
         let inputs = self.flat_inputs(&op)?;
         let what = format!("a control input of node '{}'", self.name);
         let control = self.control.iter().map(|&oper| node_of(oper, &self.graph, &what));

@@ -48,7 +48,10 @@ impl Asked<'_> {
         })
     }
 
-    /// Adds the gradients; `None` where no path leads from an x to the ys.
+    /// Adds the gradients.
+    ///
+    /// # Errors
+    /// No path leads from an x to the ys, as in TensorFlow.
     fn add(&self, of: &Shared) -> Result<Vec<TF_Output>, Failure> {
         let outputs = |outputs: &[TF_Output], what: &str| {
             outputs.iter().map(|output| output.of(of, what)).collect::<Result<Vec<_>, _>>()
@@ -58,14 +61,16 @@ impl Asked<'_> {
             let options = self.options(builder.graph(), of)?;
             let found = gradients(builder, &ys, &xs, &options)?;
             let dense = found.into_iter().zip(&xs).map(|(found, &x)| match found {
-                None => Ok(None),
-                Some(gradient) => dense(builder, x, gradient).map(Some),
+                Some(gradient) => dense(builder, x, gradient),
+                None => Err(Failure::invalid(format!(
+                    "no path leads from '{}' to what is differentiated: leave it out",
+                    builder.graph().output_name(x)
+                ))),
             });
             dense.collect::<Result<Vec<_>, Failure>>()
         })?;
         let state = of.lock();
-        let made = made.into_iter();
-        Ok(made.map(|made| made.map_or(TF_Output::NONE, |made| state.output(made))).collect())
+        Ok(made.into_iter().map(|made| state.output(made)).collect())
     }
 }
 
@@ -113,8 +118,8 @@ fn add(
 }
 
 api! {
-    /// Adds nodes that compute the gradients of the sum of `ys` with respect to each of `xs`, and writes these as `dy`; an output
-    /// without an operation where no path leads from an x to the ys. `dx` has the gradients of `ys`, or is null for ones.
+    /// Adds nodes that compute the gradients of the sum of `ys` with respect to each of `xs`, and writes these as `dy`. `dx` has
+    /// the gradients of `ys`, or is null for ones. It is an error if no path leads from an x to the ys.
     fn TF_AddGradients(
         graph: Option<&TF_Graph>,
         ys: Array<'_, TF_Output>,

@@ -19,7 +19,7 @@ use std::{
     time::Duration,
 };
 use tenon_cluster::StepStatsSink;
-use tenon_framework::Tensor;
+use tenon_framework::{Code, Tensor};
 use tenon_proto::{RunMetadata, RunOptions};
 use tenon_runtime::{Callable, CallableOptions};
 
@@ -103,7 +103,12 @@ impl Signature<'_> {
         let state = of.graph.lock();
         let outputs = |outputs: &[TF_Output], what: &str| {
             let name = |output: &TF_Output| {
-                Ok::<_, Failure>(state.graph.output_name(output.of(&of.graph, what)?))
+                let found = output.of(&of.graph, what).map_err(|failure| match output.oper {
+                    // As in TensorFlow, an output that does not exist is out of range in a step.
+                    Some(oper) if oper.is_of(&of.graph) => Failure { code: Code::OUT_OF_RANGE, ..failure },
+                    _ => failure,
+                });
+                Ok::<_, Failure>(state.graph.output_name(found?))
             };
             outputs.iter().map(name).collect::<Result<Vec<_>, _>>()
         };
@@ -195,7 +200,7 @@ impl TF_Session {
                 Ok((fetched, metadata))
             }
             (Place::Here(_), None) => Err(Failure::new(
-                tenon_framework::Code::INTERNAL,
+                Code::INTERNAL,
                 "a step in this process was not prepared; please report it",
             )),
         }

@@ -15,7 +15,7 @@ use crate::{
 use std::{
     sync::{
         Arc,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::Duration,
 };
@@ -49,6 +49,7 @@ pub struct TF_Session {
     pub(crate) timeout: Option<Duration>,
     pub(crate) prepared: Mutex<Prepared>,
     pub(crate) partial: PartialRuns,
+    closed: AtomicBool,
     /// The version of the graph that was sent.
     version: AtomicU64,
     sent: Mutex<Sent>,
@@ -98,6 +99,7 @@ impl TF_Session {
             timeout,
             prepared: Mutex::ranked(rank::LEAF, Prepared::default()),
             partial: PartialRuns::default(),
+            closed: AtomicBool::new(false),
             version: AtomicU64::new(u64::MAX),
             sent: Mutex::ranked(rank::LEAF, Sent::default()),
         })
@@ -109,6 +111,9 @@ impl TF_Session {
     /// The session is closed, or does not take a node; all of it is sent again before the next step.
     #[inline]
     pub(crate) fn follow(&self) -> Result<(), Failure> {
+        if self.closed.load(Ordering::Relaxed) {
+            return Err(Failure::new(Code::CANCELLED, "the session was closed: open another one"));
+        }
         if self.version.load(Ordering::Acquire) == self.graph.version() {
             return Ok(());
         }
@@ -160,6 +165,7 @@ impl TF_Session {
 
     /// Cancels the steps in flight and refuses new ones.
     pub(crate) fn close(&self) -> Result<(), Failure> {
+        self.closed.store(true, Ordering::Relaxed);
         self.partial.clear();
         Ok(self.place.session().close_session()?)
     }

@@ -7,7 +7,7 @@ use crate::{
     fail::{Failure, Fallback},
     graph::{Parent, Shared, TF_Graph, shared},
     import::import_part,
-    import_names::{Imported, Plan},
+    import_names::Plan,
     operation::TF_Output,
     raw::{Array, Out, Text},
     status::TF_Status,
@@ -20,6 +20,7 @@ use std::{
 };
 use tenon_framework::{DType, registry::Registry};
 use tenon_graph::{Graph, GraphBuilder, GraphError, NodeId, Output};
+use tenon_proto::GraphDef;
 
 /// A loop under construction, whose layout is public.
 #[repr(C)]
@@ -128,32 +129,51 @@ struct Loop<'a> {
     name: &'a str,
     parent: &'a Arc<Shared>,
     inputs: Vec<Output>,
-    cond: Part<'a>,
-    body: Part<'a>,
+    cond: Part,
+    body: Part,
 }
 
-/// The condition or the body.
-struct Part<'a> {
+/// The condition or the body, as it was when the loop was finished: no lock is held on its graph while that of the loop is.
+struct Part {
     what: &'static str,
-    graph: &'a Arc<Shared>,
-    inputs: &'a [TF_Output],
-    results: Vec<Output>,
+    /// The nodes but the placeholders.
+    def: GraphDef,
+    /// The names of the placeholders.
+    inputs: Vec<String>,
+    results: Vec<PartResult>,
 }
 
-impl Part<'_> {
-    fn of<'a>(
-        what: &'static str,
-        graph: &'a TF_Graph,
-        inputs: &'a [TF_Output],
-        results: &[TF_Output],
-    ) -> Result<Part<'a>, Failure> {
-        let result = format!("a result of the loop's {what}");
-        let results = results.iter().map(|output| output.of(&graph.shared, &result));
-        Ok(Part { what, graph: &graph.shared, inputs, results: results.collect::<Result<_, _>>()? })
-    }
+/// A result of a part: an output of a node, or a placeholder.
+struct PartResult {
+    node: String,
+    index: c_int,
+    dtype: DType,
+}
 
-    fn dtype(&self, result: usize) -> DType {
-        self.graph.lock().graph.dtype(self.results[result]).base()
+impl Part {
+    fn of(
+        what: &'static str,
+        graph: &TF_Graph,
+        inputs: &[TF_Output],
+        results: &[TF_Output],
+    ) -> Result<Part, Failure> {
+        let name = |output: &TF_Output| Some(output.oper.as_ref()?.node.name.clone());
+        let inputs: Vec<String> = inputs.iter().filter_map(name).collect();
+        let placeholders: HashSet<&String> = inputs.iter().collect();
+        let result = format!("a result of the loop's {what}");
+        let state = graph.shared.lock();
+        let results = results.iter().map(|output| {
+            let found = output.of(&graph.shared, &result)?;
+            Ok(PartResult {
+                node: state.graph.node(found.node).name.clone(),
+                index: output.index,
+                dtype: state.graph.dtype(found).base(),
+            })
+        });
+        let results = results.collect::<Result<Vec<_>, Failure>>()?;
+        let mut def = state.graph.to_graph_def()?;
+        def.node.retain(|node| !placeholders.contains(&node.name));
+        Ok(Part { what, def, inputs, results })
     }
 
     /// Copies the nodes into the graph of the loop. `values` replace the placeholders, and nodes that read none of them wait for the
@@ -165,42 +185,25 @@ impl Part<'_> {
         name: &str,
         values: &[Output],
     ) -> Result<Vec<Output>, Failure> {
-        let state = self.graph.lock();
-        let mut def = state.graph.to_graph_def()?;
-        drop(state);
-        let inputs: Vec<&str> =
-            self.inputs.iter().filter_map(|input| Some(input.oper.as_ref()?.node.name.as_str())).collect();
-        let placeholders: HashSet<&str> = inputs.iter().copied().collect();
-        def.node.retain(|node| !placeholders.contains(node.name.as_str()));
         let mut plan = Plan {
             prefix: format!("{name}/{}", self.what),
             uniquify_prefix: true,
             ..Plan::default()
         };
-        for (input, value) in inputs.iter().zip(values) {
+        for (input, value) in self.inputs.iter().zip(values) {
             let to = graph.node(value.node).name.clone();
-            plan.inputs.insert(((*input).to_owned(), -1), (to.clone(), -1));
-            plan.inputs.insert(((*input).to_owned(), 0), (to, value.output as c_int));
+            plan.inputs.insert((input.clone(), -1), (to.clone(), -1));
+            plan.inputs.insert((input.clone(), 0), (to, value.output as c_int));
         }
         plan.control.extend(values.first().map(|value| graph.node(value.node).name.clone()));
-        let names = import_part(graph, def, &plan, registry)?;
-        self.results.iter().map(|&result| self.found(graph, &names, &inputs, values, result)).collect()
-    }
-
-    /// The copy of a result.
-    fn found(
-        &self,
-        graph: &Graph,
-        names: &Imported,
-        inputs: &[&str],
-        values: &[Output],
-        result: Output,
-    ) -> Result<Output, Failure> {
-        let name = self.graph.lock().graph.node(result.node).name.clone();
-        match inputs.iter().position(|input| *input == name) {
-            Some(at) => Ok(values[at]),
-            None => names.find(graph, &name, result.output as c_int),
-        }
+        let names = import_part(graph, self.def.clone(), &plan, registry)?;
+        let found = self.results.iter().map(|result| {
+            match self.inputs.iter().position(|input| *input == result.node) {
+                Some(at) => Ok(values[at]),
+                None => names.find(graph, &result.node, result.index),
+            }
+        });
+        found.collect()
     }
 }
 
@@ -219,16 +222,16 @@ fn add<T>(
 
 impl Loop<'_> {
     fn check(&self) -> Result<(), Failure> {
-        if self.cond.dtype(0) != DType::BOOL {
+        let condition = self.cond.results[0].dtype;
+        if condition != DType::BOOL {
             return Err(Failure::invalid(format!(
-                "loop '{}': expected a bool as the result of the condition, found {}",
-                self.name,
-                self.cond.dtype(0)
+                "loop '{}': expected a bool as the result of the condition, found {condition}",
+                self.name
             )));
         }
-        for (at, &input) in self.inputs.iter().enumerate() {
-            let (expected, found) =
-                (self.parent.lock().graph.dtype(input).base(), self.body.dtype(at));
+        let state = self.parent.lock();
+        for (at, (&input, result)) in self.inputs.iter().zip(&self.body.results).enumerate() {
+            let (expected, found) = (state.graph.dtype(input).base(), result.dtype);
             if expected != found {
                 return Err(Failure::invalid(format!(
                     "loop '{}': value {at} is {expected}, and the body makes it {found}",

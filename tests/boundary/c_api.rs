@@ -43,9 +43,12 @@ fn program(name: &str, sources: &[PathBuf]) -> PathBuf {
 
 /// Runs a program, and gives what it prints.
 fn printed(program: &Path, arguments: &[&str]) -> String {
+    // Variables are a plugin's.
+    let plugins = ["tenon_cpu", "tenon_data"].map(session::library);
+    let plugins = env::join_paths(plugins).expect("paths");
     let done = Command::new(program)
         .args(arguments)
-        .env("TENON_PLUGIN_PATH", session::library("tenon_cpu"))
+        .env("TENON_PLUGIN_PATH", plugins)
         .output()
         .expect("the program starts");
     let text = String::from_utf8_lossy(&done.stdout).into_owned();
@@ -71,9 +74,9 @@ fn what_tensorflow_leaves_undefined_is_refused() {
     let runtime = session::runtime(&["tenon_cpu"], &[]);
     let server = Server::start(Worker::new(&runtime), &ServerOptions::default()).expect("a server");
     let target = format!("grpc://{}", server.address());
-    let plugin = session::library("tenon_fft").display().to_string();
+    let plugin = session::library("zoo_rust").display().to_string();
     let found = printed(&program("own", &sources), &[&plugin, &target]);
-    let expected = "ops of the plugin: 0\n\
+    let expected = "ops of the plugin: 1\n\
         on a server: type 3, [ ], 4 bytes: -7\n\
         on a server, later: type 3, [ ], 4 bytes: 49\n\
         as expected\n";
@@ -82,7 +85,8 @@ fn what_tensorflow_leaves_undefined_is_refused() {
 
 /// The names that follow a mark at the begin of lines, up to a parenthesis.
 fn declared(text: &str) -> BTreeSet<String> {
-    let code: String = text.lines().filter(|line| !line.starts_with(" *")).collect::<Vec<_>>().join("\n");
+    let code: String =
+        text.lines().filter(|line| !line.starts_with(" *")).collect::<Vec<_>>().join("\n");
     let mut names = BTreeSet::new();
     for (at, _) in code.match_indices("TF_") {
         let begins = !code[..at].ends_with(|c: char| c.is_ascii_alphanumeric() || c == '_');
@@ -123,7 +127,8 @@ fn the_programs_call_every_function() {
     let c = folder().join("tests/c");
     let sources = files(&c, &[".c"]).into_iter().chain([c.join("own/own.c")]);
     let text: String = sources.map(|file| fs::read_to_string(file).expect("a source")).collect();
-    let header = fs::read_to_string(folder().join("include/tenon_tensorflow.h")).expect("the header");
+    let header =
+        fs::read_to_string(folder().join("include/tenon_tensorflow.h")).expect("the header");
     let called = declared(&text);
     let silent: Vec<String> = declared(&header).difference(&called).cloned().collect();
     assert_eq!(silent, [""; 0]);
@@ -133,6 +138,8 @@ fn the_programs_call_every_function() {
 fn the_header_is_c_and_cpp() {
     let header = folder().join("include/tenon_tensorflow.h");
     for (compiler, language) in [("cc", "c"), ("c++", "c++")] {
-        run(Command::new(compiler).args(["-Wall", "-Wextra", "-Werror", "-fsyntax-only", "-x", language]).arg(&header));
+        run(Command::new(compiler)
+            .args(["-Wall", "-Wextra", "-Werror", "-fsyntax-only", "-x", language])
+            .arg(&header));
     }
 }

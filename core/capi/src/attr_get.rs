@@ -68,8 +68,7 @@ pub(crate) fn with<T>(
         ))
     })?;
     read(value).map_err(|failure| {
-        let message =
-            format!("node '{}', attribute '{name}': {}", oper.node.name, failure.message);
+        let message = format!("node '{}', attribute '{name}': {}", oper.node.name, failure.message);
         Failure::new(failure.code, message)
     })
 }

@@ -56,7 +56,10 @@ fn room(count: c_int) -> usize {
     usize::try_from(count).unwrap_or(0)
 }
 
-fn tensors(values: &[tenon_framework::Tensor], room: usize) -> Result<Vec<Box<TF_Tensor>>, Failure> {
+fn tensors(
+    values: &[tenon_framework::Tensor],
+    room: usize,
+) -> Result<Vec<Box<TF_Tensor>>, Failure> {
     values.iter().take(room).map(|value| Ok(Box::new(TF_Tensor::of(value)?))).collect()
 }
 

@@ -1,6 +1,9 @@
 //! Buffers: blocks of bytes with what frees them.
 
-use crate::{fail::{Failure, Fallback}, raw::Array};
+use crate::{
+    fail::{Failure, Fallback},
+    raw::Array,
+};
 use prost::Message;
 use std::{ffi::c_void, ptr, slice};
 use tenon_framework::Code;
@@ -91,7 +94,8 @@ pub fn message<M: prost::Name + Default>(bytes: &[u8]) -> Result<M, Failure> {
 /// # Errors
 /// No buffer, or one that has bytes already.
 pub fn give(buffer: Option<&mut TF_Buffer>, message: &impl Message) -> Result<(), Failure> {
-    *empty(buffer)? = TF_Buffer::of_message(message)?;
+    let buffer = empty(buffer)?;
+    *buffer = TF_Buffer::of_message(message)?;
     Ok(())
 }
 

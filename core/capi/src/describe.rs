@@ -10,17 +10,27 @@ use crate::{
     raw::{Array, Text},
     status::TF_Status,
 };
-use std::{collections::BTreeSet, ffi::c_int, sync::Arc};
+use std::{
+    collections::{BTreeSet, HashSet},
+    ffi::c_int,
+    ptr,
+    sync::{Arc, LazyLock},
+};
 use tenon_framework::{
     DType,
     attr::{AttrList, AttrMap, AttrValue},
     op::{ArgType, OpDef},
+    sync::Mutex,
 };
 use tenon_graph::{GraphBuilder, Node, NodeId, Output};
 use tenon_proto::{FunctionDef, convert::function_op_from_proto};
 
 /// The attribute that lists whom a node is colocated with.
 const CLASS: &str = "_class";
+
+/// The addresses of the descriptions that are not finished. A second finish, which frees the description again in TensorFlow, is
+/// found by them.
+static OPEN: LazyLock<Mutex<HashSet<usize>>> = LazyLock::new(|| Mutex::new(HashSet::new()));
 
 /// The tensors of one call: one, or a list.
 enum Given {
@@ -52,7 +62,9 @@ impl TF_OperationDescription {
 
     /// Sets an attribute.
     pub(crate) fn set(&mut self, name: &str, value: AttrValue) {
-        if name == CLASS && let AttrValue::List(AttrList::String(groups)) = value {
+        if name == CLASS
+            && let AttrValue::List(AttrList::String(groups)) = value
+        {
             self.colocated.extend(groups);
             return;
         }
@@ -98,10 +110,14 @@ impl TF_OperationDescription {
                 Given::One(output) if !is_list => std::slice::from_ref(output),
                 Given::List(outputs) if is_list => outputs,
                 Given::One(_) => {
-                    return Err(Failure::invalid(format!("{what}: expected a list, found one tensor")));
+                    return Err(Failure::invalid(format!(
+                        "{what}: expected a list, found one tensor"
+                    )));
                 }
                 Given::List(_) => {
-                    return Err(Failure::invalid(format!("{what}: expected one tensor, found a list")));
+                    return Err(Failure::invalid(format!(
+                        "{what}: expected one tensor, found a list"
+                    )));
                 }
             };
             let read = |output: &TF_Output| output.of(&self.graph, &what);
@@ -120,10 +136,14 @@ impl TF_OperationDescription {
 
     /// Drops the attributes that the op does not declare, as TensorFlow does. Names that begin with `_` are of no op.
     fn forget_undeclared(&mut self, op: &OpDef) {
-        let (name, undeclared) = (&self.name, |attr: &str| !attr.starts_with('_') && op.attr(attr).is_none());
+        let (name, undeclared) =
+            (&self.name, |attr: &str| !attr.starts_with('_') && op.attr(attr).is_none());
         self.attrs.retain(|attr, _| {
             if undeclared(attr) {
-                tracing::warn!("node '{name}': op {} has no attribute '{attr}': it is ignored", op.name);
+                tracing::warn!(
+                    "node '{name}': op {} has no attribute '{attr}': it is ignored",
+                    op.name
+                );
             }
             !undeclared(attr)
         });
@@ -203,15 +223,11 @@ fn op_of(function: &FunctionDef) -> Result<Arc<OpDef>, Failure> {
 }
 
 /// Begins a description.
-fn begin(
-    graph: Option<&TF_Graph>,
-    op: Text<'_>,
-    name: Text<'_>,
-) -> Option<Box<TF_OperationDescription>> {
-    let graph = Arc::clone(shared(graph).ok()?);
+fn begin(graph: Option<&TF_Graph>, op: Text<'_>, name: Text<'_>) -> *mut TF_OperationDescription {
+    let Ok(graph) = shared(graph).map(Arc::clone) else { return ptr::null_mut() };
     let (op_name, name_text) = (op.required("the op"), name.required("the name"));
     let failure = op_name.as_ref().err().or(name_text.as_ref().err()).cloned();
-    Some(Box::new(TF_OperationDescription {
+    let made = Box::into_raw(Box::new(TF_OperationDescription {
         graph,
         op: op_name.unwrap_or_default().to_owned(),
         name: name_text.unwrap_or_default().to_owned(),
@@ -221,7 +237,23 @@ fn begin(
         colocated: BTreeSet::new(),
         attrs: AttrMap::new(),
         failure,
-    }))
+    }));
+    OPEN.lock().insert(made as usize);
+    made
+}
+
+/// Takes a description back that [`begin`] gave.
+fn end(description: *mut TF_OperationDescription) -> Result<Box<TF_OperationDescription>, Failure> {
+    if description.is_null() {
+        return Err(Failure::null("the description"));
+    }
+    if !OPEN.lock().remove(&(description as usize)) {
+        return Err(Failure::invalid(
+            "the description of an operation is finished already: begin another one",
+        ));
+    }
+    // SAFETY: `begin` made it of a box, and it was not taken back yet.
+    Ok(unsafe { Box::from_raw(description) })
 }
 
 api! {
@@ -230,7 +262,7 @@ api! {
         graph: Option<&TF_Graph>,
         op: Text<'_>,
         name: Text<'_>,
-    ) -> Option<Box<TF_OperationDescription>> {
+    ) -> *mut TF_OperationDescription {
         begin(graph, op, name)
     }
 
@@ -287,10 +319,9 @@ api! {
 
     /// Adds the operation to its graph, and deletes the description, also if it is refused.
     fn TF_FinishOperation(
-        description: Option<Box<TF_OperationDescription>>,
+        description: *mut TF_OperationDescription,
         status: Option<&mut TF_Status>,
     ) -> Option<OpRef> [status] {
-        let description = description.ok_or_else(|| Failure::null("the description"))?;
-        description.finish().map(Some)
+        end(description)?.finish().map(Some)
     }
 }

@@ -26,7 +26,8 @@ pub struct TF_Function {
 impl TF_Function {
     fn new(def: FunctionDef) -> Result<TF_Function, Failure> {
         let signature = def.signature.as_ref();
-        let signature = signature.ok_or_else(|| Failure::invalid("the function has no signature"))?;
+        let signature =
+            signature.ok_or_else(|| Failure::invalid("the function has no signature"))?;
         if signature.name.is_empty() {
             return Err(Failure::invalid("the function has no name"));
         }
@@ -37,7 +38,8 @@ impl TF_Function {
 /// The digits of a hash of a definition.
 fn hash(def: &FunctionDef) -> String {
     let bytes = def.encode_to_vec();
-    let mixed = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3);
+    let mixed =
+        |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3);
     format!("{:016x}", bytes.iter().fold(0xcbf2_9ce4_8422_2325, mixed))
 }
 

@@ -103,7 +103,8 @@ impl Source<'_> {
         writer.name_body(&body, &inputs);
         let node_def = body.iter().map(|&id| writer.node(id)).collect::<Result<Vec<_>, _>>()?;
         let ret = output_arg.iter().zip(&results);
-        let ret = ret.map(|(arg, &result)| Ok((arg.name.clone(), writer.tensor(result, "an output")?)));
+        let ret =
+            ret.map(|(arg, &result)| Ok((arg.name.clone(), writer.tensor(result, "an output")?)));
         let ret = ret.collect::<Result<BTreeMap<_, _>, Failure>>()?;
         let control_ret = writer.effects(&effects, &self.effect_names)?;
         let is_stateful = body.iter().any(|&id| state.graph.node(id).op.stateful);
@@ -255,5 +256,30 @@ impl Writer<'_> {
             }
         }
         Ok(control)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_arguments_are_those_of_tensorflow() {
+        for (name, expected) in [
+            ("Feed-1", "feed_1"),
+            ("a/b:0", "a_b_0"),
+            ("_9X", "x"),
+            ("123", "unknown"),
+            ("", "unknown"),
+        ] {
+            assert_eq!(normal(name), expected);
+        }
+    }
+
+    #[test]
+    fn a_name_that_is_used_gets_a_number() {
+        let mut names = Names::default();
+        let found = ["x", "x", "x", "x_0", "y"].map(|name| names.unique(name));
+        assert_eq!(found, ["x", "x_0", "x_1", "x_0_0", "y"]);
     }
 }

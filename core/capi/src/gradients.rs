@@ -75,11 +75,7 @@ impl Asked<'_> {
 }
 
 /// The gradient of `x` as one tensor: C has no slices.
-fn dense(
-    builder: &mut GraphBuilder<'_>,
-    x: Output,
-    gradient: Gradient,
-) -> Result<Output, Failure> {
+fn dense(builder: &mut GraphBuilder<'_>, x: Output, gradient: Gradient) -> Result<Output, Failure> {
     let (values, indices, dense_shape) = match gradient {
         Gradient::Dense(tensor) => return Ok(tensor),
         Gradient::Slices { values, indices, dense_shape } => (values, indices, dense_shape),

@@ -87,7 +87,9 @@ impl TF_ImportGraphDefResults {
         }
         for name in &options.return_operations {
             let id = imported.node(&state.graph, name).ok_or_else(|| {
-                Failure::invalid(format!("the graph that is imported has no node '{name}' to return"))
+                Failure::invalid(format!(
+                    "the graph that is imported has no node '{name}' to return"
+                ))
             })?;
             results.operations.push(state.operation(id));
         }

@@ -85,9 +85,11 @@ impl<'g> Namer<'g> {
         match prefix {
             "" => Ok(String::new()),
             taken if self.is_taken(taken) && plan.uniquify_prefix => Ok(self.free(taken) + "/"),
-            taken if self.is_taken(taken) && !plan.uniquify_names => Err(Failure::invalid(format!(
-                "prefix '{taken}': the graph has nodes of this name already; choose another one"
-            ))),
+            taken if self.is_taken(taken) && !plan.uniquify_names => {
+                Err(Failure::invalid(format!(
+                    "prefix '{taken}': the graph has nodes of this name already; choose another one"
+                )))
+            }
             free => Ok(format!("{free}/")),
         }
     }
@@ -138,7 +140,8 @@ pub(crate) fn rewrite(
 /// Checks that each op is registered, or is a function.
 fn check_ops(graph: &Graph, def: &GraphDef, registry: &Registry) -> Result<(), Failure> {
     let functions = def.library.iter().flat_map(|library| &library.function);
-    let functions = functions.filter_map(|function| Some(function.signature.as_ref()?.name.as_str()));
+    let functions =
+        functions.filter_map(|function| Some(function.signature.as_ref()?.name.as_str()));
     let functions: HashSet<&str> = functions.collect();
     let known = |op: &str| {
         registry.op(op).is_some() || functions.contains(op) || graph.function(op).is_some()
@@ -237,7 +240,8 @@ impl Imported {
         outputs: &[(String, c_int)],
         operations: &[String],
     ) -> Result<(), Failure> {
-        let outputs = outputs.iter().filter(|of| !plan.inputs.contains_key(of)).map(|(name, _)| name);
+        let outputs =
+            outputs.iter().filter(|of| !plan.inputs.contains_key(of)).map(|(name, _)| name);
         match outputs.chain(operations).find(|name| !self.names.contains_key(*name)) {
             None => Ok(()),
             Some(name) => Err(Failure::invalid(format!(

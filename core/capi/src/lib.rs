@@ -23,7 +23,12 @@
 //! - An array is null, or has as many readable elements as the number beside it says. An array of results is writable.
 //! - A handle that a function takes over, as its description says, is not used afterwards.
 
-#![allow(non_snake_case, non_camel_case_types, reason = "the names are those of TensorFlow's C API")]
+#![allow(
+    non_snake_case,
+    non_camel_case_types,
+    clippy::too_many_arguments,
+    reason = "the names and the arguments are those of TensorFlow's C API"
+)]
 
 #[macro_use]
 mod fail;

@@ -153,11 +153,7 @@ impl TF_Output {
 ///
 /// # Errors
 /// No operation, or one of another graph.
-pub(crate) fn node_of(
-    oper: Option<OpRef>,
-    graph: &Shared,
-    what: &str,
-) -> Result<NodeId, Failure> {
+pub(crate) fn node_of(oper: Option<OpRef>, graph: &Shared, what: &str) -> Result<NodeId, Failure> {
     let oper = oper.ok_or_else(|| Failure::null(what))?;
     if oper.is_of(graph) {
         return Ok(oper.id);

@@ -19,10 +19,7 @@ use std::{
         atomic::{AtomicU64, Ordering},
     },
 };
-use tenon_framework::{
-    Code,
-    sync::Mutex,
-};
+use tenon_framework::{Code, sync::Mutex};
 use tenon_runtime::{PartialRun, RunOptions};
 
 /// The steps of a session that are run in parts, by handle.

@@ -8,10 +8,7 @@ use crate::{
     registry::op_list,
     status::TF_Status,
 };
-use std::{
-    collections::HashSet,
-    path::PathBuf,
-};
+use std::{collections::HashSet, path::PathBuf};
 
 /// A library that was loaded.
 pub struct TF_Library {

@@ -64,7 +64,8 @@ fn consumers(output: TF_Output) -> Vec<TF_Input> {
     let Ok(graph) = oper.graph() else { return Vec::new() };
     let mut state = graph.lock();
     let readers = state.readers(Output::new(oper.id, index)).to_vec();
-    let input = |(id, at): (_, usize)| TF_Input { oper: Some(state.operation(id)), index: count(at) };
+    let input =
+        |(id, at): (_, usize)| TF_Input { oper: Some(state.operation(id)), index: count(at) };
     readers.into_iter().map(input).collect()
 }
 

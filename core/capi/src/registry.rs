@@ -1,12 +1,6 @@
 //! Lists of registered ops and kernels.
 
-use crate::{
-    buffer::TF_Buffer,
-    fail::Failure,
-    process::runtime,
-    raw::Text,
-    status::TF_Status,
-};
+use crate::{buffer::TF_Buffer, fail::Failure, process::runtime, raw::Text, status::TF_Status};
 use prost::Message;
 use tenon_framework::{
     attr::{AttrList, AttrValue},

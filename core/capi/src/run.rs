@@ -12,16 +12,19 @@ use crate::{
     status::TF_Status,
     tensor::TF_Tensor,
 };
-use std::{
-    collections::HashMap,
-    ffi::c_int,
-    sync::Arc,
-    time::Duration,
-};
+use std::{cell::Cell, collections::HashMap, ffi::c_int, sync::Arc, time::Duration};
 use tenon_cluster::StepStatsSink;
 use tenon_framework::{Code, Tensor};
 use tenon_proto::{RunMetadata, RunOptions};
 use tenon_runtime::{Callable, CallableOptions};
+
+/// The values of one step: its feeds, and what it fetched.
+type Values = (Vec<Tensor>, Vec<Tensor>);
+
+thread_local! {
+    /// Room for the values of a step, so that one that is repeated takes none from the system. A step that runs has it.
+    static ROOM: Cell<Values> = const { Cell::new((Vec::new(), Vec::new())) };
+}
 
 /// The most signatures that a session keeps.
 const MOST_PREPARED: usize = 1024;
@@ -105,7 +108,9 @@ impl Signature<'_> {
             let name = |output: &TF_Output| {
                 let found = output.of(&of.graph, what).map_err(|failure| match output.oper {
                     // As in TensorFlow, an output that does not exist is out of range in a step.
-                    Some(oper) if oper.is_of(&of.graph) => Failure { code: Code::OUT_OF_RANGE, ..failure },
+                    Some(oper) if oper.is_of(&of.graph) => {
+                        Failure { code: Code::OUT_OF_RANGE, ..failure }
+                    }
                     _ => failure,
                 });
                 Ok::<_, Failure>(state.graph.output_name(found?))
@@ -227,16 +232,43 @@ pub(crate) fn read(
     values: Array<'_, Option<&TF_Tensor>>,
     count: c_int,
 ) -> Result<Vec<Tensor>, Failure> {
-    let values = values.checked(count, "the values of the feeds")?;
-    let read = |value: &Option<&TF_Tensor>| {
-        value.ok_or_else(|| Failure::null("the value of a feed"))?.value()
-    };
-    values.iter().map(read).collect()
+    let mut read = Vec::new();
+    read_into(&mut read, values, count)?;
+    Ok(read)
+}
+
+fn read_into(
+    read: &mut Vec<Tensor>,
+    values: Array<'_, Option<&TF_Tensor>>,
+    count: c_int,
+) -> Result<(), Failure> {
+    for value in values.checked(count, "the values of the feeds")? {
+        read.push(value.ok_or_else(|| Failure::null("the value of a feed"))?.value()?);
+    }
+    Ok(())
 }
 
 /// Sets all results to null.
 pub(crate) fn forget(values: &mut Out<'_, Option<Box<TF_Tensor>>>, count: usize) {
     (0..count).for_each(|at| values.set_at(at, None));
+}
+
+/// Runs a prepared step in the room that the thread keeps.
+fn run_prepared(
+    callable: &Callable,
+    input_values: Array<'_, Option<&TF_Tensor>>,
+    count: c_int,
+    values: &mut Out<'_, Option<Box<TF_Tensor>>>,
+) -> Result<(), Failure> {
+    let (mut feeds, mut fetched) = ROOM.take();
+    let outcome = read_into(&mut feeds, input_values, count).and_then(|()| {
+        callable.run(&feeds, &mut fetched)?;
+        write(&fetched, values)
+    });
+    feeds.clear();
+    fetched.clear();
+    ROOM.set((feeds, fetched));
+    outcome
 }
 
 /// The options of a call, where it has any.
@@ -275,15 +307,13 @@ api! {
         forget(&mut values, signature.fetches.len());
         found.follow()?;
         let metadata = run_metadata.map(|buffer| empty(Some(buffer))).transpose()?;
-        let feeds = read(input_values, input_count)?;
         let step = found.step(signature)?;
         if let (None, None, None, Some(callable)) =
             (run_options, &metadata, found.timeout, &step.callable)
         {
-            let mut fetched = Vec::with_capacity(signature.fetches.len());
-            callable.run(&feeds, &mut fetched)?;
-            return write(&fetched, &mut values);
+            return run_prepared(callable, input_values, input_count, &mut values);
         }
+        let feeds = read(input_values, input_count)?;
         let options = options(run_options)?.unwrap_or_default();
         let (fetched, told) = found.run_with(&step, &feeds, &options, metadata.is_some())?;
         write(&fetched, &mut values)?;

@@ -23,8 +23,8 @@ use tenon_framework::{
     Code,
     sync::{Mutex, rank},
 };
-use tenon_proto::{FunctionLibrary, GraphDef};
 use tenon_graph::NodeId;
+use tenon_proto::{FunctionLibrary, GraphDef};
 use tenon_runtime::AnySession;
 
 /// Where the steps of a session run.
@@ -66,18 +66,18 @@ impl Place {
     fn open(options: &TF_SessionOptions) -> Result<(Place, Option<Duration>), Failure> {
         let (session, timeout) = tenon_cluster::session_options(&options.config)?;
         let place = match options.target.as_str() {
-            "" | "local" => Place::Here(tenon_runtime::Session::new(runtime()?, session)?),
-            target if target.starts_with("grpc://") => Place::Server(
-                tenon_cluster::Session::connect_with(
+            "" => Place::Here(tenon_runtime::Session::new(runtime()?, session)?),
+            target if target.starts_with("grpc://") => {
+                Place::Server(tenon_cluster::Session::connect_with(
                     target,
                     GraphDef::default(),
                     options.config.clone(),
-                )?,
-            ),
+                )?)
+            }
             other => {
                 return Err(Failure::new(
                     Code::NOT_FOUND,
-                    format!("target '{other}': expected an empty one, 'local' or grpc://host:port"),
+                    format!("target '{other}': expected an empty one or grpc://host:port"),
                 ));
             }
         };
@@ -149,8 +149,7 @@ impl TF_Session {
             (Some(now), Some(then)) => Arc::ptr_eq(now, then),
             (now, then) => now.is_none() && then.is_none(),
         };
-        let after =
-            Sent { nodes: graph.len(), library: library.cloned(), versions: true };
+        let after = Sent { nodes: graph.len(), library: library.cloned(), versions: true };
         if node.is_empty() && is_same {
             return Ok((None, Sent { versions: before.versions, ..after }));
         }

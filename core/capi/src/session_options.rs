@@ -1,6 +1,11 @@
 //! Options of sessions.
 
-use crate::{buffer, fail::Failure, raw::{Array, Text}, status::TF_Status};
+use crate::{
+    buffer,
+    fail::Failure,
+    raw::{Array, Text},
+    status::TF_Status,
+};
 use tenon_proto::ConfigProto;
 
 /// Options of a session.
@@ -15,7 +20,7 @@ api! {
     /// Makes options for a session in this process.
     fn TF_NewSessionOptions() -> Option<Box<TF_SessionOptions>> { Some(Box::default()) }
 
-    /// Says where the session is: empty or `local` for this process, `grpc://host:port` for a server.
+    /// Says where the session is: empty for this process, `grpc://host:port` for a server.
     fn TF_SetTarget(options: Option<&mut TF_SessionOptions>, target: Text<'_>) {
         if let (Some(options), Some(target)) = (options, target.get()) {
             options.target = target.to_string_lossy().into_owned();

@@ -112,3 +112,18 @@ fn merged(one: &PartialShape, other: &PartialShape) -> Result<PartialShape, Fail
     let dims: Vec<i64> = a.iter().zip(b).map(|(&a, &b)| if a < 0 { b } else { a }).collect();
     Ok(PartialShape::new(&dims)?)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn two_descriptions_of_a_shape_say_more_than_one() {
+        let shape = |dims: &[i64]| PartialShape::new(dims).unwrap();
+        assert_eq!(merged(&shape(&[2, -1]), &shape(&[-1, 3])).unwrap(), shape(&[2, 3]));
+        assert_eq!(merged(&PartialShape::UNKNOWN, &shape(&[-1])).unwrap(), shape(&[-1]));
+        assert_eq!(merged(&shape(&[4]), &PartialShape::UNKNOWN).unwrap(), shape(&[4]));
+        assert!(merged(&shape(&[2]), &shape(&[3])).is_err());
+        assert!(merged(&shape(&[2]), &shape(&[2, 2])).is_err());
+    }
+}

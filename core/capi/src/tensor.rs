@@ -3,11 +3,7 @@
 //! A tensor of C is an element type, a shape and a counted buffer in host memory. Its elements are those of the runtime, except
 //! for strings, whose elements are [`TF_TString`]; `tensor_value` converts between both.
 
-use crate::{
-    fail::Failure,
-    raw::Array,
-    tstring::TF_TString,
-};
+use crate::{fail::Failure, raw::Array, tstring::TF_TString};
 use std::{
     ffi::{c_int, c_void},
     ptr::{self, NonNull},
@@ -106,7 +102,8 @@ unsafe impl Memory for Strings {
     unsafe fn deallocate(&self, data: NonNull<c_void>, bytes: usize) {
         let count = bytes / size_of::<TF_TString>();
         // SAFETY: as many initialised elements, which no other code has.
-        let elements = unsafe { slice::from_raw_parts_mut(data.as_ptr().cast::<TF_TString>(), count) };
+        let elements =
+            unsafe { slice::from_raw_parts_mut(data.as_ptr().cast::<TF_TString>(), count) };
         elements.iter_mut().for_each(TF_TString::clear);
         // SAFETY: `data` came from this memory with this size.
         unsafe { host_memory().deallocate(data, bytes) };
@@ -197,7 +194,9 @@ impl TF_Tensor {
         let copy = TF_Tensor::allocate(dtype, &dims, bytes).ok();
         if let Some(copy) = &copy {
             // SAFETY: the user gave as many bytes, and the copy has room for them.
-            unsafe { ptr::copy_nonoverlapping(lent.data.cast::<u8>(), copy.buffer.data().cast(), bytes) };
+            unsafe {
+                ptr::copy_nonoverlapping(lent.data.cast::<u8>(), copy.buffer.data().cast(), bytes)
+            };
         }
         lent.free();
         copy
@@ -208,11 +207,7 @@ impl TF_Tensor {
     }
 }
 
-fn bitcast(
-    from: Option<&TF_Tensor>,
-    dtype: c_int,
-    dims: &[i64],
-) -> Result<TF_Tensor, Failure> {
+fn bitcast(from: Option<&TF_Tensor>, dtype: c_int, dims: &[i64]) -> Result<TF_Tensor, Failure> {
     let from = from.ok_or_else(|| Failure::null("the tensor to cast from"))?;
     let to = known(dtype).ok_or_else(|| Failure::invalid(format!("{dtype} is no element type")))?;
     let (old, new) = (element_size(from.dtype), element_size(to));

@@ -12,12 +12,7 @@ use crate::{
     raw::{Array, Out, Text},
     status::TF_Status,
 };
-use std::{
-    collections::HashSet,
-    ffi::c_int,
-    ptr, slice,
-    sync::Arc,
-};
+use std::{collections::HashSet, ffi::c_int, ptr, slice, sync::Arc};
 use tenon_framework::{DType, registry::Registry};
 use tenon_graph::{Graph, GraphBuilder, GraphError, NodeId, Output};
 use tenon_proto::GraphDef;
@@ -114,7 +109,9 @@ unsafe fn free(params: &TF_WhileParams) {
     if params.cond_graph.is_null() || params.body_graph.is_null() {
         return;
     }
-    for values in [params.cond_inputs.cast_mut(), params.body_inputs.cast_mut(), params.body_outputs] {
+    for values in
+        [params.cond_inputs.cast_mut(), params.body_inputs.cast_mut(), params.body_outputs]
+    {
         // SAFETY: `leak` made it of a slice of as many values.
         drop(unsafe { Box::from_raw(ptr::slice_from_raw_parts_mut(values, count)) });
     }
@@ -267,13 +264,17 @@ impl Loop<'_> {
             });
             let enters = enters.collect::<Result<Vec<_>, _>>()?;
             // The second input is put in its place when the loop is closed.
-            enters.into_iter().map(|enter| b.op("Merge").input(enter).input(enter).build()).collect::<Result<Vec<_>, _>>()
+            enters
+                .into_iter()
+                .map(|enter| b.op("Merge").input(enter).input(enter).build())
+                .collect::<Result<Vec<_>, _>>()
         })?;
         let values: Vec<Output> = merges.iter().map(|&merge| merge.into()).collect();
         let condition = self.cond.copy(graph, registry, &scope, &values)?[0];
         let (kept, switches) = add(graph, registry, &scope, |b| {
             let condition = b.op("LoopCond").input(condition).build()?;
-            let switches = values.iter().map(|&value| b.op("Switch").input(value).input(condition).build());
+            let switches =
+                values.iter().map(|&value| b.op("Switch").input(value).input(condition).build());
             let switches = switches.collect::<Result<Vec<_>, _>>()?;
             let kept = switches.iter().map(|&switch| {
                 let passed = b.op("Identity").input(Output::new(switch, 1)).build();
@@ -295,7 +296,9 @@ impl Loop<'_> {
 fn finish(params: &TF_WhileParams) -> Result<Vec<TF_Output>, Failure> {
     // SAFETY: the caller in C gave parameters that `TF_NewWhile` made.
     let (cond, body) = unsafe { (params.cond_graph.as_ref(), params.body_graph.as_ref()) };
-    let (Some(cond), Some(body)) = (cond, body) else { return Err(Failure::null("a graph of the loop")) };
+    let (Some(cond), Some(body)) = (cond, body) else {
+        return Err(Failure::null("a graph of the loop"));
+    };
     let parent = cond.parent.as_ref().ok_or_else(|| Failure::invalid("the loop has no parent"))?;
     let name = params.name.required("the name of the loop")?;
     let count = usize::try_from(params.ninputs).unwrap_or(0);

@@ -16,7 +16,8 @@ use tenon_graph::Graph;
 use tenon_proto::{
     CloseSessionRequest, CloseSessionResponse, ConfigProto, CreateSessionRequest,
     CreateSessionResponse, DeviceAttributes, ExtendSessionRequest, ExtendSessionResponse, GraphDef,
-    ListDevicesRequest, ListDevicesResponse, MAX_MESSAGE_BYTES, NamedTensorProto, RunOptions, RunStepRequest, RunStepResponse,
+    ListDevicesRequest, ListDevicesResponse, MAX_MESSAGE_BYTES, NamedTensorProto, RunOptions,
+    RunStepRequest, RunStepResponse,
     convert::{tensor_from_proto, tensor_to_proto},
 };
 use tenon_runtime::{AnySession, SessionError};

@@ -253,8 +253,7 @@ impl Graph {
     /// # Errors
     /// A node made in code has an attribute that cannot be written.
     pub fn to_graph_def(&self) -> Result<GraphDef, GraphError> {
-        let node =
-            self.nodes.iter().map(|node| self.write_node(node)).collect::<Result<_, _>>()?;
+        let node = self.nodes.iter().map(|node| self.write_node(node)).collect::<Result<_, _>>()?;
         Ok(GraphDef {
             node,
             library: self.library().cloned(),

@@ -77,6 +77,11 @@ static void decided_otherwise(void) {
   made = TF_NewOperation(graph, "Relu", "bad\xff");
   TF_FinishOperation(made, status);
   is(TF_INVALID_ARGUMENT, "a name that is no text");
+  made = TF_NewOperation(graph, "NoOp", "once");
+  expect(TF_FinishOperation(made, status) != NULL, "a first finish");
+  expect(!TF_FinishOperation(made, NULL), "a second finish");
+  TF_FinishOperation(made, status);
+  is(TF_INVALID_ARGUMENT, "a second finish");
   TF_Operation* y = unary(graph, "Relu", "y", x);
   TF_Session* in = session(graph);
   TF_Output feed = out(x, 0), fetch = out(x, 0);

@@ -10,6 +10,7 @@ const fn place(place: &'static str, reason: &'static str) -> Exception {
 #[rustfmt::skip]
 const PLACES: &[Exception] = &[
     place("core/abi/src/", "the boundary itself: entries are unsafe functions, and readers of pointers with lengths"),
+    place("core/capi/src/", "functions that C calls: handles, texts and arrays come as pointers, and memory goes both ways"),
     place("core/framework/src/attr/from_attr.rs", "reads values from the views of the boundary"),
     place("core/framework/src/attr_view.rs", "reads the attribute tables that the host lends to a kernel"),
     place("core/author/src/", "the safe face of the entries that authors' code calls, and the entries that call it; registrations"),

@@ -5,6 +5,7 @@
 //! of the zoo are in `sessions`, where one test runs at a time.
 
 mod authors;
+mod c_api;
 mod growth;
 mod loading;
 mod opening;

@@ -18,6 +18,7 @@ fn follow(file: &str, crates: &[&str]) {
         ("PATH", path),
         ("TENON_PLUGIN_PATH", plugins.into_string().unwrap()),
         ("TENON_SDK", build::repository().display().to_string()),
+        ("TENON_LIB", build::deps().display().to_string()),
         ("XDG_CACHE_HOME", folder.path().join("cache").display().to_string()),
         ("XDG_DATA_HOME", folder.path().join("data").display().to_string()),
         ("TARGETS", target.display().to_string()),
@@ -115,6 +116,11 @@ fn the_guide_to_quantisation_can_be_followed() {
 #[test]
 fn the_page_for_embedders_can_be_followed() {
     follow("embed.md", &[]);
+}
+
+#[test]
+fn the_page_on_tensorflows_c_api_can_be_followed() {
+    follow("c-api.md", &[]);
 }
 
 #[test]

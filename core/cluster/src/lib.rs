@@ -55,6 +55,8 @@ mod worker;
 
 pub use error::ClusterError;
 pub use master::Limits;
+pub use options::session_options;
 pub use server::{Server, ServerOptions};
 pub use session::Session;
 pub use spec::ClusterSpec;
+pub use stats::StepStatsSink;

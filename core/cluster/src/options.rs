@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 use tenon_proto::ConfigProto;
-use tenon_runtime::SessionOptions;
+use tenon_runtime::{SessionError, SessionOptions};
 
 /// Options of a session, as its client gave them.
 pub(crate) struct Options {
@@ -57,6 +57,11 @@ impl Options {
             ));
         }
         note_ignored(config);
+        Options::in_process(config)
+    }
+
+    /// As [`Options::of`], for a session in this process.
+    fn in_process(config: &ConfigProto) -> Result<Options, Refusal> {
         let graph = config.graph_options.clone().unwrap_or_default();
         let level: OptimizerOptions = part("optimizer_options", graph.optimizer_options.as_ref())?;
         let rewriter: RewriterConfig = part("rewrite_options", graph.rewrite_options.as_ref())?;
@@ -76,6 +81,19 @@ impl Options {
             gives_graphs: !experimental.disable_output_partition_graphs,
         })
     }
+}
+
+/// The options that a client's `ConfigProto` requests for a session in this process, and the time limit of its steps that
+/// have none of their own. Fields without a meaning here are ignored.
+///
+/// # Errors
+/// `INVALID_ARGUMENT` if a part of the message is malformed.
+pub fn session_options(
+    config: &ConfigProto,
+) -> Result<(SessionOptions, Option<Duration>), SessionError> {
+    let options = Options::in_process(config);
+    let options = options.map_err(|refusal| SessionError::new(refusal.code, refusal.message))?;
+    Ok((options.session, options.timeout))
 }
 
 /// Logs once for each option that it has no meaning for sessions of a server.

@@ -15,8 +15,9 @@ use tenon_framework::{
 use tenon_graph::Graph;
 use tenon_proto::{
     CloseSessionRequest, CloseSessionResponse, ConfigProto, CreateSessionRequest,
-    CreateSessionResponse, ExtendSessionRequest, ExtendSessionResponse, GraphDef,
-    MAX_MESSAGE_BYTES, NamedTensorProto, RunOptions, RunStepRequest, RunStepResponse,
+    CreateSessionResponse, DeviceAttributes, ExtendSessionRequest, ExtendSessionResponse, GraphDef,
+    ListDevicesRequest, ListDevicesResponse, MAX_MESSAGE_BYTES, NamedTensorProto, RunOptions,
+    RunStepRequest, RunStepResponse,
     convert::{tensor_from_proto, tensor_to_proto},
 };
 use tenon_runtime::{AnySession, SessionError};
@@ -226,6 +227,17 @@ impl Session {
             return Err(ClusterError::Refused { code: Code(answer.status_code), message });
         }
         fetches.iter().map(|name| fetched(&answer.tensor, name)).collect()
+    }
+
+    /// The devices on which the session's steps run.
+    ///
+    /// # Errors
+    /// The server is gone, or no longer has the session.
+    pub fn devices(&self) -> Result<Vec<DeviceAttributes>, ClusterError> {
+        let request = ListDevicesRequest { session_handle: self.handle.clone() };
+        let listed: ListDevicesResponse =
+            self.call("/tensorflow.MasterService/ListDevices", request, Some(CONNECT))?;
+        Ok(listed.local_device.into_iter().chain(listed.remote_device).collect())
     }
 
     /// Closes the session; steps that run are cancelled.

@@ -59,8 +59,8 @@ struct Collected {
     names: BTreeMap<u32, String>,
 }
 
-/// Takes the spans of one step.
-pub(crate) struct StepStatsSink {
+/// Receives the spans of one step, and gives them as `StepStats`.
+pub struct StepStatsSink {
     collected: Mutex<Collected>,
     /// Nanoseconds from the epoch to the zero of the spans' clock.
     epoch_ns: u64,

@@ -357,6 +357,16 @@ impl<'b, 'r> NodeBuilder<'b, 'r> {
     /// Everything that [`Graph::extend`] refuses, and inputs from another graph where that can be
     /// detected. The graph is then unchanged.
     pub fn build(self) -> Result<NodeId, GraphError> {
+        let (node, builder) = self.checked()?;
+        Ok(builder.append(node))
+    }
+
+    /// The node, checked as [`NodeBuilder::build`] does, for a caller that looks at it before it adds it by
+    /// [`GraphBuilder::append`].
+    ///
+    /// # Errors
+    /// As [`NodeBuilder::build`].
+    pub fn checked(self) -> Result<(Node, &'b mut GraphBuilder<'r>), GraphError> {
         let graph = &self.builder.graph;
         if u32::try_from(graph.len() + 1).is_err() {
             return Err(GraphError::TooManyNodes { found: graph.len() + 1 });
@@ -369,10 +379,7 @@ impl<'b, 'r> NodeBuilder<'b, 'r> {
         self.builder.graph.check_name(&name, &self.op)?;
         let (mut node, builder) = self.node(&name)?;
         node.device = node.device.completed_from(&builder.device);
-        let id = NodeId(builder.graph.len() as u32);
-        builder.graph.names.insert(name, id);
-        builder.graph.nodes.push(Arc::new(node));
-        Ok(id)
+        Ok((node, builder))
     }
 
     /// Puts the node in the place of another one, whose name and device it takes over. Its readers

@@ -243,13 +243,17 @@ impl Graph {
         self.versions.as_ref()
     }
 
+    /// Gives the graph other versions, as an import of a graph of an older producer does.
+    pub fn set_versions(&mut self, versions: VersionDef) {
+        self.versions = Some(versions);
+    }
+
     /// Writes the graph as a message. An imported node is written as it was read.
     ///
     /// # Errors
     /// A node made in code has an attribute that cannot be written.
     pub fn to_graph_def(&self) -> Result<GraphDef, GraphError> {
-        let node =
-            self.nodes.iter().map(|node| self.to_node_def(node)).collect::<Result<_, _>>()?;
+        let node = self.nodes.iter().map(|node| self.write_node(node)).collect::<Result<_, _>>()?;
         Ok(GraphDef {
             node,
             library: self.library().cloned(),
@@ -270,7 +274,18 @@ impl Graph {
         }
     }
 
-    fn to_node_def(&self, node: &Node) -> Result<NodeDef, GraphError> {
+    /// Writes one node as a message, as [`Graph::to_graph_def`] writes all.
+    ///
+    /// # Errors
+    /// As [`Graph::to_graph_def`].
+    ///
+    /// # Panics
+    /// Panics if `id` is not of this graph.
+    pub fn to_node_def(&self, id: NodeId) -> Result<NodeDef, GraphError> {
+        self.write_node(self.node(id))
+    }
+
+    fn write_node(&self, node: &Node) -> Result<NodeDef, GraphError> {
         let written = |name: &str, value: &AttrValue| {
             attr_to_proto(value).map_err(|source| GraphError::Attr {
                 node: node.name.clone(),

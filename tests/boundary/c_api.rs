@@ -1,0 +1,145 @@
+//! TensorFlow's C API: programs in C over `libtenon_tensorflow`.
+//!
+//! `core/capi/tests/c` has a program that calls each function and prints what it gives. The lines of `expected.txt` are those that it
+//! prints with TensorFlow's own library (`.ci/c-api` compares them live).
+
+use std::{
+    collections::BTreeSet,
+    env, fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
+use tenon_cluster::{Server, ServerOptions};
+use tenon_runtime::Worker;
+use tenon_tests::{
+    build::{deps, files, locked, output, repository, run},
+    session,
+};
+
+fn folder() -> PathBuf {
+    repository().join("core/capi")
+}
+
+/// Compiles a program with the headers of `core/capi` and links the library.
+fn program(name: &str, sources: &[PathBuf]) -> PathBuf {
+    let made = output("c_api").join(name);
+    let library = session::library("tenon_tensorflow");
+    locked(name, || {
+        run(Command::new(env::var_os("CC").unwrap_or_else(|| "cc".into()))
+            .args(["-std=c11", "-Wall", "-Wextra", "-Werror", "-O1", "-g"])
+            .arg("-I")
+            .arg(folder().join("include"))
+            .arg("-I")
+            .arg(folder().join("tests/c"))
+            .args(sources)
+            .arg("-o")
+            .arg(&made)
+            .arg(&library)
+            .arg(format!("-Wl,-rpath,{}", deps().display()))
+            .arg("-lpthread"));
+    });
+    made
+}
+
+/// Runs a program, and gives what it prints.
+fn printed(program: &Path, arguments: &[&str]) -> String {
+    // Variables are a plugin's.
+    let plugins = ["tenon_cpu", "tenon_data"].map(session::library);
+    let plugins = env::join_paths(plugins).expect("paths");
+    let done = Command::new(program)
+        .args(arguments)
+        .env("TENON_PLUGIN_PATH", plugins)
+        .output()
+        .expect("the program starts");
+    let text = String::from_utf8_lossy(&done.stdout).into_owned();
+    let errors = String::from_utf8_lossy(&done.stderr);
+    assert!(done.status.success(), "{}: {}\n{text}{errors}", program.display(), done.status);
+    text
+}
+
+#[test]
+fn a_program_prints_what_it_prints_with_tensorflow() {
+    let sources = files(&folder().join("tests/c"), &[".c"]);
+    let found = printed(&program("like_tensorflow", &sources), &[]);
+    let expected = fs::read_to_string(folder().join("tests/c/expected.txt")).expect("the lines");
+    for (at, (found, expected)) in found.lines().zip(expected.lines()).enumerate() {
+        assert_eq!(found, expected, "line {}", at + 1);
+    }
+    assert_eq!(found.lines().count(), expected.lines().count());
+}
+
+#[test]
+fn what_tensorflow_leaves_undefined_is_refused() {
+    let sources = [folder().join("tests/c/own/own.c"), folder().join("tests/c/common.c")];
+    let runtime = session::runtime(&["tenon_cpu"], &[]);
+    let server = Server::start(Worker::new(&runtime), &ServerOptions::default()).expect("a server");
+    let target = format!("grpc://{}", server.address());
+    let plugin = session::library("zoo_rust").display().to_string();
+    let found = printed(&program("own", &sources), &[&plugin, &target]);
+    let expected = "ops of the plugin: 1\n\
+        on a server: type 3, [ ], 4 bytes: -7\n\
+        on a server, later: type 3, [ ], 4 bytes: 49\n\
+        as expected\n";
+    assert_eq!(found, expected);
+}
+
+/// The names that follow a mark at the begin of lines, up to a parenthesis.
+fn declared(text: &str) -> BTreeSet<String> {
+    let code: String =
+        text.lines().filter(|line| !line.starts_with(" *")).collect::<Vec<_>>().join("\n");
+    let mut names = BTreeSet::new();
+    for (at, _) in code.match_indices("TF_") {
+        let begins = !code[..at].ends_with(|c: char| c.is_ascii_alphanumeric() || c == '_');
+        let name: String =
+            code[at..].chars().take_while(|c| c.is_ascii_alphanumeric() || *c == '_').collect();
+        if begins && code[at + name.len()..].starts_with('(') {
+            names.insert(name);
+        }
+    }
+    names
+}
+
+/// The names that the library exports; `None` without `nm`.
+fn exported() -> Option<BTreeSet<String>> {
+    let library = session::library("tenon_tensorflow");
+    let Ok(told) = Command::new("nm").args(["-D", "--defined-only"]).arg(library).output() else {
+        println!("skipped: no nm on this machine");
+        return None;
+    };
+    let text = String::from_utf8_lossy(&told.stdout).into_owned();
+    let names = text.lines().filter_map(|line| line.split(' ').next_back()).map(str::to_owned);
+    Some(names.filter(|name| name.starts_with("TF_")).collect())
+}
+
+#[test]
+fn the_header_declares_what_the_library_exports() {
+    let text = fs::read_to_string(folder().join("include/tenon_tensorflow.h")).expect("the header");
+    let declared = declared(&text);
+    assert!(declared.len() > 150, "{} functions are declared", declared.len());
+    if let Some(exported) = exported() {
+        assert_eq!(declared, exported);
+    }
+}
+
+/// A function that no program calls could be wrong without a test that sees it.
+#[test]
+fn the_programs_call_every_function() {
+    let c = folder().join("tests/c");
+    let sources = files(&c, &[".c"]).into_iter().chain([c.join("own/own.c")]);
+    let text: String = sources.map(|file| fs::read_to_string(file).expect("a source")).collect();
+    let header =
+        fs::read_to_string(folder().join("include/tenon_tensorflow.h")).expect("the header");
+    let called = declared(&text);
+    let silent: Vec<String> = declared(&header).difference(&called).cloned().collect();
+    assert_eq!(silent, [""; 0]);
+}
+
+#[test]
+fn the_header_is_c_and_cpp() {
+    let header = folder().join("include/tenon_tensorflow.h");
+    for (compiler, language) in [("cc", "c"), ("c++", "c++")] {
+        run(Command::new(compiler)
+            .args(["-Wall", "-Wextra", "-Werror", "-fsyntax-only", "-x", language])
+            .arg(&header));
+    }
+}

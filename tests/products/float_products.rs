@@ -197,7 +197,9 @@ fn fused_products_finish_every_part_of_the_result() {
 fn turned_products_finish_every_part_of_the_result() {
     for isa in isas() {
         let (host, _alone) = host(&isa);
-        let attrs = |node: Node<'_>| node.attr("transpose_b", true);
+        fn attrs(node: Node<'_>) -> Node<'_> {
+            node.attr("transpose_b", true)
+        }
         let case = Case { op: "MatMul", dims: [&[19, 300], &[258, 300]], attrs };
         let active = values(&[19, 258], 77);
         let mut inputs = case.tensors();

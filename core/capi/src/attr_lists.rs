@@ -56,11 +56,8 @@ fn room(count: c_int) -> usize {
     usize::try_from(count).unwrap_or(0)
 }
 
-fn tensors(
-    values: &[tenon_framework::Tensor],
-    room: usize,
-) -> Result<Vec<Box<TF_Tensor>>, Failure> {
-    values.iter().take(room).map(|value| Ok(Box::new(TF_Tensor::of(value)?))).collect()
+fn tensors(values: &[tenon_framework::Tensor], room: usize) -> Result<Vec<TF_Tensor>, Failure> {
+    values.iter().take(room).map(TF_Tensor::of).collect()
 }
 
 api! {
@@ -190,7 +187,7 @@ api! {
     ) [status] {
         let mut values = values;
         let found = tensors(&read_list!(oper, name, "tensor", Tensor)?, room(count))?;
-        values.fill(count, found.into_iter().map(Some));
+        values.fill(count, found.into_iter().map(|value| Some(Box::new(value))));
         Ok(())
     }
 }

@@ -257,8 +257,8 @@ impl Imported {
         plan: &Plan,
         outputs: &[(String, c_int)],
     ) -> Result<(), Failure> {
-        let unmapped = outputs.iter().filter(|of| !plan.inputs.contains_key(of));
-        unmapped.map(|(name, index)| self.find(graph, name, *index).map(drop)).collect()
+        let mut unmapped = outputs.iter().filter(|of| !plan.inputs.contains_key(of));
+        unmapped.try_for_each(|(name, index)| self.find(graph, name, *index).map(drop))
     }
 
     /// The mapped inputs that no node read and that the message does not have.

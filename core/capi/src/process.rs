@@ -7,7 +7,7 @@
 use crate::fail::Failure;
 use std::{
     ffi::{CStr, OsStr, c_char, c_void},
-    fs,
+    fs, iter,
     os::unix::ffi::OsStrExt,
     path::PathBuf,
     sync::OnceLock,
@@ -45,7 +45,7 @@ fn start() -> Result<Runtime, Failure> {
     // Refused files are logged; a missing kernel is an error of the step that needs it.
     let _ = runtime.plugins().load_search(&SearchPath::new([], &beside));
     // This opens the devices of what was found.
-    let _ = runtime.load([PathBuf::new(); 0]);
+    let _ = runtime.load(iter::empty::<PathBuf>());
     Ok(runtime)
 }
 

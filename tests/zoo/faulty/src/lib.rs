@@ -81,6 +81,15 @@ impl Again {
 }
 
 impl Twice {
+    /// Completes the call twice by the host's service, and then says that it is pending.
+    fn at_once(mut call: AsyncCall) {
+        let (first, second) = (Again::of(&mut call), Again::of(&mut call));
+        let _ = one(&call.context());
+        first.complete();
+        second.complete();
+        std::mem::forget(call);
+    }
+
     fn run(first: Duration, second: Duration, mut call: AsyncCall) {
         std::thread::sleep(first);
         let (result, again) = (one(&call.context()), Again::of(&mut call));
@@ -100,7 +109,7 @@ impl Kernel for Twice {
     fn start(&self, call: AsyncCall) {
         let (first, second) = (self.first, self.second);
         if first.is_zero() && second.is_zero() {
-            return Twice::run(first, second, call);
+            return Twice::at_once(call);
         }
         let _ = spawn("zoo-twice", move || Twice::run(first, second, call));
     }

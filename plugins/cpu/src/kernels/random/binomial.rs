@@ -178,8 +178,8 @@ fn binomial<T: Number, U: Number>(c: &ComputeContext<'_>) -> Result<(), KernelEr
     check_algorithm(scalar::<i64>(c, 1, "algorithm")?)?;
     let dims = shape_input(c, 2)?;
     let (counts, probs) = (c.input::<T>(3)?, c.input::<T>(4)?);
-    let batch = broadcast_shape(counts.dims, probs.dims)
-        .map_err(|error| KernelError::from(error.of("counts and probs")))?;
+    let batch =
+        broadcast_shape(counts.dims, probs.dims).map_err(|error| error.of("counts and probs"))?;
     if !dims.ends_with(&batch) {
         return Err(KernelError::invalid_argument(format!(
             "shape: expected one that ends with {batch:?}, the shape of counts and probs, found {dims:?}"

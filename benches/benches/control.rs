@@ -215,7 +215,7 @@ fn pushes(b: &mut GraphBuilder<'_>, runtime: &Runtime, count: i32) -> Built {
     let empty = b.op("EmptyTensorList").name("empty").input(shape).input(limit);
     let empty = empty.attr("element_dtype", DType::FLOAT).build()?;
     let zero = b.constant("zero", scalar(0))?;
-    let mut state: [Output; 2] = [zero.into(), empty.into()];
+    let mut state: [Output; 2] = [zero, empty.into()];
     for (name, cond, step) in [("pushing", "below", "push"), ("last", "above", "pop")] {
         let node = b.op("StatelessWhile").name(name).input(state[0]).input(state[1]);
         let node = node.attr("cond", AttrValue::function(cond));

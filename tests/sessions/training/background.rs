@@ -11,7 +11,7 @@ use std::{
     time::Duration,
 };
 use tenon_runtime::{
-    AnySession, Runtime,
+    Runtime,
     framework::{Code, DType, Tensor},
 };
 use tenon_tests::session::turn;

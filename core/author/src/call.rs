@@ -45,7 +45,8 @@ impl AsyncCall {
     /// Takes the completion over.
     ///
     /// # Safety
-    /// `call` lives until it completes, nothing else completes it, and `compute` returns what [`start`] does.
+    /// `call` lives until it completes, nothing else completes it, and `compute` returns the code
+    /// that `start` gives.
     pub unsafe fn new(call: *const Call) -> AsyncCall {
         AsyncCall { call, heard: None }
     }

@@ -185,12 +185,10 @@ fn binomial<T: Number, U: Number>(c: &ComputeContext<'_>) -> Result<(), KernelEr
             "shape: expected one that ends with {batch:?}, the shape of counts and probs, found {dims:?}"
         )));
     }
-    let (all, batches) = (element_count(&dims)?, element_count(&batch)?);
+    let batches = element_count(&batch)?;
+    let samples = element_count(&dims[..dims.len() - batch.len()])?;
     let y = c.output::<U>(0, &dims)?.data;
-    if all == 0 {
-        return Ok(());
-    }
-    let samples = all / batches;
+    // As in TensorFlow, the generator advances for a result without elements too.
     let stream = generator(advance(c, false, reserved(batches, samples))?);
     let watch = c.watch();
     for at in 0..batches {

@@ -4,7 +4,7 @@ use crate::{
     buffer::{TF_Buffer, give},
     fail::{Failure, Fallback},
     operation::OpRef,
-    raw::{Out, Text},
+    raw::{Out, Text, c_count},
     status::TF_Status,
     tensor::TF_Tensor,
 };
@@ -148,7 +148,6 @@ api! {
         room: usize,
         status: Option<&mut TF_Status>,
     ) [status] {
-        let mut value = value;
         value.copy(room, &read_one!(oper, name, "string", String)?);
         Ok(())
     }
@@ -160,7 +159,6 @@ api! {
         value: Out<'_, i64>,
         status: Option<&mut TF_Status>,
     ) [status] {
-        let mut value = value;
         value.set(read_one!(oper, name, "int", Int)?);
         Ok(())
     }
@@ -172,7 +170,6 @@ api! {
         value: Out<'_, f32>,
         status: Option<&mut TF_Status>,
     ) [status] {
-        let mut value = value;
         value.set(read_one!(oper, name, "float", Float)?);
         Ok(())
     }
@@ -184,7 +181,6 @@ api! {
         value: Out<'_, u8>,
         status: Option<&mut TF_Status>,
     ) [status] {
-        let mut value = value;
         value.set(u8::from(read_one!(oper, name, "bool", Bool)?));
         Ok(())
     }
@@ -196,7 +192,6 @@ api! {
         value: Out<'_, c_int>,
         status: Option<&mut TF_Status>,
     ) [status] {
-        let mut value = value;
         value.set(read_one!(oper, name, "type", Type)?.0 as c_int);
         Ok(())
     }
@@ -209,7 +204,6 @@ api! {
         room: c_int,
         status: Option<&mut TF_Status>,
     ) [status] {
-        let mut dims = dims;
         let shape = read_one!(oper, name, "shape", Shape)?;
         dims.fill(room, shape.dims().unwrap_or_default().iter().copied());
         Ok(())
@@ -232,7 +226,6 @@ api! {
         value: Out<'_, Option<Box<TF_Tensor>>>,
         status: Option<&mut TF_Status>,
     ) [status] {
-        let mut value = value;
         let tensor = TF_Tensor::of(&read_one!(oper, name, "tensor", Tensor)?)?;
         value.set(Some(Box::new(tensor)));
         Ok(())
@@ -251,12 +244,12 @@ api! {
 
     /// The number of attributes.
     fn TF_OperationGetNumAttrs(oper: Option<OpRef>) -> c_int {
-        oper.map_or(0, |oper| c_int::try_from(oper.node.attrs.attrs().len()).unwrap_or(c_int::MAX))
+        oper.map_or(0, |oper| c_count(oper.node.attrs.attrs().len()))
     }
 
     /// The number of bytes of an attribute's name; 0 if there is no such attribute.
     fn TF_OperationGetAttrNameLength(oper: Option<OpRef>, index: c_int) -> c_int {
-        name_at(oper, index).map_or(0, |name| c_int::try_from(name.len()).unwrap_or(c_int::MAX))
+        name_at(oper, index).map_or(0, |name| c_count(name.len()))
     }
 
     /// Writes the name of an attribute, and a zero behind it.
@@ -266,7 +259,6 @@ api! {
         name: Out<'_, c_char>,
         status: Option<&mut TF_Status>,
     ) [status] {
-        let mut name = name;
         let text = name_at(oper, index)?;
         for (at, &byte) in text.as_bytes().iter().chain(&[0]).enumerate() {
             name.set_at(at, byte as c_char);

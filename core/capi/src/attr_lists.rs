@@ -72,7 +72,6 @@ api! {
         storage_size: usize,
         status: Option<&mut TF_Status>,
     ) [status] {
-        let (mut values, mut lengths) = (values, lengths);
         let texts = read_list!(oper, name, "string", String)?;
         let mut storage = Storage { storage, room: storage_size, used: 0 };
         for (at, text) in texts.iter().take(room(count)).enumerate() {
@@ -90,7 +89,6 @@ api! {
         count: c_int,
         status: Option<&mut TF_Status>,
     ) [status] {
-        let mut values = values;
         values.fill(count, read_list!(oper, name, "int", Int)?);
         Ok(())
     }
@@ -103,7 +101,6 @@ api! {
         count: c_int,
         status: Option<&mut TF_Status>,
     ) [status] {
-        let mut values = values;
         values.fill(count, read_list!(oper, name, "float", Float)?);
         Ok(())
     }
@@ -116,7 +113,6 @@ api! {
         count: c_int,
         status: Option<&mut TF_Status>,
     ) [status] {
-        let mut values = values;
         values.fill(count, read_list!(oper, name, "bool", Bool)?.into_iter().map(u8::from));
         Ok(())
     }
@@ -129,7 +125,6 @@ api! {
         count: c_int,
         status: Option<&mut TF_Status>,
     ) [status] {
-        let mut values = values;
         let types = read_list!(oper, name, "type", Type)?;
         values.fill(count, types.into_iter().map(|dtype| dtype.0 as c_int));
         Ok(())
@@ -147,7 +142,6 @@ api! {
         storage_size: c_int,
         status: Option<&mut TF_Status>,
     ) [status] {
-        let (mut dims, mut ranks) = (dims, ranks);
         let shapes = read_list!(oper, name, "shape", Shape)?;
         let mut storage = Storage { storage, room: room(storage_size), used: 0 };
         for (at, shape) in shapes.iter().take(room(count)).enumerate() {
@@ -169,7 +163,6 @@ api! {
         count: c_int,
         status: Option<&mut TF_Status>,
     ) [status] {
-        let mut messages = messages;
         let shapes = read_list!(oper, name, "shape", Shape)?;
         let write = |shape| Ok(Some(Box::new(TF_Buffer::of_message(&shape_to_proto(shape))?)));
         let written = shapes.iter().take(room(count)).map(write);
@@ -185,7 +178,6 @@ api! {
         count: c_int,
         status: Option<&mut TF_Status>,
     ) [status] {
-        let mut values = values;
         let found = tensors(&read_list!(oper, name, "tensor", Tensor)?, room(count))?;
         values.fill(count, found.into_iter().map(|value| Some(Box::new(value))));
         Ok(())

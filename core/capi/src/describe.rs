@@ -275,7 +275,7 @@ api! {
         }
     }
 
-    /// Adds the tensor of the next input, one that is no list.
+    /// Adds the tensor of the next input, which is not a list.
     fn TF_AddInput(description: Option<&mut TF_OperationDescription>, input: TF_Output) {
         if let Some(description) = description {
             description.inputs.push(Given::One(input));

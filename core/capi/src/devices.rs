@@ -3,6 +3,7 @@
 use crate::{
     fail::Failure,
     process::runtime,
+    raw::c_count,
     session::{Place, TF_Session, session},
     status::{TF_Status, c_text},
 };
@@ -66,7 +67,7 @@ api! {
 
     /// The number of devices.
     fn TF_DeviceListCount(list: Option<&TF_DeviceList>) -> c_int {
-        list.map_or(0, |list| c_int::try_from(list.0.len()).unwrap_or(c_int::MAX))
+        list.map_or(0, |list| c_count(list.0.len()))
     }
 
     /// The full name of a device, which stays as long as the list.

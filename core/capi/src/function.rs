@@ -6,7 +6,7 @@ use crate::{
     function_def::Source,
     graph::{TF_Graph, shared},
     operation::{OpRef, TF_Output},
-    raw::{Array, Out, Text},
+    raw::{Array, Out, Text, c_count},
     status::{TF_Status, c_text},
 };
 use prost::Message;
@@ -94,22 +94,17 @@ api! {
         output_count: c_int,
         outputs: Array<'_, TF_Output>,
         output_names: Array<'_, Text<'_>>,
-        _options: *const c_void,
+        options: *const c_void,
         description: Text<'_>,
         status: Option<&mut TF_Status>,
-    ) -> Option<Box<TF_Function>> [status] {
-        let name = name.required("the name of the function")?;
-        let source = Source {
-            name,
-            description: description.optional("the description")?,
-            nodes: nodes(body, node_count)?,
-            inputs: inputs.checked(input_count, "the inputs")?,
-            outputs: outputs.checked(output_count, "the outputs")?,
-            output_names: texts(output_names, output_count, "the name of an output")?,
-            effects: &[],
-            effect_names: Vec::new(),
-        };
-        make(graph, &source, name, append_hash != 0)
+    ) -> Option<Box<TF_Function>> {
+        // SAFETY: the caller in C gave the arguments for this function, and there are no control outputs.
+        unsafe {
+            TF_GraphToFunctionWithControlOutputs(
+                graph, name, append_hash, node_count, body, input_count, inputs, output_count, outputs, output_names,
+                0, Array::NULL, Array::NULL, options, description, status,
+            )
+        }
     }
 
     /// As `TF_GraphToFunction`, and a call runs the control outputs too.
@@ -227,7 +222,7 @@ api! {
         let Ok(graph) = shared(graph) else { return 0 };
         let state = graph.lock();
         let count = state.graph.library().map_or(0, |library| library.function.len());
-        c_int::try_from(count).unwrap_or(c_int::MAX)
+        c_count(count)
     }
 
     /// Writes copies of the functions of a graph, `room` of them at most, which the caller deletes; returns their number.
@@ -237,7 +232,6 @@ api! {
         room: c_int,
         status: Option<&mut TF_Status>,
     ) -> c_int [status] {
-        let mut functions = functions;
         let state = shared(graph)?.lock();
         let found = state.graph.library().map_or(&[][..], |library| &library.function);
         let room_for = usize::try_from(room).unwrap_or(0);

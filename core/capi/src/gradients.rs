@@ -103,7 +103,7 @@ fn dense(builder: &mut GraphBuilder<'_>, x: Output, gradient: Gradient) -> Resul
 fn add(
     graph: Option<&TF_Graph>,
     asked: &Asked<'_>,
-    results: &mut Out<'_, TF_Output>,
+    results: &Out<'_, TF_Output>,
 ) -> Result<(), Failure> {
     if results.is_null() && !asked.xs.is_empty() {
         return Err(Failure::null("the array of gradients"));
@@ -126,14 +126,13 @@ api! {
         status: Option<&mut TF_Status>,
         dy: Out<'_, TF_Output>,
     ) [status] {
-        let mut dy = dy;
         let asked = Asked {
             prefix: None,
             ys: ys.checked(y_count, "the ys")?,
             xs: xs.checked(x_count, "the xs")?,
             given: dx.of(y_count),
         };
-        add(graph, &asked, &mut dy)
+        add(graph, &asked, &dy)
     }
 
     /// As `TF_AddGradients`, with a prefix of the nodes' names, which no node of the graph has; null for one that is chosen.
@@ -148,7 +147,6 @@ api! {
         status: Option<&mut TF_Status>,
         dy: Out<'_, TF_Output>,
     ) [status] {
-        let mut dy = dy;
         let prefix = match prefix.get() {
             None => None,
             Some(_) => Some(prefix.required("the prefix")?),
@@ -159,6 +157,6 @@ api! {
             xs: xs.checked(x_count, "the xs")?,
             given: dx.of(y_count),
         };
-        add(graph, &asked, &mut dy)
+        add(graph, &asked, &dy)
     }
 }

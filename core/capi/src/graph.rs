@@ -59,7 +59,7 @@ pub(crate) struct State {
     own: Weak<Shared>,
 }
 
-/// Who reads each node.
+/// The readers of each node.
 #[derive(Default)]
 struct Readers {
     /// Data readers by output: node and number of the input.

@@ -7,7 +7,7 @@ use crate::{
     graph::{TF_Graph, shared},
     operation::{OpRef, TF_Output},
     process::runtime,
-    raw::{Array, Out, Text},
+    raw::{Array, Out, Text, c_count},
     status::TF_Status,
 };
 use std::ffi::c_int;
@@ -61,7 +61,7 @@ api! {
         status: Option<&mut TF_Status>,
     ) -> c_int [status] {
         let rank = shape_of(graph, output)?.rank();
-        Ok(rank.map_or(-1, |rank| c_int::try_from(rank).unwrap_or(c_int::MAX)))
+        Ok(rank.map_or(-1, c_count))
     }
 
     /// Writes the dimensions of an output, -1 for unknown ones. `rank` is their number.
@@ -72,7 +72,6 @@ api! {
         rank: c_int,
         status: Option<&mut TF_Status>,
     ) [status] {
-        let mut dims = dims;
         let shape = shape_of(graph, output)?;
         let Some(known) = shape.dims() else { return Ok(()) };
         if usize::try_from(rank).ok() != Some(known.len()) {

@@ -6,7 +6,7 @@ use crate::{
     graph::{Shared, State, TF_Graph, shared},
     import_names::{Imported, Plan, rewrite},
     operation::{OpRef, TF_Output, node_of},
-    raw::{Out, Text},
+    raw::{Out, Text, c_count},
     status::{TF_Status, c_text},
 };
 use std::{
@@ -273,7 +273,7 @@ api! {
 
     /// The number of outputs that the import returns.
     fn TF_ImportGraphDefOptionsNumReturnOutputs(options: Option<&TF_ImportGraphDefOptions>) -> c_int {
-        options.map_or(0, |options| c_int::try_from(options.return_outputs.len()).unwrap_or(c_int::MAX))
+        options.map_or(0, |options| c_count(options.return_outputs.len()))
     }
 
     /// Adds a node of the message to those that the import returns.
@@ -289,7 +289,7 @@ api! {
 
     /// The number of nodes that the import returns.
     fn TF_ImportGraphDefOptionsNumReturnOperations(options: Option<&TF_ImportGraphDefOptions>) -> c_int {
-        options.map_or(0, |options| c_int::try_from(options.return_operations.len()).unwrap_or(c_int::MAX))
+        options.map_or(0, |options| c_count(options.return_operations.len()))
     }
 
     /// The returned outputs, which stay as long as the results.
@@ -299,8 +299,7 @@ api! {
         outputs: Out<'_, *const TF_Output>,
     ) {
         let Some(results) = results else { return };
-        let (mut count, mut outputs) = (count, outputs);
-        count.set(c_int::try_from(results.outputs.len()).unwrap_or(c_int::MAX));
+        count.set(c_count(results.outputs.len()));
         outputs.set(results.outputs.as_ptr());
     }
 
@@ -311,8 +310,7 @@ api! {
         operations: Out<'_, *const OpRef>,
     ) {
         let Some(results) = results else { return };
-        let (mut count, mut operations) = (count, operations);
-        count.set(c_int::try_from(results.operations.len()).unwrap_or(c_int::MAX));
+        count.set(c_count(results.operations.len()));
         operations.set(results.operations.as_ptr());
     }
 
@@ -324,8 +322,7 @@ api! {
         indexes: Out<'_, *const c_int>,
     ) {
         let Some(results) = results else { return };
-        let (mut count, mut names, mut indexes) = (count, names, indexes);
-        count.set(c_int::try_from(results.missing_names.len()).unwrap_or(c_int::MAX));
+        count.set(c_count(results.missing_names.len()));
         names.set(results.missing_pointers.as_ptr());
         indexes.set(results.missing_indexes.as_ptr());
     }
@@ -352,7 +349,6 @@ api! {
         count: c_int,
         status: Option<&mut TF_Status>,
     ) [status] {
-        let mut outputs = outputs;
         let expected = options.map_or(0, |options| options.return_outputs.len());
         if usize::try_from(count).ok() != Some(expected) {
             return Err(Failure::invalid(format!(

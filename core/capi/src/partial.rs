@@ -103,7 +103,6 @@ api! {
         handle: Out<'_, *const c_char>,
         status: Option<&mut TF_Status>,
     ) [status] {
-        let mut handle = handle;
         handle.set(std::ptr::null());
         let signature = Signature {
             feeds: inputs.checked(input_count, "the feeds")?,
@@ -128,14 +127,14 @@ api! {
         target_count: c_int,
         status: Option<&mut TF_Status>,
     ) [status] {
-        let mut values = output_values;
+        let values = output_values;
         let (found, handle) = (session(found)?, handle.text()?);
         let signature = Signature {
             feeds: inputs.checked(input_count, "the feeds")?,
             fetches: outputs.checked(output_count, "the fetches")?,
             targets: targets.checked(target_count, "the targets")?,
         };
-        forget(&mut values, signature.fetches.len());
+        forget(&values, signature.fetches.len());
         let run = found.partial.find(handle)?;
         let names = signature.names(found)?;
         let feeds = names.feeds.iter().map(String::as_str).zip(read(input_values, input_count)?);
@@ -144,7 +143,7 @@ api! {
         if run.is_done() {
             found.partial.remove(handle);
         }
-        write(&fetched, &mut values)
+        write(&fetched, &values)
     }
 
     /// Deletes a handle. The step goes on until it is complete, or its session is deleted.

@@ -4,7 +4,7 @@ use crate::{
     buffer::{TF_Buffer, give},
     fail::Failure,
     operation::{OpRef, TF_Input, TF_Output},
-    raw::{Out, Text},
+    raw::{Out, Text, c_count},
     status::TF_Status,
 };
 use std::{
@@ -13,10 +13,6 @@ use std::{
 };
 use tenon_framework::{DType, op::ArgDef};
 use tenon_graph::Output;
-
-fn count(number: usize) -> c_int {
-    c_int::try_from(number).unwrap_or(c_int::MAX)
-}
 
 fn number(dtype: Option<&DType>) -> c_int {
     dtype.map_or(0, |dtype| dtype.0 as c_int)
@@ -46,7 +42,7 @@ fn length(
             if known.is_empty() { "none".to_owned() } else { known.join(", ") }
         ))
     })?;
-    Ok(count(lengths.get(found).copied().unwrap_or(0)))
+    Ok(c_count(lengths.get(found).copied().unwrap_or(0)))
 }
 
 /// The sources of the data inputs, as they are now.
@@ -65,7 +61,7 @@ fn consumers(output: TF_Output) -> Vec<TF_Input> {
     let mut state = graph.lock();
     let readers = state.readers(Output::new(oper.id, index)).to_vec();
     let input =
-        |(id, at): (_, usize)| TF_Input { oper: Some(state.operation(id)), index: count(at) };
+        |(id, at): (_, usize)| TF_Input { oper: Some(state.operation(id)), index: c_count(at) };
     readers.into_iter().map(input).collect()
 }
 
@@ -100,7 +96,7 @@ api! {
 
     /// The number of outputs.
     fn TF_OperationNumOutputs(oper: Option<OpRef>) -> c_int {
-        oper.map_or(0, |oper| count(oper.node.outputs().len()))
+        oper.map_or(0, |oper| c_count(oper.node.outputs().len()))
     }
 
     /// The element type of an output; 0 if there is no such output.
@@ -122,7 +118,7 @@ api! {
 
     /// The number of data inputs.
     fn TF_OperationNumInputs(oper: Option<OpRef>) -> c_int {
-        oper.map_or(0, |oper| count(oper.node.inputs.len()))
+        oper.map_or(0, |oper| c_count(oper.node.inputs.len()))
     }
 
     /// The element type of an input; 0 if there is no such input.
@@ -150,14 +146,13 @@ api! {
 
     /// Writes the sources of all inputs, `room` of them at most.
     fn TF_OperationAllInputs(oper: Option<OpRef>, sources: Out<'_, TF_Output>, room: c_int) {
-        let mut sources = sources;
         if let Some(oper) = oper {
             sources.fill(room, inputs(oper));
         }
     }
 
     /// The number of inputs that read an output.
-    fn TF_OperationOutputNumConsumers(output: TF_Output) -> c_int { count(consumers(output).len()) }
+    fn TF_OperationOutputNumConsumers(output: TF_Output) -> c_int { c_count(consumers(output).len()) }
 
     /// Writes the inputs that read an output, `room` of them at most; returns their number.
     fn TF_OperationOutputConsumers(
@@ -165,13 +160,12 @@ api! {
         readers: Out<'_, TF_Input>,
         room: c_int,
     ) -> c_int {
-        let mut readers = readers;
         readers.fill(room, consumers(output))
     }
 
     /// The number of operations that this one waits for.
     fn TF_OperationNumControlInputs(oper: Option<OpRef>) -> c_int {
-        oper.map_or(0, |oper| count(control_inputs(oper).len()))
+        oper.map_or(0, |oper| c_count(control_inputs(oper).len()))
     }
 
     /// Writes the operations that this one waits for, `room` of them at most; returns their number.
@@ -180,13 +174,12 @@ api! {
         found: Out<'_, OpRef>,
         room: c_int,
     ) -> c_int {
-        let mut found = found;
         oper.map_or(0, |oper| found.fill(room, control_inputs(oper)))
     }
 
     /// The number of operations that wait for this one.
     fn TF_OperationNumControlOutputs(oper: Option<OpRef>) -> c_int {
-        oper.map_or(0, |oper| count(control_outputs(oper).len()))
+        oper.map_or(0, |oper| c_count(control_outputs(oper).len()))
     }
 
     /// Writes the operations that wait for this one, `room` of them at most; returns their number.
@@ -195,7 +188,6 @@ api! {
         found: Out<'_, OpRef>,
         room: c_int,
     ) -> c_int {
-        let mut found = found;
         oper.map_or(0, |oper| found.fill(room, control_outputs(oper)))
     }
 

@@ -10,6 +10,11 @@ use std::{
     ptr, slice,
 };
 
+/// A number of things, in the type that C has for it.
+pub fn c_count(number: usize) -> c_int {
+    c_int::try_from(number).unwrap_or(c_int::MAX)
+}
+
 /// A text: null, or the bytes up to a zero.
 #[repr(transparent)]
 #[derive(Clone, Copy)]
@@ -58,6 +63,9 @@ impl<T> Clone for Array<'_, T> {
 impl<T> Copy for Array<'_, T> {}
 
 impl<'a, T> Array<'a, T> {
+    /// No array.
+    pub const NULL: Array<'a, T> = Array(ptr::null(), PhantomData);
+
     /// The elements. Null, and a number that is not positive, give none.
     pub fn of(self, count: c_int) -> &'a [T] {
         self.of_size(usize::try_from(count).unwrap_or(0))
@@ -107,12 +115,12 @@ impl<T> Out<'_, T> {
     }
 
     /// Writes one value. Nothing happens for null.
-    pub fn set(&mut self, value: T) {
+    pub fn set(&self, value: T) {
         self.set_at(0, value);
     }
 
     /// Writes value number `at`, which is below the number beside the array. Nothing happens for null.
-    pub fn set_at(&mut self, at: usize, value: T) {
+    pub fn set_at(&self, at: usize, value: T) {
         if !self.0.is_null() {
             // SAFETY: the caller in C gave a place for as many values as the number beside it says.
             unsafe { self.0.add(at).write(value) };
@@ -120,14 +128,14 @@ impl<T> Out<'_, T> {
     }
 
     /// Writes the first values, `room` of them at most; returns their number.
-    pub fn fill(&mut self, room: c_int, values: impl IntoIterator<Item = T>) -> c_int {
+    pub fn fill(&self, room: c_int, values: impl IntoIterator<Item = T>) -> c_int {
         let room = usize::try_from(room).unwrap_or(0);
         let mut written = 0;
         for (at, value) in values.into_iter().take(room).enumerate() {
             self.set_at(at, value);
             written = at + 1;
         }
-        c_int::try_from(written).unwrap_or(c_int::MAX)
+        c_count(written)
     }
 
     /// The address, for a caller that writes by itself.
@@ -138,7 +146,7 @@ impl<T> Out<'_, T> {
 
 impl Out<'_, u8> {
     /// Writes the first bytes of `bytes`, `room` of them at most.
-    pub fn copy(&mut self, room: usize, bytes: &[u8]) {
+    pub fn copy(&self, room: usize, bytes: &[u8]) {
         let count = bytes.len().min(room);
         if !self.0.is_null() && count > 0 {
             // SAFETY: the caller in C gave room for as many bytes, which no Rust code refers to.

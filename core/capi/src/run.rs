@@ -215,7 +215,7 @@ impl TF_Session {
 /// Writes the fetched values, as new tensors. Where one of them has no form in C, none is written.
 pub(crate) fn write(
     fetched: &[Tensor],
-    values: &mut Out<'_, Option<Box<TF_Tensor>>>,
+    values: &Out<'_, Option<Box<TF_Tensor>>>,
 ) -> Result<(), Failure> {
     if let [one] = fetched {
         values.set(Some(Box::new(TF_Tensor::of(one)?)));
@@ -249,7 +249,7 @@ fn read_into(
 }
 
 /// Sets all results to null.
-pub(crate) fn forget(values: &mut Out<'_, Option<Box<TF_Tensor>>>, count: usize) {
+pub(crate) fn forget(values: &Out<'_, Option<Box<TF_Tensor>>>, count: usize) {
     (0..count).for_each(|at| values.set_at(at, None));
 }
 
@@ -258,7 +258,7 @@ fn run_prepared(
     callable: &Callable,
     input_values: Array<'_, Option<&TF_Tensor>>,
     count: c_int,
-    values: &mut Out<'_, Option<Box<TF_Tensor>>>,
+    values: &Out<'_, Option<Box<TF_Tensor>>>,
 ) -> Result<(), Failure> {
     let (mut feeds, mut fetched) = ROOM.take();
     let outcome = read_into(&mut feeds, input_values, count).and_then(|()| {
@@ -294,7 +294,7 @@ api! {
         run_metadata: Option<&mut TF_Buffer>,
         status: Option<&mut TF_Status>,
     ) [status] {
-        let mut values = output_values;
+        let values = output_values;
         let found = session(found)?;
         let signature = Signature {
             feeds: inputs.checked(input_count, "the feeds")?,
@@ -304,19 +304,19 @@ api! {
         if values.is_null() && !signature.fetches.is_empty() {
             return Err(Failure::null("the array of results"));
         }
-        forget(&mut values, signature.fetches.len());
+        forget(&values, signature.fetches.len());
         found.follow()?;
         let metadata = run_metadata.map(|buffer| empty(Some(buffer))).transpose()?;
         let step = found.step(signature)?;
         if let (None, None, None, Some(callable)) =
             (run_options, &metadata, found.timeout, &step.callable)
         {
-            return run_prepared(callable, input_values, input_count, &mut values);
+            return run_prepared(callable, input_values, input_count, &values);
         }
         let feeds = read(input_values, input_count)?;
         let options = options(run_options)?.unwrap_or_default();
         let (fetched, told) = found.run_with(&step, &feeds, &options, metadata.is_some())?;
-        write(&fetched, &mut values)?;
+        write(&fetched, &values)?;
         if let Some(buffer) = metadata {
             *buffer = TF_Buffer::of_message(&told)?;
         }

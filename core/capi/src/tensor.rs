@@ -229,7 +229,7 @@ fn bitcast(from: Option<&TF_Tensor>, dtype: c_int, dims: &[i64]) -> Result<TF_Te
 }
 
 api! {
-    /// The size of an element in bytes; 0 for types without a fixed size, and for numbers that are no type.
+    /// The size of an element in bytes; 0 for types without a fixed size, and for numbers that do not name a type.
     fn TF_DataTypeSize(dtype: c_int) -> usize { known(dtype).map_or(0, element_size) }
 
     /// Makes a tensor of the user's memory, which `deallocator` frees once. Null if the memory is too small for the shape.

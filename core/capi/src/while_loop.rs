@@ -9,7 +9,7 @@ use crate::{
     import::import_part,
     import_names::Plan,
     operation::TF_Output,
-    raw::{Array, Out, Text},
+    raw::{Array, Out, Text, c_count},
     status::TF_Status,
 };
 use std::{collections::HashSet, ffi::c_int, ptr, slice, sync::Arc};
@@ -90,7 +90,7 @@ fn begin(graph: Option<&TF_Graph>, inputs: &[TF_Output]) -> Result<TF_WhileParam
     let (body, body_inputs) = part(graph, inputs, "body_input")?;
     let body_outputs = vec![TF_Output::NONE; inputs.len()];
     Ok(TF_WhileParams {
-        ninputs: c_int::try_from(inputs.len()).unwrap_or(c_int::MAX),
+        ninputs: c_count(inputs.len()),
         cond_graph: Box::into_raw(Box::new(cond)),
         cond_inputs: leak(cond_inputs),
         body_graph: Box::into_raw(Box::new(body)),
@@ -336,7 +336,6 @@ api! {
         status: Option<&mut TF_Status>,
         outputs: Out<'_, TF_Output>,
     ) [status] {
-        let mut outputs = outputs;
         let params = params.ok_or_else(|| Failure::null("the parameters of the loop"))?;
         let finished = finish(params);
         // SAFETY: the parameters came from `TF_NewWhile`, and the user no longer uses what they contain.

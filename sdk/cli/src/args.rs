@@ -91,7 +91,7 @@ pub enum Command {
     /// Run a digit classifier on real images, on each device and on both
     #[command(after_long_help = "Example:\n  tenon demo")]
     Demo(demo::DemoArgs),
-    /// Put a plugin where every tenon of this user finds it
+    /// Put plugins where every tenon of this user finds them
     #[command(after_long_help = "Example:\n  tenon install libmy_ops.so")]
     Install(InstallArgs),
     /// Take a plugin out of where `install` put it
@@ -280,8 +280,9 @@ pub struct ExplainArgs {
 
 #[derive(Debug, Args)]
 pub struct InstallArgs {
-    /// The plugin's file
-    pub file: PathBuf,
+    /// The plugins' files
+    #[arg(required = true, value_name = "FILE")]
+    pub files: Vec<PathBuf>,
 }
 
 #[derive(Debug, Args)]

@@ -11,33 +11,57 @@ use std::{
     fs, io,
     path::{Path, PathBuf},
 };
-use tenon_runtime::host::{
-    cache, loader,
-    search::{Origin, SearchPath, Surroundings},
+use tenon_runtime::{
+    Runtime,
+    host::{
+        Inspection, cache, loader,
+        search::{Origin, SearchPath, Surroundings},
+    },
 };
 
-/// Copies a plugin to the user's folder, after a check that it loads. An earlier build of it is replaced.
+/// Copies plugins to the user's folder, after a check that all of them load. Earlier builds of them are replaced.
 ///
 /// # Errors
-/// It does not load; the folder cannot be written.
+/// One of them does not load, and none is copied; the folder cannot be written.
 pub fn install(global: &Global, args: &InstallArgs) -> Result<(), CliError> {
     let (runtime, _) = start_whole(global, None)?;
-    let inspection = runtime.plugins().inspect(&args.file)?;
-    if let Some(error) = inspection.refused {
+    let folder = Surroundings::of_process().user_plugins().ok_or(CliError::NoDataHome)?;
+    let checked = args.files.iter().map(|file| checked(&runtime, file, &folder));
+    let checked = checked.collect::<Result<Vec<Checked>, CliError>>()?;
+    for Checked { inspection, target } in &checked {
+        copy(&inspection.path, target)?;
+    }
+    if global.json {
+        let installed = checked.iter().map(|Checked { inspection, target }| {
+            let (name, file) = (&inspection.manifest.plugin.name, target.display().to_string());
+            json!({ "plugin": name, "file": file, "digest": inspection.digest })
+        });
+        return print_json(&json!({ "installed": installed.collect::<Vec<_>>() }));
+    }
+    let lines = checked.iter().map(|Checked { inspection, target }| {
+        let plugin = &inspection.manifest.plugin;
+        format!("{} {}: {}\n", plugin.name, plugin.version, target.display())
+    });
+    print(&lines.collect::<String>())
+}
+
+/// A plugin that loads, and its place in the user's folder.
+struct Checked {
+    inspection: Inspection,
+    target: PathBuf,
+}
+
+fn checked(runtime: &Runtime, file: &Path, folder: &Path) -> Result<Checked, CliError> {
+    let mut inspection = runtime.plugins().inspect(file)?;
+    if let Some(error) = inspection.refused.take() {
         return Err(error.into());
     }
-    let folder = Surroundings::of_process().user_plugins().ok_or(CliError::NoDataHome)?;
     let name = &inspection.manifest.plugin.name;
     let target = folder.join(file_name(name).ok_or_else(|| CliError::Install {
-        file: args.file.clone(),
+        file: file.to_owned(),
         reason: format!("a plugin's name is of letters, digits, '-' and '_', found '{name}'"),
     })?);
-    copy(&inspection.path, &target)?;
-    if global.json {
-        let file = target.display().to_string();
-        return print_json(&json!({ "plugin": name, "file": file, "digest": inspection.digest }));
-    }
-    print(&format!("{name} {}: {}\n", inspection.manifest.plugin.version, target.display()))
+    Ok(Checked { inspection, target })
 }
 
 /// A file in the user's folder.

@@ -22,7 +22,8 @@ use tenon_host::{
 /// Runs nodes on the client device, with the kernels that a step would use there.
 pub(super) struct Evaluator<'s> {
     context: Context<'s>,
-    device: Arc<PluginDevice>,
+    /// The client device; absent where no plugin of this process brings a device.
+    device: Option<Arc<PluginDevice>>,
     env: RefCell<StepEnv>,
     run_limits: RunLimits,
     /// Connects the run's token to the kernels that run here.
@@ -36,7 +37,7 @@ impl<'s> Evaluator<'s> {
         // The evaluation has separate resources, since folded nodes have no state.
         let mut env = StepEnv::new(pool, Arc::new(Resources::new()));
         env.keep_denormals = context.options.keep_denormals;
-        let device = Arc::clone(&placed.view.local()[placed.view.client()]);
+        let device = placed.view.local().get(placed.view.client()).cloned();
         let run_limits = placed.run_limits.clone();
         let _watched = run_limits.watch(&env.cancellation);
         let env = RefCell::new(env);
@@ -68,6 +69,11 @@ impl Evaluator<'_> {
         inputs: &[Tensor],
         time: Option<Duration>,
     ) -> Result<Vec<Tensor>, KernelError> {
+        let device = self.device.as_ref().ok_or_else(|| {
+            KernelError::unimplemented(
+                "no device of this process computes in host memory: expected one, from a plugin",
+            )
+        })?;
         let shapes: Vec<PartialShape> =
             inputs.iter().map(|input| PartialShape::from(*input.shape())).collect();
         let constants: Vec<Option<Tensor>> = inputs.iter().cloned().map(Some).collect();
@@ -80,7 +86,7 @@ impl Evaluator<'_> {
             self.context,
             &node.op.name,
             node.attrs.attrs(),
-            self.device.device_type(),
+            device.device_type(),
             &mut { supports },
         );
         let def = explanation.result().map_err(|e| KernelError::unimplemented(e.to_string()))?;
@@ -104,7 +110,7 @@ impl Evaluator<'_> {
             signature: &node.signature,
             input_shapes,
             constants,
-            device: Some(&self.device),
+            device: self.device.as_ref(),
             knobs: &self.context.version.knobs,
         }
     }

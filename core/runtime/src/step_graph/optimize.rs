@@ -198,3 +198,18 @@ fn whole(graph: &Graph, registry: &Registry) -> Result<Named, RuntimeError> {
     }
     Ok(named)
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::{Runtime, RuntimeOptions, Session, SessionOptions};
+
+    /// The evaluator of constants took the first device, of which there was none.
+    #[test]
+    fn an_empty_graph_is_optimised_where_there_are_no_devices() {
+        let none: [&str; 0] = [];
+        let (runtime, _) = Runtime::new(RuntimeOptions::with_plugins(none)).expect("it starts");
+        let session = Session::new(&runtime, SessionOptions::default()).expect("it opens");
+        let nodes = session.simplified(&[], |it| it.sub.order.len()).expect("it is optimised");
+        assert_eq!(nodes, 0);
+    }
+}

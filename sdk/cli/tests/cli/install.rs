@@ -13,6 +13,7 @@ fn an_installed_plugin_is_found_from_then_on() {
         let installed = tenon(&["install", &file, "--json"]);
         assert!(installed.status.success(), "{}", stderr(&installed));
         let installed: serde_json::Value = serde_json::from_slice(&installed.stdout).unwrap();
+        let installed = &installed["installed"][0];
         assert_eq!(installed["plugin"], "tenon-accel");
         let target = installed["file"].as_str().unwrap().to_owned();
         assert!(target.starts_with(&place.arg("data/tenon/plugins")), "{target}");
@@ -31,10 +32,10 @@ fn an_installed_plugin_can_be_taken_out_again() {
     let tenon = |args: &[&str]| output(place.command(&alone).args(args));
     let none = tenon(&["uninstall", "tenon-accel"]);
     assert!(stderr(&none).contains("no plugin 'tenon-accel' is installed there, and no other"));
-    for name in ["accel", "fft"] {
-        let installed = tenon(&["install", &plugin(name).display().to_string()]);
-        assert!(installed.status.success(), "{}", stderr(&installed));
-    }
+    let files = ["accel", "fft"].map(|name| plugin(name).display().to_string());
+    let installed = tenon(&["install", &files[0], &files[1]]);
+    assert!(installed.status.success(), "{}", stderr(&installed));
+    assert_eq!(String::from_utf8(installed.stdout).unwrap().lines().count(), 2);
     let other = stderr(&tenon(&["uninstall", "accel"]));
     assert!(other.contains("there are: tenon-accel ") && other.contains("tenon-fft "), "{other}");
     let removed = tenon(&["uninstall", "tenon-accel"]);
@@ -56,6 +57,7 @@ fn an_installed_plugin_can_be_taken_out_again() {
 fn what_does_not_load_is_not_installed() {
     let place = Place::new();
     fs::write(place.path("libtenon_bad.so"), "not a library").unwrap();
-    place.error(&["install", &place.arg("libtenon_bad.so")]);
+    let good = plugin("accel").display().to_string();
+    place.error(&["install", &good, &place.arg("libtenon_bad.so")]);
     assert!(!place.path("data").exists());
 }

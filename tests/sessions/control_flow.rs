@@ -1,12 +1,16 @@
 //! Conditionals and loops as version 1 graphs have them: who runs, what is dead, how errors and memory behave.
 //! TensorFlow's own graphs with control flow are among those of `graph_goldens`.
 
-use std::time::{Duration, Instant};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 use tenon_graph::{GraphBuilder, GraphError, Output};
 use tenon_runtime::{
     CallableOptions, CancelToken, RunOptions, Runtime, RuntimeError, Session, SessionOptions,
     framework::{Code, DType, PartialShape, Tensor},
     host::memory::HostMemory,
+    trace::ChromeTrace,
 };
 use tenon_tests::{
     loops::{Loop, binary, switch, unary},
@@ -413,6 +417,40 @@ fn a_loop_chooses_kernels_for_shapes_that_change() {
         for (n, expected) in [(2, 2), (6, 3), (1, 1), (6, 3), (6, 3)] {
             let fetched = session::run(&session, &feeds(n), &["total"]).expect("a step");
             assert_eq!(ints(&fetched), [expected], "{n} iterations");
+        }
+    }
+}
+
+/// A traced step counts arrivals; one without a trace runs the programs of its frames.
+#[test]
+fn values_change_places_between_iterations_with_and_without_a_program() {
+    let (_turn, runtime) = over(&["tenon_cpu"]);
+    let session = session::session(&runtime, |b| {
+        let (n, a, c) = (argument(b, "n")?, argument(b, "a")?, argument(b, "c")?);
+        let l = Loop { name: "loop", parallel: 3, counter: n, values: &[a, c, c], constants: &[] };
+        let results = l.build(b, |b, values, _| {
+            // The new first value is the buffer of the former second one, and the third that of the first.
+            let sum = binary(b, "Add", "sum", values[0], values[1])?;
+            let same = unary(b, "Identity", "same", values[1])?;
+            Ok(vec![same, sum, values[0]])
+        })?;
+        let small = binary(b, "Less", "small", results[2], a)?;
+        let (no, yes) = switch(b, "side", results[1], small)?;
+        let no = unary(b, "Neg", "negative", no)?;
+        b.op("Merge").name("y").input(no).input(yes).build()?;
+        Ok(())
+    });
+    let numbers = [1, 1, 2, 3, 5, 8, 13, 21, 34, 55, 89, 144];
+    let trace =
+        || RunOptions { trace: Some(Arc::new(ChromeTrace::new())), ..RunOptions::default() };
+    for n in [0, 1, 2, 3, 4, 9, 10, 4, 0] {
+        let feeds = [("n", int(n as i32)), ("a", int(1)), ("c", int(1))];
+        let fetches = ["loop/value_0_out", "loop/value_1_out", "loop/value_2_out", "y"];
+        let third = if n == 0 { 1 } else { numbers[n - 1] };
+        let expected = [numbers[n], numbers[n + 1], third, -numbers[n]];
+        for options in [RunOptions::default(), trace()] {
+            let (fetched, _) = session::run_with(&session, &feeds, &fetches, &options).unwrap();
+            assert_eq!(ints(&fetched), expected, "{n} iterations");
         }
     }
 }

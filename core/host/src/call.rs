@@ -8,6 +8,7 @@
 mod env;
 mod frame;
 mod functions;
+mod handover;
 mod services;
 mod ticket;
 mod value;
@@ -19,6 +20,7 @@ pub(crate) use functions::functions_of;
 pub use functions::{
     CallableFunction, FUNCTIONS, FunctionCall, FunctionEnd, FunctionTable, NodeFunctions,
 };
+pub use handover::Handover;
 pub use services::{CALL_SERVICES, LoopBody};
 pub(crate) use services::{OVER, input, output};
 pub use ticket::Watch;

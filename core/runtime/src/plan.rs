@@ -26,6 +26,9 @@ use tenon_framework::{PartialShape, Shape, Tensor, device::base::LocalDevice, te
 use tenon_graph::ControlFlow;
 use tenon_host::{call::NodeInfo, instance::KernelInstance};
 
+/// The minimum cost of a call, in nanoseconds, for handing it to another thread.
+const HANDOFF_NS: u32 = 50_000;
+
 /// The entry point of a kernel.
 pub(crate) type Compute = unsafe extern "C" fn(state: *mut KernelState, call: *const Call) -> Code;
 
@@ -220,6 +223,11 @@ impl PlanNode {
             (self.stream.has_events(), node_flags::EVENTS),
         ];
         set.into_iter().filter(|(is_set, _)| *is_set).fold(0, |flags, (_, flag)| flags | flag)
+    }
+
+    /// Whether a call is long enough to be handed to another thread.
+    pub fn is_costly(&self) -> bool {
+        self.cost_ns.load(Ordering::Relaxed) >= HANDOFF_NS
     }
 
     /// Adds a measurement to the sums and the running mean (weight 1/8).

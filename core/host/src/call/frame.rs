@@ -3,6 +3,7 @@
 use super::{
     env::{StepEnv, TraceSink},
     functions::NodeFunctions,
+    handover::Handover,
     services::CALL_SERVICES,
     ticket::{Again, Ticket, Watch},
     value::Value,
@@ -87,6 +88,8 @@ pub struct CallFrame {
     /// The index of the node in the plan, for the completion.
     pub index: u32,
     completion: Completion,
+    /// Which thread goes on after an asynchronous call.
+    handover: Handover,
     /// Set from the first asynchronous call on.
     ticket: Cell<Option<&'static Ticket>>,
     watch: Option<Arc<dyn Watch>>,
@@ -160,6 +163,7 @@ impl CallFrame {
             owner: ptr::null_mut(),
             index: 0,
             completion: ignore,
+            handover: Handover::default(),
             ticket: Cell::new(None),
             watch: None,
             message: UnsafeCell::new((Code::OK, String::new())),
@@ -260,6 +264,11 @@ impl CallFrame {
         unsafe { &*self.env }
     }
 
+    /// Which thread goes on after an asynchronous call.
+    pub fn handover(&self) -> &Handover {
+        &self.handover
+    }
+
     /// Begins an asynchronous call; only the owner of the record may call it. False while an
     /// earlier call runs.
     #[must_use = "a record that is still running belongs to another call"]
@@ -267,6 +276,7 @@ impl CallFrame {
         let ticket = self.ticket.get().unwrap_or_else(|| Ticket::take(self, self.watch.clone()));
         self.ticket.set(Some(ticket));
         let Some(record) = ticket.begin(self.env().step.step_id) else { return false };
+        self.handover.begin();
         // SAFETY: no call runs, and the record belongs to the caller.
         unsafe { (*self.call.get()).record = record };
         true

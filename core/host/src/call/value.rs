@@ -97,6 +97,14 @@ impl Value {
         self.owner = Some(buffer);
     }
 
+    /// Shows in `slot` what `from` shows, which is set, without a reference to the buffer: it must stay as long as the slot
+    /// shows it.
+    #[inline]
+    pub fn lend(&mut self, slot: &mut Slot, from: &Slot) {
+        self.owner = None;
+        *slot = Slot { alias: slot.alias, flags: slot_flags::SET, ..*from };
+    }
+
     /// The tensor that a set slot shows, as a further reference to its buffer.
     #[inline]
     pub fn tensor(slot: &Slot) -> Option<Tensor> {

@@ -161,7 +161,7 @@ impl Variable {
     ) -> Result<Tensor, KernelError> {
         if self.lock.peek() {
             let value = self.value();
-            self.lock.give();
+            self.lock.give_shared();
             return value.ok_or_else(|| self.unset());
         }
         // Calls that update rows hold the shared lock.
@@ -169,6 +169,21 @@ impl Variable {
         let read = self.read_locked(copy);
         self.unlock();
         read
+    }
+
+    /// Shows the current value to `look`, for callers without the lock; `None` while a call holds the exclusive lock, and
+    /// in copy-on-read mode.
+    ///
+    /// # Errors
+    /// `FAILED_PRECONDITION` without a value.
+    #[inline]
+    pub fn peek<R>(&self, look: impl FnOnce(&Slot) -> R) -> Option<Result<R, KernelError>> {
+        if !self.lock.peek() {
+            return None;
+        }
+        let seen = self.current().map(|value| look(&self.shown(value)));
+        self.lock.give_shared();
+        Some(seen.ok_or_else(|| self.unset()))
     }
 
     /// As [`Variable::read`], for a holder of the lock.

@@ -198,9 +198,9 @@ unsafe extern "C" fn output_variable(
     // SAFETY: the kernel passes its call's record and a variable that it has locked.
     unsafe {
         serve(record, variable, |frame, variable| {
-            give_value(frame, variable, index, || {
-                variable.read_locked(|tensor| copy_value(frame, tensor))
-            })
+            let (slot, value) = typed_output(frame, variable, index)?;
+            value.hold(slot, &variable.read_locked(|tensor| copy_value(frame, tensor))?);
+            Ok(())
         })
     }
 }
@@ -218,23 +218,27 @@ unsafe extern "C" fn output_value(
     // SAFETY: the kernel passes its call's record and a live variable.
     unsafe {
         serve(record, variable, |frame, variable| {
-            give_value(frame, variable, index, || {
-                variable.read(&frame.env().cancellation, |tensor| copy_value(frame, tensor))
-            })
+            let (slot, value) = typed_output(frame, variable, index)?;
+            if let Some(shown) = variable.peek(|shown| value.share(slot, shown)) {
+                return shown.map(|_| ());
+            }
+            let cancellation = &frame.env().cancellation;
+            value.hold(slot, &variable.read(cancellation, |tensor| copy_value(frame, tensor))?);
+            Ok(())
         })
     }
 }
 
-/// Sets an output to the value of a variable, which `read` reads.
+/// Slot and value of an output that is to have the value of a variable.
 ///
 /// # Safety
 /// - The call runs, and its outputs belong to the caller.
-unsafe fn give_value(
-    frame: &CallFrame,
+#[allow(clippy::mut_from_ref, reason = "during a call its outputs belong to the caller")]
+unsafe fn typed_output<'f>(
+    frame: &'f CallFrame,
     variable: &Variable,
     index: u32,
-    read: impl FnOnce() -> Result<Tensor, KernelError>,
-) -> Result<(), KernelError> {
+) -> Result<(&'f mut Slot, &'f mut Value), KernelError> {
     // SAFETY: the outputs belong to the caller.
     let (slot, value) = unsafe { output(frame, index) }?;
     let expected = frame.node().outputs[index as usize].dtype.base();
@@ -245,8 +249,7 @@ unsafe fn give_value(
             variable.dtype()
         )));
     }
-    value.hold(slot, &read()?);
-    Ok(())
+    Ok((slot, value))
 }
 
 /// The tensor that an input shows: a further reference to its buffer, or a copy if it has none.

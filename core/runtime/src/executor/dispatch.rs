@@ -35,29 +35,23 @@ impl Thread for PoolThread {
     const RETURNS_COSTLY_NODES: bool = true;
 }
 
-/// The minimum cost of a call, in nanoseconds, for handing it to another thread.
-const HANDOFF_NS: u32 = 50_000;
-
-/// Completes an asynchronous call: puts the ready nodes into the step's inbox, or stops the step.
+/// Completes an asynchronous call: puts the ready nodes into the step's inbox, or stops the step. If the thread that
+/// started the call has not left it yet, that thread does both.
 ///
 /// # Safety
 /// - `frame` must be a call frame that [`PartitionState::settle`] has set up.
-/// - The step of its state must still wait for this call, so that frame and state are alive.
+/// - The call must not have been completed yet, so that frame and state are alive.
 /// - No other thread may complete the same call.
 pub(super) unsafe fn completed<P: Propagate>(frame: *mut CallFrame, code: Code) {
     // SAFETY: `settle` set the owner to the state that contains the frame. Both are alive, since
     // the step waits for this call, as the caller guarantees.
     let (frame, state) = unsafe { (&*frame, &*(*frame).owner.cast::<PartitionState<P>>()) };
     let index = frame.index;
-    let mut ready = Vec::new();
-    state.async_ends(index, code);
-    if code.is_ok() {
-        state.after(index, &mut ready);
-    } else {
-        let error = frame.take_error(code);
-        frame.end();
-        state.fail_node(index, &error);
+    if !frame.handover().arrives(code) {
+        return;
     }
+    let mut ready = Vec::new();
+    state.conclude_async(index, code, &mut ready);
     P::lower(state, ready);
 }
 
@@ -127,13 +121,19 @@ impl<P: Propagate> PartitionState<P> {
             trace.enters(&self.node(index).info.name);
             TracedCall { trace: Arc::clone(trace), plan: Arc::clone(&self.plan), index }
         });
-        self.began[index as usize].store(monotonic_ns(), Ordering::Relaxed);
+        let began =
+            if entered.is_some() || self.is_async_measured(index) { monotonic_ns() } else { 0 };
+        self.began[index as usize].store(began, Ordering::Relaxed);
         entered
     }
 
     /// Ends an asynchronous call.
     fn async_ends(&self, index: u32, code: Code) {
-        let (began, ended) = (self.began[index as usize].load(Ordering::Relaxed), monotonic_ns());
+        let began = self.began[index as usize].load(Ordering::Relaxed);
+        if began == 0 {
+            return;
+        }
+        let ended = monotonic_ns();
         self.node(index).sample(ended.saturating_sub(began));
         let frame = self.frame(index);
         if let Some(trace) = &frame.env().trace {
@@ -202,8 +202,7 @@ impl<P: Propagate> PartitionState<P> {
     /// Whether a node is worth handing to another thread. A node with events is not: it waits for
     /// them in `dispatch`.
     pub(super) fn is_costly(&self, node: u32) -> bool {
-        self.hot(node).flags & node_flags::EVENTS == 0
-            && self.node(node).cost_ns.load(Ordering::Relaxed) >= HANDOFF_NS
+        self.hot(node).flags & node_flags::EVENTS == 0 && self.node(node).is_costly()
     }
 
     /// Whether a pool thread should return a node to the idle driver. The pool thread can then help
@@ -244,7 +243,6 @@ impl<P: Propagate> PartitionState<P> {
             let error = KernelError::internal("an earlier call of this node is still running");
             return self.fail_node(index, &error);
         }
-        P::raise(self);
         let entered = self.async_begins(index);
         // SAFETY: the node is ready and this thread runs it; `compute` and `state` belong to the
         // same kernel. Once the call is pending, the completing thread owns the node.
@@ -254,26 +252,43 @@ impl<P: Propagate> PartitionState<P> {
             self.count(index);
             compute(state, frame.call())
         };
-        drop(entered);
         if code == Code::PENDING {
-            return;
+            return self.leave_async(index, entered, ready);
         }
+        drop(entered);
         if !frame.end_inline() {
-            // The call has completed already, which lowered the count: returning a result as well
-            // is an error.
+            // The call has completed already: returning a result as well is an error.
             let error = KernelError::internal(
                 "the kernel completed its call and also returned a result: it must do only one",
             );
             return self.fail_node(index, &error);
         }
-        self.async_ends(index, code);
-        if code.is_ok() {
-            self.after(index, ready);
-        } else {
-            let error = frame.take_error(code);
-            frame.end();
-            self.fail_node(index, &error);
+        self.conclude_async(index, code, ready);
+    }
+
+    /// Leaves a call that has not returned a result to the thread that completes it, unless it is completed already.
+    fn leave_async(&self, index: u32, entered: Option<TracedCall>, ready: &mut Vec<u32>) {
+        let handover = self.frame(index).handover();
+        let waits = !handover.is_done();
+        if waits {
+            // Once the call is left, its completion lowers the count.
+            P::raise(self);
         }
-        P::lower(self, Vec::new());
+        let code = handover.waits();
+        drop(entered);
+        let Some(code) = code else { return };
+        self.conclude_async(index, code, ready);
+        if waits {
+            P::lower(self, Vec::new());
+        }
+    }
+
+    /// Handles an asynchronous call that is done.
+    fn conclude_async(&self, index: u32, code: Code, ready: &mut Vec<u32>) {
+        self.async_ends(index, code);
+        match self.outcome(index, code) {
+            Ok(()) => self.propagate(index, ready),
+            Err(error) => self.fail_node(index, &error),
+        }
     }
 }

@@ -16,14 +16,18 @@
 //!   frame;
 //! - at most `parallel_iterations` iterations run at once; values for a later one wait.
 //!
+//! A frame whose nodes one thread can run in order has a program ([`program`]), which needs none of this.
+//!
 //! Ownership: a *token* is a woken node, a thread that runs an iteration's nodes, or a node that
 //! was handed to another thread. While an iteration has tokens, its state belongs to their holders
 //! as in the acyclic form. Without tokens, it belongs to the holder of the structure. The states of
 //! finished iterations are reused; they keep the values that enter every iteration until the loop
 //! ends.
 
+mod forward;
 mod guarded;
 mod iteration;
+mod program;
 mod structure;
 mod value;
 
@@ -40,6 +44,7 @@ use crate::{
 };
 use guarded::{Guarded, Held};
 use iteration::Framed;
+use program::Help;
 use std::{
     ptr::NonNull,
     sync::{
@@ -47,7 +52,7 @@ use std::{
         atomic::{AtomicU32, Ordering},
     },
 };
-use structure::{ROOT, Structure};
+use structure::{ROOT, Start, Structure};
 use tenon_abi::{Code, Slot};
 use tenon_framework::{KernelError, Tensor, tensor::Buffer};
 use tenon_host::call::StepEnv;
@@ -71,6 +76,8 @@ pub(crate) struct FrameState {
     /// On a device with streams there is one stream, so iterations can reuse buffers in its order.
     streams: Option<Arc<StepStreams>>,
     tracing: AtomicU32,
+    /// Whether other threads could help with the nodes of each plan.
+    help: Box<[Help]>,
     structure: Guarded,
 }
 
@@ -97,6 +104,7 @@ impl FrameState {
         debug_assert!(frames.len() == plans.len());
         let structure = Guarded::new(Structure::new(plans.len()));
         Arc::new(FrameState {
+            help: plans.iter().map(|_| Help::default()).collect(),
             plans,
             frames,
             index,
@@ -132,7 +140,7 @@ impl FrameState {
 
     /// Creates the state of an iteration with number `id` in the structure's table.
     fn make(&self, plan: u32, id: u32) -> NonNull<Iteration> {
-        let form = Framed::new(self, id, Arc::clone(&self.frames[plan as usize]));
+        let form = Framed::new(self, (plan, id), Arc::clone(&self.frames[plan as usize]));
         let plan = Arc::clone(&self.plans[plan as usize]);
         let (shared, rendezvous) = (Arc::clone(&self.shared), Arc::clone(&self.rendezvous));
         let (index, env, streams) = (self.index, self.env, self.streams.clone());
@@ -162,7 +170,7 @@ impl FrameState {
 
     /// Starts a step.
     pub fn begin(&self) {
-        self.structure().begin();
+        self.structure().begin(self);
     }
 
     /// Runs the woken nodes, and the nodes that become ready in turn, until none is left. `ready`
@@ -179,7 +187,15 @@ impl FrameState {
             // SAFETY: the entry was a token of the iteration, so its state is alive and in use by
             // this thread.
             let state = unsafe { woken.state.as_ref() };
-            state.wake(woken.node, woken.dead, ready);
+            let (node, dead) = match woken.start {
+                Start::Program => {
+                    done = Some(self.run_program(woken.iteration));
+                    continue;
+                }
+                Start::Roots => (None, false),
+                Start::Node { node, dead } => (Some(node), dead),
+            };
+            state.wake(node, dead, ready);
             state.drain::<Driver>(ready);
             done = Some(woken.iteration);
         }
@@ -241,7 +257,11 @@ impl FrameState {
         let root = self.root();
         let plan = root.form.plan();
         let writer = plan.writers[output as usize];
-        if writer != FramePlan::NONE {
+        if let Some(class) = root.form.class(output) {
+            if !root.is_live(class) {
+                return Ok(None);
+            }
+        } else if writer != FramePlan::NONE {
             let count = root.form.count(writer);
             let is_merge = plan.nodes[writer as usize].role == Role::Merge;
             if counts::is_dead(count) || !counts::is_complete(is_merge, count) {

@@ -42,7 +42,7 @@ pub(crate) struct PartitionState<P: Propagate = Acyclic> {
     pub(super) lanes: Lanes,
     /// The number of runs started so far.
     pub(super) runs: AtomicU32,
-    /// The start time of each node's asynchronous call.
+    /// The start time of each node's asynchronous call, if it is measured.
     pub(super) began: Box<[AtomicU64]>,
     /// The kernels that were chosen by shapes.
     pub(super) last_used: LastUsed,
@@ -125,6 +125,12 @@ impl<P: Propagate> PartitionState<P> {
     #[inline(always)]
     pub(super) fn reset(&self) {
         P::begin(self);
+        self.reset_slots();
+    }
+
+    /// Counts a run, and sets the counters of the slots.
+    #[inline(always)]
+    pub(super) fn reset_slots(&self) {
         self.runs.store(self.runs.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
         self.slots.begin();
     }
@@ -226,7 +232,7 @@ impl<P: Propagate> PartitionState<P> {
 
     /// Does what the kernel of a node does that passes its input on; returns whether the input is set.
     #[inline(always)]
-    fn pass_on(&self, index: u32) -> bool {
+    pub(super) fn pass_on(&self, index: u32) -> bool {
         let node = self.node(index);
         let (from, to) = (node.inputs[0], node.first_output);
         let counted = self.plan.outputs[from as usize].is_counted();
@@ -240,22 +246,76 @@ impl<P: Propagate> PartitionState<P> {
         if self.is_costly(index) {
             return self.detour(index, ready);
         }
+        match self.compute_checked(index) {
+            Ok(()) => self.propagate(index, ready),
+            Err(error) => self.fail_node(index, &error),
+        }
+    }
+
+    /// Calls the kernel of a node with all checks, without measuring it.
+    #[inline(always)]
+    pub(super) fn compute_checked(&self, index: u32) -> Result<(), KernelError> {
         let (node, frame) = (self.hot(index), self.frame(index));
         // SAFETY: the node is ready and this thread runs it, so it owns the node; its predecessors
         // are done.
         let code = unsafe {
-            if let Err(error) = self.slots.show_references(index, &self.shared.cancellation) {
-                return self.fail_node(index, &error);
-            }
+            self.slots.show_references(index, &self.shared.cancellation)?;
             self.slots.clear_outputs(index);
             self.slots.plan_outputs(node);
             (node.compute)(node.state, frame.call())
         };
         self.count(index);
-        match code.is_ok() {
-            true => self.after(index, ready),
-            false => self.failed(index, code, ready),
+        self.outcome(index, code)
+    }
+
+    /// Calls the kernel of a node that needs no checks.
+    #[inline(always)]
+    pub(super) fn compute_plain(&self, index: u32, node: &HotNode) -> Result<(), KernelError> {
+        let frame = self.frame(index);
+        // SAFETY: the node is ready and this thread runs it, so it owns the node; its predecessors
+        // are done.
+        unsafe {
+            self.slots.plan_outputs(node);
+            let code = (node.compute)(node.state, frame.call());
+            if !code.is_ok() || !self.slots.outputs_are_planned(node) {
+                return self.outcome(index, code);
+            }
         }
+        frame.end();
+        Ok(())
+    }
+
+    /// Calls the kernel of a node with all checks, and measures it.
+    pub(super) fn compute_measured(&self, index: u32) -> Result<(), KernelError> {
+        // SAFETY: the node is ready and this thread runs it, so it owns the node.
+        unsafe { self.slots.show_references(index, &self.shared.cancellation) }?;
+        let node = self.hot(index);
+        let code = self.measured(index, node.compute, node.state);
+        self.outcome(index, code)
+    }
+
+    /// What came of a call: checks the outputs of one that succeeded.
+    #[inline(always)]
+    pub(super) fn outcome(&self, index: u32, code: Code) -> Result<(), KernelError> {
+        if !code.is_ok() {
+            return Err(self.error_of(index, code));
+        }
+        self.slots.check_outputs(index)?;
+        self.frame(index).end();
+        Ok(())
+    }
+
+    /// The error of a call that failed.
+    #[cold]
+    fn error_of(&self, index: u32, code: Code) -> KernelError {
+        let frame = self.frame(index);
+        frame.end();
+        if code == Code::PENDING {
+            return KernelError::internal(
+                "the kernel returned PENDING, but its table does not say that it is asynchronous",
+            );
+        }
+        frame.take_error(code)
     }
 
     /// Runs a kernel on this thread with all checks, and measures it.
@@ -278,6 +338,16 @@ impl<P: Propagate> PartitionState<P> {
         state: *mut KernelState,
         ready: &mut Vec<u32>,
     ) {
+        let code = self.measured(index, compute, state);
+        match self.outcome(index, code) {
+            Ok(()) => self.propagate(index, ready),
+            Err(error) => self.fail_node(index, &error),
+        }
+    }
+
+    /// Calls the kernel of a node whose references are already resolved, and measures it.
+    #[inline(always)]
+    fn measured(&self, index: u32, compute: Compute, state: *mut KernelState) -> Code {
         let (node, frame) = (self.hot(index), self.frame(index));
         let trace = frame.env().trace.as_ref();
         if let Some(trace) = trace {
@@ -303,10 +373,7 @@ impl<P: Propagate> PartitionState<P> {
             }
             self.lanes.ends(index, trace);
         }
-        if !code.is_ok() {
-            return self.failed(index, code, ready);
-        }
-        self.after(index, ready);
+        code
     }
 
     /// Counts a call, if calls are counted.
@@ -316,35 +383,14 @@ impl<P: Propagate> PartitionState<P> {
         }
     }
 
-    /// Checks the outputs after a successful call, and notifies the successors.
-    pub(super) fn after(&self, index: u32, ready: &mut Vec<u32>) {
-        if let Err(error) = self.slots.check_outputs(index) {
-            self.fail_node(index, &error);
-            return;
-        }
-        self.frame(index).end();
-        self.propagate(index, ready);
-    }
-
     /// Handles a call that failed or replaced a planned output.
     #[cold]
     fn failed(&self, index: u32, code: Code, ready: &mut Vec<u32>) {
-        let frame = self.frame(index);
-        frame.end();
-        let error = if code.is_ok() {
-            match self.slots.check_outputs(index) {
-                Err(error) => error,
-                // The kernel replaced its planned output by one of the right shape.
-                Ok(()) => return self.propagate(index, ready),
-            }
-        } else if code == Code::PENDING {
-            KernelError::internal(
-                "the kernel returned PENDING, but its table does not say that it is asynchronous",
-            )
-        } else {
-            frame.take_error(code)
-        };
-        self.fail_node(index, &error);
+        match self.outcome(index, code) {
+            // The kernel replaced its planned output by one of the right shape.
+            Ok(()) => self.propagate(index, ready),
+            Err(error) => self.fail_node(index, &error),
+        }
     }
 
     /// Notifies the successors of a finished node.

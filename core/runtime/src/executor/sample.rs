@@ -1,7 +1,7 @@
 //! Chooses the calls that are measured.
 
 use super::{partition::PartitionState, propagate::Propagate};
-use crate::sampling::spread;
+use crate::sampling::{spread, wants};
 use std::{ops::RangeInclusive, sync::atomic::Ordering};
 use tenon_host::call::CallFrame;
 
@@ -12,6 +12,13 @@ const SAMPLE_EVERY_LOG2: u32 = 6;
 const MEASURED_RUNS: RangeInclusive<u32> = 2..=4;
 
 impl<P: Propagate> PartitionState<P> {
+    /// Whether the asynchronous call of a node that starts now is measured.
+    pub(super) fn is_async_measured(&self, index: u32) -> bool {
+        let runs = self.runs.load(Ordering::Relaxed);
+        runs <= *MEASURED_RUNS.end()
+            || wants(u64::from(runs.wrapping_add(index)), SAMPLE_EVERY_LOG2)
+    }
+
     /// The start of the node counter, and a mask. A node takes the slow path, where its call is
     /// measured, if its masked count is 0. That is one node in 2^`SAMPLE_EVERY_LOG2`, or every node
     /// under a trace or a deadline.

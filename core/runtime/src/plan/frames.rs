@@ -8,6 +8,7 @@
 
 mod build;
 pub(crate) mod counts;
+pub(crate) mod program;
 
 pub(super) use build::{build, is_steady};
 
@@ -117,6 +118,8 @@ pub(crate) struct FramePlan {
     pub writers: Box<[u32]>,
     /// The index values that a `Merge` outputs with its value.
     pub numbers: Arc<[Tensor]>,
+    /// The nodes in order, if one thread can run them so.
+    pub program: Option<program::Program>,
 }
 
 impl FramePlan {

@@ -124,6 +124,14 @@ impl Lock {
         }
     }
 
+    /// Unlocks the shared lock, which the caller has taken.
+    #[inline]
+    pub fn give_shared(&self) {
+        if self.state.fetch_sub(SHARER, Ordering::Release) & AWAITED != 0 {
+            self.wake();
+        }
+    }
+
     /// As [`Lock::give`], but wakes no call; returns whether one waits.
     #[inline]
     pub fn give_silently(&self) -> bool {

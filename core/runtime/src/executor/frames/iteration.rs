@@ -24,7 +24,7 @@ use std::{
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
 };
-use tenon_abi::{DType, slot_flags};
+use tenon_abi::slot_flags;
 use tenon_framework::{KernelError, tensor::Buffer};
 
 /// The form with control flow: the additional state of an iteration.
@@ -32,6 +32,8 @@ pub(crate) struct Framed {
     owner: *const FrameState,
     /// The number in the structure's table.
     pub(super) id: u32,
+    /// The number of the plan.
+    pub(super) number: u32,
     plan: Arc<FramePlan>,
     /// The arrivals that each node waits for, see [`counts`].
     counts: Box<[AtomicU64]>,
@@ -45,6 +47,10 @@ pub(crate) struct Framed {
     has_steady: AtomicBool,
     /// Whether they are there from the start of the current iteration on.
     starts_steady: AtomicBool,
+    /// Whether the current iteration runs by the program of the frame.
+    by_program: AtomicBool,
+    /// The classes of the program that are live.
+    pub(super) live: Box<[AtomicBool]>,
 }
 
 // SAFETY: the owner is `Send` and `Sync`, and outlives its iterations.
@@ -53,10 +59,19 @@ unsafe impl Send for Framed {}
 unsafe impl Sync for Framed {}
 
 impl Framed {
-    pub(super) fn new(owner: &FrameState, id: u32, plan: Arc<FramePlan>) -> Framed {
+    /// The form of a state with its number and that of its plan.
+    pub(super) fn new(
+        owner: &FrameState,
+        (number, id): (u32, u32),
+        plan: Arc<FramePlan>,
+    ) -> Framed {
+        let classes = plan.program.as_ref().map_or(0, |program| program.classes);
         Framed {
             owner,
             id,
+            number,
+            by_program: AtomicBool::new(false),
+            live: (0..classes).map(|_| AtomicBool::new(false)).collect(),
             counts: plan.counts.iter().map(|&count| AtomicU64::new(count)).collect(),
             calls: plan.nodes.iter().map(|_| AtomicU64::new(0)).collect(),
             plan,
@@ -81,12 +96,19 @@ impl Framed {
         self.has_steady.load(Ordering::Relaxed)
     }
 
-    fn node(&self, index: u32) -> &FrameNode {
+    /// The class of an output, if the iteration runs by the program of the frame.
+    pub(super) fn class(&self, output: u32) -> Option<u32> {
+        let program =
+            self.plan.program.as_ref().filter(|_| self.by_program.load(Ordering::Relaxed));
+        program.map(|program| program.outputs[output as usize])
+    }
+
+    pub(super) fn node(&self, index: u32) -> &FrameNode {
         &self.plan.nodes[index as usize]
     }
 
     /// The input at this position of a node that forwards.
-    fn input(&self, node: &FrameNode, input: u32) -> FrameInput {
+    pub(super) fn input(&self, node: &FrameNode, input: u32) -> FrameInput {
         node.inputs.of(&self.plan.inputs)[input as usize]
     }
 
@@ -106,7 +128,7 @@ impl Framed {
 /// One iteration in this number counts its calls in the plan; the others do so when the step ends.
 const COUNTED_EVERY: u64 = 1024;
 
-fn not_set() -> KernelError {
+pub(super) fn not_set() -> KernelError {
     KernelError::internal("a forwarded value is not set")
 }
 
@@ -175,7 +197,7 @@ impl Propagate for Framed {
     }
 
     fn propagate(state: &Iteration, index: u32, node: &HotNode, ready: &mut Vec<u32>) {
-        state.count_call(index);
+        state.count_call(index, state.is_alone());
         let mut wave = Wave::new(ready);
         if let Err(error) = state.live(index, node, &mut wave) {
             state.fail_node(index, &error);
@@ -237,11 +259,24 @@ impl PartitionState<Framed> {
     /// values that enter every iteration are in their slots, and need not arrive. It must have no
     /// tokens.
     pub(super) fn start(&self, frame: u64, iteration: u64, steady: bool) {
-        self.form.frame.store(frame, Ordering::Relaxed);
-        self.form.iteration.store(iteration, Ordering::Relaxed);
         self.form.starts_steady.store(steady, Ordering::Relaxed);
+        self.form.by_program.store(false, Ordering::Relaxed);
         // The roots of the root frame are woken through the list, like all nodes.
         self.reset();
+        self.set_iteration(frame, iteration);
+    }
+
+    /// As [`PartitionState::start`], for an iteration that runs by the program of the frame, with the values that enter
+    /// every iteration in their slots.
+    pub(super) fn start_program(&self, frame: u64, iteration: u64) {
+        self.form.by_program.store(true, Ordering::Relaxed);
+        self.reset_slots();
+        self.set_iteration(frame, iteration);
+    }
+
+    fn set_iteration(&self, frame: u64, iteration: u64) {
+        self.form.frame.store(frame, Ordering::Relaxed);
+        self.form.iteration.store(iteration, Ordering::Relaxed);
         // The calls of the root frame have these numbers from the beginning.
         if frame == 0 {
             return;
@@ -252,10 +287,11 @@ impl PartitionState<Framed> {
         }
     }
 
-    /// Counts a call of a node.
-    fn count_call(&self, index: u32) {
+    /// Counts a call of a node; `alone` says that no other thread counts.
+    #[inline(always)]
+    pub(super) fn count_call(&self, index: u32, alone: bool) {
         let calls = &self.form.calls[index as usize];
-        match self.is_alone() {
+        match alone {
             true => calls.store(calls.load(Ordering::Relaxed) + 1, Ordering::Relaxed),
             false => _ = calls.fetch_add(1, Ordering::Relaxed),
         }
@@ -349,7 +385,12 @@ impl PartitionState<Framed> {
     }
 
     /// Forwards the value of a node into another iteration.
-    fn cross(&self, index: u32, hot: &HotNode, input: FrameInput) -> Result<(), KernelError> {
+    pub(super) fn cross(
+        &self,
+        index: u32,
+        hot: &HotNode,
+        input: FrameInput,
+    ) -> Result<(), KernelError> {
         let FrameInput { output, counted } = input;
         // SAFETY: the node that wrote the value is done, so no thread writes the slot.
         let slot = unsafe { self.slots.slot(output) };
@@ -440,51 +481,5 @@ impl PartitionState<Framed> {
             (false, true, true) => Arrival::DeadEnter,
         };
         counts::arrive_merge(count, edge.merged, arrival, self.is_alone())
-    }
-
-    /// Forwards an input, which the node reads no more after this.
-    #[inline(always)]
-    fn pass(&self, from: FrameInput, to: u32) -> Result<(), KernelError> {
-        let FrameInput { output, counted } = from;
-        // SAFETY: this thread runs the node, which owns `to` and reads the input; the plan says
-        // whether the input is counted.
-        let is_set = unsafe { self.slots.pass(output, to, counted) };
-        if counted {
-            self.slots.release_input(output, self.is_alone());
-        }
-        if is_set { Ok(()) } else { Err(not_set()) }
-    }
-
-    /// Forwards the input of a `Merge`, and its number.
-    fn merge(&self, from: FrameInput, input: u32, node: &FrameNode) -> Result<(), KernelError> {
-        self.pass(from, node.output)?;
-        let number = node.output + 1;
-        if !self.plan.outputs[number as usize].unused {
-            let value = &self.form.plan.numbers[input as usize];
-            // SAFETY: this thread runs the node and owns its outputs.
-            unsafe { self.slots.value_mut(number).hold(self.slots.slot_mut(number), value) };
-        }
-        Ok(())
-    }
-
-    /// The output that the selector of a `Switch` names: a bool, or the number of an output. A
-    /// number that no output has names the last one.
-    fn selected(&self, at: u32, index: u32) -> Result<u32, KernelError> {
-        // SAFETY: the node that wrote the predicate is done, so no thread writes the slot.
-        let slot = unsafe { self.slots.slot(at) };
-        if slot.data.is_null() || slot.elements != 1 || slot.rank != 0 {
-            return Err(KernelError::invalid_argument(format!(
-                "expected a predicate of shape [], found {} dimensions with {} elements",
-                slot.rank, slot.elements
-            )));
-        }
-        if slot.dtype != DType::INT32 {
-            // SAFETY: the slot holds one bool in host memory.
-            return Ok(u32::from(unsafe { *slot.data.cast::<u8>() } != 0));
-        }
-        // SAFETY: the slot holds one int32 in host memory, aligned as tensors are.
-        let number = unsafe { *slot.data.cast::<i32>() };
-        let last = (self.node(index).info.outputs.len() as u32).saturating_sub(1);
-        Ok(u32::try_from(number).map_or(last, |number| number.min(last)))
     }
 }

@@ -4,6 +4,8 @@
 //! position in a table. A finished iteration goes to the free list of its plan, so that a loop in
 //! steady state creates no new ones. Instances are handled the same way.
 
+mod turns;
+
 use super::{
     FrameState, Iteration, RETIRED_BUFFERS,
     value::{Crossing, Passed},
@@ -15,13 +17,22 @@ use tenon_framework::{KernelError, tensor::Buffer};
 /// The number of the root iteration, and of the root instance.
 pub(super) const ROOT: u32 = 0;
 
-/// A node to run next; it is a token of its iteration.
+/// What runs next in an iteration.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Start {
+    /// The roots of the root frame.
+    Roots,
+    /// A node, or what follows if it is dead.
+    Node { node: u32, dead: bool },
+    /// The program of the frame.
+    Program,
+}
+
+/// What runs next; it is a token of its iteration.
 pub(super) struct Woken {
     pub state: NonNull<Iteration>,
     pub iteration: u32,
-    /// The node; `None` for the roots of the root frame.
-    pub node: Option<u32>,
-    pub dead: bool,
+    pub start: Start,
 }
 
 // SAFETY: a thread with a token of an iteration may use its state.
@@ -63,6 +74,10 @@ struct Instance {
     dead_exits: Vec<u32>,
     /// The `Exit` nodes whose values left.
     exits: Vec<u32>,
+    /// Whether nodes are held back until all values have entered, or while the program of the frame runs.
+    holds: bool,
+    /// The nodes that are held back, and whether each is dead.
+    held: Vec<(u32, bool)>,
 }
 
 /// The frame instances, their iterations, and the woken nodes.
@@ -110,11 +125,16 @@ impl Structure {
     }
 
     /// Starts a step.
-    pub fn begin(&mut self) {
+    pub fn begin(&mut self, owner: &FrameState) {
         let state = self.state(ROOT);
         // SAFETY: no node runs, so the state is not in use.
-        unsafe { state.as_ref() }.start(0, 0, false);
-        self.push(ROOT, None, false);
+        let state = unsafe { state.as_ref() };
+        if owner.runs_program(0) {
+            state.start_program(0, 0);
+            return self.push(ROOT, Start::Program);
+        }
+        state.start(0, 0, false);
+        self.push(ROOT, Start::Roots);
     }
 
     /// Ends a step. No node runs, and no frame is open.
@@ -162,16 +182,16 @@ impl Structure {
         (self.woken.pop_front(), retired)
     }
 
-    fn push(&mut self, id: u32, node: Option<u32>, dead: bool) {
+    fn push(&mut self, id: u32, start: Start) {
         let record = self.record(id);
         record.tokens += 1;
-        let woken = Woken { state: record.state, iteration: id, node, dead };
+        let woken = Woken { state: record.state, iteration: id, start };
         self.woken.push_back(woken);
     }
 
     /// Records that a node is ready, or dead.
     pub fn wake(&mut self, id: u32, node: u32, dead: bool) {
-        self.push(id, Some(node), dead);
+        self.push(id, Start::Node { node, dead });
     }
 
     /// Handles a finished node that leads from one iteration to another, with its value; `None` means
@@ -230,7 +250,7 @@ impl Structure {
         }
         for edge in node.edges.of(&plan.edges) {
             if let Some(dead) = state.arrive(edge, is_dead, by_enter) {
-                self.wake(target, edge.node, dead);
+                self.arrived(target, edge.node, dead);
             }
         }
     }
@@ -264,6 +284,7 @@ impl Structure {
         let instance = &mut self.instances[at as usize];
         if instance.missing == 0 {
             instance.is_steady = instance.constants.iter().all(|(_, value)| value.is_some());
+            self.entered(at);
             self.retire(owner, at);
         }
     }
@@ -286,6 +307,8 @@ impl Structure {
         instance.first = 0;
         instance.is_steady = false;
         instance.missing = owner.frame(plan).enters;
+        instance.holds = owner.runs_program(plan);
+        instance.held.clear();
         self.record(parent).children.push((plan, at));
         self.start(owner, at);
         at
@@ -318,7 +341,7 @@ impl Structure {
         if is_steady {
             // The values for every iteration are still there from its last one.
             for &root in &owner.frame(plan).steady_roots {
-                self.wake(id, root, false);
+                self.arrived(id, root, false);
             }
             return;
         }

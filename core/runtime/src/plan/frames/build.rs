@@ -1,5 +1,7 @@
 //! Compiles a partition with control flow to the plans of its frames.
 
+mod items;
+
 use super::{FrameEdge, FrameInput, FrameNode, FramePlan, Role, counts, counts::Arrival};
 use crate::{
     error::{RuntimeError, StepError},
@@ -234,6 +236,7 @@ impl<'p> Wiring<'p> {
             exits: exits.into(),
             writers: writers.into(),
             numbers: Arc::clone(numbers),
+            program: self.program(position, plan),
         }
     }
 

@@ -10,7 +10,10 @@ use crate::{
 use prost::Message;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
-use std::{sync::Arc, time::Instant};
+use std::{
+    sync::{Arc, atomic::Ordering},
+    time::Instant,
+};
 use tenon_framework::Code;
 use tenon_proto::{
     CloseSessionRequest, CloseSessionResponse, CreateSessionRequest, CreateSessionResponse,
@@ -35,6 +38,7 @@ struct Step<'s>(&'s Admitted);
 
 impl Drop for Step<'_> {
     fn drop(&mut self) {
+        self.0.gate.served.steps.fetch_add(1, Ordering::Relaxed);
         self.0.gate.usage.end_step(&self.0.who.name);
     }
 }

@@ -15,7 +15,10 @@ use prost::bytes::{Buf, Bytes};
 use serde_json::Value;
 use std::{
     pin::Pin,
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, AtomicUsize, Ordering},
+    },
     task::{Context, Poll},
 };
 use tenon_framework::Code;
@@ -30,6 +33,16 @@ pub(crate) struct Gate {
     pub tokens: Option<Arc<Tokens>>,
     pub usage: Usage,
     pub audit: Option<Audit>,
+    pub served: Served,
+}
+
+/// Requests that were answered.
+#[derive(Default)]
+pub(crate) struct Served {
+    /// Steps of clients.
+    pub steps: AtomicU64,
+    /// Parts of steps, for masters of other tasks.
+    pub parts: AtomicU64,
 }
 
 /// Who sends a request.
@@ -145,7 +158,7 @@ pub(crate) struct Counted {
 pub(crate) struct Taken {
     gate: Arc<Gate>,
     who: Arc<Who>,
-    bytes: std::sync::atomic::AtomicUsize,
+    bytes: AtomicUsize,
 }
 
 impl Drop for Taken {
@@ -174,7 +187,7 @@ impl Counted {
         let bytes = usize::try_from((&mut &*length).get_u32()).unwrap_or(usize::MAX);
         let taken = self.gate.usage.take_bytes(&self.who.name, bytes);
         match &taken {
-            Ok(()) => self.taken.bytes.store(bytes, std::sync::atomic::Ordering::Relaxed),
+            Ok(()) => self.taken.bytes.store(bytes, Ordering::Relaxed),
             Err(refusal) => {
                 self.gate.record(&self.who, "request", refusal.code, &refusal.message, &[]);
             }

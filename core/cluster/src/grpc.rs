@@ -21,7 +21,7 @@ use std::{
     future::Future,
     marker::PhantomData,
     pin::Pin,
-    sync::Arc,
+    sync::{Arc, atomic::Ordering},
     task::{Context, Poll},
     time::Duration,
 };
@@ -120,6 +120,9 @@ async fn answer(
         return answer;
     };
     let answer = answer_of_worker(worker, method, request).await;
+    if method == "RunGraph" {
+        gate.served.parts.fetch_add(1, Ordering::Relaxed);
+    }
     if RECORDED.contains(&method) {
         let status = Status::from_header_map(answer.headers());
         let (code, why) = status.as_ref().map_or((0, ""), |it| (it.code() as i32, it.message()));

@@ -12,7 +12,7 @@ use crate::{
     client::Connection,
     dial::Dialer,
     error::ClusterError,
-    gate::Gate,
+    gate::{Gate, Served},
     grpc::Services,
     limits::{ClientLimits, Usage},
     listener::{accept, check_exposure},
@@ -29,7 +29,7 @@ use std::{
     io,
     net::SocketAddr,
     path::PathBuf,
-    sync::Arc,
+    sync::{Arc, atomic::Ordering},
     time::{Duration, Instant},
 };
 use tenon_runtime::Worker;
@@ -165,6 +165,7 @@ impl Server {
         ServerWatch {
             master: Arc::clone(&self.services.master),
             peers: Arc::clone(&self.peers),
+            gate: Arc::clone(&self.services.gate),
             stopped: self.stop.subscribe(),
         }
     }
@@ -218,6 +219,7 @@ impl Drop for Server {
 pub struct ServerWatch {
     master: Arc<Master>,
     peers: Arc<Peers>,
+    gate: Arc<Gate>,
     stopped: watch::Receiver<bool>,
 }
 
@@ -236,6 +238,12 @@ impl ServerWatch {
     /// Open sessions.
     pub fn sessions(&self) -> usize {
         self.master.sessions()
+    }
+
+    /// How many steps of clients have ended, and how many parts of steps for the masters of other tasks.
+    pub fn served(&self) -> (u64, u64) {
+        let served = &self.gate.served;
+        (served.steps.load(Ordering::Relaxed), served.parts.load(Ordering::Relaxed))
     }
 
     /// What came from each of the other tasks.
@@ -295,7 +303,12 @@ impl Secured {
         let place =
             Place { own: Arc::clone(&own), peers: Arc::clone(&peers), absent: options.absent };
         let usage = Usage::new(options.clients);
-        let gate = Arc::new(Gate { tokens: self.tokens, usage, audit: self.audit });
+        let gate = Arc::new(Gate {
+            tokens: self.tokens,
+            usage,
+            audit: self.audit,
+            served: Served::default(),
+        });
         let master = Arc::new(Master::new(worker, place, options.limits));
         (Services { master, worker: own, gate }, peers)
     }

@@ -31,9 +31,19 @@ fn all(place: &str, watch: &ServerWatch) -> Vec<Figure> {
         links.iter().map(sample).collect()
     };
     let one = |value| vec![(vec![("task", place.to_owned())], value)];
+    let (steps, parts) = watch.served();
+    let served = |kind: &str, count: u64| {
+        (vec![("task", place.to_owned()), ("kind", kind.to_owned())], count as f64)
+    };
     let figure = |name, kind, help, samples| Figure { name, kind, help, samples };
     vec![
         figure("tenon_task_info", "gauge", "The task of this process in its cluster.", one(1.0)),
+        figure(
+            "tenon_served_total",
+            "counter",
+            "Steps of clients that ended, and parts of steps for other tasks.",
+            vec![served("step", steps), served("part", parts)],
+        ),
         figure("tenon_sessions", "gauge", "Open sessions.", one(watch.sessions() as f64)),
         figure(
             "tenon_link_tensors_total",

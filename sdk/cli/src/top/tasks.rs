@@ -117,10 +117,13 @@ fn read_look(value: &Value) -> Look {
             links.entry(from).or_default()[at] = number(&sample["value"]);
         }
     }
+    // A part of a step is no step of the runtime: a server counts both.
+    let served = figures["tenon_served_total"].as_array();
+    let served = served.map(|all| all.iter().map(|sample| number(&sample["value"])).sum::<f64>());
     Look {
         failed: None,
         uptime: number(&value["uptime_seconds"]),
-        done: number(&value["steps"]["done"]),
+        done: served.unwrap_or_else(|| number(&value["steps"]["done"])),
         running: number(&value["steps"]["running"]),
         sessions: number(&figures["tenon_sessions"][0]["value"]),
         links,

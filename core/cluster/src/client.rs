@@ -1,22 +1,30 @@
 //! The connected clients, as the server's listener sees them.
 
+use crate::{dial::Stream, tls::Certified};
 use std::{
     io,
+    net::SocketAddr,
     pin::Pin,
     sync::{Arc, LazyLock, Weak},
     task::{Context, Poll},
     time::Instant,
 };
 use tenon_framework::sync::{Mutex, rank};
-use tokio::{
-    io::{AsyncRead, AsyncWrite, ReadBuf},
-    net::TcpStream,
-};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tonic::transport::server::Connected;
 
 /// The connection of a request: it shows whether it is still open.
 #[derive(Debug, Clone)]
-pub(crate) struct Client(Weak<()>);
+pub(crate) struct Client(Weak<Caller>);
+
+/// The other end of a connection.
+#[derive(Debug, Default)]
+pub(crate) struct Caller {
+    /// `None` for this process.
+    pub address: Option<SocketAddr>,
+    /// What its certificate says; `None` without one.
+    pub certified: Option<Certified>,
+}
 
 impl Client {
     /// Whether the connection is open.
@@ -26,8 +34,13 @@ impl Client {
 
     /// The caller in this process, which is always there.
     pub fn of_this_process() -> Client {
-        static HERE: LazyLock<Arc<()>> = LazyLock::new(Arc::default);
+        static HERE: LazyLock<Arc<Caller>> = LazyLock::new(Arc::default);
         Client(Arc::downgrade(&HERE))
+    }
+
+    /// The other end; `None` once the connection is closed.
+    pub fn caller(&self) -> Option<Arc<Caller>> {
+        self.0.upgrade()
     }
 
     /// Whether both are the same connection.
@@ -76,13 +89,13 @@ impl Presence {
 
 /// A stream whose end the owners of its [`Client`] see.
 pub(crate) struct Connection {
-    stream: TcpStream,
-    open: Arc<()>,
+    stream: Stream,
+    open: Arc<Caller>,
 }
 
 impl Connection {
-    pub fn new(stream: TcpStream) -> Connection {
-        Connection { stream, open: Arc::new(()) }
+    pub fn new(stream: Stream, caller: Caller) -> Connection {
+        Connection { stream, open: Arc::new(caller) }
     }
 }
 

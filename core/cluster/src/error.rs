@@ -1,6 +1,6 @@
 //! Why a server cannot start, or a session on one fails.
 
-use std::{io, net::SocketAddr};
+use std::{io, net::SocketAddr, path::PathBuf};
 use tenon_framework::{
     Code,
     text::{cut, cut_message},
@@ -54,10 +54,66 @@ pub enum ClusterError {
     #[error("cannot start the threads: {0}")]
     Threads(io::Error),
     /// A target of another form.
-    #[error("target '{target}': expected grpc://HOST:PORT", target = cut(.target))]
+    #[error("target '{target}': expected grpc://HOST:PORT, or grpcs://HOST:PORT for TLS", target = cut(.target))]
     Target {
         /// The target.
         target: String,
+    },
+    /// A file of tokens.
+    #[error("tokens of {}: {reason}", file.display(), reason = cut_message(.reason))]
+    Tokens {
+        /// The file.
+        file: PathBuf,
+        /// What is wrong.
+        reason: String,
+    },
+    /// A certificate or a key.
+    #[error("{}: {reason}", file.display(), reason = cut_message(.reason))]
+    TlsFile {
+        /// The file.
+        file: PathBuf,
+        /// What is wrong.
+        reason: String,
+    },
+    /// The program has no TLS.
+    #[error("this program is built without TLS: it needs feature `tls` of tenon-cluster")]
+    NoTls,
+    /// A target with TLS, and no authority to check the server's certificate with.
+    #[error("target '{target}': TLS needs the authority of the server's certificate: give its file (--tls-ca)", target = cut(.target))]
+    NoAuthority {
+        /// The target.
+        target: String,
+    },
+    /// A server that others could reach without showing who they are.
+    #[error(
+        "{listen} can be reached from other machines{lack}; --insecure serves there all the same"
+    )]
+    Exposed {
+        /// The address.
+        listen: SocketAddr,
+        /// What is lacking, and what to do.
+        lack: &'static str,
+    },
+    /// An environment that does not say the place of a task.
+    #[error("the environment of {launcher}: {reason}", reason = cut_message(.reason))]
+    Launcher {
+        /// What started the process.
+        launcher: &'static str,
+        /// What is wrong.
+        reason: String,
+    },
+    /// Tasks of a cluster with TLS that cannot check each other's certificates.
+    #[error(
+        "a cluster with TLS needs the authority of its tasks' certificates: give its file (--tls-ca)"
+    )]
+    ClusterAuthority,
+    /// A log that cannot be written.
+    #[error("{}: cannot be written: {source}", file.display())]
+    Audit {
+        /// The file.
+        file: PathBuf,
+        /// The error of the system.
+        source: io::Error,
     },
     /// A value that has no message, or whose message is wrong.
     #[error(transparent)]
@@ -84,6 +140,14 @@ impl ClusterError {
             ClusterError::Threads(_) => Code::RESOURCE_EXHAUSTED,
             ClusterError::Target { .. } | ClusterError::Spec { .. } => Code::INVALID_ARGUMENT,
             ClusterError::NoTask { .. } => Code::NOT_FOUND,
+            ClusterError::Tokens { .. }
+            | ClusterError::TlsFile { .. }
+            | ClusterError::NoAuthority { .. }
+            | ClusterError::Launcher { .. }
+            | ClusterError::ClusterAuthority => Code::INVALID_ARGUMENT,
+            ClusterError::NoTls => Code::UNIMPLEMENTED,
+            ClusterError::Exposed { .. } => Code::FAILED_PRECONDITION,
+            ClusterError::Audit { .. } => Code::UNAVAILABLE,
             ClusterError::Host { .. } => Code::UNAVAILABLE,
             ClusterError::Value(error) => error.code(),
             ClusterError::Refused { code, .. } => *code,
@@ -95,4 +159,15 @@ impl From<ClusterError> for SessionError {
     fn from(error: ClusterError) -> SessionError {
         SessionError::new(error.code(), error.to_string())
     }
+}
+
+/// An error with its causes.
+pub(crate) fn causes(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        text = format!("{text}: {cause}");
+        source = cause.source();
+    }
+    text
 }

@@ -4,9 +4,11 @@
 //! deadline passed) cancels the step that the method runs.
 
 use crate::{
+    admitted::Admitted,
     call::Call,
     client::Client,
     codec::ProtobufCodec,
+    gate::{Counted, Gate, Who},
     master::Master,
     methods::{self, Method, RECV_TENSOR, WORKER},
     refusal::Refusal,
@@ -19,7 +21,7 @@ use std::{
     future::Future,
     marker::PhantomData,
     pin::Pin,
-    sync::Arc,
+    sync::{Arc, atomic::Ordering},
     task::{Context, Poll},
     time::Duration,
 };
@@ -40,11 +42,16 @@ type Answer<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 /// Most bytes of a request for a tensor.
 const RECV_REQUEST: usize = 1 << 20;
 
+/// The methods of the worker that the audit log has; the others are parts of steps.
+const RECORDED: [&str; 4] =
+    ["CreateWorkerSession", "DeleteWorkerSession", "RegisterGraph", "CleanupAll"];
+
 /// The services of one server.
 #[derive(Clone)]
 pub(crate) struct Services {
     pub master: Arc<Master>,
     pub worker: Arc<WorkerService>,
+    pub gate: Arc<Gate>,
 }
 
 impl Service<http::Request<Body>> for Services {
@@ -61,7 +68,11 @@ impl Service<http::Request<Body>> for Services {
         // The transport has the same limit and would answer CANCELLED; it asks this future first.
         let limit =
             request.headers().get("grpc-timeout").and_then(|value| duration(value.to_str().ok()?));
-        let answer = answer(services, request);
+        let who = match services.gate.admit(&request) {
+            Ok(who) => who,
+            Err(status) => return Box::pin(async move { Ok(status.into_http()) }),
+        };
+        let answer = answer(services, who, request);
         let Some(limit) = limit else { return Box::pin(async move { Ok(answer.await) }) };
         let answer = tokio::time::timeout(limit, answer);
         Box::pin(async move {
@@ -92,30 +103,50 @@ fn duration(text: &str) -> Option<Duration> {
     }
 }
 
-async fn answer(services: Services, request: http::Request<Body>) -> http::Response<Body> {
+async fn answer(
+    services: Services,
+    who: Arc<Who>,
+    request: http::Request<Body>,
+) -> http::Response<Body> {
     let path = request.uri().path().to_owned();
-    match path.strip_prefix(WORKER) {
-        Some(method) => answer_of_worker(services.worker, method, request).await,
-        None => answer_of_master(services.master, &path, request).await,
+    let Services { master, worker, gate } = services;
+    let Some(method) = path.strip_prefix(WORKER) else {
+        let (head, body) = request.into_parts();
+        let (body, taken) = Counted::new(body, &gate, &who);
+        let request = http::Request::from_parts(head, Body::new(body));
+        let client = Arc::new(Admitted { master, gate, who });
+        let answer = answer_of_master(client, &path, request).await;
+        drop(taken);
+        return answer;
+    };
+    let answer = answer_of_worker(worker, method, request).await;
+    if method == "RunGraph" {
+        gate.served.parts.fetch_add(1, Ordering::Relaxed);
     }
+    if RECORDED.contains(&method) {
+        let status = Status::from_header_map(answer.headers());
+        let (code, why) = status.as_ref().map_or((0, ""), |it| (it.code() as i32, it.message()));
+        gate.record(&who, method, tenon_framework::Code(code), why, &[]);
+    }
+    answer
 }
 
 async fn answer_of_master(
-    master: Arc<Master>,
+    client: Arc<Admitted>,
     path: &str,
     request: http::Request<Body>,
 ) -> http::Response<Body> {
     match path.strip_prefix(MASTER) {
-        Some("CreateSession") => unary(master, request, Master::create_session).await,
-        Some("ExtendSession") => unary(master, request, Master::extend_session).await,
-        Some("PartialRunSetup") => unary(master, request, Master::partial_run_setup).await,
-        Some("RunStep") => unary(master, request, Master::run_step).await,
-        Some("CloseSession") => unary(master, request, Master::close_session).await,
-        Some("ListDevices") => unary(master, request, Master::list_devices).await,
-        Some("Reset") => unary(master, request, Master::reset).await,
-        Some("MakeCallable") => unary(master, request, Master::make_callable).await,
-        Some("RunCallable") => unary(master, request, Master::run_callable).await,
-        Some("ReleaseCallable") => unary(master, request, Master::release_callable).await,
+        Some("CreateSession") => unary(client, request, Admitted::create_session).await,
+        Some("ExtendSession") => unary(client, request, Admitted::extend_session).await,
+        Some("PartialRunSetup") => unary(client, request, Admitted::partial_run_setup).await,
+        Some("RunStep") => unary(client, request, Admitted::run_step).await,
+        Some("CloseSession") => unary(client, request, Admitted::close_session).await,
+        Some("ListDevices") => unary(client, request, Admitted::list_devices).await,
+        Some("Reset") => unary(client, request, Admitted::reset).await,
+        Some("MakeCallable") => unary(client, request, Admitted::make_callable).await,
+        Some("RunCallable") => unary(client, request, Admitted::run_callable).await,
+        Some("ReleaseCallable") => unary(client, request, Admitted::release_callable).await,
         _ => Status::unimplemented(format!(
             "there is no method {path}: this server has those of tensorflow.MasterService and tensorflow.WorkerService"
         ))

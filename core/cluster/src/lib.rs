@@ -28,17 +28,25 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod admitted;
+mod audit;
 mod call;
 mod client;
 mod codec;
+mod dial;
 mod error;
+mod gate;
 mod grpc;
 mod handles;
 mod keys;
+mod launched;
+mod limits;
+mod listener;
 mod master;
 mod methods;
 mod options;
 mod peers;
+mod proxy;
 mod refusal;
 mod rendezvous;
 mod requests;
@@ -49,14 +57,26 @@ mod server;
 mod session;
 mod spec;
 mod stats;
+mod tls;
+mod tokens;
+mod traffic;
 mod transport;
+mod watched;
 mod wire;
 mod worker;
 
+pub use audit::AuditOptions;
+pub use dial::Access;
 pub use error::ClusterError;
+pub use launched::{Launched, Launcher, Wishes};
+pub use limits::ClientLimits;
 pub use master::Limits;
 pub use options::session_options;
-pub use server::{Server, ServerOptions};
+pub use proxy::{Proxy, ProxyOptions};
+pub use server::{Server, ServerOptions, ServerWatch};
 pub use session::Session;
 pub use spec::ClusterSpec;
 pub use stats::StepStatsSink;
+pub use tls::{ClientTls, Identity, ServerTls};
+pub use tokens::{Role, check_tokens};
+pub use traffic::LinkFigures;

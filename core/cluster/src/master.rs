@@ -187,6 +187,16 @@ impl Master {
         gone.values().for_each(|session| session.close());
     }
 
+    /// How many sessions are open.
+    pub fn sessions(&self) -> usize {
+        self.sessions.lock().len()
+    }
+
+    /// Whether there is a session of a handle.
+    pub fn has(&self, handle: &str) -> bool {
+        self.sessions.lock().contains_key(handle)
+    }
+
     /// Whether a step runs.
     pub fn is_busy(&self) -> bool {
         self.sessions.lock().values().any(|session| session.is_busy())

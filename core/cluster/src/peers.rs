@@ -5,9 +5,11 @@
 
 use crate::{
     codec::ProtobufCodec,
+    dial::{Dialer, Link, broken as causes},
     methods::{Method, RECV_TENSOR},
     refusal::Refusal,
     spec::ClusterSpec,
+    traffic::Traffic,
     transport::{Abandon, Done, Transport, Wanted},
     wire::{self, Answer, AnswerReader},
 };
@@ -19,13 +21,13 @@ use std::{
     time::Duration,
 };
 use tenon_framework::{
-    Code,
+    Code, Tensor,
     device::DeviceName,
     sync::{Mutex, rank},
 };
 use tenon_proto::{ClusterDef, MAX_MESSAGE_BYTES, RecvTensorRequest};
 use tokio::{runtime::Handle, task::AbortHandle};
-use tonic::{Request, Status, client::Grpc, transport::Channel};
+use tonic::{Request, Status, client::Grpc};
 use tower_service::Service;
 
 /// How long a connection may take.
@@ -48,7 +50,9 @@ pub(crate) struct Peers {
     threads: Handle,
     /// Addresses as `host:port`, by task, such as `/job:ps/replica:0/task:0`.
     addresses: BTreeMap<String, String>,
-    channels: Mutex<HashMap<(String, Use), Channel>>,
+    channels: Mutex<HashMap<(String, Use), Link>>,
+    dialer: Dialer,
+    traffic: Traffic,
 }
 
 /// The name of a task of a job.
@@ -58,12 +62,23 @@ pub(crate) fn task_name(job: &str, task: u32) -> String {
 
 impl Peers {
     /// The tasks of a cluster; their calls run on these threads.
-    pub fn new(threads: &Handle, cluster: &ClusterSpec) -> Peers {
+    pub fn new(threads: &Handle, cluster: &ClusterSpec, dialer: Dialer) -> Peers {
         let tasks = cluster.jobs.iter().flat_map(|(job, tasks)| {
             tasks.iter().map(|(&task, address)| (task_name(job, task), address.clone()))
         });
         let channels = Mutex::ranked(rank::LEAF, HashMap::new());
-        Peers { threads: threads.clone(), addresses: tasks.collect(), channels }
+        Peers {
+            threads: threads.clone(),
+            addresses: tasks.collect(),
+            channels,
+            dialer,
+            traffic: Traffic::default(),
+        }
+    }
+
+    /// What came from each task.
+    pub fn traffic(&self) -> &Traffic {
+        &self.traffic
     }
 
     /// The names of the tasks.
@@ -72,7 +87,7 @@ impl Peers {
     }
 
     /// A connection to a task; the first one is not made yet.
-    fn channel(&self, task: &str, for_what: Use) -> Result<Channel, Refusal> {
+    fn channel(&self, task: &str, for_what: Use) -> Result<Link, Refusal> {
         let address = self.addresses.get(task).ok_or_else(|| {
             let there: Vec<&str> = self.addresses.keys().map(String::as_str).collect();
             let message = format!("the cluster has no task {task}: it has {}", there.join(", "));
@@ -82,8 +97,8 @@ impl Peers {
         if let Some(channel) = self.channels.lock().get(&key) {
             return Ok(channel.clone());
         }
-        let endpoint = Channel::from_shared(format!("http://{address}"))
-            .map_err(|error| Refusal::unreachable(task, &format!("{address}: {error}")))?;
+        let endpoint =
+            self.dialer.endpoint(address).map_err(|why| Refusal::unreachable(task, &why))?;
         let endpoint = endpoint
             .connect_timeout(CONNECT)
             .tcp_nodelay(true)
@@ -91,7 +106,7 @@ impl Peers {
             .initial_connection_window_size(CONNECTION_WINDOW)
             .max_frame_size(FRAME);
         let _threads = self.threads.enter();
-        let channel = endpoint.connect_lazy();
+        let channel = self.dialer.lazy(&endpoint);
         Ok(self.channels.lock().entry(key).or_insert(channel).clone())
     }
 
@@ -133,7 +148,7 @@ async fn within<T>(
 }
 
 async fn call<M: Method>(
-    channel: Channel,
+    channel: Link,
     request: M::Request,
     task: &str,
 ) -> Result<M::Response, Refusal> {
@@ -148,25 +163,20 @@ async fn call<M: Method>(
     Ok(answer.map_err(|status| Refusal::of_status(&status, task))?.into_inner())
 }
 
-/// An error with its causes.
-fn causes(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        text = format!("{text}: {cause}");
-        source = cause.source();
-    }
-    text
-}
-
 impl Transport for Peers {
     fn recv_tensor(&self, wanted: Wanted, done: Done) -> Abandon {
         let channel = self.channel(&wanted.task, Use::Tensors);
+        let waiting = self.traffic.wait_for(&wanted.task);
         let handle = self.spawn(async move {
             let answer = match channel {
                 Ok(channel) => recv_tensor(channel, &wanted).await,
                 Err(refusal) => Err(refusal),
             };
+            if let Ok(answer) = &answer {
+                let bytes = answer.tensor.as_ref().map_or(0, Tensor::byte_len);
+                waiting.received(bytes);
+            }
+            drop(waiting);
             done(answer.map_err(|refusal| {
                 let what = wanted.key.split(';').nth(3).unwrap_or_default();
                 let message = format!("tensor '{what}' of {}: {}", wanted.task, refusal.message);
@@ -183,12 +193,14 @@ impl Transport for Peers {
             })
         });
         let channels = Mutex::ranked(rank::LEAF, HashMap::new());
-        Arc::new(Peers { threads: self.threads.clone(), addresses: tasks.collect(), channels })
+        let (threads, dialer) = (self.threads.clone(), self.dialer.clone());
+        let traffic = self.traffic.clone();
+        Arc::new(Peers { threads, addresses: tasks.collect(), channels, dialer, traffic })
     }
 }
 
 /// Asks for a tensor, and reads it into its memory.
-async fn recv_tensor(mut channel: Channel, wanted: &Wanted) -> Result<Answer, Refusal> {
+async fn recv_tensor(mut channel: Link, wanted: &Wanted) -> Result<Answer, Refusal> {
     let task = &wanted.task;
     let broken = |status: Status| Refusal::of_status(&status, task);
     let request = RecvTensorRequest {

@@ -82,7 +82,7 @@ impl Refusal {
                 let code = Code(status.code() as i32);
                 Refusal::new(code, status.message()).marked(Mark::of(status.details()))
             }
-            Some(source) => Refusal::unreachable(task, &format!("{}: {source}", status.message())),
+            Some(_) => Refusal::unreachable(task, &crate::dial::broken(status)),
         }
     }
 

@@ -4,29 +4,42 @@
 //! *Ready* from [`Server::start`] on; *draining* after [`Server::stop`]: no new connections and no new steps, while the steps
 //! in flight may end; *stopped* once they have ended, or were cancelled when the time for draining was over.
 
+#[cfg(all(test, feature = "tls"))]
+mod tests;
+
 use crate::{
+    audit::{Audit, AuditOptions},
     client::Connection,
+    dial::Dialer,
     error::ClusterError,
+    gate::{Gate, Served},
     grpc::Services,
+    limits::{ClientLimits, Usage},
+    listener::{accept, check_exposure},
     master::{Limits, Master, Place},
     peers::{CONNECTION_WINDOW, FRAME, Peers, STREAM_WINDOW},
     rendezvous::task_of,
     spec::ClusterSpec,
+    tls::{Acceptor, ClientTls, Connector, ServerTls},
+    tokens::{Role, Tokens},
+    traffic::LinkFigures,
     worker::WorkerService,
 };
 use std::{
+    io,
     net::SocketAddr,
-    sync::Arc,
+    path::PathBuf,
+    sync::{Arc, atomic::Ordering},
     time::{Duration, Instant},
 };
 use tenon_runtime::Worker;
 use tokio::{
     net::TcpListener,
     runtime::{Builder, Handle, Runtime},
-    sync::watch,
+    sync::{mpsc, watch},
     time::{interval, sleep},
 };
-use tokio_stream::{StreamExt, wrappers::TcpListenerStream};
+use tokio_stream::wrappers::ReceiverStream;
 use tonic::transport;
 
 /// Threads that read requests and write answers; steps run on others.
@@ -39,6 +52,8 @@ const ASK: Duration = Duration::from_secs(60);
 const ASKED: Duration = Duration::from_secs(60);
 /// How often the server looks at sessions whose clients are away.
 const COLLECT: Duration = Duration::from_secs(1);
+/// Connections that wait for their first request.
+const CONNECTIONS: usize = 64;
 /// How often a draining server checks whether steps run.
 const DRAIN: Duration = Duration::from_millis(20);
 
@@ -56,6 +71,16 @@ pub struct ServerOptions {
     pub cluster: ClusterSpec,
     /// How long tasks may be absent when a session is opened.
     pub absent: Duration,
+    /// TLS, with the certificates of clients if it has an authority for them.
+    pub tls: Option<ServerTls>,
+    /// A file of tokens, one of which each request has to bring.
+    pub token_file: Option<PathBuf>,
+    /// Listens where other machines reach it, too, when it does not require both TLS and a token or a certificate.
+    pub insecure: bool,
+    /// Limits on the use by each client.
+    pub clients: ClientLimits,
+    /// The audit log.
+    pub audit: Option<AuditOptions>,
 }
 
 /// How long tasks may be absent unless the options say otherwise.
@@ -68,6 +93,11 @@ impl Default for ServerOptions {
             limits: Limits::default(),
             cluster: ClusterSpec::default(),
             absent: ABSENT,
+            tls: None,
+            token_file: None,
+            insecure: false,
+            clients: ClientLimits::default(),
+            audit: None,
         }
     }
 }
@@ -76,6 +106,8 @@ impl Default for ServerOptions {
 pub struct Server {
     address: SocketAddr,
     services: Services,
+    peers: Arc<Peers>,
+    acceptor: Option<Arc<Acceptor>>,
     stop: watch::Sender<bool>,
     /// Dropped last, since its threads serve.
     threads: Option<Runtime>,
@@ -86,8 +118,13 @@ impl Server {
     /// Starts to listen. Sessions of clients are on this worker.
     ///
     /// # Errors
-    /// The address is taken, or not one of this machine; the threads cannot be started.
+    /// The address is taken, or not one of this machine; others would reach it without showing who they are; a file of
+    /// certificates or tokens is wrong; the threads cannot be started.
     pub fn start(worker: Worker, options: &ServerOptions) -> Result<Server, ClusterError> {
+        let has_tokens = options.token_file.is_some();
+        check_exposure(options.listen, options.tls.as_ref(), has_tokens, options.insecure)?;
+        let secured = Secured::read(options)?;
+        let acceptor = secured.acceptor.clone();
         let threads = Builder::new_multi_thread()
             .worker_threads(IO_THREADS)
             .max_blocking_threads(RUNNING)
@@ -99,16 +136,47 @@ impl Server {
         let not_there = |source| ClusterError::Listen { listen, source };
         let listener = threads.block_on(TcpListener::bind(listen)).map_err(not_there)?;
         let address = listener.local_addr().map_err(not_there)?;
-        let services = services(worker, threads.handle(), options);
+        let (services, peers) = secured.services(worker, threads.handle(), options);
         let (stop, stopped) = watch::channel(false);
-        let served = threads.spawn(serve(listener, services.clone(), stopped.clone()));
+        let (sender, connections) = mpsc::channel(CONNECTIONS);
+        let gate = Arc::clone(&services.gate);
+        threads.spawn(accept(listener, acceptor.clone(), gate, sender, stopped.clone()));
+        let connections = ReceiverStream::new(connections);
+        let served = threads.spawn(serve(connections, services.clone(), stopped.clone()));
         threads.spawn(collect(services.clone(), options.limits.away, stopped));
-        Ok(Server { address, services, stop, threads: Some(threads), served: Some(served) })
+        Ok(Server {
+            address,
+            services,
+            peers,
+            acceptor,
+            stop,
+            threads: Some(threads),
+            served: Some(served),
+        })
     }
 
     /// The address at which it listens.
     pub fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// What others may look at while it serves.
+    pub fn watch(&self) -> ServerWatch {
+        ServerWatch {
+            master: Arc::clone(&self.services.master),
+            peers: Arc::clone(&self.peers),
+            gate: Arc::clone(&self.services.gate),
+            stopped: self.stop.subscribe(),
+        }
+    }
+
+    /// Reads the files of certificates and tokens again, if they have changed. A server looks at them at least once a second
+    /// while connections and requests come.
+    pub fn reload(&self) {
+        if let Some(acceptor) = &self.acceptor {
+            acceptor.reload();
+        }
+        self.services.gate.reload();
     }
 
     /// Stops: refuses new connections, waits until the steps in flight have ended, for at most this long, cancels the
@@ -120,7 +188,7 @@ impl Server {
     fn drain(&mut self, patience: Duration) {
         let Some(threads) = self.threads.take() else { return };
         let _ = self.stop.send(true);
-        let Services { master, worker } = self.services.clone();
+        let Services { master, worker, .. } = self.services.clone();
         threads.block_on(async move {
             let end = Instant::now() + patience;
             while (master.is_busy() || worker.is_busy()) && Instant::now() < end {
@@ -146,18 +214,49 @@ impl Drop for Server {
     }
 }
 
+/// A server as probes and figures see it.
+#[derive(Clone)]
+pub struct ServerWatch {
+    master: Arc<Master>,
+    peers: Arc<Peers>,
+    gate: Arc<Gate>,
+    stopped: watch::Receiver<bool>,
+}
+
+impl ServerWatch {
+    /// Whether the server takes requests.
+    ///
+    /// # Errors
+    /// Why not.
+    pub fn ready(&self) -> Result<(), String> {
+        match *self.stopped.borrow() {
+            true => Err("the server stops: steps in flight may end".to_owned()),
+            false => Ok(()),
+        }
+    }
+
+    /// Open sessions.
+    pub fn sessions(&self) -> usize {
+        self.master.sessions()
+    }
+
+    /// How many steps of clients have ended, and how many parts of steps for the masters of other tasks.
+    pub fn served(&self) -> (u64, u64) {
+        let served = &self.gate.served;
+        (served.steps.load(Ordering::Relaxed), served.parts.load(Ordering::Relaxed))
+    }
+
+    /// What came from each of the other tasks.
+    pub fn links(&self) -> Vec<LinkFigures> {
+        self.peers.traffic().figures()
+    }
+}
+
 async fn serve(
-    listener: TcpListener,
+    connections: ReceiverStream<io::Result<Connection>>,
     services: Services,
     stopped: watch::Receiver<bool>,
 ) -> Result<(), transport::Error> {
-    let connections = TcpListenerStream::new(listener).map(|stream| {
-        stream.map(|stream| {
-            // A client waits for a step's answer, which is small: it is sent at once.
-            let _ = stream.set_nodelay(true);
-            Connection::new(stream)
-        })
-    });
     transport::Server::builder()
         .initial_stream_window_size(STREAM_WINDOW)
         .initial_connection_window_size(CONNECTION_WINDOW)
@@ -168,14 +267,75 @@ async fn serve(
         .await
 }
 
-/// The services of a server; calls to other tasks run on these threads.
-pub(crate) fn services(worker: Worker, threads: &Handle, options: &ServerOptions) -> Services {
-    let peers = Arc::new(Peers::new(threads, &options.cluster));
-    let devices = worker.runtime().devices().devices();
-    let task = devices.first().map_or("", |device| task_of(device.full_name())).to_owned();
-    let own = Arc::new(WorkerService::new(worker.clone(), &task, peers.clone()));
-    let place = Place { own: Arc::clone(&own), peers, absent: options.absent };
-    Services { master: Arc::new(Master::new(worker, place, options.limits)), worker: own }
+/// What a server read from files before it listens.
+struct Secured {
+    acceptor: Option<Arc<Acceptor>>,
+    dialer: Dialer,
+    tokens: Option<Arc<Tokens>>,
+    audit: Option<Audit>,
+}
+
+impl Secured {
+    fn read(options: &ServerOptions) -> Result<Secured, ClusterError> {
+        let acceptor = options.tls.as_ref().map(Acceptor::new).transpose()?.map(Arc::new);
+        let tokens = options.token_file.as_deref().map(Tokens::open).transpose()?;
+        let audit = options.audit.as_ref().map(Audit::open).transpose()?;
+        let tls = match &options.tls {
+            Some(tls) => connector(tls, &options.cluster)?.map(Arc::new),
+            None => None,
+        };
+        let sent = tokens.clone().map(|tokens| (tokens, Role::Worker));
+        let dialer = Dialer { tls, tokens: sent, insecure: options.insecure };
+        Ok(Secured { acceptor, dialer, tokens, audit })
+    }
+
+    /// The services of a server; calls to other tasks run on these threads.
+    fn services(
+        self,
+        worker: Worker,
+        threads: &Handle,
+        options: &ServerOptions,
+    ) -> (Services, Arc<Peers>) {
+        let peers = Arc::new(Peers::new(threads, &options.cluster, self.dialer));
+        let devices = worker.runtime().devices().devices();
+        let task = devices.first().map_or("", |device| task_of(device.full_name())).to_owned();
+        let own = Arc::new(WorkerService::new(worker.clone(), &task, peers.clone()));
+        let place =
+            Place { own: Arc::clone(&own), peers: Arc::clone(&peers), absent: options.absent };
+        let usage = Usage::new(options.clients);
+        let gate = Arc::new(Gate {
+            tokens: self.tokens,
+            usage,
+            audit: self.audit,
+            served: Served::default(),
+        });
+        let master = Arc::new(Master::new(worker, place, options.limits));
+        (Services { master, worker: own, gate }, peers)
+    }
+}
+
+/// How a server with TLS reaches the other tasks of its cluster.
+fn connector(tls: &ServerTls, cluster: &ClusterSpec) -> Result<Option<Connector>, ClusterError> {
+    match &tls.ca {
+        Some(ca) => {
+            let own = ClientTls { ca: ca.clone(), identity: Some(tls.identity.clone()) };
+            Connector::new(&own).map(Some)
+        }
+        None if cluster.jobs.values().map(|tasks| tasks.len()).sum::<usize>() > 1 => {
+            Err(ClusterError::ClusterAuthority)
+        }
+        None => Ok(None),
+    }
+}
+
+/// The services of a server without TLS and tokens.
+#[cfg(feature = "fuzzing")]
+pub(crate) fn services(
+    worker: Worker,
+    threads: &Handle,
+    options: &ServerOptions,
+) -> Result<Services, ClusterError> {
+    Ok(Secured::read(options)?.services(worker, threads, options).0)
 }
 
 /// Closes sessions whose clients or masters have been away for too long.
@@ -186,11 +346,12 @@ async fn collect(services: Services, away: Duration, mut stopped: watch::Receive
             _ = stopped.changed() => return,
             _ = turns.tick() => {}
         }
-        let Services { master, worker } = services.clone();
+        let Services { master, worker, gate } = services.clone();
         let collect = move || {
             let now = Instant::now();
             master.collect(now);
             worker.collect(now, away);
+            gate.usage.forget_closed(|handle| master.has(handle));
         };
         let _ = tokio::task::spawn_blocking(collect).await;
     }

@@ -1,6 +1,10 @@
 //! Sessions on a server, from Rust.
 
-use crate::{codec::ProtobufCodec, error::ClusterError};
+use crate::{
+    codec::ProtobufCodec,
+    dial::{Access, Dialer, Link, broken},
+    error::ClusterError,
+};
 use http::uri::PathAndQuery;
 use prost::Message;
 use std::{
@@ -22,7 +26,7 @@ use tenon_proto::{
 };
 use tenon_runtime::{AnySession, SessionError};
 use tokio::runtime::{Builder, Runtime};
-use tonic::{Request, client::Grpc, transport::Channel};
+use tonic::{Request, client::Grpc};
 
 /// How long a server may take to answer when a session is opened.
 const CONNECT: Duration = Duration::from_secs(20);
@@ -43,7 +47,7 @@ const CLOSE: Duration = Duration::from_secs(5);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct Session {
-    channel: Channel,
+    channel: Link,
     handle: String,
     /// Version of the graph.
     version: Mutex<i64>,
@@ -59,16 +63,36 @@ fn status(status: &tonic::Status) -> ClusterError {
             code: Code(status.code() as i32),
             message: status.message().to_owned(),
         },
-        Some(source) => ClusterError::Refused {
+        Some(_) => ClusterError::Refused {
             code: Code::UNAVAILABLE,
-            message: format!("the connection to the server broke: {}: {source}", status.message()),
+            message: format!("the connection to the server broke: {}", broken(status)),
         },
     }
 }
 
+/// How a target is reached, and its address.
+fn dialer<'t>(target: &'t str, access: &Access) -> Result<(Dialer, &'t str), ClusterError> {
+    let bad_target = || ClusterError::Target { target: target.to_owned() };
+    let (address, is_secure) =
+        match (target.strip_prefix("grpc://"), target.strip_prefix("grpcs://")) {
+            (Some(address), _) => (address, false),
+            (None, Some(address)) => (address, true),
+            (None, None) => return Err(bad_target()),
+        };
+    if Dialer::plain().endpoint(address).is_err() {
+        return Err(bad_target());
+    }
+    let access = match (is_secure, &access.tls) {
+        (true, None) => return Err(ClusterError::NoAuthority { target: target.to_owned() }),
+        (true, Some(_)) => access.clone(),
+        (false, _) => Access { tls: None, ..access.clone() },
+    };
+    Ok((Dialer::of(&access)?, address))
+}
+
 /// Calls a method of the master.
 async fn call<Q, R>(
-    channel: Channel,
+    channel: Link,
     method: &'static str,
     request: Q,
     deadline: Option<Duration>,
@@ -83,7 +107,7 @@ where
     let answer = async {
         grpc.ready().await.map_err(|error| ClusterError::Refused {
             code: Code::UNAVAILABLE,
-            message: format!("the server cannot be reached: {error}"),
+            message: format!("the server cannot be reached: {}", broken(&error)),
         })?;
         let path = PathAndQuery::from_static(method);
         let codec = ProtobufCodec::<Q, R>::default();
@@ -117,10 +141,22 @@ impl Session {
         graph: GraphDef,
         config: ConfigProto,
     ) -> Result<Session, ClusterError> {
-        let bad_target = || ClusterError::Target { target: target.to_owned() };
-        let address = target.strip_prefix("grpc://").ok_or_else(bad_target)?;
-        let endpoint =
-            Channel::from_shared(format!("http://{address}")).map_err(|_| bad_target())?;
+        Session::connect_as(target, graph, config, &Access::default())
+    }
+
+    /// As [`Session::connect_with`], with certificates and tokens: a target `grpcs://HOST:PORT` is a server with TLS.
+    ///
+    /// # Errors
+    /// As [`Session::connect`]; a file of `access` is wrong; a target with TLS without [`Access::tls`].
+    pub fn connect_as(
+        target: &str,
+        graph: GraphDef,
+        config: ConfigProto,
+        access: &Access,
+    ) -> Result<Session, ClusterError> {
+        let (dialer, address) = dialer(target, access)?;
+        let refused = |message| ClusterError::Refused { code: Code::INVALID_ARGUMENT, message };
+        let endpoint = dialer.endpoint(address).map_err(refused)?;
         let endpoint = endpoint.connect_timeout(CONNECT).tcp_nodelay(true);
         let threads = Builder::new_multi_thread()
             .worker_threads(1)
@@ -128,10 +164,10 @@ impl Session {
             .enable_all()
             .build()
             .map_err(ClusterError::Threads)?;
-        let connect = async { endpoint.connect().await };
+        let connect = async { dialer.connect(&endpoint).await };
         let channel = threads.block_on(connect).map_err(|error| ClusterError::Refused {
             code: Code::UNAVAILABLE,
-            message: format!("{target} cannot be reached: {error}; is the server up?"),
+            message: format!("{target} cannot be reached: {}; is the server up?", broken(&error)),
         })?;
         let request = CreateSessionRequest {
             graph_def: Some(graph),

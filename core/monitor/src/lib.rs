@@ -1,7 +1,9 @@
 //! Serves a runtime's metrics over HTTP, for Prometheus and for `tenon top`.
 //!
 //! [`serve`] starts a server on a loopback address. It answers `/metrics` in Prometheus's text
-//! format and `/metrics.json`, both with the current values of [`Runtime::metrics`].
+//! format and `/metrics.json`, both with the current values of [`Runtime::metrics`], and the probes
+//! `/healthz` (the process can work) and `/readyz` (it takes requests). [`serve_at`] does so at any
+//! address, with what a program adds.
 //! [`serve_as_set`] does the same if the knob `runtime.monitor` is set. The server runs until its
 //! [`Server`] is dropped; [`Runtime::attach`] keeps it for the lifetime of the runtime.
 //!
@@ -9,7 +11,8 @@
 //! runs, and a program can read the metrics itself with [`tenon_runtime::metrics`].
 //!
 //! # Invariants
-//! - The server listens on loopback only, and refuses a request that names another host.
+//! - The server listens on loopback unless [`serve_at`] names another address, and refuses a request
+//!   there that names another host.
 //! - A server does not keep its runtime alive: it answers 503 once the runtime is dropped.
 //! - No client delays another: a connection may take two seconds, and with 64 open connections a
 //!   new one replaces the oldest.
@@ -34,12 +37,15 @@
 //! ```
 
 mod error;
+mod pages;
 mod prometheus;
 mod server;
 
 pub use error::MonitorError;
+pub use pages::{Extras, Figure, Sample};
 pub use server::Server;
 
+use std::net::SocketAddr;
 use tenon_framework::register_knob;
 use tenon_runtime::Runtime;
 
@@ -56,10 +62,22 @@ register_knob!(
 /// # Errors
 /// The address is not a loopback address, or the server cannot listen there.
 pub fn serve(runtime: &Runtime, at: &str) -> Result<Server, MonitorError> {
-    let address = server::address(at)?;
+    serve_at(runtime, server::address(at)?, Extras::default())
+}
+
+/// As [`serve`], at any address of this machine, with what a program adds: whether it is ready, and its figures. Who reaches
+/// the address reads the figures, which have the names of ops, plugins and devices, and no values of tensors.
+///
+/// # Errors
+/// The server cannot listen there.
+pub fn serve_at(
+    runtime: &Runtime,
+    address: SocketAddr,
+    extras: Extras,
+) -> Result<Server, MonitorError> {
     let runtime = runtime.downgrade();
-    let figures = move || Some(runtime.upgrade()?.metrics());
-    let server = Server::start(address, figures)
+    let metrics = move || Some(runtime.upgrade()?.metrics());
+    let server = Server::start(address, move |path| pages::page(path, &metrics, &extras))
         .map_err(|error| MonitorError::Listen { address, detail: error.to_string() })?;
     tracing::info!("figures of this process: http://{}/metrics", server.address());
     Ok(server)

@@ -1,6 +1,7 @@
 //! Metrics in Prometheus's text format, version 0.0.4:
 //! <https://prometheus.io/docs/instrumenting/exposition_formats/>.
 
+use crate::pages;
 use std::fmt::Write;
 use tenon_runtime::metrics::{KernelMetrics, MemoryMetrics, Metrics, percentile_ns};
 
@@ -37,7 +38,7 @@ fn family<'t>(text: &'t mut String, name: &'static str, kind: &str, help: &str) 
 }
 
 /// The text of all metrics.
-pub(crate) fn text(metrics: &Metrics) -> String {
+pub(crate) fn text(metrics: &Metrics, figures: &[pages::Figure]) -> String {
     let mut text = String::new();
     let all = &mut text;
     family(all, "tenon_uptime_seconds", "gauge", "Time since the runtime started.")
@@ -60,6 +61,14 @@ pub(crate) fn text(metrics: &Metrics) -> String {
     plugins(all, metrics);
     memory(all, metrics);
     kernels(all, metrics);
+    for pages::Figure { name, kind, help, samples } in figures {
+        let mut figure = family(&mut text, name, kind, help);
+        for (labels, value) in samples {
+            let labels: Vec<(&str, &str)> =
+                labels.iter().map(|(name, value)| (*name, value.as_str())).collect();
+            figure.sample(&labels, *value);
+        }
+    }
     text
 }
 

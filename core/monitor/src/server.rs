@@ -7,7 +7,7 @@
 //! request that names a host other than this machine is refused: otherwise a web page could make a
 //! browser send requests under a name that it resolves to this machine.
 
-use crate::{error::MonitorError, prometheus};
+use crate::{error::MonitorError, pages::Page};
 use mio::{
     Events, Interest, Poll, Token, Waker,
     net::{TcpListener, TcpStream},
@@ -23,7 +23,6 @@ use std::{
     thread::{self, JoinHandle},
     time::{Duration, Instant},
 };
-use tenon_runtime::metrics::Metrics;
 
 /// The maximum size of a request head in bytes.
 const MAX_HEAD: usize = 8 << 10;
@@ -57,11 +56,11 @@ pub(crate) fn address(setting: &str) -> Result<SocketAddr, MonitorError> {
 }
 
 impl Server {
-    /// Listens at an address; `metrics` returns the current metrics, or `None` once the runtime is
-    /// gone.
+    /// Listens at an address; `page` is what it answers under a path. At a loopback address it takes only requests that name
+    /// this machine.
     pub(crate) fn start(
         address: SocketAddr,
-        metrics: impl Fn() -> Option<Metrics> + Send + 'static,
+        page: impl Fn(&str) -> Page + Send + 'static,
     ) -> io::Result<Server> {
         let mut listener = TcpListener::bind(address)?;
         let address = listener.local_addr()?;
@@ -70,11 +69,12 @@ impl Server {
         let waker = Waker::new(poll.registry(), WAKER)?;
         let over = Arc::new(AtomicBool::new(false));
         let ended = Arc::clone(&over);
-        let mut clients = Clients { poll, listener, open: VecDeque::new(), next: FIRST };
+        let any_host = !address.ip().is_loopback();
+        let mut clients = Clients { poll, listener, open: VecDeque::new(), next: FIRST, any_host };
         let serve = move || {
             let mut events = Events::with_capacity(2 * MAX_CONNECTIONS);
             while !ended.load(Ordering::Acquire) {
-                if let Err(error) = clients.attend(&mut events, &metrics) {
+                if let Err(error) = clients.attend(&mut events, &page) {
                     tracing::warn!("the metrics server at {address} has stopped: {error}");
                     return;
                 }
@@ -111,15 +111,13 @@ struct Clients {
     listener: TcpListener,
     open: VecDeque<Client>,
     next: usize,
+    /// Whether requests may name any host.
+    any_host: bool,
 }
 
 impl Clients {
     /// Waits for events and handles them. An error of a client only closes its own connection.
-    fn attend(
-        &mut self,
-        events: &mut Events,
-        metrics: &impl Fn() -> Option<Metrics>,
-    ) -> io::Result<()> {
+    fn attend(&mut self, events: &mut Events, page: &impl Fn(&str) -> Page) -> io::Result<()> {
         let now = Instant::now();
         let wait = self.open.front().map(|oldest| oldest.until.saturating_duration_since(now));
         match self.poll.poll(events, wait) {
@@ -130,7 +128,7 @@ impl Clients {
             match event.token() {
                 LISTENER => self.accept(),
                 WAKER => {}
-                token => self.serve(token, metrics),
+                token => self.serve(token, page),
             }
         }
         let now = Instant::now();
@@ -172,9 +170,10 @@ impl Clients {
         }
     }
 
-    fn serve(&mut self, token: Token, metrics: &impl Fn() -> Option<Metrics>) {
+    fn serve(&mut self, token: Token, page: &impl Fn(&str) -> Page) {
         let Some(at) = self.open.iter().position(|client| client.token == token) else { return };
-        if self.open[at].attend(metrics).is_none_or(|progress| progress == Progress::Over) {
+        let any_host = self.any_host;
+        if self.open[at].attend(page, any_host).is_none_or(|progress| progress == Progress::Over) {
             self.open.remove(at);
         }
     }
@@ -202,22 +201,22 @@ struct Client {
 impl Client {
     /// Reads and writes as much as possible without waiting; returns `None` if the connection
     /// failed.
-    fn attend(&mut self, metrics: &impl Fn() -> Option<Metrics>) -> Option<Progress> {
+    fn attend(&mut self, page: &impl Fn(&str) -> Page, any_host: bool) -> Option<Progress> {
         if self.answer.is_none() {
-            let asked = self.ask()?;
+            let asked = self.ask(any_host)?;
             match asked {
                 Asked::Nothing => return Some(Progress::Waiting),
-                Asked::Path(path) => self.answer = Some((text(page(&path, metrics)), 0)),
+                Asked::Path(path) => self.answer = Some((text(page(&path)), 0)),
                 Asked::Wrong(status) => self.answer = Some((refusal(status), 0)),
             }
         }
         self.write()
     }
 
-    fn ask(&mut self) -> Option<Asked> {
+    fn ask(&mut self, any_host: bool) -> Option<Asked> {
         let mut block = [0; 1024];
         loop {
-            match parse(&self.head) {
+            match parse(&self.head, any_host) {
                 Asked::Nothing if self.head.len() >= MAX_HEAD => {
                     return Some(Asked::Wrong("431 Request Header Fields Too Large"));
                 }
@@ -271,14 +270,14 @@ enum Asked {
     Wrong(&'static str),
 }
 
-fn parse(head: &[u8]) -> Asked {
+fn parse(head: &[u8], any_host: bool) -> Asked {
     let mut headers = [httparse::EMPTY_HEADER; 64];
     let mut request = httparse::Request::new(&mut headers);
     match request.parse(head) {
         Ok(httparse::Status::Complete(_)) if request.method != Some("GET") => {
             Asked::Wrong("405 Method Not Allowed")
         }
-        Ok(httparse::Status::Complete(_)) if !is_here(&request) => {
+        Ok(httparse::Status::Complete(_)) if !any_host && !is_here(&request) => {
             Asked::Wrong("421 Misdirected Request")
         }
         Ok(httparse::Status::Complete(_)) => {
@@ -317,21 +316,6 @@ fn is_here(request: &httparse::Request<'_, '_>) -> bool {
     })
 }
 
-type Page = (&'static str, &'static str, String);
-
-fn page(path: &str, metrics: &impl Fn() -> Option<Metrics>) -> Page {
-    let Some(metrics) = metrics() else {
-        return ("503 Service Unavailable", "text/plain", "the runtime is gone\n".to_owned());
-    };
-    match path {
-        "/metrics" => ("200 OK", "text/plain; version=0.0.4", prometheus::text(&metrics)),
-        "/metrics.json" => {
-            ("200 OK", "application/json", serde_json::to_string(&metrics).unwrap_or_default())
-        }
-        _ => ("404 Not Found", "text/plain", "expected /metrics or /metrics.json\n".to_owned()),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -347,7 +331,8 @@ mod tests {
     }
 
     fn server() -> Server {
-        Server::start(address("0").unwrap(), || None).unwrap()
+        let gone = |_: &str| ("503 Service Unavailable", "text/plain", String::new());
+        Server::start(address("0").unwrap(), gone).unwrap()
     }
 
     #[test]
@@ -373,6 +358,17 @@ mod tests {
             let refused = "HTTP/1.1 421 Misdirected Request";
             assert_eq!(status(request.as_bytes()), refused, "{elsewhere}");
         }
+    }
+
+    #[test]
+    fn an_open_address_is_asked_under_any_name() {
+        let gone = |_: &str| ("200 OK", "text/plain", "ok\n".to_owned());
+        let server = Server::start("0.0.0.0:0".parse().unwrap(), gone).unwrap();
+        let mut stream = TcpStream::connect(("127.0.0.1", server.address().port())).unwrap();
+        stream.write_all(b"GET /healthz HTTP/1.1\r\nHost: 10.0.0.7:9100\r\n\r\n").unwrap();
+        let mut text = String::new();
+        stream.read_to_string(&mut text).unwrap();
+        assert!(text.starts_with("HTTP/1.1 200 OK"), "{text}");
     }
 
     #[test]

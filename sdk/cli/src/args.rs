@@ -1,7 +1,8 @@
 //! The command line.
 
 use crate::{
-    about, bench, checkpoint, demo, dev, error::CliError, quantize, serve, top, trust, tune,
+    about, bench, checkpoint, cluster, demo, dev, error::CliError, proxy, quantize, serve, top,
+    trust, tune,
 };
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use serde::{Deserialize, Serialize};
@@ -68,7 +69,9 @@ pub enum Command {
     #[command(long_about = INSPECT, after_long_help = "Example:\n  tenon inspect libmy_ops.so --no-load")]
     Inspect(InspectArgs),
     /// Run a graph
-    #[command(after_long_help = RUN)]
+    #[command(
+        after_long_help = "Example:\n  tenon run model.pb --feed x=x.npy --fetch layer/y --out results"
+    )]
     Run(RunArgs),
     /// Say for each node which kernels there are, which one runs, and where
     #[command(after_long_help = "Example:\n  tenon explain model.pb layer/y")]
@@ -76,9 +79,15 @@ pub enum Command {
     /// Make a graph of 8 bits of a frozen graph of floats
     #[command(long_about = quantize::ABOUT, after_long_help = quantize::EXAMPLE)]
     Quantize(quantize::QuantizeArgs),
+    /// Start a cluster on this machine
+    #[command(long_about = cluster::ABOUT, after_long_help = cluster::EXAMPLE)]
+    Cluster(cluster::ClusterArgs),
     /// Serve sessions to clients of TensorFlow's protocol
     #[command(long_about = serve::ABOUT, after_long_help = serve::EXAMPLE)]
-    Serve(serve::ServeArgs),
+    Serve(Box<serve::ServeArgs>),
+    /// Give clients without TLS a local endpoint of a server with TLS
+    #[command(long_about = proxy::ABOUT, after_long_help = proxy::EXAMPLE)]
+    Proxy(proxy::ProxyArgs),
     /// Show what a running process does
     #[command(long_about = top::ABOUT, after_long_help = top::EXAMPLE)]
     Top(top::TopArgs),
@@ -193,10 +202,6 @@ Show what a plugin's file says, then load it and show what that says.
 First the file is read and its manifest printed: nothing of the plugin runs. Then the plugin is loaded as any command
 would load it, into another process first and then into this one, and taken out again: code of it runs, its static
 constructors among it. With --no-load only the file is read.";
-
-const RUN: &str = "\
-Example:
-  tenon run model.pb --feed x=x.npy --fetch layer/y --out results";
 
 #[derive(Debug, Args)]
 pub struct ListArgs {
@@ -321,8 +326,7 @@ pub struct NewArgs {
     /// What the op computes in the beginning (with --kind op, in Rust)
     #[arg(long, value_enum, default_value = "elementwise")]
     pub template: NewTemplate,
-    /// Source of the SDK: a clone of the repository; else what TENON_SDK names, else what came with this command, or the
-    /// clone that it was built in
+    /// Source of the SDK, a clone; else what TENON_SDK names, what came with this command, or the clone that built it
     #[arg(long, value_name = "PATH")]
     pub sdk: Option<PathBuf>,
     /// The folder to make; the name without this option

@@ -82,6 +82,9 @@ pub enum CliError {
         /// Name of the file.
         file: String,
     },
+    /// Options that do not go together.
+    #[error("{0}")]
+    Usage(String),
     /// The server cannot start.
     #[error(transparent)]
     Serve(#[from] tenon_cluster::ClusterError),
@@ -291,7 +294,7 @@ impl CliError {
             CliError::Checkpoint(error) => error.code(),
             CliError::Trust(error) => error.code(),
             CliError::Train(error) => error.code(),
-            CliError::NothingToCheck => Code::INVALID_ARGUMENT,
+            CliError::NothingToCheck | CliError::Usage(_) => Code::INVALID_ARGUMENT,
             CliError::Demo(_) | CliError::Junit(_) | CliError::Child { .. } => Code::INTERNAL,
             _ => Code::FAILED_PRECONDITION,
         }

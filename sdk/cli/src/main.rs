@@ -25,6 +25,7 @@ mod bench;
 mod calls;
 mod check;
 mod checkpoint;
+mod cluster;
 mod demo;
 mod dev;
 mod error;
@@ -36,6 +37,7 @@ mod new;
 mod output;
 mod profiler;
 mod progress;
+mod proxy;
 mod quantize;
 mod run;
 mod sdk;
@@ -61,7 +63,10 @@ fn main() -> ExitCode {
         Ok(code) => code,
         Err(error) => {
             output::complain(&format!("error [{}]: {error}", error.code().name()));
-            ExitCode::FAILURE
+            match error {
+                CliError::Usage(_) => ExitCode::from(2),
+                _ => ExitCode::FAILURE,
+            }
         }
     }
 }
@@ -99,7 +104,9 @@ fn dispatch(cli: &Cli) -> Result<ExitCode, CliError> {
         Command::Sdk => sdk::sdk(global),
         Command::Quantize(args) => quantize::quantize(global, args),
         Command::Tune(args) => tune::tune(global, args),
+        Command::Cluster(args) => cluster::cluster(global, args),
         Command::Serve(args) => serve::serve(global, args),
+        Command::Proxy(args) => proxy::proxy(global, args),
         Command::Top(args) => top::top(global, args),
     }?;
     Ok(ExitCode::SUCCESS)

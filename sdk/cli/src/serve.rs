@@ -1,5 +1,9 @@
 //! `tenon serve`: a runtime behind TensorFlow's gRPC services.
 
+mod figures;
+mod place;
+mod secure;
+
 use crate::{
     args::Global,
     error::CliError,
@@ -7,13 +11,23 @@ use crate::{
     start::start_whole_with,
 };
 use clap::Args;
+pub use place::json_of;
+use place::{Place, PlaceArgs};
+pub use secure::AccessArgs;
+use secure::{ClientArgs, trust_list};
 use serde_json::json;
 use signal_hook::{
-    consts::{SIGINT, SIGTERM},
+    consts::{SIGHUP, SIGINT, SIGTERM},
     iterator::Signals,
 };
-use std::{fs, net::SocketAddr, num::NonZeroUsize, path::PathBuf, time::Duration};
-use tenon_cluster::{ClusterSpec, Limits, Server, ServerOptions};
+use std::{
+    io::{self, Read},
+    net::SocketAddr,
+    num::NonZeroUsize,
+    process, thread,
+    time::Duration,
+};
+use tenon_cluster::{Limits, Server, ServerOptions};
 use tenon_runtime::{RuntimeOptions, Worker, framework::device::DeviceName};
 
 /// The knob of the number of CPU devices.
@@ -24,7 +38,12 @@ Serve sessions to clients of TensorFlow's protocol
 
 An unchanged client of TensorFlow opens a session with tf.compat.v1.Session(ADDRESS), where ADDRESS is the first line that
 this prints once it is ready. Sessions share variables by container and name. SIGTERM and SIGINT end it: no new
-connections, and the steps in flight may end within --grace; then they are cancelled.";
+connections, and the steps in flight may end within --grace; then they are cancelled.
+
+It listens on the loopback address unless told. Elsewhere it requires TLS, and certificates of its clients (--tls-ca) or
+tokens (--token-file), unless --insecure says otherwise. The files of certificates and tokens are read again when they
+change, and on SIGHUP. Graphs may not read or write files, unless --allow-files names a folder. If there is a list of
+trusted plugins where `tenon trust` keeps it, only plugins on it are loaded.";
 
 pub const EXAMPLE: &str = "\
 Example:
@@ -44,6 +63,8 @@ pub struct ServeArgs {
     /// The number of this server among the tasks of its job
     #[arg(long, value_name = "N", default_value = "0")]
     pub task: u32,
+    #[command(flatten)]
+    pub place: PlaceArgs,
     /// Seconds that a session waits for tasks of the cluster that are absent when it is opened
     #[arg(long, value_name = "SECONDS", default_value = "60")]
     pub absent: u64,
@@ -62,6 +83,16 @@ pub struct ServeArgs {
     /// Seconds after which a session is closed when none of its clients is connected
     #[arg(long, value_name = "SECONDS", default_value = "3600")]
     pub session_timeout: u64,
+    /// Serve the figures of this process and the probes /healthz and /readyz at this address, over HTTP
+    #[arg(long, value_name = "ADDRESS")]
+    pub monitor: Option<SocketAddr>,
+    /// End as on SIGTERM when standard input ends, such as when the process that wrote to it is gone
+    #[arg(long)]
+    pub while_stdin: bool,
+    #[command(flatten)]
+    pub access: AccessArgs,
+    #[command(flatten)]
+    pub clients: ClientArgs,
 }
 
 /// Serves until a signal ends it.
@@ -70,21 +101,48 @@ pub struct ServeArgs {
 /// The address is taken; a named plugin is refused.
 pub fn serve(global: &Global, args: &ServeArgs) -> Result<(), CliError> {
     // Before the first thread starts: a signal that comes while the server starts ends it as well.
-    let mut signals = Signals::new([SIGTERM, SIGINT]).map_err(CliError::Signals)?;
-    let listen = listen(args)?;
-    let (runtime, _) = start_whole_with(global, runtime_options(args))?;
+    let mut signals = Signals::new([SIGTERM, SIGINT, SIGHUP]).map_err(CliError::Signals)?;
+    let (Place { cluster, job, task, listen }, tls) = (Place::of(args)?, args.access.of_server()?);
+    let mut options = runtime_options(args, &job, task);
+    trust_list(&mut options, &global.settings()?);
+    let (runtime, _) = start_whole_with(global, options)?;
+    args.clients.confine_files(&runtime)?;
     let limits =
         Limits { sessions: args.sessions.into(), away: Duration::from_secs(args.session_timeout) };
     let absent = Duration::from_secs(args.absent);
-    let cluster = cluster(args)?.unwrap_or_default();
-    let options = ServerOptions { listen, limits, cluster, absent };
+    let options = ServerOptions {
+        listen,
+        limits,
+        cluster: cluster.unwrap_or_default(),
+        absent,
+        tls,
+        token_file: args.access.token_file.clone(),
+        insecure: args.access.insecure,
+        clients: args.clients.limits(),
+        audit: args.clients.audit(),
+    };
     let server = Server::start(Worker::new(&runtime), &options)?;
-    let address = format!("grpc://{}", server.address());
+    if let Some(monitor) = args.monitor {
+        let extras = figures::extras(&job, task, server.watch());
+        runtime.attach(tenon_monitor::serve_at(&runtime, monitor, extras)?);
+    }
+    if args.while_stdin {
+        thread::spawn(end_with_input);
+    }
+    let scheme = if options.tls.is_some() { "grpcs" } else { "grpc" };
+    let address = format!("{scheme}://{}", server.address());
     match global.json {
         true => print_json(&json!({ "address": address }))?,
         false => print(&format!("{address}\n"))?,
     }
-    let signal = signals.forever().next();
+    let ends = |signal: &i32| {
+        let ends = *signal != SIGHUP;
+        if !ends {
+            server.reload();
+        }
+        ends
+    };
+    let signal = signals.forever().find(ends);
     let grace = Duration::from_secs(args.grace);
     let name = signal.and_then(signal_hook::low_level::signal_name).unwrap_or("a signal");
     complain(&format!("{name}: steps in flight have {grace:?} to end"));
@@ -92,37 +150,27 @@ pub fn serve(global: &Global, args: &ServeArgs) -> Result<(), CliError> {
     Ok(())
 }
 
-fn runtime_options(args: &ServeArgs) -> RuntimeOptions {
-    let task = DeviceName::of_task(&args.job, args.task);
+/// Waits for the end of standard input, and sends this process SIGTERM.
+fn end_with_input() {
+    let mut block = [0; 256];
+    loop {
+        match io::stdin().lock().read(&mut block) {
+            Ok(0) => break,
+            Err(error) if error.kind() != io::ErrorKind::Interrupted => break,
+            _ => {}
+        }
+    }
+    if signal_hook::low_level::raise(SIGTERM).is_err() {
+        process::exit(1);
+    }
+}
+
+fn runtime_options(args: &ServeArgs, job: &str, task: u32) -> RuntimeOptions {
+    let task = DeviceName::of_task(job, task);
     let threads = args.threads.map(Into::into);
     let mut options = RuntimeOptions { threads, task, ..RuntimeOptions::default() };
     if let Some(cpus) = args.cpus {
         options.settings.options.push((CPU_DEVICES.to_owned(), cpus.to_string()));
     }
     options
-}
-
-/// Where the server listens.
-fn listen(args: &ServeArgs) -> Result<SocketAddr, CliError> {
-    let own = match cluster(args)? {
-        Some(cluster) => Some(cluster.socket_address(&args.job, args.task)?),
-        None => None,
-    };
-    Ok(args.listen.or(own).unwrap_or_else(|| SocketAddr::from(([127, 0, 0, 1], 2222))))
-}
-
-/// The cluster of the server, if it is named.
-fn cluster(args: &ServeArgs) -> Result<Option<ClusterSpec>, CliError> {
-    args.cluster.as_deref().map(read_cluster).transpose()
-}
-
-/// A cluster, from JSON or a file.
-fn read_cluster(text: &str) -> Result<ClusterSpec, CliError> {
-    if text.trim_start().starts_with('{') {
-        return Ok(ClusterSpec::parse(text)?);
-    }
-    let file = PathBuf::from(text);
-    let read = fs::read_to_string(&file);
-    let text = read.map_err(|source| CliError::File { file, done: "read", source })?;
-    Ok(ClusterSpec::parse(&text)?)
 }

@@ -1,12 +1,14 @@
 //! `tenon top`: what a running process does.
 
 mod client;
+mod tasks;
 mod view;
 
 use crate::{
     args::Global,
     error::CliError,
     output::{print, print_json},
+    serve::json_of,
     table::Table,
 };
 use clap::Args;
@@ -28,7 +30,10 @@ Show what a running process does: plugins, devices, memory, kernels by time, que
 The process has to tell its figures: runtime.monitor=PORT has it listen on this machine alone, over HTTP, with
 /metrics in Prometheus's text format and /metrics.json. Steps are counted, and timed by samples: p50, p90 and
 p99 are what half, nine tenths and 99 of 100 steps did not exceed. Times of kernels are estimated from the costs that
-the executor samples.";
+the executor samples.
+
+With --cluster it shows the tasks of a cluster: steps and bytes per second, which task waits for which, and stragglers, which
+others wait for much longer than for most.";
 
 /// An example.
 pub const EXAMPLE: &str = "\
@@ -39,8 +44,12 @@ Example:
 #[derive(Debug, Args)]
 pub struct TopArgs {
     /// Where the process tells its figures: a port, or a loopback address with one
-    #[arg(value_name = "PORT", value_parser = address)]
-    address: SocketAddr,
+    #[arg(value_name = "PORT", value_parser = address, required_unless_present = "cluster")]
+    address: Option<SocketAddr>,
+    /// Show the tasks of a cluster instead: JSON with the addresses of their figures, as `tenon cluster up` prints it, or a
+    /// file of it
+    #[arg(long, value_name = "FILE|JSON", conflicts_with_all = ["address", "prometheus"])]
+    cluster: Option<String>,
     /// Print the figures once, as tables, with means since the start; with --json as the process tells them
     #[arg(long)]
     once: bool,
@@ -64,28 +73,34 @@ fn seconds(text: &str) -> Result<f64, String> {
 /// # Errors
 /// No process serves figures at the address; the terminal cannot be used.
 pub fn top(global: &Global, args: &TopArgs) -> Result<(), CliError> {
+    if let Some(cluster) = &args.cluster {
+        let spec = tasks::addresses(&json_of(cluster)?)?;
+        return tasks::top(&spec, args.once, global.json, Duration::from_secs_f64(args.interval));
+    }
+    // The command line has one of them.
+    let Some(address) = args.address else { return Ok(()) };
     if args.prometheus {
-        return print(&get(args.address, "/metrics")?);
+        return print(&get(address, "/metrics")?);
     }
     if global.json {
-        return json(args);
+        return json(args, address);
     }
-    let first = metrics(args.address)?;
+    let first = metrics(address)?;
     if args.once {
         return print(&text(&View::new(None, first, 0.0, Order::Time)));
     }
     let failed = |source| CliError::File { file: "terminal".into(), done: "used", source };
     // It puts the terminal back should the program panic, too.
     let mut terminal = ratatui::try_init().map_err(failed)?;
-    let shown = show(&mut terminal, args, first);
+    let shown = show(&mut terminal, args, address, first);
     ratatui::restore();
     shown
 }
 
 /// One value, or one a line for as long as the process lives.
-fn json(args: &TopArgs) -> Result<(), CliError> {
+fn json(args: &TopArgs, address: SocketAddr) -> Result<(), CliError> {
     loop {
-        let text = get(args.address, "/metrics.json")?;
+        let text = get(address, "/metrics.json")?;
         let value = serde_json::from_str(&text).unwrap_or(serde_json::Value::Null);
         if args.once {
             return print_json(&value);
@@ -112,6 +127,7 @@ fn text(view: &View) -> String {
 fn show(
     terminal: &mut DefaultTerminal,
     args: &TopArgs,
+    address: SocketAddr,
     first: tenon_runtime::metrics::Metrics,
 ) -> Result<(), CliError> {
     let failed = |source| CliError::File { file: "terminal".into(), done: "used", source };
@@ -143,7 +159,7 @@ fn show(
         if looked.elapsed() >= interval && !paused {
             between = looked.elapsed().as_secs_f64();
             looked = Instant::now();
-            before = Some(std::mem::replace(&mut now, metrics(args.address)?));
+            before = Some(std::mem::replace(&mut now, metrics(address)?));
         } else if paused {
             looked = Instant::now();
         }

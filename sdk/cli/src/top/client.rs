@@ -3,7 +3,7 @@
 use crate::error::CliError;
 use std::{
     io::{Read, Write},
-    net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream},
+    net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream, ToSocketAddrs},
     path::PathBuf,
     time::{Duration, Instant},
 };
@@ -22,6 +22,12 @@ pub fn address(text: &str) -> Result<SocketAddr, String> {
         Err(_) => text.parse().map_err(|_| expected())?,
     };
     if address.ip().is_loopback() { Ok(address) } else { Err(expected()) }
+}
+
+/// The address of a task's figures, `host:port`, on this machine or another.
+pub fn client_address(text: &str) -> Result<SocketAddr, String> {
+    let found = text.to_socket_addrs().map_err(|error| format!("{text}: {error}"))?;
+    found.min_by_key(SocketAddr::is_ipv6).ok_or_else(|| format!("{text}: it has no address"))
 }
 
 /// What a process says under a path.

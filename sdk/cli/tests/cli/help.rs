@@ -82,7 +82,8 @@ fn every_subcommands_help_ends_in_an_example_that_works() {
             assert!(example.starts_with(&format!("tenon {name}")), "{name}: {example}");
             let example = example.replace("9100", &port);
             // A server ends when it is told to.
-            let ended = if name == "serve" { "timeout -s TERM --preserve-status 10 " } else { "" };
+            let goes_on = ["serve", "proxy", "cluster"].contains(&name.as_str());
+            let ended = if goes_on { "timeout -s TERM --preserve-status 10 " } else { "" };
             run(&place, &folder, &format!("{ended}{example}"));
         }
     }

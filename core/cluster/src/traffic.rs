@@ -1,0 +1,119 @@
+//! What a task receives from the others: tensors, bytes, and the time that its steps wait for them.
+
+use std::{
+    collections::BTreeMap,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+use tenon_framework::sync::{Mutex, rank};
+
+/// What came from one task.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LinkFigures {
+    /// The task that sends, such as `/job:ps/replica:0/task:0`.
+    pub from: String,
+    /// Tensors that came.
+    pub tensors: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Tensors that are awaited now.
+    pub waiting: u64,
+    /// The time for which they were awaited, summed over all; those that are awaited now are included.
+    pub waited: Duration,
+}
+
+#[derive(Default)]
+struct Link {
+    tensors: u64,
+    bytes: u64,
+    waited: Duration,
+    next: u64,
+    /// When each request that is not answered was sent.
+    since: BTreeMap<u64, Instant>,
+}
+
+/// What came from all tasks.
+#[derive(Clone)]
+pub(crate) struct Traffic(Arc<Mutex<BTreeMap<String, Link>>>);
+
+impl Default for Traffic {
+    fn default() -> Traffic {
+        Traffic(Arc::new(Mutex::ranked(rank::LEAF, BTreeMap::new())))
+    }
+}
+
+impl Traffic {
+    /// Begins to wait for a tensor of a task, until the guard is dropped.
+    pub fn wait_for(&self, task: &str) -> Waiting {
+        let mut links = self.0.lock();
+        let link = links.entry(task.to_owned()).or_default();
+        let number = link.next;
+        link.next += 1;
+        link.since.insert(number, Instant::now());
+        Waiting { traffic: self.clone(), task: task.to_owned(), number }
+    }
+
+    /// The figures of all links.
+    pub fn figures(&self) -> Vec<LinkFigures> {
+        let now = Instant::now();
+        let links = self.0.lock();
+        let figures = links.iter().map(|(from, link)| {
+            let open = link.since.values().map(|since| now.saturating_duration_since(*since));
+            LinkFigures {
+                from: from.clone(),
+                tensors: link.tensors,
+                bytes: link.bytes,
+                waiting: link.since.len() as u64,
+                waited: link.waited + open.sum::<Duration>(),
+            }
+        });
+        figures.collect()
+    }
+}
+
+/// A tensor that is awaited.
+pub(crate) struct Waiting {
+    traffic: Traffic,
+    task: String,
+    number: u64,
+}
+
+impl Waiting {
+    /// The tensor has come.
+    pub fn received(&self, bytes: usize) {
+        if let Some(link) = self.traffic.0.lock().get_mut(&self.task) {
+            link.tensors += 1;
+            link.bytes = link.bytes.saturating_add(bytes as u64);
+        }
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        if let Some(link) = self.traffic.0.lock().get_mut(&self.task)
+            && let Some(since) = link.since.remove(&self.number)
+        {
+            link.waited += since.elapsed();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_came_and_what_is_awaited() {
+        let traffic = Traffic::default();
+        let (came, awaited) = (traffic.wait_for("ps/0"), traffic.wait_for("ps/0"));
+        came.received(100);
+        drop(came);
+        std::thread::sleep(Duration::from_millis(5));
+        let [link] = &traffic.figures()[..] else { panic!("one link") };
+        assert_eq!((link.tensors, link.bytes, link.waiting), (1, 100, 1));
+        assert!(link.waited >= Duration::from_millis(5), "{:?}", link.waited);
+        drop(awaited);
+        let link = traffic.figures().remove(0);
+        assert_eq!((link.tensors, link.waiting), (1, 0), "one that was given up did not come");
+    }
+}

@@ -229,7 +229,8 @@ class Servers:
         self.tenon, self.options, self.processes = tenon, options, []
 
     def __enter__(self):
-        ours = [self.tenon, "serve", "--listen", f"127.0.0.1:{PORT}", "--cpus", "2", *self.options]
+        ours = [self.tenon, "serve", "--listen", f"127.0.0.1:{PORT}", "--cpus", "2", "--allow-files", "any",
+                *self.options]
         self.commands = [ours, OwnServer.command]
         self.errors = tempfile.TemporaryFile()
         for command in self.commands:

@@ -23,7 +23,7 @@ const fn layer(
 /// A layer reaches everything that what it imports may reach; the lists are written out so that a reader sees
 /// the whole of it.
 #[rustfmt::skip]
-const LAYERS: [Layer; 39] = [
+const LAYERS: [Layer; 40] = [
     layer("tenon-abi", "core/abi", &[]),
     layer("tenon-framework", "core/framework", &["tenon-abi"]),
     layer("tenon-author", "core/author", &["tenon-abi", "tenon-framework"]),
@@ -64,6 +64,7 @@ const LAYERS: [Layer; 39] = [
     layer("tenon-testkit", "sdk/testkit", &["tenon-abi", "tenon-framework", "tenon-author", "tenon-geometry", "tenon-ops", "tenon-proto", "tenon-host", "tenon-isolate", "tenon-graph", "tenon-gradient", "tenon-optimize", "tenon-runtime", "tenon-training", "tenon-reference", "tenon-test"]),
     layer("tenon-benchkit", "sdk/benchkit", &["tenon-abi", "tenon-framework", "tenon-author", "tenon-geometry", "tenon-ops", "tenon-proto", "tenon-host", "tenon-isolate", "tenon-graph", "tenon-gradient", "tenon-optimize", "tenon-runtime", "tenon-training", "tenon-reference", "tenon-test", "tenon-testkit"]),
     layer("tenon-ranges", "sdk/ranges", &["tenon-abi", "tenon-framework", "tenon-author", "tenon-geometry", "tenon-ops", "tenon-host"]),
+    layer("tenon-python", "sdk/python", &["tenon-abi", "tenon-framework", "tenon-author", "tenon-geometry", "tenon-ops", "tenon-proto", "tenon-host", "tenon-isolate", "tenon-graph", "tenon-gradient", "tenon-optimize", "tenon-runtime", "tenon-training", "tenon-cluster"]),
     layer("tenon-cli", "sdk/cli", &["tenon-abi", "tenon-framework", "tenon-author", "tenon-geometry", "tenon-ops", "tenon-proto", "tenon-host", "tenon-isolate", "tenon-graph", "tenon-gradient", "tenon-optimize", "tenon-runtime", "tenon-training", "tenon-cluster", "tenon-monitor", "tenon-quantize", "tenon-reference", "tenon-test", "tenon-testkit", "tenon-benchkit", "tenon-ranges", "tenon-sdk", "tenon-files", "tenon-bundle"]),
 ];
 

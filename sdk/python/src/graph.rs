@@ -26,7 +26,7 @@ use tenon_framework::{
 };
 use tenon_gradient::{Gradient, Options, Unconnected, gradients};
 use tenon_graph::{Graph, GraphBuilder, NodeId, Output};
-use tenon_proto::{GraphDef, decode_graph_def, encode, versions::own_versions};
+use tenon_proto::{GraphDef, VersionDef, decode_graph_def, encode, versions::own_versions};
 use tenon_training::Variables;
 
 /// An output as Python gives it: the numbers of its node and of the output.
@@ -275,12 +275,15 @@ impl PyGraph {
             let mut state = self.lock();
             let mut graph = state.graph.clone();
             let count = def.node.len();
-            if graph.is_empty() {
-                graph = Graph::new();
-            } else if def.versions.is_some() {
-                def.versions = graph.versions().cloned();
-            }
+            // The nodes are read as their producer wrote them; then the graph is as old as its oldest part.
+            let found = def.versions.get_or_insert_default().clone();
+            let versions = match graph.is_empty() {
+                true => found.clone(),
+                false => merged(graph.versions(), &found),
+            };
+            graph.set_versions(found);
             guarded(|| Ok(graph.extend_owned(def, &registry)?))?;
+            graph.set_versions(versions);
             let before = state.shapes.len();
             if let Err(error) = state.shapes.follow(&graph) {
                 state.shapes.truncate(before);
@@ -350,6 +353,18 @@ pub(crate) fn check_output(graph: &Graph, id: u32, index: u32) -> Result<(), Fai
             node.name,
             node.outputs().len()
         ))),
+    }
+}
+
+/// The versions of a graph that takes in a message of these versions.
+fn merged(own: Option<&VersionDef>, found: &VersionDef) -> VersionDef {
+    let own = own.cloned().unwrap_or_default();
+    let mut bad_consumers = own.bad_consumers.clone();
+    bad_consumers.extend(found.bad_consumers.iter().filter(|bad| !own.bad_consumers.contains(bad)));
+    VersionDef {
+        producer: own.producer.min(found.producer),
+        min_consumer: own.min_consumer.max(found.min_consumer),
+        bad_consumers,
     }
 }
 

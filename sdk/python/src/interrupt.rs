@@ -24,6 +24,8 @@ static MAIN: AtomicU64 = AtomicU64::new(0);
 static BEHIND: AtomicUsize = AtomicUsize::new(0);
 /// The end of the pipe to which the handler writes.
 static WAKE: AtomicI32 = AtomicI32::new(-1);
+/// The process that watches: a child of it has the pipe and the handler too, and nothing to interrupt.
+static OWNER: AtomicI32 = AtomicI32::new(0);
 /// The token of the steps of the main thread.
 static TOKEN: OnceLock<Mutex<CancelToken>> = OnceLock::new();
 
@@ -31,15 +33,20 @@ fn token() -> &'static Mutex<CancelToken> {
     TOKEN.get_or_init(Mutex::default)
 }
 
+/// What is written: its value says nothing.
+static BYTE: u8 = 1;
+
 /// What the system runs for the signal: it may only call functions that are safe in a handler.
 extern "C" fn handle(signal: c_int) {
-    // SAFETY: `write` is safe in a handler; the byte is readable. What is behind is the handler that Python installed, a function
+    // SAFETY: `getpid` and `write` are safe in a handler, and the pipe does not block; the byte is readable. What is behind is the handler that Python installed, a function
     // of a signal's number.
     unsafe {
-        let errno = *libc::__errno_location();
-        let byte = 1u8;
-        let _ = libc::write(WAKE.load(Ordering::Relaxed), (&raw const byte).cast::<c_void>(), 1);
-        *libc::__errno_location() = errno;
+        if libc::getpid() == OWNER.load(Ordering::Relaxed) {
+            let errno = *libc::__errno_location();
+            let byte = (&raw const BYTE).cast::<c_void>();
+            let _ = libc::write(WAKE.load(Ordering::Relaxed), byte, 1);
+            *libc::__errno_location() = errno;
+        }
         let behind = BEHIND.load(Ordering::Acquire);
         if behind != 0 {
             let behind: extern "C" fn(c_int) = mem::transmute(behind);
@@ -101,7 +108,11 @@ pub(crate) fn start(py: Python<'_>) {
         if unsafe { libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) } != 0 {
             return;
         }
+        // SAFETY: the descriptor is this call's; a handler must not wait for room in the pipe.
+        unsafe { libc::fcntl(ends[1], libc::F_SETFL, libc::O_NONBLOCK) };
         WAKE.store(ends[1], Ordering::Relaxed);
+        // SAFETY: the call has no conditions.
+        OWNER.store(unsafe { libc::getpid() }, Ordering::Relaxed);
         let watched = thread::Builder::new().name("tenon-signals".to_owned());
         if watched.spawn(move || watch(ends[0])).is_err() {
             return;

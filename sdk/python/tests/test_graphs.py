@@ -125,6 +125,16 @@ def test_messages_come_back(graph):
         assert len(graph) == before
 
 
+def test_an_older_graph_makes_the_whole_as_old(graph):
+    x = tenon.placeholder(tenon.float32, [2], name="x")
+    data = graph.to_graph_def()
+    # The versions of a graph are its fourth field, and their producer the first field of it.
+    older = data + b"\x22\x03\x08\xe8\x07"
+    assert graph.import_graph_def(older, prefix="old") == 1
+    y = ops.relu(x) + graph["old/x"]
+    assert value(y, {x: [1.0, -1.0], "old/x": [1.0, 1.0]}).tolist() == [2, 1]
+
+
 def test_graphs_do_not_mix(graph):
     other = tenon.Graph()
     foreign = tenon.constant(1.0, graph=other)

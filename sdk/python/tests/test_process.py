@@ -65,6 +65,33 @@ print(status, session.run(x).tolist())
     assert ran.stdout.split("\n")[:2] == ["5", "0 [1.0]"], ran.stdout + ran.stderr
 
 
+def test_a_signal_of_a_child_is_its_own():
+    program = """
+import os, signal, time, tenon
+from tenon import ops
+with tenon.Graph() as graph:
+    queue = ops.fifo_queue_v2(component_types=[tenon.float32])
+    taken = ops.queue_dequeue_v2(queue, component_types=[tenon.float32])[0]
+    one = tenon.constant(1.0)
+session = tenon.Session(graph)
+session.run(one)
+pid = os.fork()
+if pid == 0:
+    try:
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(5)
+    except KeyboardInterrupt:
+        os._exit(7)
+    os._exit(1)
+try:
+    session.run(taken, deadline=2.0)
+except tenon.errors.DeadlineExceededError:
+    print("deadline", os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+"""
+    ran = run(program)
+    assert ran.stdout == "deadline 7\n", ran.stdout + ran.stderr
+
+
 def test_a_fork_before_the_start_is_fine():
     program = """
 import os, sys, tenon

@@ -7,7 +7,7 @@
 //! What it is not: ops, kernels, placement (the runtime's crates and the plugins).
 //!
 //! # Invariants
-//! - Whatever may wait, or takes a lock of the runtime, runs without Python's lock ([`blocking`]).
+//! - Whatever may wait, or takes a lock of the runtime, runs without Python's lock (`blocking`).
 //! - Importing the module starts nothing: the first graph, session or list of devices starts the runtime.
 //! - Every error is a class of `tenon.errors` with TensorFlow's canonical code; a panic is an `InternalError`.
 

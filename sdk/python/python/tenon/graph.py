@@ -7,7 +7,6 @@ Functions that add nodes use the graph of their inputs, or the innermost ``with 
 from __future__ import annotations
 
 import contextlib
-import html
 import threading
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, cast
@@ -387,6 +386,8 @@ class Graph:
         return f"<tenon.Graph of {len(self)} nodes>"
 
     def _repr_html_(self) -> str:
+        import html
+
         nodes = self.nodes()
         rows = []
         for node in nodes[:200]:

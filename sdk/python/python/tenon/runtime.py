@@ -5,8 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from . import _native
 from .dtypes import DType, as_dtype, float32
@@ -15,8 +14,7 @@ if TYPE_CHECKING:
     import numpy as np
 
 
-@dataclass(frozen=True)
-class Device:
+class Device(NamedTuple):
     """A device on which nodes run."""
 
     #: The full name, such as ``/job:localhost/replica:0/task:0/device:CPU:0``.
@@ -27,8 +25,7 @@ class Device:
     description: str
 
 
-@dataclass(frozen=True)
-class Plugin:
+class Plugin(NamedTuple):
     """A library with ops, kernels or devices."""
 
     name: str
@@ -41,8 +38,7 @@ class Plugin:
     retired: bool
 
 
-@dataclass(frozen=True)
-class Info:
+class Info(NamedTuple):
     """What `tenon list` prints, as an object."""
 
     version: str

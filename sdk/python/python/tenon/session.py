@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
 import functools
-import html
 from collections.abc import Callable as CallableOf
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -141,6 +139,9 @@ class Session:
         self, fetches: Fetches, feeds: Feeds | None = None, *, deadline: float | None = None
     ) -> Any:
         """As `run`, beside the event loop. A task that is cancelled cancels its step."""
+        # Programs without an event loop do not pay for it.
+        import asyncio
+
         token = _native.CancelToken()
         run = functools.partial(self.run, fetches, feeds, deadline=deadline, token=token)
         waiting = asyncio.get_running_loop().run_in_executor(None, run)
@@ -230,6 +231,8 @@ class Session:
         return f"<tenon.Session over {len(self.graph)} nodes, {state}>"
 
     def _repr_html_(self) -> str:
+        import html
+
         devices = "" if self.closed else ", ".join(self.devices())
         return f"<div><b>{html.escape(repr(self))}</b><br>{html.escape(devices)}</div>"
 

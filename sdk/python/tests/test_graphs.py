@@ -170,5 +170,13 @@ def test_gradients_are_the_derivatives(graph):
 
 def test_what_people_see(graph):
     tenon.constant(1.0, name="one")
-    assert "one" in graph._repr_html_() and repr(graph) == "<tenon.Graph of 1 nodes>"
+    first = graph["one"]
+    ops.add_v2(first, first, name="two")
+    drawn = graph._repr_html_()
+    assert drawn.count("<rect") == 2 and drawn.count("<line") == 2 and "<title>two (AddV2)</title>" in drawn
+    many = tenon.Graph()
+    for number in range(201):
+        many.add("NoOp", name=f"n{number}")
+    assert "<td>NoOp</td><td>201</td>" in many._repr_html_()
+    assert repr(graph) == "<tenon.Graph of 2 nodes>"
     assert repr(graph.node("one")) == "<tenon.Node 'one' (Const)>"

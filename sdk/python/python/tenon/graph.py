@@ -386,18 +386,16 @@ class Graph:
         return f"<tenon.Graph of {len(self)} nodes>"
 
     def _repr_html_(self) -> str:
-        import html
+        from . import _svg
 
         nodes = self.nodes()
-        rows = []
-        for node in nodes[:200]:
-            inputs = ", ".join(source.name for source in node.inputs)
-            cells = (node.name, node.op, inputs, node.device)
-            rows.append("<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in cells) + "</tr>")
-        if len(nodes) > 200:
-            rows.append(f"<tr><td colspan='4'>and {len(nodes) - 200} more</td></tr>")
-        head = "<tr><th>node</th><th>op</th><th>inputs</th><th>device</th></tr>"
-        return f"<table><caption>{len(nodes)} nodes</caption>{head}{''.join(rows)}</table>"
+        if len(nodes) <= _svg.MOST:
+            return f"<figure><figcaption>{len(nodes)} nodes</figcaption>{_svg.drawing(self)}</figure>"
+        counts: dict[str, int] = {}
+        for node in nodes:
+            counts[node.op] = counts.get(node.op, 0) + 1
+        rows = "".join(f"<tr><td>{op}</td><td>{count}</td></tr>" for op, count in sorted(counts.items()))
+        return f"<table><caption>{len(nodes)} nodes</caption><tr><th>op</th><th>nodes</th></tr>{rows}</table>"
 
 
 def default_graph() -> Graph:

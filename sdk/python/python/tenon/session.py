@@ -117,7 +117,9 @@ class Session:
         `deadline` is in seconds. `token` cancels the step from another thread.
         """
         given = feeds or {}
-        key = (_key(fetches), tuple(given), tuple(targets) if targets else ())
+        kind = type(fetches)
+        structure = fetches if kind is str or kind is Output else _key(fetches)
+        key = (structure, tuple(given), tuple(targets) if targets else ())
         found = self._plans.get(key)
         if found is None:
             found = self._plan(fetches, list(given), list(targets))
@@ -125,6 +127,8 @@ class Session:
                 self._plans.clear()
             self._plans[key] = found
         step, build = found
+        if deadline is None and token is None:
+            return build(step(*given.values()))
         return build(step(*given.values(), deadline=deadline, token=token))
 
     def _plan(

@@ -204,6 +204,17 @@ const CRATES: &[(&str, &[Row])] = &[
         row("error"),
         row("server"),
     ]),
+    ("sdk/python", &[
+        row("cancel fail interrupt logs"),
+        row("blocking dtypes lend shapes"),
+        knot("arrays dlpack tensor", "a tensor is made of an array or a capsule, and becomes one"),
+        row("attrs partial profile"),
+        row("runtime"),
+        row("graph"),
+        knot("callable session", "a session prepares steps, and a prepared step runs in its session"),
+        row("hooks serve variables"),
+        row("training"),
+    ]),
     ("core/quantize", &[
         row("error histogram step"),
         row("entropy fold"),

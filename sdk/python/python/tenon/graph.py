@@ -1,0 +1,477 @@
+"""Graphs, their nodes and their outputs.
+
+Functions that add nodes use the graph of their inputs, or the innermost ``with graph:`` of the thread, or one of the thread's own
+(`default_graph`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, cast
+
+from . import _native
+from .dtypes import DType, as_dtype
+from .errors import InvalidArgumentError
+
+#: A shape: `None` where nothing is known, and `None` for sizes that are not.
+Shape = Sequence[int | None] | None
+
+
+class _Local(threading.local):
+    def __init__(self) -> None:
+        self.graphs: list[Graph] = []
+        self.own: Graph | None = None
+
+
+_local = _Local()
+
+
+class Node:
+    """A node of a graph."""
+
+    __slots__ = ("graph", "id")
+
+    def __init__(self, graph: Graph, id: int) -> None:
+        self.graph = graph
+        self.id = id
+
+    @property
+    def name(self) -> str:
+        """The name, which no other node of the graph has."""
+        return self.graph._native.node(self.id)[0]
+
+    @property
+    def op(self) -> str:
+        """The op."""
+        return self.graph._native.node(self.id)[1]
+
+    @property
+    def device(self) -> str:
+        """The device that was asked for; empty for any."""
+        return self.graph._native.node(self.id)[2]
+
+    @property
+    def inputs(self) -> list[Output]:
+        """The outputs that the node takes."""
+        return [Output(self.graph, *pair) for pair in self.graph._native.node(self.id)[3]]
+
+    @property
+    def control_inputs(self) -> list[Node]:
+        """The nodes that run before it."""
+        return [Node(self.graph, id) for id in self.graph._native.node(self.id)[4]]
+
+    @property
+    def outputs(self) -> list[Output]:
+        """The outputs."""
+        return [Output(self.graph, self.id, at) for at in range(self.graph._native.node(self.id)[5])]
+
+    @property
+    def attrs(self) -> dict[str, Any]:
+        """The attributes."""
+        return self.graph._native.attrs(self.id)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Node) and self.graph is other.graph and self.id == other.id
+
+    def __hash__(self) -> int:
+        return hash((id(self.graph), self.id))
+
+    def __repr__(self) -> str:
+        name, op, device = self.graph._native.node(self.id)[:3]
+        return f"<tenon.Node {name!r} ({op})" + (f" on {device}>" if device else ">")
+
+
+class Output:
+    """An output of a node: a tensor of the graph, which has a value in each step.
+
+    The operators of Python add nodes. ``==`` and ``!=`` compare outputs themselves; `tenon.ops.equal` compares values.
+    """
+
+    __slots__ = ("graph", "id", "index")
+
+    #: NumPy leaves operators to this class.
+    __array_ufunc__ = None
+
+    def __init__(self, graph: Graph, id: int, index: int) -> None:
+        self.graph = graph
+        self.id = id
+        self.index = index
+
+    @property
+    def name(self) -> str:
+        """The name in steps, such as ``x:0``."""
+        return f"{self.graph._native.node(self.id)[0]}:{self.index}"
+
+    @property
+    def node(self) -> Node:
+        """The node."""
+        return Node(self.graph, self.id)
+
+    @property
+    def dtype(self) -> DType:
+        """The element type."""
+        return self.graph._native.dtype(self.id, self.index)
+
+    @property
+    def shape(self) -> tuple[int | None, ...] | None:
+        """The shape as far as it is known; `None` if even the number of dimensions is not."""
+        found = self.graph._native.shape(self.id, self.index)
+        return None if found is None else tuple(found)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Output):
+            return NotImplemented
+        return self.graph is other.graph and (self.id, self.index) == (other.id, other.index)
+
+    def __hash__(self) -> int:
+        return hash((id(self.graph), self.id, self.index))
+
+    def __repr__(self) -> str:
+        return f"<tenon.Output {self.name!r} shape={self.shape} dtype={self.dtype.name}>"
+
+    def __bool__(self) -> bool:
+        raise TypeError("an output has a value only in a step: run it, or choose by tenon.ops.select_v2")
+
+    def __iter__(self) -> Iterator[Output]:
+        shape = self.shape
+        if not shape or shape[0] is None:
+            raise TypeError("an output can be iterated only if its first size is known")
+        return iter(cast("list[Output]", _ops().unpack(self, num=shape[0], axis=0)))
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+        raise TypeError(f"{self!r} has a value only in a step: fetch it from a session")
+
+    def _binary(self, op: str, other: Any, swapped: bool = False) -> Output:
+        other = as_output(other, self.graph, self.dtype)
+        x, y = (other, self) if swapped else (self, other)
+        return Output(self.graph, self.graph._add(op, [x, y]), 0)
+
+    def _unary(self, op: str) -> Output:
+        return Output(self.graph, self.graph._add(op, [self]), 0)
+
+    def __add__(self, other: Any) -> Output:
+        return self._binary("AddV2", other)
+
+    def __radd__(self, other: Any) -> Output:
+        return self._binary("AddV2", other, True)
+
+    def __sub__(self, other: Any) -> Output:
+        return self._binary("Sub", other)
+
+    def __rsub__(self, other: Any) -> Output:
+        return self._binary("Sub", other, True)
+
+    def __mul__(self, other: Any) -> Output:
+        return self._binary("Mul", other)
+
+    def __rmul__(self, other: Any) -> Output:
+        return self._binary("Mul", other, True)
+
+    def __truediv__(self, other: Any) -> Output:
+        return self._binary("RealDiv" if self.dtype.is_floating or self.dtype.is_complex else "Div", other)
+
+    def __rtruediv__(self, other: Any) -> Output:
+        return self._binary("RealDiv" if self.dtype.is_floating or self.dtype.is_complex else "Div", other, True)
+
+    def __floordiv__(self, other: Any) -> Output:
+        return self._binary("FloorDiv", other)
+
+    def __rfloordiv__(self, other: Any) -> Output:
+        return self._binary("FloorDiv", other, True)
+
+    def __mod__(self, other: Any) -> Output:
+        return self._binary("FloorMod", other)
+
+    def __rmod__(self, other: Any) -> Output:
+        return self._binary("FloorMod", other, True)
+
+    def __pow__(self, other: Any) -> Output:
+        return self._binary("Pow", other)
+
+    def __rpow__(self, other: Any) -> Output:
+        return self._binary("Pow", other, True)
+
+    def __matmul__(self, other: Any) -> Output:
+        return self._binary("BatchMatMulV2" if len(self.shape or (0, 0)) != 2 else "MatMul", other)
+
+    def __rmatmul__(self, other: Any) -> Output:
+        return self._binary("BatchMatMulV2" if len(self.shape or (0, 0)) != 2 else "MatMul", other, True)
+
+    def __neg__(self) -> Output:
+        return self._unary("Neg")
+
+    def __abs__(self) -> Output:
+        return self._unary("ComplexAbs" if self.dtype.is_complex else "Abs")
+
+    def __invert__(self) -> Output:
+        return self._unary("LogicalNot" if self.dtype.name == "bool" else "Invert")
+
+    def _bits(self, logical: str, bitwise: str, other: Any) -> Output:
+        return self._binary(logical if self.dtype.name == "bool" else bitwise, other)
+
+    def __and__(self, other: Any) -> Output:
+        return self._bits("LogicalAnd", "BitwiseAnd", other)
+
+    def __or__(self, other: Any) -> Output:
+        return self._bits("LogicalOr", "BitwiseOr", other)
+
+    def __xor__(self, other: Any) -> Output:
+        return self._binary("NotEqual" if self.dtype.name == "bool" else "BitwiseXor", other)
+
+    def __lt__(self, other: Any) -> Output:
+        return self._binary("Less", other)
+
+    def __le__(self, other: Any) -> Output:
+        return self._binary("LessEqual", other)
+
+    def __gt__(self, other: Any) -> Output:
+        return self._binary("Greater", other)
+
+    def __ge__(self, other: Any) -> Output:
+        return self._binary("GreaterEqual", other)
+
+    def __getitem__(self, index: Any) -> Output:
+        from ._slicing import sliced
+
+        return sliced(self, index if isinstance(index, tuple) else (index,))
+
+
+def _ops() -> Any:
+    from . import ops
+
+    return ops
+
+
+class Graph:
+    """A graph under construction.
+
+    ``with graph:`` makes it the graph of functions that add nodes on this thread. Several threads may add nodes. Sessions over
+    the graph take over new nodes with their next step.
+    """
+
+    def __init__(self) -> None:
+        self._native = _native.Graph()
+        self._scopes = threading.local()
+
+    # Nodes
+
+    def node(self, name: str) -> Node:
+        """The node of this name."""
+        id = self._native.find(name)
+        if id is None:
+            # The error names similar nodes.
+            id = self._native.tensor(name)[0]
+        return Node(self, id)
+
+    def tensor(self, name: str) -> Output:
+        """The output that a name such as ``x`` or ``x:0`` means."""
+        return Output(self, *self._native.tensor(name))
+
+    def nodes(self) -> list[Node]:
+        """All nodes, in the order of addition."""
+        return [Node(self, id) for id in range(len(self._native))]
+
+    def __len__(self) -> int:
+        return len(self._native)
+
+    def __contains__(self, name: str) -> bool:
+        return self._native.find(name) is not None
+
+    def __getitem__(self, name: str) -> Output:
+        return self.tensor(name)
+
+    def _ipython_key_completions_(self) -> list[str]:
+        return self._native.names()
+
+    def add(
+        self,
+        op: str,
+        inputs: Iterable[Any] = (),
+        *,
+        name: str | None = None,
+        device: str | None = None,
+        control_inputs: Iterable[Node | Output] = (),
+        **attrs: Any,
+    ) -> Node:
+        """Adds a node. Types and numbers that the inputs determine may be left out of the attributes."""
+        outputs = [as_output(value, self) for value in inputs]
+        return Node(self, self._add(op, outputs, attrs, name, device, control_inputs))
+
+    def _add(
+        self,
+        op: str,
+        inputs: Sequence[Output],
+        attrs: dict[str, Any] | None = None,
+        name: str | None = None,
+        device: str | None = None,
+        control_inputs: Iterable[Node | Output] = (),
+    ) -> int:
+        pairs: list[tuple[int, int]] = []
+        for value in inputs:
+            if value.graph is not self:
+                raise InvalidArgumentError(f"expected outputs of one graph, found {value!r} of another one")
+            pairs.append((value.id, value.index))
+        scopes = self._scopes
+        prefix: str = getattr(scopes, "prefix", "")
+        control = [*getattr(scopes, "control", ()), *control_inputs]
+        if prefix:
+            name = prefix + (name or op)
+        asked = device if device is not None else getattr(scopes, "device", "")
+        return self._native.add(op, pairs, attrs or None, name, asked, [node.id for node in control])
+
+    # Scopes
+
+    def __enter__(self) -> Graph:
+        _local.graphs.append(self)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        _local.graphs.pop()
+
+    @contextlib.contextmanager
+    def _scope(self, what: str, value: Any) -> Iterator[Graph]:
+        before = getattr(self._scopes, what, None)
+        setattr(self._scopes, what, value)
+        try:
+            yield self
+        finally:
+            if before is None:
+                delattr(self._scopes, what)
+            else:
+                setattr(self._scopes, what, before)
+
+    def device(self, name: str) -> contextlib.AbstractContextManager[Graph]:
+        """Nodes that are added inside ask for this device, unless they say another one."""
+        return self._scope("device", name)
+
+    def name_scope(self, name: str) -> contextlib.AbstractContextManager[Graph]:
+        """The names of nodes that are added inside begin with this name and a slash."""
+        return self._scope("prefix", f"{getattr(self._scopes, 'prefix', '')}{name}/")
+
+    def control_dependencies(self, nodes: Iterable[Node | Output]) -> contextlib.AbstractContextManager[Graph]:
+        """Nodes that are added inside run after these."""
+        return self._scope("control", (*getattr(self._scopes, "control", ()), *nodes))
+
+    # Messages
+
+    @classmethod
+    def from_graph_def(cls, data: Any) -> Graph:
+        """A graph of the bytes of a `GraphDef`, or of a message that has `SerializeToString`."""
+        graph = cls()
+        graph.import_graph_def(data)
+        return graph
+
+    def import_graph_def(self, data: Any, *, prefix: str = "") -> int:
+        """Appends the nodes of a `GraphDef`, below a prefix, and returns their number."""
+        if hasattr(data, "SerializeToString"):
+            data = data.SerializeToString()
+        return self._native.import_graph_def(bytes(data), prefix)
+
+    def to_graph_def(self) -> bytes:
+        """The graph as the bytes of a `GraphDef`."""
+        return self._native.to_graph_def()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (Graph.from_graph_def, (self.to_graph_def(),))
+
+    def __copy__(self) -> Graph:
+        return Graph.from_graph_def(self.to_graph_def())
+
+    def __deepcopy__(self, memo: object) -> Graph:
+        return self.__copy__()
+
+    def __repr__(self) -> str:
+        return f"<tenon.Graph of {len(self)} nodes>"
+
+    def _repr_html_(self) -> str:
+        from . import _svg
+
+        nodes = self.nodes()
+        if len(nodes) <= _svg.MOST:
+            return f"<figure><figcaption>{len(nodes)} nodes</figcaption>{_svg.drawing(self)}</figure>"
+        counts: dict[str, int] = {}
+        for node in nodes:
+            counts[node.op] = counts.get(node.op, 0) + 1
+        rows = "".join(f"<tr><td>{op}</td><td>{count}</td></tr>" for op, count in sorted(counts.items()))
+        return f"<table><caption>{len(nodes)} nodes</caption><tr><th>op</th><th>nodes</th></tr>{rows}</table>"
+
+
+def default_graph() -> Graph:
+    """The graph of the innermost ``with graph:`` of this thread, or one of the thread's own."""
+    if _local.graphs:
+        return _local.graphs[-1]
+    if _local.own is None:
+        _local.own = Graph()
+    return _local.own
+
+
+def as_output(value: Any, graph: Graph, dtype: DType | None = None) -> Output:
+    """The value as an output of a graph: a constant where it is none."""
+    if isinstance(value, Output):
+        if value.graph is not graph:
+            raise InvalidArgumentError(f"expected an output of this graph, found {value!r} of another one")
+        return value
+    if isinstance(value, Node):
+        return as_output(value.outputs[0], graph)
+    inner = getattr(value, "value", None)
+    if isinstance(inner, Output):
+        # A variable of `tenon.train`.
+        return as_output(inner, graph)
+    return constant(value, dtype, graph=graph)
+
+
+def constant(
+    value: Any, dtype: DType | Any = None, *, name: str | None = None, graph: Graph | None = None
+) -> Output:
+    """An output with this value in each step. Later changes of an array do not reach it."""
+    graph = default_graph() if graph is None else graph
+    tensor = _native.Tensor(value, None if dtype is None else as_dtype(dtype))
+    attrs = {"dtype": tensor.dtype, "value": tensor}
+    return Output(graph, graph._add("Const", [], attrs, name), 0)
+
+
+def placeholder(
+    dtype: DType | Any, shape: Shape = None, *, name: str | None = None, graph: Graph | None = None
+) -> Output:
+    """An output that steps are fed with."""
+    graph = default_graph() if graph is None else graph
+    attrs = {"dtype": as_dtype(dtype), "shape": None if shape is None else list(shape)}
+    return Output(graph, graph._add("Placeholder", [], attrs, name), 0)
+
+
+def gradients(
+    ys: Output | Sequence[Output],
+    xs: Output | Sequence[Output],
+    *,
+    grad_ys: Sequence[Output | None] | None = None,
+    stop_gradients: Sequence[Output] = (),
+    unconnected: str = "none",
+    name: str = "gradients",
+) -> list[Output | None]:
+    """The gradients of the sum of `ys` with respect to each of `xs`, as new nodes.
+
+    An x to which no path leads has `None`, or zeros with ``unconnected="zero"``.
+    """
+    y_list = [ys] if isinstance(ys, Output) else list(ys)
+    x_list = [xs] if isinstance(xs, Output) else list(xs)
+    if not y_list or not x_list:
+        raise InvalidArgumentError("expected at least one y and one x")
+    if unconnected not in ("none", "zero"):
+        raise InvalidArgumentError(f"unconnected: expected 'none' or 'zero', found {unconnected!r}")
+    graph = y_list[0].graph
+
+    def pair(value: Output) -> tuple[int, int]:
+        value = as_output(value, graph)
+        return (value.id, value.index)
+
+    made = graph._native.gradients(
+        [pair(y) for y in y_list],
+        [pair(x) for x in x_list],
+        [None if dy is None else pair(dy) for dy in grad_ys or ()],
+        [pair(stop) for stop in stop_gradients],
+        unconnected == "zero",
+        name,
+    )
+    return [None if found is None else Output(graph, *found) for found in made]

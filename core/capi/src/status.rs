@@ -44,74 +44,43 @@ impl TF_Status {
     }
 }
 
-/// The canonical code of an error number of the system, as TensorFlow gives it.
+/// Error numbers of the system by their canonical codes, as TensorFlow has them.
+#[rustfmt::skip]
+const SYSTEM: [(Code, &[c_int]); 12] = [
+    (Code::INVALID_ARGUMENT, &[
+        libc::EINVAL, libc::ENAMETOOLONG, libc::E2BIG, libc::EDESTADDRREQ, libc::EDOM, libc::EFAULT, libc::EILSEQ,
+        libc::ENOPROTOOPT, libc::ENOSTR, libc::ENOTSOCK, libc::ENOTTY, libc::EPROTOTYPE, libc::ESPIPE,
+    ]),
+    (Code::DEADLINE_EXCEEDED, &[libc::ETIMEDOUT, libc::ETIME]),
+    (Code::NOT_FOUND, &[libc::ENODEV, libc::ENOENT, libc::ENXIO, libc::ESRCH]),
+    (Code::ALREADY_EXISTS, &[libc::EEXIST, libc::EADDRNOTAVAIL, libc::EALREADY]),
+    (Code::PERMISSION_DENIED, &[libc::EPERM, libc::EACCES, libc::EROFS]),
+    (Code::FAILED_PRECONDITION, &[
+        libc::ENOTEMPTY, libc::EISDIR, libc::ENOTDIR, libc::EADDRINUSE, libc::EBADF, libc::EBUSY, libc::ECHILD,
+        libc::EISCONN, libc::ENOTBLK, libc::ENOTCONN, libc::EPIPE, libc::ESHUTDOWN, libc::ETXTBSY,
+    ]),
+    (Code::RESOURCE_EXHAUSTED, &[
+        libc::ENOSPC, libc::EDQUOT, libc::EMFILE, libc::EMLINK, libc::ENFILE, libc::ENOBUFS, libc::ENODATA,
+        libc::ENOMEM, libc::ENOSR, libc::EUSERS,
+    ]),
+    (Code::OUT_OF_RANGE, &[libc::EFBIG, libc::EOVERFLOW, libc::ERANGE]),
+    (Code::UNIMPLEMENTED, &[
+        libc::ENOSYS, libc::ENOTSUP, libc::EAFNOSUPPORT, libc::EPFNOSUPPORT, libc::EPROTONOSUPPORT,
+        libc::ESOCKTNOSUPPORT, libc::EXDEV,
+    ]),
+    (Code::UNAVAILABLE, &[
+        libc::EAGAIN, libc::ECONNREFUSED, libc::ECONNABORTED, libc::ECONNRESET, libc::EINTR, libc::EHOSTDOWN,
+        libc::EHOSTUNREACH, libc::ENETDOWN, libc::ENETRESET, libc::ENETUNREACH, libc::ENOLCK, libc::ENOLINK,
+        libc::ENONET,
+    ]),
+    (Code::ABORTED, &[libc::EDEADLK, libc::ESTALE]),
+    (Code::CANCELLED, &[libc::ECANCELED]),
+];
+
+/// The canonical code of an error number of the system.
 fn code_of_system(number: c_int) -> Code {
-    match number {
-        libc::EINVAL
-        | libc::ENAMETOOLONG
-        | libc::E2BIG
-        | libc::EDESTADDRREQ
-        | libc::EDOM
-        | libc::EFAULT
-        | libc::EILSEQ
-        | libc::ENOPROTOOPT
-        | libc::ENOSTR
-        | libc::ENOTSOCK
-        | libc::ENOTTY
-        | libc::EPROTOTYPE
-        | libc::ESPIPE => Code::INVALID_ARGUMENT,
-        libc::ETIMEDOUT | libc::ETIME => Code::DEADLINE_EXCEEDED,
-        libc::ENODEV | libc::ENOENT | libc::ENXIO | libc::ESRCH => Code::NOT_FOUND,
-        libc::EEXIST | libc::EADDRNOTAVAIL | libc::EALREADY => Code::ALREADY_EXISTS,
-        libc::EPERM | libc::EACCES | libc::EROFS => Code::PERMISSION_DENIED,
-        libc::ENOTEMPTY
-        | libc::EISDIR
-        | libc::ENOTDIR
-        | libc::EADDRINUSE
-        | libc::EBADF
-        | libc::EBUSY
-        | libc::ECHILD
-        | libc::EISCONN
-        | libc::ENOTBLK
-        | libc::ENOTCONN
-        | libc::EPIPE
-        | libc::ESHUTDOWN
-        | libc::ETXTBSY => Code::FAILED_PRECONDITION,
-        libc::ENOSPC
-        | libc::EDQUOT
-        | libc::EMFILE
-        | libc::EMLINK
-        | libc::ENFILE
-        | libc::ENOBUFS
-        | libc::ENODATA
-        | libc::ENOMEM
-        | libc::ENOSR
-        | libc::EUSERS => Code::RESOURCE_EXHAUSTED,
-        libc::EFBIG | libc::EOVERFLOW | libc::ERANGE => Code::OUT_OF_RANGE,
-        libc::ENOSYS
-        | libc::ENOTSUP
-        | libc::EAFNOSUPPORT
-        | libc::EPFNOSUPPORT
-        | libc::EPROTONOSUPPORT
-        | libc::ESOCKTNOSUPPORT
-        | libc::EXDEV => Code::UNIMPLEMENTED,
-        libc::EAGAIN
-        | libc::ECONNREFUSED
-        | libc::ECONNABORTED
-        | libc::ECONNRESET
-        | libc::EINTR
-        | libc::EHOSTDOWN
-        | libc::EHOSTUNREACH
-        | libc::ENETDOWN
-        | libc::ENETRESET
-        | libc::ENETUNREACH
-        | libc::ENOLCK
-        | libc::ENOLINK
-        | libc::ENONET => Code::UNAVAILABLE,
-        libc::EDEADLK | libc::ESTALE => Code::ABORTED,
-        libc::ECANCELED => Code::CANCELLED,
-        _ => Code::UNKNOWN,
-    }
+    let found = SYSTEM.iter().find(|(_, numbers)| numbers.contains(&number));
+    found.map_or(Code::UNKNOWN, |(code, _)| *code)
 }
 
 api! {

@@ -34,7 +34,7 @@ pub enum SavedModelCommand {
     #[command(
         after_long_help = "Example:\n  tenon saved-model run classifier --feed x=rows.npy --out results"
     )]
-    Run(RunArgs),
+    Run(Box<RunArgs>),
 }
 
 #[derive(Debug, Args)]

@@ -42,15 +42,10 @@ impl fmt::Debug for LoadOptions {
 pub struct LoadedModel {
     runtime: Runtime,
     session: Arc<Session>,
-    signatures: BTreeMap<String, Declared>,
-    made: Mutex<HashMap<String, Arc<Signature>>>,
-}
-
-/// A signature that the model has.
-struct Declared {
-    info: Arc<SignatureInfo>,
-    /// Ops that it needs and that were not registered when the model was loaded.
+    signatures: BTreeMap<String, Arc<SignatureInfo>>,
+    /// All ops of the graph and its functions that were not registered when the model was loaded.
     missing: Vec<String>,
+    made: Mutex<HashMap<String, Arc<Signature>>>,
 }
 
 /// A signature of a loaded model, as a function: its step is compiled once. It keeps the session.
@@ -74,8 +69,12 @@ pub(crate) fn load(
     };
     let meta_graph = MetaGraph { folder, def: &def };
     let start = Start::new(meta_graph)?;
-    let signatures = declared(meta_graph, &start, &runtime.registry())?;
-    // `declared` has refused a model without a graph.
+    let registry = runtime.registry();
+    let missing = meta_graph.missing_ops(&registry);
+    check_start(meta_graph, &start, &registry)?;
+    let signatures = meta_graph.signatures()?.into_iter();
+    let signatures = signatures.map(|info| (info.key.clone(), Arc::new(info))).collect();
+    // A model without a graph was refused above.
     let graph = def.graph_def.take().unwrap_or_default();
     drop(def);
     progress(Stage::Import);
@@ -93,28 +92,23 @@ pub(crate) fn load(
         runtime: runtime.clone(),
         session: Arc::new(session),
         signatures,
+        missing,
         made: Mutex::new(HashMap::new()),
     })
 }
 
-/// The signatures, each with the ops that it lacks.
-fn declared(
+/// Fails where ops are missing that the start of the model needs.
+fn check_start(
     model: MetaGraph<'_>,
     start: &Start,
     registry: &Registry,
-) -> Result<BTreeMap<String, Declared>, ImportError> {
-    let needs = Needs::new(model.graph()?);
-    let ops = needs.missing(&start.targets(), registry);
-    if !ops.is_empty() {
-        let what = format!("{}: the start of the model", model.folder.display());
-        return Err(ImportError::MissingOps { what, ops });
+) -> Result<(), ImportError> {
+    let ops = Needs::new(model.graph()?).missing(&start.targets(), registry);
+    if ops.is_empty() {
+        return Ok(());
     }
-    let declare = |info: SignatureInfo| {
-        let tensors: Vec<&str> = info.outputs.iter().map(|it| it.tensor.as_str()).collect();
-        let missing = needs.missing(&tensors, registry);
-        (info.key.clone(), Declared { info: Arc::new(info), missing })
-    };
-    Ok(model.signatures()?.into_iter().map(declare).collect())
+    let what = format!("{}: the start of the model", model.folder.display());
+    Err(ImportError::MissingOps { what, ops })
 }
 
 impl LoadedModel {
@@ -125,10 +119,10 @@ impl LoadedModel {
 
     /// The signatures, in the order of their keys.
     pub fn signatures(&self) -> impl ExactSizeIterator<Item = &SignatureInfo> {
-        self.signatures.values().map(|declared| &*declared.info)
+        self.signatures.values().map(|info| &**info)
     }
 
-    fn declared(&self, key: &str) -> Result<&Declared, ImportError> {
+    fn declared(&self, key: &str) -> Result<&Arc<SignatureInfo>, ImportError> {
         self.signatures.get(key).ok_or_else(|| {
             let have = self.signatures.keys().cloned().collect();
             ImportError::NoSignature { key: key.to_owned(), have }
@@ -140,7 +134,7 @@ impl LoadedModel {
     /// # Errors
     /// No signature has the key.
     pub fn info(&self, key: &str) -> Result<&SignatureInfo, ImportError> {
-        Ok(&self.declared(key)?.info)
+        Ok(self.declared(key)?)
     }
 
     /// Whether all ops are registered that a signature needs.
@@ -148,14 +142,16 @@ impl LoadedModel {
     /// # Errors
     /// No signature has the key; ops are missing, of which all are named.
     pub fn check_ops(&self, key: &str) -> Result<(), ImportError> {
-        let missing = &self.declared(key)?.missing;
-        if missing.is_empty() {
-            return Ok(());
-        }
+        let info = self.declared(key)?;
         // Plugins may have been loaded since.
         let registry = self.runtime.registry();
-        let ops: Vec<String> =
-            missing.iter().filter(|op| registry.op(op).is_none()).cloned().collect();
+        if self.missing.iter().all(|op| registry.op(op).is_some()) {
+            return Ok(());
+        }
+        // The graph is walked only here: a model may have many signatures over one large graph.
+        let graph = self.session.graph().to_graph_def().map_err(RuntimeError::from)?;
+        let tensors: Vec<&str> = info.outputs.iter().map(|it| it.tensor.as_str()).collect();
+        let ops = Needs::new(&graph).missing(&tensors, &registry);
         if ops.is_empty() {
             return Ok(());
         }
@@ -172,7 +168,7 @@ impl LoadedModel {
             return Ok(Arc::clone(made));
         }
         self.check_ops(key)?;
-        let made = Signature::new(&self.session, &self.declared(key)?.info)?;
+        let made = Signature::new(&self.session, self.declared(key)?)?;
         // The step was compiled without the lock; another thread may have been faster.
         let mut all = self.made.lock();
         Ok(Arc::clone(all.entry(key.to_owned()).or_insert_with(|| Arc::new(made))))

@@ -184,7 +184,7 @@ const CRATES: &[(&str, &[Row])] = &[
         row("buffer process tstring"),
         row("tensor"),
         row("tensor_value"),
-        row("shapes"),
+        row("shapes tensor_proto"),
         knot("graph operation", "a graph keeps its operations, and an operation finds its graph"),
         row("describe"),
         row("attr_set"),
@@ -196,7 +196,7 @@ const CRATES: &[(&str, &[Row])] = &[
         row("function"),
         row("session_options"),
         knot("session run partial", "a session keeps the steps that were prepared or are run in parts, and a step runs in a session"),
-        row("devices registry"),
+        row("constant devices load registry"),
         row("plugins"),
     ]),
     ("core/monitor", &[

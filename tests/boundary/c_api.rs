@@ -43,8 +43,9 @@ fn program(name: &str, sources: &[PathBuf]) -> PathBuf {
 
 /// Runs a program, and gives what it prints.
 fn printed(program: &Path, arguments: &[&str]) -> String {
-    // Variables are a plugin's.
-    let plugins = ["tenon_cpu", "tenon_data"].map(session::library);
+    // Variables are a plugin's, and so are checkpoints and strings.
+    let plugins = ["tenon_cpu", "tenon_data", "tenon_checkpoint", "tenon_text"];
+    let plugins = plugins.map(session::library);
     let plugins = env::join_paths(plugins).expect("paths");
     let done = Command::new(program)
         .args(arguments)
@@ -60,7 +61,8 @@ fn printed(program: &Path, arguments: &[&str]) -> String {
 #[test]
 fn a_program_prints_what_it_prints_with_tensorflow() {
     let sources = files(&folder().join("tests/c"), &[".c"]);
-    let found = printed(&program("like_tensorflow", &sources), &[]);
+    let models = repository().join("tests/goldens/saved_models").display().to_string();
+    let found = printed(&program("like_tensorflow", &sources), &[&models]);
     let expected = fs::read_to_string(folder().join("tests/c/expected.txt")).expect("the lines");
     for (at, (found, expected)) in found.lines().zip(expected.lines()).enumerate() {
         assert_eq!(found, expected, "line {}", at + 1);

@@ -8,6 +8,7 @@ mod goldens_cpu;
 mod goldens_reference;
 mod gradients;
 mod graph_goldens;
+mod saved_models;
 mod sequences;
 mod training;
 mod winograd;

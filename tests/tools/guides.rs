@@ -114,6 +114,11 @@ fn the_guide_to_quantisation_can_be_followed() {
 }
 
 #[test]
+fn the_page_of_saved_models_can_be_followed() {
+    follow("saved-model.md", &[]);
+}
+
+#[test]
 fn the_page_for_embedders_can_be_followed() {
     follow("embed.md", &[]);
 }

@@ -119,6 +119,11 @@ const char* TF_Version(void);
 TF_Status* TF_NewStatus(void);
 void TF_DeleteStatus(TF_Status*);
 void TF_SetStatus(TF_Status* s, TF_Code code, const char* msg);
+void TF_SetStatusFromIOError(TF_Status* s, int error_code, const char* context);
+/* Further texts of a failure, by keys. */
+typedef void (*TF_PayloadVisitor)(const char* key, const char* value, void* capture);
+void TF_SetPayload(TF_Status* s, const char* key, const char* value);
+void TF_ForEachPayload(const TF_Status* s, TF_PayloadVisitor visitor, void* capture);
 TF_Code TF_GetCode(const TF_Status* s);
 const char* TF_Message(const TF_Status* s);
 
@@ -151,6 +156,7 @@ void TF_TensorBitcastFrom(
     const TF_Tensor* from, TF_DataType type, TF_Tensor* to, const int64_t* new_dims,
     int num_new_dims, TF_Status* status);
 bool TF_TensorIsAligned(const TF_Tensor*);
+void TF_TensorFromProto(const TF_Buffer* from, TF_Tensor* to, TF_Status* status);
 
 /* Elements of string tensors, 24 bytes each. Those of a tensor from TF_AllocateTensor are empty. */
 void TF_StringInit(TF_TString* t);
@@ -333,6 +339,10 @@ void TF_GraphImportGraphDef(
     TF_Graph* graph, const TF_Buffer* graph_def, const TF_ImportGraphDefOptions* options,
     TF_Status* status);
 
+/* The value of an output that depends on constants alone: 1, and a tensor that the caller deletes. */
+unsigned char TF_TryEvaluateConstant(
+    TF_Graph* graph, TF_Output output, TF_Tensor** result, TF_Status* status);
+
 /* Gradients, added to a graph. */
 void TF_AddGradients(
     TF_Graph* g, TF_Output* y, int ny, TF_Output* x, int nx, TF_Output* dx, TF_Status* status,
@@ -379,6 +389,11 @@ void TF_SetConfig(
     TF_SessionOptions* options, const void* proto, size_t proto_len, TF_Status* status);
 void TF_DeleteSessionOptions(TF_SessionOptions*);
 TF_Session* TF_NewSession(TF_Graph* graph, const TF_SessionOptions* opts, TF_Status* status);
+/* `graph` is empty and gets the graph with exactly these tags; `meta_graph_def` is null or empty. */
+TF_Session* TF_LoadSessionFromSavedModel(
+    const TF_SessionOptions* session_options, const TF_Buffer* run_options, const char* export_dir,
+    const char* const* tags, int tags_len, TF_Graph* graph, TF_Buffer* meta_graph_def,
+    TF_Status* status);
 void TF_CloseSession(TF_Session*, TF_Status* status);
 void TF_DeleteSession(TF_Session*, TF_Status* status);
 void TF_SessionRun(

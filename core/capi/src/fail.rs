@@ -11,6 +11,7 @@ use tenon_cluster::ClusterError;
 use tenon_framework::{Code, KernelError, shape::ShapeError, tensor::TensorError};
 use tenon_gradient::GradientError;
 use tenon_graph::GraphError;
+use tenon_import::ImportError;
 use tenon_proto::{ProtoError, convert::ConvertError};
 use tenon_runtime::{RuntimeError, SessionError};
 
@@ -64,6 +65,7 @@ failures_from!(
     ConvertError,
     GradientError,
     GraphError,
+    ImportError,
     ProtoError,
     RuntimeError,
     SessionError,

@@ -125,7 +125,11 @@ fn import(
     import_def(graph, def, &given)
 }
 
-fn import_def(
+/// Imports a graph.
+///
+/// # Errors
+/// The graph is refused, and then the graph that it was to become a part of is unchanged.
+pub(crate) fn import_def(
     graph: &Shared,
     def: GraphDef,
     options: &TF_ImportGraphDefOptions,

@@ -56,7 +56,7 @@ pub struct TF_Session {
 }
 
 impl Place {
-    fn session(&self) -> &dyn AnySession {
+    pub(crate) fn session(&self) -> &dyn AnySession {
         match self {
             Place::Here(session) => session,
             Place::Server(session) => session,
@@ -86,7 +86,11 @@ impl Place {
 }
 
 impl TF_Session {
-    fn new(
+    /// Opens a session over a graph.
+    ///
+    /// # Errors
+    /// Null; a target or options that make no sense.
+    pub(crate) fn new(
         graph: Option<&TF_Graph>,
         options: Option<&TF_SessionOptions>,
     ) -> Result<TF_Session, Failure> {

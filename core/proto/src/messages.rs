@@ -49,9 +49,9 @@ pub use master::{
     RunCallableRequest, RunCallableResponse, RunStepRequest, RunStepResponse,
 };
 pub use meta_graph::{
-    AnyList, BytesList, CollectionDef, CollectionDefKind, CompositeTensor, CooSparse, FloatList,
-    Int64List, MetaGraphDef, MetaInfoDef, NodeList, SavedModel, SignatureDef, TensorInfo,
-    TensorInfoEncoding,
+    AnyList, AssetFileDef, BytesList, CollectionDef, CollectionDefKind, CompositeTensor, CooSparse,
+    FloatList, Int64List, MetaGraphDef, MetaInfoDef, NodeList, SavedModel, SignatureDef,
+    TensorInfo, TensorInfoEncoding,
 };
 pub use op_def::{ArgDef, AttrDef, OpDef, OpList};
 pub use run::{

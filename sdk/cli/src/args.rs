@@ -1,7 +1,8 @@
 //! The command line.
 
 use crate::{
-    about, bench, checkpoint, cluster, demo, dev, error::CliError, proxy, quantize, serve, top,
+    about, bench, checkpoint, cluster, demo, dev, error::CliError, proxy, quantize, run, saved_model,
+    serve, top,
     trust, tune,
 };
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -68,11 +69,9 @@ pub enum Command {
     /// Show what a plugin's file says, then load it and show what that says
     #[command(long_about = INSPECT, after_long_help = "Example:\n  tenon inspect libmy_ops.so --no-load")]
     Inspect(InspectArgs),
-    /// Run a graph
-    #[command(
-        after_long_help = "Example:\n  tenon run model.pb --feed x=x.npy --fetch layer/y --out results"
-    )]
-    Run(RunArgs),
+    /// Run a graph, or a signature of a SavedModel
+    #[command(long_about = run::ABOUT, after_long_help = run::EXAMPLE)]
+    Run(run::RunArgs),
     /// Say for each node which kernels there are, which one runs, and where
     #[command(after_long_help = "Example:\n  tenon explain model.pb layer/y")]
     Explain(ExplainArgs),
@@ -97,6 +96,9 @@ pub enum Command {
     /// List, show, convert and compare checkpoints
     #[command(long_about = checkpoint::ABOUT, after_long_help = checkpoint::EXAMPLE)]
     Checkpoint(checkpoint::CheckpointArgs),
+    /// Show and run models that TensorFlow or Keras saved
+    #[command(name = "saved-model", long_about = saved_model::ABOUT, after_long_help = saved_model::EXAMPLE)]
+    SavedModel(saved_model::SavedModelArgs),
     /// Run a digit classifier on real images, on each device and on both
     #[command(after_long_help = "Example:\n  tenon demo")]
     Demo(demo::DemoArgs),
@@ -223,43 +225,6 @@ pub struct InspectArgs {
     /// Read the file only: nothing of this or any other plugin runs
     #[arg(long)]
     pub no_load: bool,
-}
-
-#[derive(Debug, Args)]
-pub struct RunArgs {
-    /// The graph: a binary GraphDef
-    #[arg(value_name = "GRAPH.pb")]
-    pub graph: PathBuf,
-    /// Feed a tensor from a file
-    #[arg(long = "feed", value_name = "NAME=FILE.npy", num_args = 1.., value_parser = feed)]
-    pub feeds: Vec<(String, PathBuf)>,
-    /// Fetch a tensor; NAME alone is NAME:0
-    #[arg(long = "fetch", value_name = "NAME", num_args = 1..)]
-    pub fetches: Vec<String>,
-    /// Run a node without fetching anything of it
-    #[arg(long = "target", value_name = "NAME", num_args = 1..)]
-    pub targets: Vec<String>,
-    /// Run a node once, before the steps; several run in this order, each in a step of its own
-    #[arg(long = "init", value_name = "NAME", num_args = 1..)]
-    pub init: Vec<String>,
-    /// Write each fetched tensor to a .npy file in this folder
-    #[arg(long, value_name = "DIR")]
-    pub out: Option<PathBuf>,
-    /// Device for nodes that name none, such as ACCEL:0
-    #[arg(long, value_name = "NAME")]
-    pub device: Option<String>,
-    /// Measure the step on each type of device first, and place nodes where it ends soonest
-    #[arg(long, conflicts_with = "device")]
-    pub place_by_cost: bool,
-    /// Threads that compute, the caller's included; one per core without this option
-    #[arg(long, value_name = "N", value_parser = threads)]
-    pub threads: Option<NonZeroUsize>,
-    /// Run so many steps
-    #[arg(long, value_name = "N", default_value = "1")]
-    pub repeat: NonZeroUsize,
-    /// Write a trace of the last step, for Perfetto or chrome://tracing
-    #[arg(long, value_name = "FILE")]
-    pub trace: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]

@@ -3,6 +3,7 @@
 use crate::{checkpoint::CheckpointError, dev::DevError, trust::ListError};
 use std::{io, path::PathBuf};
 use tenon_benchkit::BenchError;
+use tenon_import::ImportError;
 use tenon_monitor::MonitorError;
 use tenon_quantize::QuantizeError;
 use tenon_runtime::framework::text::{cut, cut_message, cut_text};
@@ -214,6 +215,19 @@ pub enum CliError {
     /// Nothing to develop.
     #[error(transparent)]
     Dev(#[from] DevError),
+    /// A saved model.
+    #[error(transparent)]
+    Import(#[from] ImportError),
+    /// An option, or a command, for another kind of model.
+    #[error("{option}: expected {expected}, found {}", file.display())]
+    OptionOf {
+        /// The option or the command.
+        option: &'static str,
+        /// The file or the folder that it was given with.
+        file: PathBuf,
+        /// What it is for.
+        expected: &'static str,
+    },
     /// A checkpoint.
     #[error(transparent)]
     Checkpoint(#[from] CheckpointError),
@@ -274,6 +288,7 @@ impl CliError {
             CliError::Graph { .. }
             | CliError::Calibration { .. }
             | CliError::NothingToRun
+            | CliError::OptionOf { .. }
             | CliError::SameFile { .. }
             | CliError::NewDeviceInCuda
             | CliError::NewName { .. }
@@ -292,6 +307,7 @@ impl CliError {
             CliError::Bench(error) => error.code(),
             CliError::Dev(error) => error.code(),
             CliError::Checkpoint(error) => error.code(),
+            CliError::Import(error) => error.code(),
             CliError::Trust(error) => error.code(),
             CliError::Train(error) => error.code(),
             CliError::NothingToCheck | CliError::Usage(_) => Code::INVALID_ARGUMENT,

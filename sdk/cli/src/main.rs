@@ -6,7 +6,7 @@
 //!
 //! What it is not: the work itself. Sessions are in `tenon-runtime`, checks in `tenon-testkit`,
 //! timing in `tenon-benchkit`, figures over HTTP in `tenon-monitor`, quantisation in
-//! `tenon-quantize`, files of checkpoints in `tenon-bundle`; a subcommand reads arguments, calls these, and prints. Plugins are loaded from
+//! `tenon-quantize`, files of checkpoints in `tenon-bundle`, saved models in `tenon-import`; a subcommand reads arguments, calls these, and prints. Plugins are loaded from
 //! their files; no plugin is linked in.
 //!
 //! # Invariants
@@ -40,6 +40,7 @@ mod progress;
 mod proxy;
 mod quantize;
 mod run;
+mod saved_model;
 mod sdk;
 mod serve;
 mod start;
@@ -93,6 +94,7 @@ fn dispatch(cli: &Cli) -> Result<ExitCode, CliError> {
         Command::List(args) => list::list(global, args),
         Command::Inspect(args) => inspect::inspect(global, args),
         Command::Run(args) => run::run(global, args),
+        Command::SavedModel(args) => saved_model::saved_model(global, args),
         Command::Explain(args) => explain::explain(global, args),
         Command::Demo(args) => demo::demo(global, args),
         Command::Install(args) => install::install(global, args),

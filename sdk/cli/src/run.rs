@@ -1,7 +1,12 @@
-//! `tenon run`: a graph, from files to files.
+//! `tenon run`: a graph or a signature of a model, from files to files.
+
+mod args;
+mod model;
+
+pub use args::{ABOUT, EXAMPLE, RunArgs};
 
 use crate::{
-    args::{Global, RunArgs},
+    args::Global,
     error::CliError,
     output::{count, print, print_json, short_device, time},
     profiler,
@@ -34,27 +39,34 @@ struct Outcome {
     times: Vec<u64>,
 }
 
-/// Runs a graph.
+/// What the steps run: a session that is ready, and the tensors of a step.
+struct Work {
+    session: Arc<Session>,
+    feeds: Vec<(String, Tensor)>,
+    fetches: Vec<String>,
+    targets: Vec<String>,
+    /// What the user calls each fetch.
+    shown: Vec<String>,
+}
+
+/// Runs a graph, or a signature of a model.
 ///
 /// # Errors
-/// Files that cannot be read or written, a graph or feeds that are wrong, a step that fails.
+/// Files that cannot be read or written, a graph, a model or feeds that are wrong, a step that fails.
 pub fn run(global: &Global, args: &RunArgs) -> Result<(), CliError> {
-    if args.fetches.is_empty() && args.targets.is_empty() {
-        return Err(CliError::NothingToRun);
+    let is_model = args.graph.is_dir();
+    if is_model {
+        model::check(args)?;
+    } else {
+        check(args)?;
     }
-    let files = output_files(&args.fetches, args.out.as_deref())?;
     let (runtime, _) = start_whole(global, args.threads.map(Into::into))?;
-    let options = SessionOptions { device: args.device.clone(), ..SessionOptions::default() };
-    let session = Session::new(&runtime, options)?;
-    session.extend_owned(read_graph(&args.graph)?)?;
-    warn_of_ignored(&session);
-    let feeds = read_feeds(&session, &args.feeds)?;
-    let session =
-        if args.place_by_cost { by_cost(&runtime, session, args, &feeds)? } else { session };
+    let work = if is_model { model::open(&runtime, args)? } else { open(&runtime, args)? };
+    let files = output_files(&work.shown, args.out.as_deref())?;
     for target in &args.init {
-        session.run(&[], &[], &[target], &RunOptions::default())?;
+        work.session.run(&[], &[], &[target], &RunOptions::default())?;
     }
-    let outcome = steps(&session, args, &feeds)?;
+    let outcome = steps(&work, args)?;
     if let Some(folder) = &args.out {
         fs::create_dir_all(folder).map_err(not_written(folder))?;
     }
@@ -64,10 +76,41 @@ pub fn run(global: &Global, args: &RunArgs) -> Result<(), CliError> {
         }
     }
     if global.json {
-        print_json(&to_json(args, &files, &outcome))
+        print_json(&to_json(&work.shown, &files, &outcome))
     } else {
-        print(&to_text(args, &files, &outcome))
+        print(&to_text(args, &work.shown, &files, &outcome))
     }
+}
+
+/// Fails where options make no sense for a graph.
+fn check(args: &RunArgs) -> Result<(), CliError> {
+    let for_models = [("--signature", args.signature.is_some()), ("--tags", !args.tags.is_empty())];
+    if let Some((option, _)) = for_models.into_iter().find(|(_, given)| *given) {
+        let (file, expected) = (args.graph.clone(), "the folder of a SavedModel");
+        return Err(CliError::OptionOf { option, file, expected });
+    }
+    if args.fetches.is_empty() && args.targets.is_empty() {
+        return Err(CliError::NothingToRun);
+    }
+    output_files(&args.fetches, args.out.as_deref()).map(drop)
+}
+
+/// Opens a graph.
+fn open(runtime: &Runtime, args: &RunArgs) -> Result<Work, CliError> {
+    let options = SessionOptions { device: args.device.clone(), ..SessionOptions::default() };
+    let session = Session::new(runtime, options)?;
+    session.extend_owned(read_graph(&args.graph)?)?;
+    warn_of_ignored(&session);
+    let feeds = read_feeds(&session, &args.feeds)?;
+    let session =
+        if args.place_by_cost { by_cost(runtime, session, args, &feeds)? } else { session };
+    Ok(Work {
+        session: Arc::new(session),
+        feeds,
+        fetches: args.fetches.clone(),
+        targets: args.targets.clone(),
+        shown: args.fetches.clone(),
+    })
 }
 
 /// A session of the same graph, which places nodes by what the step costs on each type of device.
@@ -87,8 +130,8 @@ fn by_cost(
         .collect();
     let init: Vec<&str> = args.init.iter().map(String::as_str).collect();
     let tensors: Vec<Tensor> = feeds.iter().map(|(_, tensor)| tensor.clone()).collect();
-    let costs =
-        MeasuredCosts::measure(runtime, &graph, &init, &step(args, feeds), &tensors, &devices)?;
+    let step = step(feeds, &args.fetches, &args.targets);
+    let costs = MeasuredCosts::measure(runtime, &graph, &init, &step, &tensors, &devices)?;
     let options = SessionOptions { costs: Some(costs), ..SessionOptions::default() };
     let session = Session::new(runtime, options)?;
     session.extend_graph(&graph)?;
@@ -96,11 +139,11 @@ fn by_cost(
 }
 
 /// The signature of the steps.
-fn step(args: &RunArgs, feeds: &[(String, Tensor)]) -> CallableOptions {
+fn step(feeds: &[(String, Tensor)], fetches: &[String], targets: &[String]) -> CallableOptions {
     CallableOptions {
         feeds: feeds.iter().map(|(name, _)| name.clone()).collect(),
-        fetches: args.fetches.clone(),
-        targets: args.targets.clone(),
+        fetches: fetches.to_vec(),
+        targets: targets.to_vec(),
     }
 }
 
@@ -146,11 +189,8 @@ pub fn read_feeds(
 }
 
 /// Runs the steps. The first one compiles, which its time leaves out.
-fn steps(
-    session: &Session,
-    args: &RunArgs,
-    feeds: &[(String, Tensor)],
-) -> Result<Outcome, CliError> {
+fn steps(work: &Work, args: &RunArgs) -> Result<Outcome, CliError> {
+    let Work { session, feeds, .. } = work;
     let total = args.repeat.get();
     let trace = args.trace.as_ref().map(|_| Arc::new(ChromeTrace::new()));
     let ranges = profiler::attached();
@@ -160,13 +200,13 @@ fn steps(
     };
     let named: Vec<(&str, Tensor)> =
         feeds.iter().map(|(name, tensor)| (name.as_str(), tensor.clone())).collect();
-    let fetches: Vec<&str> = args.fetches.iter().map(String::as_str).collect();
-    let targets: Vec<&str> = args.targets.iter().map(String::as_str).collect();
+    let fetches: Vec<&str> = work.fetches.iter().map(String::as_str).collect();
+    let targets: Vec<&str> = work.targets.iter().map(String::as_str).collect();
     let began = Instant::now();
     let run = || session.run(&named, &fetches, &targets, &options_of(1));
     let (mut fetched, metadata) = profiler::in_step(ranges, 1, run)?;
     let first = elapsed_ns(began).saturating_sub(metadata.compile_ns);
-    let callable = session.callable(step(args, feeds))?;
+    let callable = session.callable(step(feeds, &work.fetches, &work.targets))?;
     let tensors: Vec<Tensor> = feeds.iter().map(|(_, tensor)| tensor.clone()).collect();
     let mut times = vec![first];
     let bar = (total > 1).then(|| progress(total as u64, "steps"));
@@ -210,7 +250,7 @@ fn nodes_per_device(metadata: &Metadata) -> BTreeMap<&str, usize> {
     nodes
 }
 
-fn to_json(args: &RunArgs, files: &[Option<PathBuf>], outcome: &Outcome) -> Value {
+fn to_json(shown: &[String], files: &[Option<PathBuf>], outcome: &Outcome) -> Value {
     let fetch = |((name, tensor), file): ((&String, &Tensor), &Option<PathBuf>)| {
         json!({
             "name": name,
@@ -219,8 +259,7 @@ fn to_json(args: &RunArgs, files: &[Option<PathBuf>], outcome: &Outcome) -> Valu
             "file": file.as_ref().map(|file| file.display().to_string()),
         })
     };
-    let fetches: Vec<Value> =
-        args.fetches.iter().zip(&outcome.fetched).zip(files).map(fetch).collect();
+    let fetches: Vec<Value> = shown.iter().zip(&outcome.fetched).zip(files).map(fetch).collect();
     json!({
         "fetches": fetches,
         "steps": outcome.times.len(),
@@ -232,9 +271,14 @@ fn to_json(args: &RunArgs, files: &[Option<PathBuf>], outcome: &Outcome) -> Valu
     })
 }
 
-fn to_text(args: &RunArgs, files: &[Option<PathBuf>], outcome: &Outcome) -> String {
+fn to_text(
+    args: &RunArgs,
+    shown: &[String],
+    files: &[Option<PathBuf>],
+    outcome: &Outcome,
+) -> String {
     let mut table = Table::new(["fetch", "type", "shape", "file", "first values"]);
-    for ((name, tensor), file) in args.fetches.iter().zip(&outcome.fetched).zip(files) {
+    for ((name, tensor), file) in shown.iter().zip(&outcome.fetched).zip(files) {
         table.row([
             name.clone(),
             tensor.dtype().to_string(),
@@ -271,7 +315,8 @@ fn to_text(args: &RunArgs, files: &[Option<PathBuf>], outcome: &Outcome) -> Stri
 /// Values that a preview shows.
 const SHOWN: usize = 5;
 
-fn preview(tensor: &Tensor) -> String {
+/// The first values of a tensor as text.
+pub fn preview(tensor: &Tensor) -> String {
     let values = values(tensor).unwrap_or_default();
     let more = if tensor.elements() > values.len() { " ..." } else { "" };
     format!("{}{more}", values.join(" "))

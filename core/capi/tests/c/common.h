@@ -55,6 +55,8 @@ void gradients(void);
 void functions(void);
 void loops(void);
 void registered(void);
+/* `folder` has saved models. */
+void saved_models(const char* folder);
 void bad_input(void);
 
 #endif

@@ -103,6 +103,23 @@ static TF_Operation* sum_and_split(TF_Graph* graph, TF_Operation* x, TF_Operatio
   return parts;
 }
 
+static void constants(void) {
+  TF_Graph* graph = TF_NewGraph();
+  TF_Operation* five = constant_i(graph, "five", 5);
+  TF_Operation* x = placeholder(graph, "x", TF_INT32, NULL, 0);
+  TF_Operation* square = binary(graph, "Mul", "square", five, five);
+  TF_Operation* mixed = binary(graph, "Mul", "mixed", square, x);
+  TF_Tensor* value = NULL;
+  printf("constant: %d\n", TF_TryEvaluateConstant(graph, out(square, 0), &value, status));
+  ok("a constant");
+  show("value of a constant", value);
+  value = NULL;
+  printf("value that depends on a feed: %d\n", TF_TryEvaluateConstant(graph, out(mixed, 0), &value, status));
+  code("value that depends on a feed");
+  printf("no value: %d\n", value == NULL);
+  TF_DeleteGraph(graph);
+}
+
 void graphs(void) {
   TF_Graph* graph = TF_NewGraph();
   const int64_t dims[] = {4, -1};
@@ -143,4 +160,5 @@ void graphs(void) {
   node(sum);
   messages(graph);
   TF_DeleteGraph(graph);
+  constants();
 }

@@ -67,6 +67,53 @@ static void tensors(void) {
   printf("default alignment is a power of two %d\n", (TF_TensorDefaultAlignment() & (TF_TensorDefaultAlignment() - 1)) == 0);
 }
 
+static void from_message(void) {
+  /* A TensorProto: type int32, shape [2], values 7 and -1. */
+  static const char bytes[] = "\x08\x03\x12\x04\x12\x02\x08\x02\x3a\x0b\x07\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01";
+  TF_Buffer* message = TF_NewBufferFromString(bytes, sizeof bytes - 1);
+  TF_Tensor* tensor = scalar_i(5);
+  TF_TensorFromProto(message, tensor, status);
+  ok("a tensor of a message");
+  show("tensor of a message", tensor);
+  TF_DeleteBuffer(message);
+  message = TF_NewBufferFromString("\xff", 1);
+  tensor = scalar_i(5);
+  TF_TensorFromProto(message, tensor, status);
+  code("tensor of a malformed message");
+  show("tensor that is left", tensor);
+  TF_DeleteBuffer(message);
+}
+
+static void visit(const char* key, const char* value, void* capture) {
+  printf("payload %s: %s\n", key, value);
+  ++*(int*)capture;
+}
+
+static void payloads(void) {
+  TF_Status* own = TF_NewStatus();
+  int count = 0;
+  TF_SetPayload(own, "where", "nowhere");
+  TF_ForEachPayload(own, visit, &count);
+  printf("payloads without a failure: %d\n", count);
+  TF_SetStatus(own, TF_ABORTED, "with payloads");
+  TF_SetPayload(own, "where", "here");
+  TF_SetPayload(own, "where", "there");
+  TF_ForEachPayload(own, visit, &count);
+  printf("payloads: %d\n", count);
+  TF_SetStatus(own, TF_ABORTED, "without them");
+  TF_ForEachPayload(own, visit, &count);
+  printf("payloads of a new failure: %d\n", count - 1);
+  printf("codes of the system:");
+  for (int number = 0; number < 140; number++) {
+    TF_SetStatusFromIOError(own, number, "a file");
+    printf(" %d", (int)TF_GetCode(own));
+  }
+  printf("\n");
+  TF_SetStatusFromIOError(own, 2, "a file");
+  printf("message of the system: %.34s\n", TF_Message(own));
+  TF_DeleteStatus(own);
+}
+
 void basics(void) {
   printf("version begins with 2.21.0: %d\n", strncmp(TF_Version(), "2.21.0", 6) == 0);
   TF_Status* own = TF_NewStatus();
@@ -76,6 +123,8 @@ void basics(void) {
   TF_SetStatus(own, TF_OK, "not kept");
   printf("cleared status: %d '%s'\n", (int)TF_GetCode(own), TF_Message(own));
   TF_DeleteStatus(own);
+  payloads();
+  from_message();
   buffers();
   printf("sizes:");
   for (int type = 1; type <= 33; type++) printf(" %zu", TF_DataTypeSize((TF_DataType)type));
@@ -106,7 +155,8 @@ void strings(void) {
   printf("freed string: type %d, size %zu\n", (int)TF_StringGetType(&text), TF_StringGetSize(&text));
 }
 
-int main(void) {
+int main(int count, char** arguments) {
+  if (count != 2) return 2;
   status = TF_NewStatus();
   basics();
   strings();
@@ -121,6 +171,7 @@ int main(void) {
   loops();
   registered();
   bad_input();
+  saved_models(arguments[1]);
   TF_DeleteStatus(status);
   return 0;
 }

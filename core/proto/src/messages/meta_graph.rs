@@ -26,9 +26,9 @@ pub struct MetaGraphDef {
     /// Named ways to call the graph.
     #[prost(btree_map = "string, message", tag = "5")]
     pub signature_def: BTreeMap<String, SignatureDef>,
-    /// `AssetFileDef` as encoded bytes: files that constants of the graph refer to.
-    #[prost(bytes = "vec", repeated, tag = "6")]
-    pub asset_file_def: Vec<Vec<u8>>,
+    /// Files that constants of the graph refer to.
+    #[prost(message, repeated, tag = "6")]
+    pub asset_file_def: Vec<AssetFileDef>,
     /// `SavedObjectGraph` as encoded bytes.
     #[prost(bytes = "vec", optional, tag = "7")]
     pub object_graph_def: Option<Vec<u8>>,
@@ -199,6 +199,17 @@ pub struct CompositeTensor {
     /// The components, flattened.
     #[prost(message, repeated, tag = "2")]
     pub components: Vec<TensorInfo>,
+}
+
+/// A file that a tensor of the graph names.
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct AssetFileDef {
+    /// The tensor, a string, which is fed with the path of the file.
+    #[prost(message, optional, tag = "1")]
+    pub tensor_info: Option<TensorInfo>,
+    /// The name of the file in the folder `assets` of the saved model.
+    #[prost(string, tag = "2")]
+    pub filename: String,
 }
 
 /// The contents of a saved model's file.

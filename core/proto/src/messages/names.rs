@@ -29,8 +29,8 @@ use super::master::{
     RunCallableRequest, RunCallableResponse, RunStepRequest, RunStepResponse,
 };
 use super::meta_graph::{
-    AnyList, BytesList, CollectionDef, CompositeTensor, CooSparse, FloatList, Int64List,
-    MetaGraphDef, MetaInfoDef, NodeList, SavedModel, SignatureDef, TensorInfo,
+    AnyList, AssetFileDef, BytesList, CollectionDef, CompositeTensor, CooSparse, FloatList,
+    Int64List, MetaGraphDef, MetaInfoDef, NodeList, SavedModel, SignatureDef, TensorInfo,
 };
 use super::op_def::{ArgDef, AttrDef, OpDef, OpList};
 use super::run::{
@@ -107,6 +107,7 @@ names! {
     CooSparse = "TensorInfo.CooSparse",
     CompositeTensor = "TensorInfo.CompositeTensor",
     SavedModel = "SavedModel",
+    AssetFileDef = "AssetFileDef",
     ClusterDef = "ClusterDef",
     JobDef = "JobDef",
     ServerDef = "ServerDef",

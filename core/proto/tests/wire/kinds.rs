@@ -66,6 +66,7 @@ kinds! {
     TensorInfo,
     CooSparse,
     CompositeTensor,
+    AssetFileDef,
     SavedModel,
     ClusterDef,
     JobDef,

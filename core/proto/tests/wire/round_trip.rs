@@ -27,8 +27,8 @@ fn every_message_of_the_format_has_a_type() {
     let kinds = kinds();
     let schema = schema();
     assert!(kinds.keys().copied().eq(schema.keys().map(String::as_str)));
-    assert_eq!(schema.len(), 132);
-    assert_eq!(schema.values().map(Vec::len).sum::<usize>(), 572);
+    assert_eq!(schema.len(), 133);
+    assert_eq!(schema.values().map(Vec::len).sum::<usize>(), 574);
 }
 
 #[test]

@@ -82,6 +82,7 @@ fn has_all_that_belongs_to_it(unpacked: &Unpacked) {
         "include/tenon.h",
         "include/tenon.hpp",
         "include/tenon_plugin.h",
+        "include/tenon_tensorflow.h",
         "share/bash-completion/completions/tenon",
         "share/doc/tenon/README.md",
         "share/doc/tenon/sdk/docs/guide.md",

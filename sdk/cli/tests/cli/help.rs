@@ -39,6 +39,9 @@ fn furnish(place: &Place) -> PathBuf {
     symlink(root(), place.path("tenon")).unwrap();
     place.relu("work/model.pb");
     place.net("work/net.pb", "work/samples.npz");
+    let model = root().join("tests/goldens/saved_models");
+    symlink(model.join("tf2_module"), folder.join("classifier")).unwrap();
+    fs::copy(model.join("rows.npy"), folder.join("rows.npy")).unwrap();
     place.array("work/x.npy", &Tensor::from_slice(&[2], &[1.0f32, -1.0]).unwrap());
     place.text(&["new", "my-ops", "--lang", "c"]);
     let made = Command::new("make").current_dir(place.path("my-ops")).output().unwrap();

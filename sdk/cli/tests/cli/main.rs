@@ -21,6 +21,7 @@ mod quantize;
 mod ranges;
 mod readme;
 mod run;
+mod saved_model;
 mod support;
 mod terminal;
 mod top;

@@ -15,7 +15,7 @@ use tenon_tests::{
     session::{run, runtime, runtime_of, session_with, values},
 };
 
-const LABELS: [&str; 2] = ["winograd2", "winograd4"];
+const LABELS: [&str; 3] = ["winograd2", "winograd4", "winograd5"];
 
 /// Runs the golden cases of an op that these kernels take, whatever is faster, and counts them.
 fn goldens(family: &str, op: &str) -> usize {
@@ -53,6 +53,14 @@ fn golden_fused_convolutions_are_those_of_tensorflow() {
     println!("{passed} cases of _FusedConv2D");
     // Two cases have a dense filter of 3x3.
     assert!(passed >= 4, "{passed} cases of _FusedConv2D");
+}
+
+#[test]
+fn golden_gradients_by_the_input_are_those_of_tensorflow() {
+    let passed = goldens("nn_grad", "Conv2DBackpropInput");
+    println!("{passed} cases of Conv2DBackpropInput");
+    // A dense filter of 3x3 with the padding SAME.
+    assert!(passed >= 2, "{passed} cases of Conv2DBackpropInput");
 }
 
 /// Numbers of [-1, 1), reproducible.
@@ -106,11 +114,16 @@ fn a_session_gets_the_kernel_that_its_contract_allows() {
     assert_eq!(of(large, "NHWC", &[("cpu.winograd", "never")]), "");
     // Where the factors are read once for few tiles.
     assert_eq!(of([[1, 14, 14, 512], [3, 3, 512, 512]], "NHWC", &[]), "winograd2");
+    let wide = [[8, 14, 14, 32], [5, 5, 32, 64]];
+    assert_eq!(of(wide, "NHWC", &[]), "winograd5");
+    assert_eq!(of(wide, "NHWC", &[("cpu.convolution_error", "3.9e-6")]), "");
     for (shapes, format) in [
         ([[1, 56, 56, 32], [3, 3, 32, 64]], "NHWC"),
         ([[1, 56, 56, 64], [3, 3, 64, 32]], "NHWC"),
         ([[1, 13, 14, 64], [3, 3, 64, 64]], "NHWC"),
         ([[1, 56, 56, 64], [1, 1, 64, 64]], "NHWC"),
+        ([[8, 14, 14, 16], [5, 5, 16, 64]], "NHWC"),
+        ([[8, 14, 14, 64], [5, 3, 64, 64]], "NHWC"),
         ([[1, 64, 56, 56], [3, 3, 64, 64]], "NCHW"),
     ] {
         assert_eq!(of(shapes, format, &[]), "", "{shapes:?} {format}");
@@ -151,4 +164,68 @@ fn results_do_not_depend_on_threads() {
         });
         assert!(one == two && one == three, "{input:?}");
     }
+}
+
+/// The gradient `conv` by an input of these dimensions, for a gradient `x` of the outputs.
+fn gradient(
+    runtime: &Runtime,
+    [input, output, filter]: [[i64; 4]; 3],
+    paddings: &[i64],
+    knob: &str,
+) -> Session {
+    let mut options = SessionOptions::as_written();
+    options.knobs.insert("cpu.winograd".to_owned(), knob.to_owned());
+    session_with(runtime, options, |b| {
+        let shape = PartialShape::new(&output).expect("a shape");
+        let dy = b.placeholder("x", DType::FLOAT, shape)?;
+        let filter = b.constant("filter", numbers(&filter, 7))?;
+        let sizes = input.map(|size| size as i32);
+        let sizes = b.constant("sizes", Tensor::from_slice(&[4], &sizes).expect("a vector"))?;
+        let padding = match paddings.is_empty() {
+            true if input == output || input[1..3] == output[1..3] => "SAME",
+            true => "VALID",
+            false => "EXPLICIT",
+        };
+        let conv = b.op("Conv2DBackpropInput").name("conv").input(sizes).input(filter).input(dy);
+        let conv = conv.attr("strides", vec![1i64; 4]).attr("padding", padding);
+        conv.attr("explicit_paddings", paddings.to_vec()).build().map(|_| ())
+    })
+}
+
+#[test]
+fn gradients_by_the_input_are_those_of_the_ordinary_kernel() {
+    let runtime = runtime(&["tenon_cpu"], &[]);
+    for (sizes, paddings, expected) in [
+        ([[2, 9, 11, 5], [2, 9, 11, 7], [3, 3, 5, 7]], &[][..], "winograd4"),
+        ([[2, 9, 11, 5], [2, 7, 9, 7], [3, 3, 5, 7]], &[], ""),
+        ([[3, 9, 11, 5], [3, 9, 11, 7], [5, 5, 5, 7]], &[], "winograd5"),
+        ([[1, 14, 13, 33], [1, 14, 13, 19], [5, 5, 33, 19]], &[], "winograd5"),
+        ([[1, 14, 14, 33], [1, 10, 10, 19], [5, 5, 33, 19]], &[], ""),
+        ([[1, 3, 2, 4], [1, 3, 2, 6], [5, 5, 4, 6]], &[], "winograd5"),
+        ([[1, 6, 6, 4], [1, 9, 8, 6], [3, 3, 4, 6]], &[0, 0, 3, 2, 1, 3, 0, 0], ""),
+    ] {
+        let [found, plain] = ["always", "never"].map(|knob| {
+            let session = gradient(&runtime, sizes, paddings, knob);
+            let x = numbers(&sizes[1], 3);
+            let fetched = run(&session, &[("x", x)], &["conv"]).expect("a step");
+            (label(&session), values(&fetched[0]))
+        });
+        assert_eq!(found.0, expected, "{sizes:?}");
+        assert_eq!(plain.0, "", "{sizes:?}");
+        assert_eq!(found.1.len() as i64, sizes[0].iter().product::<i64>(), "{sizes:?}");
+        let [rows, columns, _, outputs] = sizes[2];
+        let allowed = 8e-6 * (rows * columns * outputs) as f32;
+        let near = found.1.iter().zip(&plain.1).all(|(x, y)| (x - y).abs() < allowed);
+        assert!(near, "{sizes:?}");
+    }
+}
+
+#[test]
+fn a_gradient_gets_the_kernel_that_is_fastest() {
+    let runtime = runtime(&["tenon_cpu"], &[]);
+    let of = |sizes| label(&gradient(&runtime, sizes, &[], "faster"));
+    assert_eq!(of([[32, 14, 14, 32], [32, 14, 14, 64], [5, 5, 32, 64]]), "winograd5");
+    assert_eq!(of([[1, 56, 56, 64], [1, 56, 56, 64], [3, 3, 64, 64]]), "winograd4");
+    assert_eq!(of([[32, 14, 14, 16], [32, 14, 14, 64], [5, 5, 16, 64]]), "");
+    assert_eq!(of([[32, 8, 8, 64], [32, 8, 8, 64], [3, 3, 64, 64]]), "");
 }

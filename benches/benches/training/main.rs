@@ -3,10 +3,13 @@
 //!
 //!     cargo bench -p tenon-benches --bench training -- mlp
 //!     LOSSES=1 cargo bench -p tenon-benches --bench training
+//!     CPU_TIME=200 cargo bench -p tenon-benches --bench training -- cnn
 //!
 //! With `LOSSES`, nothing is timed: each model takes 50 steps, and prints its loss before each of them, to be compared with
-//! those of the peers.
+//! those of the peers. With `CPU_TIME`, each model takes so many steps on one thread, and prints the least and the median CPU
+//! time of a step, and the least of each node: on a busy machine these say more than the time that passes.
 
+mod cpu_time;
 mod models;
 mod recurrent;
 mod residual;
@@ -89,6 +92,13 @@ fn run(c: &mut Criterion) -> Result<(), Failure> {
         report.into_result()?;
         if env::var_os("LOSSES").is_some() {
             return models.clone().try_for_each(|model| losses(&runtime, model));
+        }
+        if let Ok(steps) = env::var("CPU_TIME") {
+            let steps = steps.parse()?;
+            return models.clone().try_for_each(|model| {
+                let (_session, callable) = prepare(&runtime, model)?;
+                cpu_time::print(model.name, &callable, steps)
+            });
         }
         models.clone().try_for_each(|model| time(c, &runtime, model, threads))?;
     }

@@ -13,7 +13,7 @@ from . import session  # noqa: F401  (sets TensorFlow's environment before Tenso
 import tensorflow as tf
 
 v1 = tf.compat.v1
-RANDOM = 24
+RANDOM = 61
 OPS = 20
 
 
@@ -182,6 +182,9 @@ def write(folder):
     index = []
     for name, build, v2, order in cases():
         definition, entry = case(name, build, v2, order)
+        # The gradient of `atan2` of two zeros is NaN.
+        if not all(np.all(np.isfinite(g["values"])) for g in entry["gradients"] if g):
+            continue
         (folder / f"{name}.pb").write_bytes(definition.SerializeToString(deterministic=True))
         index.append(entry)
     lines = ",\n".join(json.dumps(entry) for entry in index)

@@ -4,8 +4,8 @@ Usage: python make.py              all ops
        python make.py linalg fft   prints what it would write for these families, and writes nothing
 
 The inputs are those of the golden cases of the ops (`../<family>/<Op>.json`). For each op that has a gradient in
-TensorFlow, some small cases of double precision are taken, of single precision where the op has no double, and of
-complex numbers. What is differentiated is the sum of the outputs' products with fixed weights, which `weights` makes
+TensorFlow, some small cases of double precision are taken, of single precision where the op has no double, of complex
+numbers, and of half and bfloat16, in which TensorFlow's kernels compute then. What is differentiated is the sum of the outputs' products with fixed weights, which `weights` makes
 here and the test makes there. `index.json` has one line per case, `gradients.npz` the results:
 
 op, family, case   the golden case
@@ -31,17 +31,17 @@ HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
 
 from gen import session, store  # noqa: E402  (sets TensorFlow's environment before TensorFlow is imported)
-from gen.data import BFLOAT16  # noqa: E402
+from gen.data import BFLOAT16, EPSILON  # noqa: E402
 from gen.suite import set_attr  # noqa: E402
 
 import tensorflow as tf  # noqa: E402
 from tensorflow.python.framework import ops as tf_ops  # noqa: E402
 
 FAMILIES = ["math_unary", "math_binary", "reduction", "linalg", "fft", "array", "nn", "nn_grad", "image", "quantization", "random", "logging"]
-REAL, COMPLEX = {"float", "double"}, {"complex64", "complex128"}
+REAL, COMPLEX, SHORT = {"float", "double"}, {"complex64", "complex128"}, {"half", "bfloat16"}
 # Cases with these words in their names have values at which nothing can be differentiated.
 WORDS = ("special", "edge", "denormal", "nan", "infinite", "extreme", "pole", "huge", "overflow", "tiny", "cut")
-MOST_ELEMENTS, MOST_CASES = 400, 6
+MOST_ELEMENTS, MOST_CASES, MOST_SHORT_CASES = 400, 6, 2
 # Forms whose gradients TensorFlow's CPU refuses; of these ops alone it takes channels first.
 FIRST = ("NCHW", "NCDHW")
 TAKE_FIRST = ("BiasAdd", "BiasAddGrad", "FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3", "FusedBatchNormGrad", "FusedBatchNormGradV3")
@@ -56,6 +56,8 @@ MatrixTriangularSolve Cholesky Diag DiagPart MatrixDiag MatrixDiagV3 MatrixBandP
 SoftmaxCrossEntropyWithLogits SparseSoftmaxCrossEntropyWithLogits Conv2D Conv3D DepthwiseConv2dNative AvgPool MaxPool AvgPool3D MaxPool3D
 BiasAdd FusedBatchNormV3 Reshape Transpose ConcatV2 Split Slice StridedSlice Gather GatherV2 GatherNd Tile Pad MirrorPad FFT IFFT
 ResizeBilinear ResizeNearestNeighbor ReluGrad SigmoidGrad TanhGrad SqrtGrad BiasAddGrad AvgPoolGrad MaxPoolGrad""".split()
+# Four roundings of a type, the distance from 1 to the next larger number each.
+SHORT_TOLERANCES = {name: 4 * EPSILON[name] for name in SHORT}
 LOOSE = {"Svd": 1e-6, "SelfAdjointEigV2": 1e-6, "Qr": 1e-6, "IgammaGradA": 1e-8}
 
 
@@ -78,8 +80,10 @@ def elements(described):
 
 
 def kind_of(case):
-    """double, float or a complex type: that of the inputs that are differentiated; None if there are others."""
-    kinds = {x["dtype"] for x in case["inputs"]} & (REAL | COMPLEX)
+    """The type of the inputs that are differentiated; None if there are others. A short type may have floats beside it."""
+    kinds = {x["dtype"] for x in case["inputs"]} & (REAL | COMPLEX | SHORT)
+    if len(kinds & SHORT) == 1 and kinds <= SHORT | {"float"}:
+        return (kinds & SHORT).pop()
     return kinds.pop() if len(kinds) == 1 else ("mixed" if kinds <= REAL and kinds else None)
 
 
@@ -88,8 +92,11 @@ def usable(op, case):
         return False
     if op not in TAKE_FIRST and case["attrs"].get("data_format", {}).get("string") in FIRST:
         return False
+    # TensorFlow's CPU takes no account of the dilations in these gradients.
+    if op == "DepthwiseConv2dNative" and set(case["attrs"]["dilations"]["list(int)"]) != {1}:
+        return False
     # Other integers as indices end TensorFlow's process where its shape functions read them.
-    if not {x["dtype"] for x in case["inputs"] + case["outputs"]} <= REAL | COMPLEX | {"bool", "int32", "int64"}:
+    if not {x["dtype"] for x in case["inputs"] + case["outputs"]} <= REAL | COMPLEX | SHORT | {"bool", "int32", "int64"}:
         return False
     sizes = [elements(x) for x in case["inputs"]] + [elements(x) for x in case["outputs"]]
     # What is reserved may be empty.
@@ -106,24 +113,25 @@ def form_of(case):
 
 def rank(case):
     """Cases with more inputs to differentiate by come first, then larger ones."""
-    return -sum(x["dtype"] in REAL | COMPLEX for x in case["inputs"]), -sum(map(elements, case["inputs"]))
+    return -sum(x["dtype"] in REAL | COMPLEX | SHORT for x in case["inputs"]), -sum(map(elements, case["inputs"]))
 
 
 def chosen(op, cases):
-    """Some small cases of differing forms: of double precision, else single, and some complex ones."""
+    """Some small cases of differing forms: of double precision, else single, some complex ones, and some of short types."""
     usable_cases = [case for case in cases if usable(op, case)]
     kinds = {kind_of(case) for case in usable_cases}
     wanted = [next((kind for kind in ("double", "float", "mixed") if kind in kinds), None)]
     wanted.append(next((kind for kind in ("complex128", "complex64") if kind in kinds), None))
     result = []
-    for kind in filter(None, wanted):
+    for kind in [*filter(None, wanted), *sorted(kinds & SHORT)]:
+        most = MOST_SHORT_CASES if kind in SHORT else MOST_CASES
         forms = {}
         for case in sorted(usable_cases, key=rank):
             if kind_of(case) == kind:
                 forms.setdefault(form_of(case), case)
         # Evenly over all forms, so that late ones are not left out.
-        step = max(1, -(-len(forms) // MOST_CASES))
-        result += list(forms.values())[::step][:MOST_CASES]
+        step = max(1, -(-len(forms) // most))
+        result += list(forms.values())[::step][:most]
     return result
 
 
@@ -243,13 +251,19 @@ def lines_of(family, op, case, golden, arrays):
             second = run.run(run.second(gradients))
             line["second"] = [i for i, value in zip(run.inputs, second) if value is not None]
             arrays.update({f"{prefix}.dd{i}": value for i, value in zip(run.inputs, second) if value is not None})
-        short = any(x["dtype"] in ("float", "complex64", "half", "bfloat16") for x in case["inputs"] + case["outputs"])
-        yield line | {"tolerance": 1e-4 if short else LOOSE.get(op, 1e-9)}
+        yield line | {"tolerance": tolerance_of(op, case)}
+
+
+def tolerance_of(op, case):
+    kinds = {x["dtype"] for x in case["inputs"] + case["outputs"]}
+    if kind_of(case) in SHORT:
+        return SHORT_TOLERANCES[kind_of(case)]
+    return 1e-4 if kinds & (SHORT | {"float", "complex64"}) else LOOSE.get(op, 1e-9)
 
 
 def has_second(case):
-    """Second gradients of poolings have no explicit paddings."""
-    return case["attrs"].get("padding", {}).get("string") != "EXPLICIT"
+    """Second gradients of poolings have no explicit paddings. Those of short types would compare roundings of roundings."""
+    return kind_of(case) not in SHORT and case["attrs"].get("padding", {}).get("string") != "EXPLICIT"
 
 
 def lines_of_op(family, op, arrays):

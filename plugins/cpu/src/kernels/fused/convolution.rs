@@ -9,9 +9,9 @@ use crate::{
             conv::{self, Filter},
             depthwise,
             winograd::{
-                contract,
+                contract::{self, Role},
                 kernel::{self as winograd, Convolution},
-                transforms::{Four, Transform, Two},
+                transforms::{Four, Transform, Two, TwoOfFive},
             },
         },
     },
@@ -78,7 +78,7 @@ impl<T: Transform> Kernel for FusedWinograd<T> {
 
 impl<T: Transform> Supports for FusedWinograd<T> {
     fn supports(c: &CreateContext<'_>) -> Supported {
-        contract::supports::<T>(c)
+        contract::supports::<T>(c, Role::Forward)
     }
 }
 
@@ -133,3 +133,5 @@ register_kernel!("_FusedConv2D" on "CPU": FusedWinograd<Four>, types = ("T", &[D
     label = "winograd4", priority = 2, numerics = winograd::fused_numerics::<Four>());
 register_kernel!("_FusedConv2D" on "CPU": FusedWinograd<Two>, types = ("T", &[DType::FLOAT]),
     label = "winograd2", priority = 1, numerics = winograd::fused_numerics::<Two>());
+register_kernel!("_FusedConv2D" on "CPU": FusedWinograd<TwoOfFive>, types = ("T", &[DType::FLOAT]),
+    label = "winograd5", priority = 3, numerics = winograd::fused_numerics::<TwoOfFive>());

@@ -8,7 +8,7 @@
 
 mod by_filter;
 mod by_input;
-pub(super) mod phases;
+pub mod phases;
 
 use super::{
     conv_volume::{convolutions, filter_of},
@@ -135,7 +135,8 @@ fn gradient_of<'a, W>(
     Operand { data, rows: count, cols: s.group_outputs, strides: [s.outputs, 1] }
 }
 
-struct ByInput<T: Compute> {
+/// The gradient by the input, by tiles or patches.
+pub struct ByInput<T: Compute> {
     backprop: Backprop,
     isa: Option<&'static Isa<T::Wide>>,
 }

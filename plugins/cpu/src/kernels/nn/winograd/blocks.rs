@@ -10,7 +10,7 @@
 use super::{
     factors::Factors,
     tiles::{OUTSIDE, Outputs, Pixels, Vectors, read_tile, write_tile},
-    transforms::{MOST_POINTS, TAPS, Transform},
+    transforms::{MOST_POINTS, Transform},
 };
 use crate::{
     kernels::{
@@ -319,7 +319,7 @@ impl<'a, T: Transform> Work<'a, T> {
     fn directly(&self, tile: usize) {
         let [channels, outputs] = self.channels();
         let (width, height) = (self.g.width.output as usize, self.g.height.output as usize);
-        let patch = TAPS * TAPS * channels;
+        let patch = T::TAPS * T::TAPS * channels;
         let image = (self.g.height.input * self.g.width.input) as usize * channels;
         let number = tile / self.cut.image;
         let (pixel, [rows, columns]) = self.outputs(tile);

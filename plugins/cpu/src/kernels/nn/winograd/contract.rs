@@ -18,35 +18,38 @@
 //! whose rounding errors have no common sign: over 64 channels of uniform numbers the root mean
 //! square of the error is 0.25 `u` for F(2, 3), 0.73 `u` for F(4, 3) and 0.40 `u` for plain sums,
 //! relative to the sum of the absolute terms. So F(2, 3) states the error of the ordinary kernel,
-//! and F(4, 3) twice that. The error is relative to the absolute terms of the tile. Where one of
+//! and F(4, 3) twice that. F(2, 5) has the `W` and `k` of F(4, 3), whose points it has, with 18
+//! roundings, and a root mean square of 0.45 `u`, since two outputs need no high powers of the points:
+//! it states the error of the ordinary kernel. The error is relative to the absolute terms of the tile. Where one of
 //! the tile's inputs is much greater than the others, these are more than the terms of a single
 //! output.
 
 use super::{
     blocks::{self, POINT_NS},
     factors,
-    transforms::{TAPS, Transform, Two},
+    transforms::{Transform, Two},
 };
-use crate::kernels::linalg::gemm::isa::fastest;
+use crate::kernels::{
+    linalg::gemm::isa::fastest,
+    nn::conv_grad::phases::{phases, transposed},
+};
 use tenon_sdk::{
     KernelError,
     author::{CreateContext, Knobs, Supported},
-    geometry::{Conv2dGeometry, ConvAttributes, DataFormat},
+    geometry::{Conv2dGeometry, ConvAttributes, DataFormat, Padding, WindowDim},
     register_knob,
 };
 
 register_knob!(
     "winograd": STRING = "faster",
-    "Which float convolutions with 3x3 filters are computed by Winograd's algorithm: `never`, `faster` (those that it is faster for) or `always` (all that it can)."
+    "Which float convolutions with 3x3 and 5x5 filters are computed by Winograd's algorithm: `never`, `faster` (those that it is faster for) or `always` (all that it can)."
 );
 register_knob!(
     "convolution_error": FLOAT = "8e-6",
-    "The greatest relative error, as numerics contracts state it, of a variant of a float convolution that may run: under 8e-6 `winograd4` does not, under 4e-6 `winograd2` neither."
+    "The greatest relative error, as numerics contracts state it, of a variant of a float convolution that may run: under 8e-6 `winograd4` does not, under 4e-6 `winograd2` and `winograd5` neither."
 );
 
-/// The least number of channels: fewer do not repay the transformations. With fewer outputs of an
-/// image, the factors cost more memory than they save time.
-const LEAST_CHANNELS: i64 = 64;
+/// With fewer outputs of an image, the factors cost more memory than they save time.
 const LEAST_PIXELS: i64 = 14 * 14;
 /// Multiplications per nanosecond, in products of tiles, and in products of windows including the
 /// gathering of the windows.
@@ -78,12 +81,21 @@ impl Settings {
     }
 }
 
-/// Whether a convolution is computed by this transformation.
-pub fn supports<T: Transform>(c: &CreateContext<'_>) -> Supported {
-    answer::<T>(c).unwrap_or_else(|error| Supported::No(error.message))
+/// What a kernel computes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    /// A convolution.
+    Forward,
+    /// The gradient of a convolution by its input.
+    ByInput,
 }
 
-fn answer<T: Transform>(c: &CreateContext<'_>) -> Result<Supported, KernelError> {
+/// Whether a kernel computes by this transformation.
+pub fn supports<T: Transform>(c: &CreateContext<'_>, role: Role) -> Supported {
+    answer::<T>(c, role).unwrap_or_else(|error| Supported::No(error.message))
+}
+
+fn answer<T: Transform>(c: &CreateContext<'_>, role: Role) -> Result<Supported, KernelError> {
     let no = |reason: &str| Ok(Supported::No(reason.to_owned()));
     let settings = Settings::read(c.knobs())?;
     if settings.never {
@@ -102,42 +114,85 @@ fn answer<T: Transform>(c: &CreateContext<'_>) -> Result<Supported, KernelError>
             "strides and dilations must be 1, and channels last: found {attributes}"
         )));
     }
-    let (input, filter) = (c.input_shape(0), c.input_shape(1));
-    if filter.dims().is_some_and(|dims| !is_worthwhile(dims, settings.always)) {
+    let images = if role == Role::Forward { 0 } else { 2 };
+    let (input, filter) = (c.input_shape(images), c.input_shape(1));
+    if filter.dims().is_some_and(|dims| !is_worthwhile::<T>(dims, settings.always)) {
+        let (taps, channels) = (T::TAPS, T::LEAST_CHANNELS);
         return Ok(Supported::No(format!(
-            "the filter must be 3x3, with 64 channels or more on both sides: found {filter}"
+            "the filter must be {taps}x{taps}, with {channels} channels or more on both sides: found {filter}"
         )));
     }
     let (Some(input), Some(filter)) = (input.full(), filter.full()) else {
         return Ok(Supported::DependsOnShapes);
     };
-    let g = Conv2dGeometry::new(&attributes.params(input.dims(), filter.dims()))?;
-    if !fits::<T>(&g) {
+    let g = match role {
+        Role::Forward => {
+            Some(Conv2dGeometry::new(&attributes.params(input.dims(), filter.dims()))?)
+        }
+        Role::ByInput => by_input(&attributes, input.dims(), filter.dims())?,
+    };
+    let Some(g) = g.filter(fits::<T>) else {
         return Ok(Supported::No(format!(
-            "groups, nothing to compute, or sizes that cannot be counted: found input {:?} and filter {:?}",
+            "another padding than SAME for a gradient, groups, nothing to compute, or sizes that cannot be counted: found input {:?} and filter {:?}",
             input.dims(),
             filter.dims()
         )));
-    }
-    if !settings.always && !is_fastest::<T>(&g, c.constant(1).is_some()) {
+    };
+    let is_constant = role == Role::Forward && c.constant(1).is_some();
+    if !settings.always && !is_fastest::<T>(&g, is_constant) {
         return no("other kernels are faster for these shapes");
     }
     Ok(Supported::Yes)
 }
 
 /// Whether a filter with these dimensions, -1 where they are unknown, may suit this algorithm.
-fn is_worthwhile(filter: &[i64], always: bool) -> bool {
+fn is_worthwhile<T: Transform>(filter: &[i64], always: bool) -> bool {
     let [height, width, channels, outputs] = *filter else { return false };
     let known = |n: i64, fits: bool| n < 0 || fits;
-    let taps = [height, width].into_iter().all(|n| known(n, n == TAPS as i64));
-    taps && [channels, outputs].into_iter().all(|n| always || known(n, n >= LEAST_CHANNELS))
+    let taps = [height, width].into_iter().all(|n| known(n, n == T::TAPS as i64));
+    taps && [channels, outputs].into_iter().all(|n| always || known(n, n >= T::LEAST_CHANNELS))
+}
+
+/// The convolution over the gradient of the outputs that gives the gradient by the input, with strides
+/// and dilations of 1, channels last; `None` unless the padding is `SAME`.
+fn by_input(
+    attributes: &ConvAttributes,
+    gradient: &[i64],
+    filter: &[i64],
+) -> Result<Option<Conv2dGeometry>, KernelError> {
+    let (&[batch, rows, columns, _], &[_, _, channels, _]) = (gradient, filter) else {
+        return Ok(None);
+    };
+    if attributes.params(gradient, filter).padding != Padding::Same {
+        return Ok(None);
+    }
+    let input = [batch, rows, columns, channels];
+    Ok(gradient_of(&Conv2dGeometry::new(&attributes.params(&input, filter))?))
+}
+
+/// The convolution over the gradient of the outputs of a convolution that gives the gradient by its
+/// input, with the filter in reverse.
+///
+/// `None` unless strides are 1, channels are last, and no window has more than half of its taps in the
+/// padding of a side: the error is relative to the terms of a whole tile, and beside few terms of its
+/// own a result would err by more than the contract says.
+pub fn gradient_of(g: &Conv2dGeometry) -> Option<Conv2dGeometry> {
+    if [g.height.stride, g.width.stride] != [1, 1] || g.format != DataFormat::Nhwc {
+        return None;
+    }
+    let (rows, columns) = (phases(&g.height).next()?, phases(&g.width).next()?);
+    let gradient = transposed(g, &rows, &columns);
+    let is_near = |w: &WindowDim| {
+        [w.pad_before, w.pad_after].into_iter().all(|pad| (0..=w.kernel / 2).contains(&pad))
+    };
+    [&gradient.height, &gradient.width].into_iter().all(is_near).then_some(gradient)
 }
 
 /// Whether the algorithm can compute this convolution.
 pub fn fits<T: Transform>(g: &Conv2dGeometry) -> bool {
     let is_plain = [&g.height, &g.width]
         .iter()
-        .all(|dim| dim.kernel == TAPS as i64 && dim.stride == 1 && dim.dilation == 1);
+        .all(|dim| dim.kernel == T::TAPS as i64 && dim.stride == 1 && dim.dilation == 1);
     let sizes = [g.batch, g.in_channels, g.out_channels, g.height.output, g.width.output];
     is_plain
         && g.format == DataFormat::Nhwc
@@ -160,7 +215,7 @@ fn is_fastest<T: Transform>(g: &Conv2dGeometry, is_constant: bool) -> bool {
         return false;
     }
     let plane = (g.in_channels * g.out_channels) as f64;
-    let patches = (pixels * g.batch) as f64 * (TAPS * TAPS) as f64 * plane / PATCHES_RATE;
+    let patches = (pixels * g.batch) as f64 * (T::TAPS * T::TAPS) as f64 * plane / PATCHES_RATE;
     let own = cost_ns::<T>(g, is_constant);
     // Where four outputs are not allowed, two are still faster than the definition; that kernel is
     // asked later.

@@ -1,7 +1,7 @@
 //! The right factors: the filter at each point, `G g G^T`, as a matrix `[channel, output]` in
 //! panels that the tiles of `linalg::gemm` read, one matrix after the other.
 
-use super::transforms::{MOST_POINTS, TAPS, Transform};
+use super::transforms::{MOST_POINTS, MOST_TAPS, Transform};
 use crate::{
     arch::vectorised,
     kernels::linalg::{
@@ -30,10 +30,10 @@ pub fn len<T: Transform>(isa: &Isa<f32>, size: [usize; 2]) -> Option<usize> {
 }
 
 vectorised! {
-    /// Transforms a filter `[3, 3, channels, outputs]` for panels of `width` outputs. It computes
+    /// Transforms a filter `[taps, taps, channels, outputs]` for panels of `width` outputs. It computes
     /// in double, so that each factor is rounded once. Panics where sizes do not agree.
     pub fn transform[T: Transform](filter: &[f32], outputs: usize, width: usize, factors: &mut [f32]) {
-        let taps = filter.len() / (TAPS * TAPS);
+        let taps = filter.len() / (T::TAPS * T::TAPS);
         let channels = taps / outputs.max(1);
         let planes = [taps, channels * outputs.next_multiple_of(width)];
         if !outputs.is_multiple_of(width) {
@@ -64,21 +64,25 @@ fn transform_lanes<T: Transform>(
     [taps_plane, plane]: [usize; 2],
     [from, to, count]: [usize; 3],
 ) {
-    let mut taps = [[[0.0; LANES]; TAPS]; TAPS];
-    for (tap, lanes) in taps.iter_mut().flatten().enumerate() {
-        for (lane, &x) in lanes.iter_mut().zip(&filter[tap * taps_plane + from..][..count]) {
-            *lane = f64::from(x);
+    // The columns of the filter.
+    let mut taps = [[[0.0; LANES]; MOST_TAPS]; MOST_TAPS];
+    for (j, column) in taps.iter_mut().enumerate().take(T::TAPS) {
+        for (i, lanes) in column.iter_mut().enumerate().take(T::TAPS) {
+            let tap = i * T::TAPS + j;
+            for (lane, &x) in lanes.iter_mut().zip(&filter[tap * taps_plane + from..][..count]) {
+                *lane = f64::from(x);
+            }
         }
     }
-    let mut rows = [[[0.0; LANES]; TAPS]; MOST_POINTS];
+    let mut rows = [[[0.0; LANES]; MOST_TAPS]; MOST_POINTS];
     for (row, g) in rows.iter_mut().zip(&T::FILTER).take(T::POINTS) {
-        for (j, value) in row.iter_mut().enumerate() {
-            *value = weighted(g, [&taps[0][j], &taps[1][j], &taps[2][j]]);
+        for (value, column) in row.iter_mut().zip(&taps).take(T::TAPS) {
+            *value = weighted::<T>(g, column);
         }
     }
-    for (i, [r0, r1, r2]) in rows.iter().enumerate().take(T::POINTS) {
+    for (i, row) in rows.iter().enumerate().take(T::POINTS) {
         for (j, g) in T::FILTER.iter().enumerate().take(T::POINTS) {
-            let values = weighted(g, [r0, r1, r2]);
+            let values = weighted::<T>(g, row);
             let factors = &mut factors[(i * T::POINTS + j) * plane + to..][..count];
             for (factor, value) in factors.iter_mut().zip(values) {
                 *factor = value as f32;
@@ -88,10 +92,12 @@ fn transform_lanes<T: Transform>(
 }
 
 #[inline(always)]
-fn weighted(g: &[f64; TAPS], x: [&Doubles; TAPS]) -> Doubles {
+fn weighted<T: Transform>(g: &[f64; MOST_TAPS], x: &[Doubles; MOST_TAPS]) -> Doubles {
     let mut sum = [0.0; LANES];
-    for (lane, sum) in sum.iter_mut().enumerate() {
-        *sum = g[0] * x[0][lane] + g[1] * x[1][lane] + g[2] * x[2][lane];
+    for (g, x) in g.iter().zip(x).take(T::TAPS) {
+        for (sum, x) in sum.iter_mut().zip(x) {
+            *sum += g * x;
+        }
     }
     sum
 }

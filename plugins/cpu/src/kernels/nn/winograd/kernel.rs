@@ -2,9 +2,9 @@
 
 use super::{
     blocks::Work,
-    contract::{fits, supports},
+    contract::{Role, fits, supports},
     factors::{self, Factors},
-    transforms::{Four, Transform, Two},
+    transforms::{Four, Transform, Two, TwoOfFive},
 };
 use crate::{
     kernels::{
@@ -85,8 +85,10 @@ impl<T: Transform> Convolution<T> {
     pub fn prepack(&self, input: usize, view: &Slot) -> Result<Option<Packed>, KernelError> {
         // SAFETY: the host passes a filled slot, which is valid during this call.
         let dims = unsafe { view.shape() };
-        let &[3, 3, channels, outputs] = dims else { return Ok(None) };
-        let is_here = view.memory.is_host_address() && view.dtype == DType::FLOAT;
+        let &[height, width, channels, outputs] = dims else { return Ok(None) };
+        let is_here = view.memory.is_host_address()
+            && view.dtype == DType::FLOAT
+            && [height, width] == [T::TAPS as i64; 2];
         if input != FILTER || !is_here || view.bytes == 0 {
             return Ok(None);
         }
@@ -135,15 +137,25 @@ impl<T: Transform> Convolution<T> {
         let packed = self.filter.as_ref().and_then(Packed::get::<Transformed<T>>);
         let factors = match packed {
             Some(packed) if packed.size == size => packed.factors(),
-            _ => {
-                let len = factors::len::<T>(self.isa, size).unwrap_or(usize::MAX);
-                let memory = uninitialised(c, len)?;
-                factors::transform::<T>(filter, size[1], self.isa.columns, memory);
-                Factors::new(self.isa, size, memory)
-            }
+            _ => transformed::<T>(c, self.isa, size, filter)?,
         };
         Work::<T>::new(g, [x, filter], factors, y, after).run(c)
     }
+}
+
+/// The factors of a filter with these channels and outputs, in memory of the call.
+///
+/// # Errors
+/// No memory.
+pub fn transformed<'a, T: Transform>(
+    c: &ComputeContext<'a>,
+    isa: &'static Isa<f32>,
+    size: [usize; 2],
+    filter: &[f32],
+) -> Result<Factors<'a>, KernelError> {
+    let memory = uninitialised(c, factors::len::<T>(isa, size).unwrap_or(usize::MAX))?;
+    factors::transform::<T>(filter, size[1], isa.columns, memory);
+    Ok(Factors::new(isa, size, memory))
 }
 
 struct Conv2d<T>(Convolution<T>);
@@ -160,7 +172,7 @@ impl<T: Transform> Kernel for Conv2d<T> {
 
 impl<T: Transform> Supports for Conv2d<T> {
     fn supports(c: &CreateContext<'_>) -> Supported {
-        supports::<T>(c)
+        supports::<T>(c, Role::Forward)
     }
 }
 
@@ -188,3 +200,5 @@ register_kernel!("Conv2D" on "CPU": Conv2d<Four>, types = ("T", &[DType::FLOAT])
     label = "winograd4", priority = 2, numerics = numerics::<Four>());
 register_kernel!("Conv2D" on "CPU": Conv2d<Two>, types = ("T", &[DType::FLOAT]),
     label = "winograd2", priority = 1, numerics = numerics::<Two>());
+register_kernel!("Conv2D" on "CPU": Conv2d<TwoOfFive>, types = ("T", &[DType::FLOAT]),
+    label = "winograd5", priority = 3, numerics = numerics::<TwoOfFive>());

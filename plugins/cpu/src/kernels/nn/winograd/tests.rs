@@ -3,7 +3,7 @@
 use super::{
     blocks::Work,
     factors::{self, Factors},
-    transforms::{Four, MOST_OUTPUTS, MOST_POINTS, TAPS, Transform, Two},
+    transforms::{Four, MOST_OUTPUTS, MOST_POINTS, Transform, Two, TwoOfFive},
 };
 use crate::{
     kernels::{
@@ -23,7 +23,11 @@ const ROUNDOFF: f64 = 1.0 / 16_777_216.0;
 
 /// The roundings of a result except those of its sum over channels.
 fn roundings<T: Transform>() -> usize {
-    if T::OUTPUTS == Two::OUTPUTS { 1 + 2 + 4 } else { 1 + 8 + 10 }
+    match (T::OUTPUTS, T::TAPS) {
+        (2, 3) => 1 + 2 + 4,
+        (2, _) => 1 + 8 + 9,
+        _ => 1 + 8 + 10,
+    }
 }
 
 /// A convolution and its inputs.
@@ -67,7 +71,17 @@ fn pairs(n: usize) -> impl Iterator<Item = (usize, usize)> {
 
 impl Case {
     fn new(input: [i64; 4], outputs: i64, padding: Padding, explicit: &[i64]) -> Case {
-        let filter = [TAPS as i64, TAPS as i64, input[3], outputs];
+        Case::of_taps(3, input, outputs, padding, explicit)
+    }
+
+    fn of_taps(
+        taps: i64,
+        input: [i64; 4],
+        outputs: i64,
+        padding: Padding,
+        explicit: &[i64],
+    ) -> Case {
+        let filter = [taps, taps, input[3], outputs];
         let g = Conv2dGeometry::new(&Conv2dParams {
             input: &input,
             filter: &filter,
@@ -105,7 +119,7 @@ impl Case {
         let [channels, outputs] = self.channels();
         let pixels = (self.g.height.output * self.g.width.output) as usize;
         let image = (self.g.height.input * self.g.width.input) as usize * channels;
-        let patch = TAPS * TAPS * channels;
+        let patch = (self.g.height.kernel * self.g.width.kernel) as usize * channels;
         let mut y = vec![f32::NAN; self.len()];
         for (x, y) in self.x.chunks_exact(image).zip(y.chunks_exact_mut(pixels * outputs)) {
             let mut patches = vec![0.0; pixels * patch];
@@ -223,11 +237,22 @@ fn tiles_cut_off_at_every_side_are_within_the_bound() {
         case.check::<Two>();
         case.check::<Four>();
     }
+    let cases = [
+        Case::of_taps(5, [1, 6, 6, 1], 1, valid, &[]),
+        Case::of_taps(5, [1, 1, 1, 3], 2, same, &[]),
+        Case::of_taps(5, [3, 5, 7, 3], 5, same, &[]),
+        Case::of_taps(5, [2, 9, 6, 17], 19, valid, &[]),
+        Case::of_taps(5, [1, 7, 6, 20], 6, Padding::Explicit, &[0, 0, 3, 2, 1, 4, 0, 0]),
+        Case::of_taps(5, [2, 14, 14, 32], 64, same, &[]),
+    ];
+    for case in &cases {
+        case.check::<TwoOfFive>();
+    }
 }
 
 /// Inputs whose terms cancel, or some of which are much greater than the rest.
-fn adversaries() -> [Case; 4] {
-    let case = || Case::new([1, 12, 13, 64], 8, Padding::Same, &[]);
+fn adversaries(taps: i64) -> [Case; 4] {
+    let case = || Case::of_taps(taps, [1, 12, 13, 64], 8, Padding::Same, &[]);
     let mut all = [case(), case(), case(), case()];
     // A chessboard, and a filter of its differences, to which the points ±p are most sensitive.
     all[0].x.iter_mut().enumerate().for_each(|(at, x)| {
@@ -251,9 +276,12 @@ fn adversaries() -> [Case; 4] {
 
 #[test]
 fn adversaries_are_within_the_bound() {
-    for case in &adversaries() {
+    for case in &adversaries(3) {
         case.check::<Two>();
         case.check::<Four>();
+    }
+    for case in &adversaries(5) {
+        case.check::<TwoOfFive>();
     }
 }
 
@@ -265,37 +293,47 @@ fn the_bound_is_not_idle() {
     assert!(own > 1.2 * plain, "F(4x4) errs by {own:e}, plain sums by {plain:e}");
     // An output that does not depend on the huge pixel of its tile errs by more than plain sums
     // could, since its own terms are small.
-    let case = &adversaries()[3];
+    let case = &adversaries(3)[3];
     let (found, exact) = (case.winograd::<Four>(), case.exact());
     let at = (5 * 13 + 7) * 8;
-    let terms = case.channels()[0] as f64 * (TAPS * TAPS) as f64 * 16.0;
+    let terms = case.channels()[0] as f64 * 9.0 * 16.0;
     let error = (f64::from(found[at]) - exact[at]).abs();
     assert!(error > terms * ROUNDOFF, "{error:e}");
 }
 
 #[test]
 fn errors_of_ordinary_numbers_are_within_the_contract() {
-    let case = Case::new([1, 16, 17, 96], 8, Padding::Same, &[]);
-    let terms = Case {
-        g: case.g,
-        x: case.x.iter().map(|x| x.abs()).collect(),
-        filter: case.filter.iter().map(|x| x.abs()).collect(),
+    let case = |taps| Case::of_taps(taps, [1, 16, 17, 96], 8, Padding::Same, &[]);
+    let contract = |case: &Case, relative: f64| {
+        let terms = Case {
+            g: case.g,
+            x: case.x.iter().map(|x| x.abs()).collect(),
+            filter: case.filter.iter().map(|x| x.abs()).collect(),
+        };
+        terms.exact().iter().map(|sum| relative * sum).collect::<Vec<_>>()
     };
-    let contract =
-        |relative: f64| terms.exact().iter().map(|sum| relative * sum).collect::<Vec<_>>();
-    case.error(&case.winograd::<Two>(), &contract(Two::RELATIVE));
-    case.error(&case.winograd::<Four>(), &contract(Four::RELATIVE));
+    let (three, five) = (case(3), case(5));
+    three.error(&three.winograd::<Two>(), &contract(&three, Two::RELATIVE));
+    three.error(&three.winograd::<Four>(), &contract(&three, Four::RELATIVE));
+    five.error(&five.winograd::<TwoOfFive>(), &contract(&five, TwoOfFive::RELATIVE));
 }
 
 #[test]
 fn infinities_stay_where_the_definition_has_them() {
     for special in [f32::INFINITY, f32::NEG_INFINITY, f32::NAN, 1e38] {
         let mut case = Case::new([1, 9, 10, 16], 3, Padding::Same, &[]);
-        let finite = case.exact();
-        case.x[(4 * 10 + 6) * 16 + 5] = special;
-        let exact = case.exact();
-        for found in [case.winograd::<Two>(), case.winograd::<Four>()] {
-            for (at, (&found, &exact)) in found.iter().zip(&exact).enumerate() {
+        let mut wider = Case::of_taps(5, [1, 9, 10, 16], 3, Padding::Same, &[]);
+        let finite = [case.exact(), wider.exact()];
+        for case in [&mut case, &mut wider] {
+            case.x[(4 * 10 + 6) * 16 + 5] = special;
+        }
+        let all = [
+            (case.winograd::<Two>(), case.exact(), &finite[0]),
+            (case.winograd::<Four>(), case.exact(), &finite[0]),
+            (wider.winograd::<TwoOfFive>(), wider.exact(), &finite[1]),
+        ];
+        for (found, exact, finite) in &all {
+            for (at, (&found, &exact)) in found.iter().zip(exact).enumerate() {
                 let narrow = exact as f32;
                 if !narrow.is_finite() {
                     assert!(found.is_nan() == narrow.is_nan(), "output {at}: {found}, {narrow}");

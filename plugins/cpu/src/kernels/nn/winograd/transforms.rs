@@ -1,4 +1,4 @@
-//! The three transformations of Winograd's algorithm for filters of 3 taps, in one dimension.
+//! The three transformations of Winograd's algorithm for filters of 3 and 5 taps, in one dimension.
 //!
 //! `y = A^T ((G g) . (B^T d))` has the points 0, `±p`, ... and infinity, where polynomials are
 //! evaluated and interpolated: one multiplication for each (A. Lavin, S. Gray, Fast Algorithms for
@@ -9,7 +9,8 @@
 //! cheaper, since the additions are saved by the pairs of signs, and err twice as much. B. Barabasz
 //! et al., Error analysis and improving the accuracy of Winograd convolution, 2018, search for
 //! points whose powers and differences are near one; among pairs of eighths these have the smallest
-//! bound (`super::contract`). Their powers and products are exact in float.
+//! bound (`super::contract`). Their powers and products are exact in float. Two outputs of 5 taps have
+//! as many points, so the same transformation of the inputs serves both.
 
 use crate::vector::Vector;
 
@@ -17,20 +18,24 @@ use crate::vector::Vector;
 pub const MOST_POINTS: usize = 6;
 /// The most outputs of a transformation.
 pub const MOST_OUTPUTS: usize = 4;
-/// Taps of a filter.
-pub const TAPS: usize = 3;
+/// The most taps of a filter.
+pub const MOST_TAPS: usize = 5;
 
 /// A transformation in one dimension. Only the first elements of the arrays `inputs` and `outputs`
 /// are used.
 pub trait Transform: Send + Sync + 'static {
     /// The number of outputs.
     const OUTPUTS: usize;
+    /// The number of taps of a filter.
+    const TAPS: usize;
+    /// The least number of channels, on either side: fewer do not repay the transformations.
+    const LEAST_CHANNELS: i64;
     /// The number of points, and of inputs.
-    const POINTS: usize = Self::OUTPUTS + TAPS - 1;
+    const POINTS: usize = Self::OUTPUTS + Self::TAPS - 1;
     /// The error relative to the sum of the absolute terms of a result, by the contract.
     const RELATIVE: f64;
-    /// `G`, of which the first `POINTS` rows are used.
-    const FILTER: [[f64; TAPS]; MOST_POINTS];
+    /// `G`, of which the first `POINTS` rows and `TAPS` columns are used.
+    const FILTER: [[f64; MOST_TAPS]; MOST_POINTS];
 
     /// `B^T d`.
     fn inputs<V: Vector>(d: [V; MOST_POINTS]) -> [V; MOST_POINTS];
@@ -44,14 +49,16 @@ pub enum Two {}
 
 impl Transform for Two {
     const OUTPUTS: usize = 2;
+    const TAPS: usize = 3;
+    const LEAST_CHANNELS: i64 = 64;
     const RELATIVE: f64 = 4e-6;
-    const FILTER: [[f64; TAPS]; MOST_POINTS] = [
-        [-1.0, 0.0, 0.0],
-        [0.5, 0.5, 0.5],
-        [0.5, -0.5, 0.5],
-        [0.0, 0.0, 1.0],
-        [0.0; TAPS],
-        [0.0; TAPS],
+    const FILTER: [[f64; MOST_TAPS]; MOST_POINTS] = [
+        [-1.0, 0.0, 0.0, 0.0, 0.0],
+        [0.5, 0.5, 0.5, 0.0, 0.0],
+        [0.5, -0.5, 0.5, 0.0, 0.0],
+        [0.0, 0.0, 1.0, 0.0, 0.0],
+        [0.0; MOST_TAPS],
+        [0.0; MOST_TAPS],
     ];
 
     #[inline(always)]
@@ -73,40 +80,61 @@ const Q: f32 = 1.5;
 const P2: f32 = P * P;
 const Q2: f32 = Q * Q;
 
-/// The row of `G` of a point `x`; `other` is the point of the other pair.
-const fn at_point(x: f64, other: f64) -> [f64; TAPS] {
+/// `G` of the points of [`Four`] for a number of taps.
+const fn filter_at_points(taps: usize) -> [[f64; MOST_TAPS]; MOST_POINTS] {
+    let (p, q) = (P as f64, Q as f64);
+    let mut zero = [0.0; MOST_TAPS];
+    zero[0] = 1.0 / (p * p * q * q);
+    let mut infinity = [0.0; MOST_TAPS];
+    infinity[taps - 1] = 1.0;
+    [
+        zero,
+        at_point(p, q, taps),
+        at_point(-p, q, taps),
+        at_point(q, p, taps),
+        at_point(-q, p, taps),
+        infinity,
+    ]
+}
+
+/// The row of `G` of a point `x`: its powers; `other` is the point of the other pair.
+const fn at_point(x: f64, other: f64, taps: usize) -> [f64; MOST_TAPS] {
     // The product of the differences to the other points: x, 2x, and x^2 - other^2.
     let differences = 2.0 * x * x * (x * x - other * other);
-    [1.0 / differences, x / differences, x * x / differences]
+    let (mut row, mut power, mut tap) = ([0.0; MOST_TAPS], 1.0, 0);
+    while tap < taps {
+        row[tap] = power / differences;
+        power *= x;
+        tap += 1;
+    }
+    row
+}
+
+/// `B^T d` of the points of [`Four`].
+#[inline(always)]
+fn inputs_at_points<V: Vector>([d0, d1, d2, d3, d4, d5]: [V; MOST_POINTS]) -> [V; MOST_POINTS] {
+    let [even_p, odd_p] = [d2.times_plus(-Q2, d4), d1.times_plus(-Q2, d3)];
+    let [even_q, odd_q] = [d2.times_plus(-P2, d4), d1.times_plus(-P2, d3)];
+    [
+        d0.times_plus(P2 * Q2, d2.times_plus(-(P2 + Q2), d4)),
+        odd_p.times_plus(P, even_p),
+        odd_p.times_plus(-P, even_p),
+        odd_q.times_plus(Q, even_q),
+        odd_q.times_plus(-Q, even_q),
+        d1.times_plus(P2 * Q2, d3.times_plus(-(P2 + Q2), d5)),
+    ]
 }
 
 impl Transform for Four {
     const OUTPUTS: usize = 4;
+    const TAPS: usize = 3;
+    const LEAST_CHANNELS: i64 = 64;
     const RELATIVE: f64 = 8e-6;
-    const FILTER: [[f64; TAPS]; MOST_POINTS] = {
-        let (p, q) = (P as f64, Q as f64);
-        [
-            [1.0 / (p * p * q * q), 0.0, 0.0],
-            at_point(p, q),
-            at_point(-p, q),
-            at_point(q, p),
-            at_point(-q, p),
-            [0.0, 0.0, 1.0],
-        ]
-    };
+    const FILTER: [[f64; MOST_TAPS]; MOST_POINTS] = filter_at_points(Self::TAPS);
 
     #[inline(always)]
-    fn inputs<V: Vector>([d0, d1, d2, d3, d4, d5]: [V; MOST_POINTS]) -> [V; MOST_POINTS] {
-        let [even_p, odd_p] = [d2.times_plus(-Q2, d4), d1.times_plus(-Q2, d3)];
-        let [even_q, odd_q] = [d2.times_plus(-P2, d4), d1.times_plus(-P2, d3)];
-        [
-            d0.times_plus(P2 * Q2, d2.times_plus(-(P2 + Q2), d4)),
-            odd_p.times_plus(P, even_p),
-            odd_p.times_plus(-P, even_p),
-            odd_q.times_plus(Q, even_q),
-            odd_q.times_plus(-Q, even_q),
-            d1.times_plus(P2 * Q2, d3.times_plus(-(P2 + Q2), d5)),
-        ]
+    fn inputs<V: Vector>(d: [V; MOST_POINTS]) -> [V; MOST_POINTS] {
+        inputs_at_points(d)
     }
 
     #[inline(always)]
@@ -118,6 +146,34 @@ impl Transform for Four {
             odd_p.times_plus(P, odd_q.times_plus(Q, odd_q.zeros())),
             even_p.times_plus(P2, even_q.times_plus(Q2, even_q.zeros())),
             odd_p.times_plus(P2 * P, odd_q.times_plus(Q2 * Q, m5)),
+        ]
+    }
+}
+
+/// F(2, 5): the points of [`Four`].
+pub enum TwoOfFive {}
+
+impl Transform for TwoOfFive {
+    const OUTPUTS: usize = 2;
+    const TAPS: usize = 5;
+    const LEAST_CHANNELS: i64 = 32;
+    const RELATIVE: f64 = 4e-6;
+    const FILTER: [[f64; MOST_TAPS]; MOST_POINTS] = filter_at_points(Self::TAPS);
+
+    #[inline(always)]
+    fn inputs<V: Vector>(d: [V; MOST_POINTS]) -> [V; MOST_POINTS] {
+        inputs_at_points(d)
+    }
+
+    #[inline(always)]
+    fn outputs<V: Vector>([m0, m1, m2, m3, m4, m5]: [V; MOST_POINTS]) -> [V; MOST_OUTPUTS] {
+        let [even_p, odd_p] = [m1.plus(m2), m1.minus(m2)];
+        let [even_q, odd_q] = [m3.plus(m4), m3.minus(m4)];
+        [
+            m0.plus(even_p.plus(even_q)),
+            odd_p.times_plus(P, odd_q.times_plus(Q, m5)),
+            m0.zeros(),
+            m0.zeros(),
         ]
     }
 }

@@ -37,7 +37,7 @@ const CRATES: &[(&str, &[Row])] = &[
             "tables of the boundary name each other: a call leads to tensors and devices, and those to the host",
         ),
         row("device_ext function op pass"),
-        row("gradient plugin"),
+        row("collective gradient plugin"),
         row("door layout"),
         row("links"),
     ]),
@@ -58,7 +58,7 @@ const CRATES: &[(&str, &[Row])] = &[
             "a call gives resources, variables and kept tensors, and each of them is taken from a call",
         ),
         row("call create device encoded gradient integers memory native parallel pass plain shape watch"),
-        row("function kernel strings variant"),
+        row("collective function kernel strings variant"),
         row("pieces reg variants"),
         row("testing"),
     ]),
@@ -68,7 +68,7 @@ const CRATES: &[(&str, &[Row])] = &[
         row("convert fuzzing stream"),
     ]),
     ("core/host", &[
-        row("bools cache cancel clock context exit files fpu permissions record search settings sink"),
+        row("bools cache cancel clock collective context exit files fpu permissions record search settings sink"),
         row("digest memory pool trust"),
         row("devices error resources"),
         row("call manifest report"),
@@ -132,7 +132,7 @@ const CRATES: &[(&str, &[Row])] = &[
     ]),
     ("core/ops", &[
         row("gradients shape"),
-        row("array checkpoint control_flow data_flow dataset fft functional image io linalg logging math_binary nn parsing reader reduction sendrecv string summary table training"),
+        row("array checkpoint collective control_flow data_flow dataset fft functional image io linalg logging math_binary nn parsing reader reduction sendrecv string summary table training"),
         row("fused math_unary nn_grad quantization random state"),
     ]),
     ("core/isolate", &[

@@ -5,6 +5,7 @@
 
 mod bad_input;
 mod cluster;
+mod cluster_collective;
 mod collective;
 mod compiling;
 mod control_flow;

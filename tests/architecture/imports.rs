@@ -152,7 +152,7 @@ const CRATES: &[(&str, &[Row])] = &[
         row("initial"),
         row("variables"),
         row("average global_step optimizer partition schedule"),
-        row("clip towers"),
+        row("all_reduce clip towers"),
         row("replicas"),
         row("coordinator saver target text"),
         row("queue_runner"),

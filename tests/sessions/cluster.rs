@@ -19,7 +19,7 @@ const PS: &str = "/job:ps/task:0/device:CPU:0";
 const WORKER: &str = "/job:worker/task:0/device:CPU:0";
 
 /// Tasks of a cluster, each a server with a runtime of its own.
-struct Tasks {
+pub(super) struct Tasks {
     servers: Vec<(String, Server)>,
     runtimes: Vec<Runtime>,
     spec: ClusterSpec,
@@ -36,7 +36,7 @@ fn start(job: &str, task: u32, spec: &ClusterSpec, absent: Duration) -> (Runtime
         threads: Some(2),
         settings: Settings::default(),
         task: DeviceName::of_task(job, task),
-        ..RuntimeOptions::with_plugins(["tenon_cpu", "tenon_data"].map(library))
+        ..RuntimeOptions::with_plugins(["tenon_cpu", "tenon_data", "tenon_train"].map(library))
     };
     let (runtime, report) = Runtime::new(options).expect("the runtime starts");
     report.into_result().expect("every library is a plugin");
@@ -49,7 +49,7 @@ fn start(job: &str, task: u32, spec: &ClusterSpec, absent: Duration) -> (Runtime
 
 impl Tasks {
     /// A cluster of these tasks.
-    fn of(tasks: &[(&str, u32)]) -> Tasks {
+    pub(super) fn of(tasks: &[(&str, u32)]) -> Tasks {
         let mut spec = ClusterSpec::default();
         for &(job, task) in tasks {
             let address = format!("127.0.0.1:{}", free_port());
@@ -64,19 +64,19 @@ impl Tasks {
         Tasks { servers, runtimes, spec }
     }
 
-    fn target(&self, name: &str) -> String {
+    pub(super) fn target(&self, name: &str) -> String {
         let found = self.servers.iter().find(|(other, _)| other == name);
         format!("grpc://{}", found.expect("the cluster has it").1.address())
     }
 
-    fn graph(
+    pub(super) fn graph(
         &self,
         make: impl FnOnce(&mut GraphBuilder<'_>) -> Result<(), GraphError>,
     ) -> GraphDef {
         graph(&self.runtimes[0], make).to_graph_def().expect("it can be written")
     }
 
-    fn stop(&mut self, name: &str) {
+    pub(super) fn stop(&mut self, name: &str) {
         let at = self.servers.iter().position(|(other, _)| other == name);
         let (_, server) = self.servers.remove(at.expect("the cluster has it"));
         server.stop(Duration::ZERO);

@@ -3,8 +3,11 @@
 //! One test runs at a time (`session::turn`): a test looks at all that the process holds. A test that takes no turn does
 //! not belong here.
 
+mod all_reduce;
 mod bad_input;
 mod cluster;
+mod cluster_collective;
+mod collective;
 mod compiling;
 mod control_flow;
 mod embed;

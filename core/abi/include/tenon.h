@@ -91,6 +91,9 @@ typedef struct TenonKernelTable TenonKernelTable;
 typedef struct TenonFunction TenonFunction;
 typedef struct TenonExtFunctions TenonExtFunctions;
 typedef struct TenonExtHandles TenonExtHandles;
+typedef struct TenonCollective TenonCollective;
+typedef struct TenonCollectiveJoin TenonCollectiveJoin;
+typedef struct TenonExtCollectives TenonExtCollectives;
 typedef struct TenonShapeCall TenonShapeCall;
 typedef struct TenonShapeTable TenonShapeTable;
 typedef struct TenonStringTable TenonStringTable;
@@ -408,6 +411,8 @@ struct TenonExtHeader {
 #define TENON_EXT_FUNCTIONS 14u
 /** On the host's table: resources by their handles (`TenonExtHandles`). */
 #define TENON_EXT_HANDLES 15u
+/** On the host's table: collective operations (`TenonExtCollectives`). */
+#define TENON_EXT_COLLECTIVES 16u
 
 /**
  * Link `TENON_EXT_COST` of a kernel definition: what the author expects a call to cost. The
@@ -1323,6 +1328,115 @@ struct TenonExtHandles {
      * null.
      */
     uint32_t (*has_name)(const TenonResource *resource);
+};
+
+/* ---------------------------------------------------------------------------------------------- */
+/* What the host offers to kernels of collective operations, as a link: who takes part, and tensors between them */
+/* ---------------------------------------------------------------------------------------------- */
+
+/** The place of a call in a collective operation. Opaque to plugins; it has one owner. */
+struct TenonCollective;
+
+/** A kind of collective operation, with TensorFlow's numbers. */
+typedef uint32_t TenonCollectiveKind;
+
+/** Every member gets the values of all members, merged into one. */
+#define TENON_COLLECTIVE_REDUCE ((TenonCollectiveKind)0)
+/** Every member gets the value of one member. */
+#define TENON_COLLECTIVE_BROADCAST ((TenonCollectiveKind)1)
+/** Every member gets the values of all members, one after the other. */
+#define TENON_COLLECTIVE_GATHER ((TenonCollectiveKind)2)
+/** Every member gets a part of the value of each member. */
+#define TENON_COLLECTIVE_ALL_TO_ALL ((TenonCollectiveKind)4)
+/** Every member gets a part of the merged value. */
+#define TENON_COLLECTIVE_REDUCE_SCATTER ((TenonCollectiveKind)5)
+
+/**
+ * How a call takes part in a collective operation. Filled by the plugin, which keeps it until
+ * `TenonExtCollectives.join` returns.
+ */
+struct TenonCollectiveJoin {
+    /** Size of this struct in bytes. */
+    uint32_t struct_size;
+    /** The kind of operation, the same at all members. */
+    TenonCollectiveKind kind;
+    /** The group of devices. */
+    int32_t group_key;
+    /** The number of its devices, at least 1. */
+    int32_t group_size;
+    /** The operation within the group. */
+    int32_t instance_key;
+    /** Element type of the values, the same at all members. */
+    TenonDType dtype;
+    /** 1 for the member whose value a broadcast gives to all, else 0. */
+    uint32_t is_source;
+    /** Number of dimensions. */
+    uint32_t rank;
+    /** Dimensions of the value, the same at all members. */
+    const int64_t *dims;
+    /**
+     * Nanoseconds after which the operation fails with `TENON_DEADLINE_EXCEEDED`; 0 for no limit of
+     * its own.
+     */
+    uint64_t timeout_ns;
+};
+
+/**
+ * Takes the end of `TenonExtCollectives.join`: `TENON_OK` with the place of the call among `size`
+ * members and the place of the source of a broadcast, or an error with its message. The message is
+ * valid while it runs. It runs once, on any thread, perhaps before `join` returns. It must not
+ * unwind.
+ */
+typedef void (*TenonCollectiveReady)(void *data,
+                                     TenonCode code,
+                                     TenonStr message,
+                                     uint32_t place,
+                                     uint32_t size,
+                                     uint32_t source);
+
+/**
+ * Link `TENON_EXT_COLLECTIVES` of the host's table: collective operations of several devices, of
+ * this process and of others. Filled by the host; every entry is there.
+ *
+ * A member is the call of a kernel on one device. The host finds the members and carries tensors
+ * between them; what is sent to whom, and what is computed, is the kernels' own.
+ */
+struct TenonExtCollectives {
+    /** Head, with tag `TENON_EXT_COLLECTIVES`. */
+    TenonExtHeader header;
+    /**
+     * Joins the operation, which is of the call's step. `ready` gets `data` once all members have
+     * joined. Null, and no call of `ready`, for a call that is over and for a description that is
+     * refused.
+     */
+    TenonCollective *(*join)(TenonCallRecord *record,
+                                    const TenonCollectiveJoin *join,
+                                    TenonCollectiveReady ready,
+                                    void *data);
+    /**
+     * Sends a tensor in host memory to a member under a number that this member has not used for it
+     * before. Never blocks. Only after `ready`.
+     */
+    TenonCode (*send)(TenonCollective *collective,
+                      uint32_t to,
+                      uint64_t number,
+                      const TenonKeptTensor *tensor);
+    /**
+     * Takes the tensor that a member sends to this one under a number, as the only result of
+     * `done`; its dimensions may be one that counts the elements. Never blocks. Only after `ready`.
+     */
+    void (*recv)(TenonCollective *collective,
+                 uint32_t from,
+                 uint64_t number,
+                 TenonFunctionDone done,
+                 void *data);
+    /**
+     * Fails the operation: what waits, here and at other members of the step, gets the error. Only
+     * the first error counts.
+     */
+    void (*abort)(TenonCollective *collective, TenonCode code, TenonStr message);
+    /** Gives the place back; null is allowed. What this member has sent stays for its receivers. */
+    void (*release)(TenonCollective *collective);
 };
 
 /* ---------------------------------------------------------------------------------------------- */
@@ -2640,6 +2754,26 @@ TENON_FIELD(TenonExtHandles, header, 0);
 TENON_FIELD(TenonExtHandles, remove, 32);
 TENON_FIELD(TenonExtHandles, has_name, 40);
 
+TENON_SIZE(TenonCollectiveJoin, 48);
+TENON_FIELD(TenonCollectiveJoin, struct_size, 0);
+TENON_FIELD(TenonCollectiveJoin, kind, 4);
+TENON_FIELD(TenonCollectiveJoin, group_key, 8);
+TENON_FIELD(TenonCollectiveJoin, group_size, 12);
+TENON_FIELD(TenonCollectiveJoin, instance_key, 16);
+TENON_FIELD(TenonCollectiveJoin, dtype, 20);
+TENON_FIELD(TenonCollectiveJoin, is_source, 24);
+TENON_FIELD(TenonCollectiveJoin, rank, 28);
+TENON_FIELD(TenonCollectiveJoin, dims, 32);
+TENON_FIELD(TenonCollectiveJoin, timeout_ns, 40);
+
+TENON_SIZE(TenonExtCollectives, 72);
+TENON_FIELD(TenonExtCollectives, header, 0);
+TENON_FIELD(TenonExtCollectives, join, 32);
+TENON_FIELD(TenonExtCollectives, send, 40);
+TENON_FIELD(TenonExtCollectives, recv, 48);
+TENON_FIELD(TenonExtCollectives, abort, 56);
+TENON_FIELD(TenonExtCollectives, release, 64);
+
 TENON_SIZE(TenonExtTimers, 48);
 TENON_FIELD(TenonExtTimers, header, 0);
 TENON_FIELD(TenonExtTimers, create, 32);
@@ -3157,6 +3291,10 @@ TENON_FIELD(TenonPluginV1, ext, 64);
 /** Initialiser of the header of a `TenonExtGradient`, before the link `next` (or null). */
 #define TENON_EXT_GRADIENT_HEADER(next) \
     { 1u, 1u, sizeof(TenonExtGradient), UINT64_C(0x46e1bf5ce65d01a8), (next) }
+
+/** Initialiser of the header of a `TenonExtCollectives`, before the link `next` (or null). */
+#define TENON_EXT_COLLECTIVES_HEADER(next) \
+    { 16u, 1u, sizeof(TenonExtCollectives), UINT64_C(0x673a55cf14885e63), (next) }
 
 /** Initialiser of the header of a `TenonExtVariant`, before the link `next` (or null). */
 #define TENON_EXT_VARIANT_HEADER(next) \

@@ -66,6 +66,8 @@ pub mod ext_tags {
     pub const FUNCTIONS: u32 = 14;
     /// On the host's table: resources by their handles ([`crate::ExtHandles`]).
     pub const HANDLES: u32 = 15;
+    /// On the host's table: collective operations ([`crate::ExtCollectives`]).
+    pub const COLLECTIVES: u32 = 16;
 }
 
 /// Link [`ext_tags::COST`] of a kernel definition: what the author expects a call to cost. The executor

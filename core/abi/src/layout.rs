@@ -78,11 +78,11 @@ const fn fnv_usize(mut hash: u64, value: usize) -> u64 {
 
 mod links;
 
+use links::{COLLECTIVE_JOIN, FACTS, GRADIENT_NODE, GRADIENT_PARTS, GRADIENT_TABLE};
 pub use links::{
-    EXT_BENCH, EXT_CAPTURE, EXT_CASES, EXT_COST, EXT_FACTS, EXT_FUNCTIONS, EXT_GRADIENT,
-    EXT_HANDLES, EXT_NATIVE, EXT_NATIVE_OF, EXT_PASS, EXT_TIMERS, EXT_VARIANT,
+    EXT_BENCH, EXT_CAPTURE, EXT_CASES, EXT_COLLECTIVES, EXT_COST, EXT_FACTS, EXT_FUNCTIONS,
+    EXT_GRADIENT, EXT_HANDLES, EXT_NATIVE, EXT_NATIVE_OF, EXT_PASS, EXT_TIMERS, EXT_VARIANT,
 };
-use links::{FACTS, GRADIENT_NODE, GRADIENT_PARTS, GRADIENT_TABLE};
 
 use crate::{
     AttrView, Call, CallServices, CopyRequest, Create, DeviceAttributes, DeviceTable,
@@ -126,6 +126,8 @@ pub static LAYOUTS: &[StructLayout] = &[
     EXT_FUNCTIONS,
     EXT_GRADIENT,
     EXT_HANDLES,
+    COLLECTIVE_JOIN,
+    EXT_COLLECTIVES,
     EXT_TIMERS,
     EXT_CAPTURE,
     struct_layout!(NativeHandles { api, device, stream }),

@@ -45,6 +45,7 @@
 mod basic;
 mod call;
 mod code;
+mod collective;
 mod create;
 mod device;
 mod device_ext;
@@ -71,6 +72,7 @@ pub use call::{
     kernel_flags,
 };
 pub use code::Code;
+pub use collective::{Collective, CollectiveJoin, CollectiveKind, CollectiveReady, ExtCollectives};
 pub use create::{AttrKind, AttrView, Attrs, Create, FuncView, Packed, ShapeView, Support};
 pub use device::{
     CopyRequest, Device, DeviceAttributes, DeviceState, DeviceTable, DeviceTypeDef, Event,

@@ -46,6 +46,7 @@
 mod attrs;
 mod call;
 mod cells;
+mod collective;
 mod compute;
 mod create;
 pub mod device;
@@ -80,6 +81,7 @@ mod watch;
 pub use attrs::AttrReader;
 pub use call::{AsyncCall, CancelGuard};
 pub use cells::Cells;
+pub use collective::{Collective, CollectivePlace, CollectiveSpec};
 pub use compute::{ComputeContext, InOut};
 pub use create::{CreateContext, Supported};
 pub use encoded::{EncodedValue, TensorSink};

@@ -169,6 +169,14 @@ async fn answer_of_worker(
         "CleanupGraph" => of_worker::<methods::CleanupGraph>(worker, request).await,
         "CleanupAll" => of_worker::<methods::CleanupAll>(worker, request).await,
         "Logging" => of_worker::<methods::Logging>(worker, request).await,
+        "GetStepSequence" => of_worker::<methods::GetStepSequence>(worker, request).await,
+        "CompleteGroup" => {
+            waiting(request, |it| async move { worker.complete_group(it).await }).await
+        }
+        "CompleteInstance" => {
+            waiting(request, |it| async move { worker.complete_instance(it).await }).await
+        }
+        "RecvBuf" => waiting(request, |it| async move { worker.recv_buf(it).await }).await,
         "RecvTensor" => {
             recv_tensor(worker, request).await.unwrap_or_else(|status| status.into_http())
         }
@@ -196,6 +204,25 @@ async fn recv_tensor(
     let request = wire::read_message(&mut body, RECV_REQUEST).await?;
     let answer = worker.recv_tensor(request).await?;
     Ok(wire::answered(wire::answer_frames(&answer)?))
+}
+
+/// Answers a request that waits for other tasks: no thread waits with it.
+async fn waiting<Q, R, F>(
+    request: http::Request<Body>,
+    method: impl FnOnce(Q) -> F,
+) -> http::Response<Body>
+where
+    Q: Message + Default,
+    R: Message,
+    F: Future<Output = Result<R, Refusal>>,
+{
+    let mut body = request.into_body();
+    let answered = async {
+        let request = wire::read_message(&mut body, RECV_REQUEST).await?;
+        let answer = method(request).await?;
+        Ok(wire::answered(wire::message_frames(&answer)?))
+    };
+    answered.await.unwrap_or_else(|status: Status| status.into_http())
 }
 
 /// Reads the request of a unary call, runs its method, and writes the answer.

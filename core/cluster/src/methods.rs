@@ -4,10 +4,12 @@ use crate::{call::Call, refusal::Refusal, worker::WorkerService};
 use prost::Message;
 use tenon_proto::{
     CleanupAllRequest, CleanupAllResponse, CleanupGraphRequest, CleanupGraphResponse,
+    CompleteGroupRequest, CompleteGroupResponse, CompleteInstanceRequest, CompleteInstanceResponse,
     CreateWorkerSessionRequest, CreateWorkerSessionResponse, DeleteWorkerSessionRequest,
     DeleteWorkerSessionResponse, DeregisterGraphRequest, DeregisterGraphResponse, GetStatusRequest,
-    GetStatusResponse, LoggingRequest, LoggingResponse, RegisterGraphRequest,
-    RegisterGraphResponse, RunGraphRequest, RunGraphResponse,
+    GetStatusResponse, GetStepSequenceRequest, GetStepSequenceResponse, LoggingRequest,
+    LoggingResponse, RecvBufRequest, RecvBufResponse, RegisterGraphRequest, RegisterGraphResponse,
+    RunGraphRequest, RunGraphResponse,
 };
 
 /// The beginning of the path of every method.
@@ -15,12 +17,15 @@ pub(crate) const WORKER: &str = "/tensorflow.WorkerService/";
 /// The method whose answer has a tensor, which is written and read apart.
 pub(crate) const RECV_TENSOR: &str = "/tensorflow.WorkerService/RecvTensor";
 
-/// A method of the worker's service.
-pub(crate) trait Method: 'static {
+/// A method of the worker's service, as its caller sees it.
+pub(crate) trait Remote: 'static {
     const PATH: &'static str;
     type Request: Message + Default + 'static;
     type Response: Message + Default + 'static;
+}
 
+/// A method whose answer takes a thread. The others wait without one.
+pub(crate) trait Method: Remote {
     /// Answers a call at a worker of this process. It blocks.
     fn answer(
         service: &WorkerService,
@@ -28,15 +33,23 @@ pub(crate) trait Method: 'static {
     ) -> Result<Self::Response, Refusal>;
 }
 
+macro_rules! remote {
+    ($name:ident($request:ident) -> $response:ident) => {
+        impl Remote for $name {
+            const PATH: &'static str = concat!("/tensorflow.WorkerService/", stringify!($name));
+            type Request = $request;
+            type Response = $response;
+        }
+    };
+}
+
 macro_rules! methods {
     ($($name:ident($request:ident) -> $response:ident = $function:ident),+ $(,)?) => {$(
         pub(crate) struct $name;
 
-        impl Method for $name {
-            const PATH: &'static str = concat!("/tensorflow.WorkerService/", stringify!($name));
-            type Request = $request;
-            type Response = $response;
+        remote!($name($request) -> $response);
 
+        impl Method for $name {
             fn answer(
                 service: &WorkerService,
                 call: Call<$request>,
@@ -57,14 +70,23 @@ methods! {
     CleanupGraph(CleanupGraphRequest) -> CleanupGraphResponse = cleanup_graph,
     CleanupAll(CleanupAllRequest) -> CleanupAllResponse = cleanup_all,
     Logging(LoggingRequest) -> LoggingResponse = logging,
+    GetStepSequence(GetStepSequenceRequest) -> GetStepSequenceResponse = get_step_sequence,
 }
+
+/// Joins a group of devices.
+pub(crate) struct CompleteGroup;
+/// Joins a collective operation.
+pub(crate) struct CompleteInstance;
+/// Takes a tensor of a collective operation.
+pub(crate) struct RecvBuf;
+
+remote!(CompleteGroup(CompleteGroupRequest) -> CompleteGroupResponse);
+remote!(CompleteInstance(CompleteInstanceRequest) -> CompleteInstanceResponse);
+remote!(RecvBuf(RecvBufRequest) -> RecvBufResponse);
 
 /// Why a method of the service is not there.
 pub(crate) fn missing(name: &str) -> Option<&'static str> {
     match name {
-        "GetStepSequence" | "CompleteGroup" | "CompleteInstance" | "RecvBuf" => Some(
-            "collective operations are not there: average gradients by variables or accumulators",
-        ),
         "Tracing" => Some("ask for the times of nodes by RunOptions.trace_level"),
         "MarkRecvFinished" => {
             Some("answers are not kept to be sent again, and need no confirmation")

@@ -6,11 +6,11 @@
 use crate::{
     codec::ProtobufCodec,
     dial::{Dialer, Link, broken as causes},
-    methods::{Method, RECV_TENSOR},
+    methods::{self, RECV_TENSOR, Remote},
     refusal::Refusal,
     spec::ClusterSpec,
     traffic::Traffic,
-    transport::{Abandon, Done, Transport, Wanted},
+    transport::{Abandon, Asked, Done, Transport, Wanted},
     wire::{self, Answer, AnswerReader},
 };
 use http::uri::PathAndQuery;
@@ -25,7 +25,11 @@ use tenon_framework::{
     device::DeviceName,
     sync::{Mutex, rank},
 };
-use tenon_proto::{ClusterDef, MAX_MESSAGE_BYTES, RecvTensorRequest};
+use tenon_proto::{
+    ClusterDef, CompleteGroupRequest, CompleteGroupResponse, CompleteInstanceRequest,
+    CompleteInstanceResponse, MAX_MESSAGE_BYTES, RecvBufRequest, RecvBufResponse,
+    RecvTensorRequest,
+};
 use tokio::{runtime::Handle, task::AbortHandle};
 use tonic::{Request, Status, client::Grpc};
 use tower_service::Service;
@@ -111,7 +115,7 @@ impl Peers {
     }
 
     /// Calls a method of a task's worker; `done` gets the answer, unless the call is abandoned.
-    pub fn start<M: Method>(
+    pub fn start<M: Remote>(
         &self,
         task: &str,
         request: M::Request,
@@ -127,6 +131,12 @@ impl Peers {
             };
             done(answer);
         })
+    }
+
+    /// Calls a method that may wait for other tasks, without a limit of its own.
+    fn ask<M: Remote>(&self, task: &str, request: M::Request, done: Asked<M::Response>) -> Abandon {
+        let handle = self.start::<M>(task, request, None, done);
+        Box::new(move || handle.abort())
     }
 
     fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) -> AbortHandle {
@@ -147,7 +157,7 @@ async fn within<T>(
     })
 }
 
-async fn call<M: Method>(
+async fn call<M: Remote>(
     channel: Link,
     request: M::Request,
     task: &str,
@@ -184,6 +194,42 @@ impl Transport for Peers {
             }));
         });
         Box::new(move || handle.abort())
+    }
+
+    fn complete_group(
+        &self,
+        leader: &str,
+        request: CompleteGroupRequest,
+        done: Asked<CompleteGroupResponse>,
+    ) -> Abandon {
+        self.ask::<methods::CompleteGroup>(leader, request, done)
+    }
+
+    fn complete_instance(
+        &self,
+        leader: &str,
+        request: CompleteInstanceRequest,
+        done: Asked<CompleteInstanceResponse>,
+    ) -> Abandon {
+        self.ask::<methods::CompleteInstance>(leader, request, done)
+    }
+
+    fn recv_buf(
+        &self,
+        task: &str,
+        request: RecvBufRequest,
+        done: Asked<RecvBufResponse>,
+    ) -> Abandon {
+        self.ask::<methods::RecvBuf>(task, request, done)
+    }
+
+    fn leader(&self) -> Option<String> {
+        let of_job = |job: &str| {
+            let job = format!("/job:{job}/");
+            self.addresses.keys().find(|task| task.starts_with(&job))
+        };
+        let named = ["chief", "master", "worker"].into_iter().find_map(of_job);
+        named.or_else(|| self.addresses.keys().next()).cloned()
     }
 
     fn of_cluster(&self, cluster: &ClusterDef) -> Arc<dyn Transport> {

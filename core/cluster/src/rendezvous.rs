@@ -180,6 +180,39 @@ mod tests {
             self.0.lock().push((wanted, done));
             Box::new(|| ())
         }
+        fn complete_group(
+            &self,
+            leader: &str,
+            _: tenon_proto::CompleteGroupRequest,
+            done: crate::transport::Asked<tenon_proto::CompleteGroupResponse>,
+        ) -> Abandon {
+            done(Err(Refusal::unreachable(leader, "there is none")));
+            Box::new(|| ())
+        }
+
+        fn complete_instance(
+            &self,
+            leader: &str,
+            _: tenon_proto::CompleteInstanceRequest,
+            done: crate::transport::Asked<tenon_proto::CompleteInstanceResponse>,
+        ) -> Abandon {
+            done(Err(Refusal::unreachable(leader, "there is none")));
+            Box::new(|| ())
+        }
+
+        fn recv_buf(
+            &self,
+            task: &str,
+            _: tenon_proto::RecvBufRequest,
+            done: crate::transport::Asked<tenon_proto::RecvBufResponse>,
+        ) -> Abandon {
+            done(Err(Refusal::unreachable(task, "there is none")));
+            Box::new(|| ())
+        }
+
+        fn leader(&self) -> Option<String> {
+            None
+        }
 
         fn of_cluster(&self, _: &tenon_proto::ClusterDef) -> Arc<dyn Transport> {
             Arc::new(Held::default())

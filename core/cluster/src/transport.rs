@@ -3,7 +3,10 @@
 
 use crate::{refusal::Refusal, wire::Answer};
 use std::sync::Arc;
-use tenon_proto::ClusterDef;
+use tenon_proto::{
+    ClusterDef, CompleteGroupRequest, CompleteGroupResponse, CompleteInstanceRequest,
+    CompleteInstanceResponse, RecvBufRequest, RecvBufResponse,
+};
 
 /// A tensor that another task sends.
 #[derive(Debug)]
@@ -22,11 +25,41 @@ pub(crate) type Done = Box<dyn FnOnce(Result<Answer, Refusal>) + Send>;
 /// Gives up a request: its [`Done`] may then not be called.
 pub(crate) type Abandon = Box<dyn FnOnce() + Send>;
 
+/// Takes the answer of another task.
+pub(crate) type Asked<R> = Box<dyn FnOnce(Result<R, Refusal>) + Send>;
+
 /// Gets tensors from other tasks.
 pub(crate) trait Transport: Send + Sync {
     /// Requests a tensor. Never blocks: `done` is called later, from any thread. A task that cannot be reached is an error at
     /// once.
     fn recv_tensor(&self, wanted: Wanted, done: Done) -> Abandon;
+
+    /// Joins a group at the task that leads it. Never blocks, as the following ones.
+    fn complete_group(
+        &self,
+        leader: &str,
+        request: CompleteGroupRequest,
+        done: Asked<CompleteGroupResponse>,
+    ) -> Abandon;
+
+    /// Joins a collective operation at the task that leads its group.
+    fn complete_instance(
+        &self,
+        leader: &str,
+        request: CompleteInstanceRequest,
+        done: Asked<CompleteInstanceResponse>,
+    ) -> Abandon;
+
+    /// Requests a tensor of a collective operation.
+    fn recv_buf(
+        &self,
+        task: &str,
+        request: RecvBufRequest,
+        done: Asked<RecvBufResponse>,
+    ) -> Abandon;
+
+    /// The task that leads groups of devices where nobody says otherwise, the same at all tasks; `None` without other tasks.
+    fn leader(&self) -> Option<String>;
 
     /// The same way to the tasks of another cluster, which one session has for itself.
     fn of_cluster(&self, cluster: &ClusterDef) -> Arc<dyn Transport>;

@@ -82,6 +82,16 @@ pub(crate) fn request_body(message: &impl Message) -> Result<Body, Status> {
     Ok(Body::new(Frames(VecDeque::from([Frame::data(Bytes::from(bytes))]))))
 }
 
+/// The pieces of an answer that has this message.
+///
+/// # Errors
+/// The message is too long.
+pub(crate) fn message_frames(message: &impl Message) -> Result<Vec<Bytes>, Status> {
+    let mut bytes = prefix(message.encoded_len())?.to_vec();
+    message.encode(&mut bytes).map_err(|error| Status::internal(error.to_string()))?;
+    Ok(vec![Bytes::from(bytes)])
+}
+
 /// An answer of these pieces of one message, which are sent as they are, and an end without an error.
 pub(crate) fn answered(pieces: Vec<Bytes>) -> http::Response<Body> {
     let mut frames: VecDeque<Frame<Bytes>> = pieces.into_iter().map(Frame::data).collect();

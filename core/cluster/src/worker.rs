@@ -6,13 +6,19 @@
 //! | `steps.rs` | the steps, by number, each with its rendezvous |
 //! | `run.rs` | the part of a step |
 //! | `transfer.rs` | tensors that other tasks ask for |
+//! | `collective.rs` | collective operations that this task leads, and their tensors |
+//! | `members.rs` | members of collective operations at other tasks |
+//! | `sequences.rs` | the numbers of steps on which masters agree |
 //!
 //! # Invariants
 //! - A handle that the worker does not have is ABORTED, with the mark that it may have been started anew.
 //! - A request that comes again is not run twice.
 //! - A step that nobody cleans up goes when its master has been away for too long.
 
+mod collective;
+mod members;
 mod run;
+mod sequences;
 mod sessions;
 mod steps;
 #[cfg(test)]
@@ -20,20 +26,26 @@ mod tests;
 mod transfer;
 
 use crate::{call::Call, refusal::Refusal, requests::Requests, transport::Transport};
+use members::{Members, Way};
+use sequences::Sequences;
 use sessions::Sessions;
 use std::{
     sync::Arc,
     time::{Duration, Instant},
 };
 use steps::Steps;
-use tenon_framework::{Code, device::base::DeviceBase, registry::Registry};
-use tenon_host::devices::PluginDevice;
+use tenon_framework::{
+    device::{DeviceName, base::DeviceBase},
+    registry::Registry,
+};
+use tenon_host::{collective::Collectives, devices::PluginDevice};
 use tenon_proto::{
-    CleanupAllRequest, CleanupAllResponse, CleanupGraphRequest, CleanupGraphResponse,
-    CreateWorkerSessionRequest, CreateWorkerSessionResponse, DeleteWorkerSessionRequest,
-    DeleteWorkerSessionResponse, DeregisterGraphRequest, DeregisterGraphResponse, DeviceAttributes,
-    GetStatusRequest, GetStatusResponse, LoggingRequest, LoggingResponse, RegisterGraphRequest,
-    RegisterGraphResponse, RunGraphRequest, RunGraphResponse,
+    CleanupAllRequest, CleanupAllResponse, CleanupGraphRequest, CleanupGraphResponse, ClusterDef,
+    ConfigProto, CreateWorkerSessionRequest, CreateWorkerSessionResponse,
+    DeleteWorkerSessionRequest, DeleteWorkerSessionResponse, DeregisterGraphRequest,
+    DeregisterGraphResponse, DeviceAttributes, GetStatusRequest, GetStatusResponse, LoggingRequest,
+    LoggingResponse, RegisterGraphRequest, RegisterGraphResponse, RunGraphRequest,
+    RunGraphResponse,
     convert::{DeviceSummary, device_to_proto},
 };
 use tenon_runtime::Worker;
@@ -53,8 +65,11 @@ pub(crate) struct WorkerService {
     /// The other tasks of the server's cluster.
     peers: Arc<dyn Transport>,
     sessions: Sessions,
-    steps: Steps,
+    steps: Arc<Steps>,
     requests: Requests,
+    collectives: Arc<Collectives>,
+    /// The numbers of steps of graphs with collective operations.
+    pub sequences: Sequences,
 }
 
 /// Bytes of the machine's memory, which a device that computes in the host's memory may use.
@@ -72,12 +87,28 @@ pub(crate) fn describe(device: &Arc<PluginDevice>) -> DeviceAttributes {
     device_to_proto(&summary)
 }
 
+/// The task that leads the groups of a session, if its configuration says so.
+pub(crate) fn leader_of(config: &ConfigProto) -> Option<String> {
+    let leader = &config.experimental.as_ref()?.collective_group_leader;
+    let name = DeviceName::parse(leader).ok().filter(|_| !leader.is_empty())?;
+    Some(DeviceName::of_task(&name.job?, name.task?).to_string())
+}
+
 impl WorkerService {
     pub fn new(worker: Worker, task: &str, peers: Arc<dyn Transport>) -> WorkerService {
         let task: Arc<str> = task.into();
+        let collectives = Arc::clone(worker.resources().collectives());
+        let steps = Arc::new(Steps::new(&task, &collectives));
+        collectives.connect(Arc::new(Members {
+            task: Arc::clone(&task),
+            steps: Arc::clone(&steps),
+            collectives: Arc::downgrade(&collectives),
+        }));
         WorkerService {
             worker,
-            steps: Steps::new(&task),
+            steps,
+            collectives,
+            sequences: Sequences::default(),
             task,
             peers,
             sessions: Sessions::default(),
@@ -101,6 +132,14 @@ impl WorkerService {
         devices.first().map_or(0, |device| device.incarnation().cast_signed())
     }
 
+    /// The way of a session to other tasks: those of its own cluster, or of the server's.
+    fn way(&self, cluster: Option<&ClusterDef>, config: Option<&ConfigProto>) -> Way {
+        let own = cluster.map(|cluster| self.peers.of_cluster(cluster));
+        let transport = own.unwrap_or_else(|| Arc::clone(&self.peers));
+        let leader = config.and_then(leader_of).or_else(|| transport.leader());
+        Way { leader: leader.map_or_else(|| Arc::clone(&self.task), Into::into), transport }
+    }
+
     pub fn get_status(&self, _: Call<GetStatusRequest>) -> Answered<GetStatusResponse> {
         let devices = self.worker.runtime().devices().devices();
         Ok(GetStatusResponse { device_attributes: devices.iter().map(describe).collect() })
@@ -110,10 +149,10 @@ impl WorkerService {
         &self,
         call: Call<CreateWorkerSessionRequest>,
     ) -> Answered<CreateWorkerSessionResponse> {
-        let cluster = call.request.server_def.as_ref().and_then(|def| def.cluster.as_ref());
-        let own = cluster.map(|cluster| self.peers.of_cluster(cluster));
-        let peers = own.unwrap_or_else(|| Arc::clone(&self.peers));
-        self.sessions.open(&self.worker, call.request, call.client.as_ref(), peers)?;
+        let def = call.request.server_def.as_ref();
+        let config = def.and_then(|def| def.default_session_config.as_ref());
+        let way = self.way(def.and_then(|def| def.cluster.as_ref()), config);
+        self.sessions.open(&self.worker, call.request, call.client.as_ref(), way)?;
         Ok(CreateWorkerSessionResponse {})
     }
 
@@ -130,12 +169,6 @@ impl WorkerService {
         call: Call<RegisterGraphRequest>,
     ) -> Answered<RegisterGraphResponse> {
         let RegisterGraphRequest { session_handle, graph_def, .. } = call.request;
-        if call.request.collective_graph_key != 0 {
-            return Err(Refusal::new(
-                Code::UNIMPLEMENTED,
-                "graphs with collective operations are not there: average gradients by variables or accumulators",
-            ));
-        }
         let is_open = call.request.create_worker_session_called;
         let session = self.session(&session_handle, is_open, call.client.as_ref())?;
         let graph_handle = session.register(graph_def.unwrap_or_default())?;

@@ -5,6 +5,7 @@
 //! state creates none; [`crate::instance`] creates one for a single call. Both use the services
 //! here.
 
+mod collectives;
 mod env;
 mod frame;
 mod functions;
@@ -14,6 +15,7 @@ mod ticket;
 mod value;
 
 pub use crate::{cancel::Cancellation, clock::monotonic_ns};
+pub use collectives::COLLECTIVES;
 pub use env::{CopySpan, StepEnv, TraceSink};
 pub use frame::{CallFrame, Completion, NodeInfo, OutputSpec};
 pub(crate) use functions::functions_of;

@@ -19,8 +19,8 @@ use std::{
     sync::atomic::{AtomicPtr, Ordering},
 };
 use tenon_abi::{
-    self as abi, ABI_MAJOR, ABI_MINOR, Code, ExtFunctions, ExtHandles, ExtHeader, ExtNativeOf,
-    Host, KnobValue, LogLevel, Plugin, Str,
+    self as abi, ABI_MAJOR, ABI_MINOR, Code, ExtCollectives, ExtFunctions, ExtHandles, ExtHeader,
+    ExtNativeOf, Host, KnobValue, LogLevel, Plugin, Str,
 };
 use tenon_framework::{
     attr_view::attr_entry,
@@ -29,7 +29,11 @@ use tenon_framework::{
 };
 
 /// The links of the table, in a chain.
-static HANDLES: ExtHandles = state::HANDLES;
+static COLLECTIVES: ExtCollectives = call::COLLECTIVES;
+static HANDLES: ExtHandles = ExtHandles {
+    header: ExtHeader { next: ptr::from_ref(&COLLECTIVES).cast(), ..state::HANDLES.header },
+    ..state::HANDLES
+};
 static FUNCTIONS: ExtFunctions = ExtFunctions {
     header: ExtHeader { next: ptr::from_ref(&HANDLES).cast(), ..call::FUNCTIONS.header },
     ..call::FUNCTIONS

@@ -12,6 +12,7 @@
 //! | devices, memory, threads | [`devices`], [`memory`], [`pool`], [`fpu`] |
 //! | kernel objects and calls | [`instance`], [`call`], [`sink`] |
 //! | state that outlives a step | [`resources`], [`variants`] |
+//! | collective operations of several devices | [`collective`] |
 //!
 //! What it is not: graphs (`tenon-graph`), sessions, plans and the executor (`tenon-runtime`). This
 //! crate knows one node at a time. The ops come from `tenon-ops` and kernels from plugins; the only
@@ -44,6 +45,7 @@ pub mod cache;
 pub mod call;
 pub mod cancel;
 pub mod clock;
+pub mod collective;
 mod context;
 pub mod devices;
 pub mod digest;

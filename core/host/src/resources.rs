@@ -16,8 +16,9 @@ mod handles;
 mod manager;
 mod variable;
 
+use crate::collective::Collectives;
 use arc_swap::ArcSwap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use tenon_framework::{
     resource::{Resource, ResourceRef},
     sync::{
@@ -57,6 +58,7 @@ pub struct Resources {
     managers: ArcSwap<Managers>,
     adding: Mutex<()>,
     in_steps: Arc<AtomicU64>,
+    collectives: OnceLock<Arc<Collectives>>,
 }
 
 impl Default for Resources {
@@ -72,6 +74,7 @@ impl Resources {
             managers: ArcSwap::default(),
             adding: Mutex::ranked(rank::RESOURCES, ()),
             in_steps: Arc::default(),
+            collectives: OnceLock::new(),
         }
     }
 
@@ -94,6 +97,16 @@ impl Resources {
         })
     }
 
+    /// The collective operations of the devices.
+    pub fn collectives(&self) -> &Arc<Collectives> {
+        self.collectives.get_or_init(|| Collectives::new(&self.in_steps))
+    }
+
+    /// Shares the collective operations of other resources. Only before the first one.
+    pub fn share_collectives(&self, collectives: &Arc<Collectives>) {
+        let _ = self.collectives.set(Arc::clone(collectives));
+    }
+
     /// Removes all resources of a container on all devices; returns their number.
     pub fn clear(&self, container: &str) -> usize {
         self.managers.load().iter().map(|(_, manager)| manager.clear(container)).sum()
@@ -114,6 +127,9 @@ impl Resources {
 
     #[cold]
     fn clear_step(&self, step: u64) {
+        if let Some(collectives) = self.collectives.get() {
+            collectives.end_step(step);
+        }
         self.clear(&step_container(step));
     }
 

@@ -23,6 +23,7 @@
 
 mod array;
 mod checkpoint;
+mod collective;
 mod control_flow;
 mod data_flow;
 mod dataset;

@@ -10,6 +10,7 @@
 //! - What this crate adds to a graph are ordinary nodes, with the names that TensorFlow gives them where it has any.
 //! - A variable is restored and saved under its name, whichever optimiser or tower reads it.
 
+mod all_reduce;
 mod average;
 pub mod clip;
 mod coordinator;
@@ -33,6 +34,7 @@ mod text;
 mod towers;
 mod variables;
 
+pub use all_reduce::ReplicaGroup;
 pub use average::{Averaged, ExponentialMovingAverage};
 pub use coordinator::{Coordinator, GRACE, is_clean_end};
 pub use devices::VariableDevices;

@@ -18,7 +18,8 @@
 //!
 //! `queue`, `barrier`, `accumulator` and `staging` have what elements wait in between steps. Their calls
 //! wait without a thread (`attempts`), and find each other by `place`. `for_loop` calls a function of the
-//! graph for each value of a counter.
+//! graph for each value of a counter. `collective` has the operations of several devices, which the host
+//! brings together.
 //!
 //! # Invariants
 //! - Every access to a file goes through `tenon-files`, which asks the knob `data.files`.
@@ -28,6 +29,7 @@
 mod accumulator;
 mod attempts;
 mod barrier;
+mod collective;
 mod dataset;
 mod files;
 mod for_loop;

@@ -84,10 +84,11 @@ pub use tenon_geometry::{self as geometry, fixed_point, fused};
 pub mod prelude {
     pub use crate::{array_view, array_view_mut};
     pub use tenon_author::{
-        AsyncCall, ComputeContext, CreateContext, Dim, Function, FunctionResults, GradientContext,
-        InOut, Kept, KeptKnobs, Kernel, Knob, Knobs, Mode, Packed, PassContext, Piece, Prepack,
-        ResourceHandle, ResourceValue, Schedule, ShapeContext, ShapeHandle, ShapeResult, Supported,
-        Supports, Variant, VariantRef, VariantValue,
+        AsyncCall, Collective, CollectivePlace, CollectiveSpec, ComputeContext, CreateContext, Dim,
+        Function, FunctionResults, GradientContext, InOut, Kept, KeptKnobs, Kernel, Knob, Knobs,
+        Mode, Packed, PassContext, Piece, Prepack, ResourceHandle, ResourceValue, Schedule,
+        ShapeContext, ShapeHandle, ShapeResult, Supported, Supports, Variant, VariantRef,
+        VariantValue,
         device::{
             DeviceCapture, DeviceEvents, DeviceHandle, DeviceInfo, DeviceKind, DeviceMemory,
             DeviceNative, DeviceStreams, DeviceTimers, NoStreams,
@@ -98,7 +99,7 @@ pub mod prelude {
     };
     pub use tenon_framework::{
         Code, DType, KernelError, PartialShape, Shape, View, ViewMut,
-        abi::{GraphValue, MemoryKind},
+        abi::{CollectiveKind, GraphValue, MemoryKind},
         element::{Complex, Complex32, Complex64, Element, Float, Number, bf16, f16},
         gradient::Gradient,
         op::{GradientRule, OpRole, Refusal, Symmetry, ValueRule},

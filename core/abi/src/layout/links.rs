@@ -2,9 +2,9 @@
 
 use super::StructLayout;
 use crate::{
-    ExtBench, ExtCapture, ExtCases, ExtCost, ExtFacts, ExtFunctions, ExtGradient, ExtHandles,
-    ExtNative, ExtNativeOf, ExtPass, ExtTimers, ExtVariant, Facts, GradientNode, GradientParts,
-    GradientTable,
+    CollectiveJoin, ExtBench, ExtCapture, ExtCases, ExtCollectives, ExtCost, ExtFacts,
+    ExtFunctions, ExtGradient, ExtHandles, ExtNative, ExtNativeOf, ExtPass, ExtTimers, ExtVariant,
+    Facts, GradientNode, GradientParts, GradientTable,
 };
 
 /// Layout of [`ExtCases`], for its hash.
@@ -39,6 +39,22 @@ pub const EXT_NATIVE_OF: StructLayout = struct_layout!(ExtNativeOf { header, nat
 /// Layout of [`ExtFunctions`], for its hash.
 pub const EXT_FUNCTIONS: StructLayout =
     struct_layout!(ExtFunctions { header, find, retain, release, call, cancel });
+/// Layout of [`ExtCollectives`], for its hash.
+pub const EXT_COLLECTIVES: StructLayout =
+    struct_layout!(ExtCollectives { header, join, send, recv, abort, release });
+/// Layout of [`CollectiveJoin`].
+pub(super) const COLLECTIVE_JOIN: StructLayout = struct_layout!(CollectiveJoin {
+    struct_size,
+    kind,
+    group_key,
+    group_size,
+    instance_key,
+    dtype,
+    is_source,
+    rank,
+    dims,
+    timeout_ns
+});
 /// Layout of [`ExtGradient`], for its hash.
 pub const EXT_GRADIENT: StructLayout = struct_layout!(ExtGradient { header, gradient });
 /// Layout of [`GradientParts`].

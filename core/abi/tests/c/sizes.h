@@ -23,6 +23,8 @@ static void print_sizes(void)
     SIZE(TenonExtFunctions);
     SIZE(TenonExtGradient);
     SIZE(TenonExtHandles);
+    SIZE(TenonCollectiveJoin);
+    SIZE(TenonExtCollectives);
     SIZE(TenonExtTimers);
     SIZE(TenonExtCapture);
     SIZE(TenonNativeHandles);

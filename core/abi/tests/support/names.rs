@@ -16,6 +16,7 @@ const AFFIXES: &[(&str, &str, &str)] = &[
     ("ToleranceKind", "TENON_TOLERANCE_", ""),
     ("Determinism", "TENON_DETERMINISM_", ""),
     ("FunctionStart", "TENON_FUNCTION_START_", ""),
+    ("CollectiveKind", "TENON_COLLECTIVE_", ""),
     ("ext_tags", "TENON_EXT_", ""),
     ("fact_flags", "TENON_FACT_", ""),
     ("OpRole", "TENON_ROLE_", ""),

@@ -20,6 +20,7 @@ const FILES: &[(&str, &str)] = &[
     ("host", ""),
     ("call", ""),
     ("function", ""),
+    ("collective", ""),
     ("shape", ""),
     ("state", ""),
     ("op", ""),

@@ -13,7 +13,15 @@ mod links;
 mod run;
 
 use super::Answered;
-use crate::{methods, options::Options, peers::Peers, refusal::Refusal, worker::WorkerService};
+use crate::{
+    handles::new_step,
+    methods,
+    options::Options,
+    peers::Peers,
+    refusal::Refusal,
+    transport::Transport,
+    worker::{WorkerService, leader_of},
+};
 use compiled::{Compiled, Registered};
 use links::{Link, together};
 pub(super) use run::{Outcome, Wish};
@@ -29,7 +37,7 @@ use tenon_framework::sync::{Mutex, rank};
 use tenon_graph::DeviceEntry;
 use tenon_proto::{
     CleanupAllRequest, ConfigProto, CreateWorkerSessionRequest, DeleteWorkerSessionRequest,
-    DeviceAttributes, ServerDef,
+    DeviceAttributes, GetStepSequenceRequest, GraphDef, ServerDef,
 };
 use tenon_runtime::{CallableOptions, CancelToken, RunOptions, Session};
 
@@ -51,9 +59,15 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    /// Whether a session with this configuration uses other tasks.
-    pub fn has_others(&self, config: &ConfigProto) -> Answered<bool> {
-        Ok(!discovery::others(self, &config.device_filters)?.is_empty())
+    /// Whether a session with this configuration and graph uses other tasks: their devices, or members of collective
+    /// operations there.
+    pub fn has_others(&self, config: &ConfigProto, graph: Option<&GraphDef>) -> Answered<bool> {
+        let others = discovery::others(self, &config.device_filters)?;
+        let is_collective = || {
+            let mut nodes = graph.iter().flat_map(|graph| &graph.node);
+            leader_of(config).is_some() || nodes.any(|node| node.op.starts_with("Collective"))
+        };
+        Ok(!others.is_empty() || self.peers.tasks().count() > 1 && is_collective())
     }
 
     /// Makes the workers of other tasks forget the values of containers.
@@ -74,6 +88,9 @@ pub(super) struct ClusterSession {
     links: BTreeMap<String, Link>,
     /// The devices of the other tasks.
     remote: Vec<DeviceAttributes>,
+    /// The task that leads groups of collective operations.
+    leader: Link,
+    own: Arc<WorkerService>,
     steps: Mutex<HashMap<CallableOptions, Arc<Compiled>>>,
     is_closed: AtomicBool,
 }
@@ -99,10 +116,17 @@ impl ClusterSession {
         let registry = place.own.registry();
         let entries = remote.iter().map(|device| discovery::entry(&registry, device));
         options.session.remote = entries.collect::<Answered<Vec<DeviceEntry>>>()?;
+        let leader = leader_of(config).or_else(|| place.peers.leader());
+        let leader = match leader.filter(|task| **task != **place.own.task()) {
+            Some(task) => Link::other(&place.peers, task),
+            None => Link::own(&place.own),
+        };
         let session = ClusterSession {
             handle: handle.to_owned(),
             links,
             remote,
+            leader,
+            own: Arc::clone(&place.own),
             steps: Mutex::ranked(rank::SERVER, HashMap::new()),
             is_closed: AtomicBool::new(false),
         };
@@ -138,6 +162,39 @@ impl ClusterSession {
         let calls = calls.collect::<Answered<Vec<_>>>()?;
         let answers = together::<methods::CreateWorkerSession>(calls, CONTROL);
         answers.into_iter().try_for_each(|(task, answer)| answer.map(drop).map_err(from(&task)))
+    }
+
+    /// The number of the next run of a step: that on which all masters agree, if it has collective operations.
+    fn step_of(&self, compiled: &Compiled) -> Answered<i64> {
+        let (key, sequences) = (compiled.graph_key, &self.own.sequences);
+        if key == 0 {
+            return Ok(new_step());
+        }
+        if !self.leader.is_other() {
+            return Ok(sequences.next(key));
+        }
+        if let Some(next) = sequences.known(key) {
+            return Ok(next);
+        }
+        let request = GetStepSequenceRequest { graph_key: vec![key] };
+        let calls = vec![(self.leader.clone(), request)];
+        let (task, answer) = together::<methods::GetStepSequence>(calls, CONTROL).remove(0);
+        let answer = answer.map_err(from(&task))?;
+        let next = answer.step_sequence.iter().find(|it| it.graph_key == key);
+        let next = next.map_or_else(new_step, |it| it.next_step_id);
+        sequences.set(key, next);
+        Ok(next)
+    }
+
+    /// Notes the end of a run. After a failed one the leader says anew which number is next.
+    fn retire(&self, compiled: &Compiled, step: i64, is_ok: bool) {
+        let (key, sequences) = (compiled.graph_key, &self.own.sequences);
+        if key == 0 {
+        } else if is_ok || !self.leader.is_other() {
+            sequences.retire(key, step);
+        } else {
+            sequences.forget(key);
+        }
     }
 
     /// The devices of the other tasks.

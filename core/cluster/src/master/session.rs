@@ -78,7 +78,7 @@ impl MasterSession {
         let config = request.config.unwrap_or_default();
         let mut options = Options::of(&config)?;
         let handle = new_handle();
-        let cluster = match place.has_others(&config)? {
+        let cluster = match place.has_others(&config, request.graph_def.as_ref())? {
             true => Some(ClusterSession::open(place, &handle, &config, &mut options, cancel)?),
             false => None,
         };

@@ -2,13 +2,12 @@
 //!
 //! Masters that do not open sessions share one, which is made at its first use.
 
-use super::{Answered, WorkerService};
+use super::{Answered, WorkerService, members::Way};
 use crate::{
     client::{Client, Presence},
     handles::new_handle,
     options::Options,
     refusal::{Mark, Refusal},
-    transport::Transport,
 };
 use std::{
     collections::HashMap,
@@ -33,7 +32,7 @@ pub(super) struct OpenSession {
     session: WorkerSession,
     graphs: Mutex<HashMap<String, Arc<WorkerGraph>>>,
     /// The other tasks.
-    pub peers: Arc<dyn Transport>,
+    pub way: Way,
     /// The master's task and its incarnation.
     master: (String, i64),
     presence: Presence,
@@ -53,11 +52,13 @@ impl OpenSession {
         worker: &Worker,
         options: SessionOptions,
         master: (String, i64),
-        peers: Arc<dyn Transport>,
+        way: Way,
     ) -> OpenSession {
         let graphs = Mutex::ranked(rank::LEAF, HashMap::new());
         let session = worker.session(options);
-        OpenSession { session, graphs, peers, master, presence: Presence::default() }
+        // One with values of its own has the collective operations of the server too.
+        session.worker().resources().share_collectives(worker.resources().collectives());
+        OpenSession { session, graphs, way, master, presence: Presence::default() }
     }
 
     /// The worker with the values of the session.
@@ -116,7 +117,7 @@ impl Sessions {
         worker: &Worker,
         request: CreateWorkerSessionRequest,
         client: Option<&Client>,
-        peers: Arc<dyn Transport>,
+        way: Way,
     ) -> Answered<()> {
         let config = request.server_def.and_then(|def| def.default_session_config);
         let options = Options::of(&config.unwrap_or_default())?.session;
@@ -150,7 +151,7 @@ impl Sessions {
             }
             false => true,
         });
-        let session = Arc::new(OpenSession::new(worker, options, master, peers));
+        let session = Arc::new(OpenSession::new(worker, options, master, way));
         session.presence.used_by(client);
         sessions.insert(request.session_handle, session);
         drop(sessions);
@@ -205,10 +206,10 @@ impl WorkerService {
             Some(session) => Arc::clone(session),
             None if is_open => return Err(lost("Session", handle)),
             None => {
-                let peers = Arc::clone(&self.peers);
+                let way = self.way(None, None);
                 let none = (String::new(), 0);
                 let options = SessionOptions::default();
-                let shared = Arc::new(OpenSession::new(&self.worker, options, none, peers));
+                let shared = Arc::new(OpenSession::new(&self.worker, options, none, way));
                 sessions.insert(String::new(), Arc::clone(&shared));
                 shared
             }

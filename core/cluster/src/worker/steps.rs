@@ -3,12 +3,12 @@
 //! A step is made by whoever names it first: the master that runs its part, or another task that asks for one of its tensors.
 //! It stays until it is cleaned up.
 
-use super::sessions::OpenSession;
+use super::{members::Way, sessions::OpenSession};
 use crate::rendezvous::StepRendezvous;
 use std::{
     collections::{HashMap, HashSet, VecDeque},
     sync::{
-        Arc,
+        Arc, OnceLock,
         atomic::{AtomicUsize, Ordering},
     },
     time::{Duration, Instant},
@@ -17,6 +17,7 @@ use tenon_framework::{
     Code,
     sync::{Mutex, rank},
 };
+use tenon_host::collective::Collectives;
 use tenon_runtime::{StepError, Worker, rendezvous::Rendezvous};
 
 /// The numbers of steps that are over, which are remembered: a tensor of such a step is refused, not waited for.
@@ -29,6 +30,8 @@ pub(super) struct Step {
     running: AtomicUsize,
     /// The workers with the values that it made for itself.
     workers: Mutex<Vec<Worker>>,
+    /// The way to members of its collective operations, when it has begun here.
+    way: OnceLock<Way>,
     used: Mutex<Instant>,
 }
 
@@ -44,9 +47,10 @@ impl Drop for Running {
 
 impl Step {
     /// Ends what waits for its values, and drops those that it made for itself.
-    fn end(&self, number: i64, why: &str) {
+    fn end(&self, number: i64, why: &str, collectives: &Collectives) {
         let error = format!("step {number} {why}");
         self.rendezvous.abort(StepError::step(Code::ABORTED, error));
+        collectives.end_step(number.cast_unsigned());
         let workers = std::mem::take(&mut *self.workers.lock());
         workers.iter().for_each(|worker| worker.cleanup_step(number.cast_unsigned()));
     }
@@ -64,12 +68,13 @@ struct Table {
 pub(super) struct Steps {
     table: Mutex<Table>,
     task: Arc<str>,
+    collectives: Arc<Collectives>,
 }
 
 impl Steps {
-    pub fn new(task: &Arc<str>) -> Steps {
+    pub fn new(task: &Arc<str>, collectives: &Arc<Collectives>) -> Steps {
         let table = Mutex::ranked(rank::SERVER, Table::default());
-        Steps { table, task: Arc::clone(task) }
+        Steps { table, task: Arc::clone(task), collectives: Arc::clone(collectives) }
     }
 
     /// The step of a number, which begins if it is new; `None` if it is over.
@@ -83,6 +88,7 @@ impl Steps {
                 rendezvous: StepRendezvous::new(number, &self.task),
                 running: AtomicUsize::new(0),
                 workers: Mutex::ranked(rank::LEAF, Vec::new()),
+                way: OnceLock::new(),
                 used: Mutex::ranked(rank::LEAF, Instant::now()),
             })
         });
@@ -95,7 +101,9 @@ impl Steps {
     /// A part of a step that begins to run.
     pub fn enter(&self, number: i64, session: &OpenSession) -> Option<Running> {
         let step = self.find(number)?;
-        step.rendezvous.connect(Arc::clone(&session.peers));
+        step.rendezvous.connect(Arc::clone(&session.way.transport));
+        // A step has one session, as above.
+        let _ = step.way.set(session.way.clone());
         step.workers.lock().push(session.worker().clone());
         step.running.fetch_add(1, Ordering::AcqRel);
         Some(Running(step))
@@ -115,8 +123,14 @@ impl Steps {
         }
         drop(table);
         if let Some(step) = gone {
-            step.end(number, "was cleaned up by its master");
+            step.end(number, "was cleaned up by its master", &self.collectives);
         }
+    }
+
+    /// The way of a step to members at other tasks, once it has begun here.
+    pub fn way(&self, number: i64) -> Option<Way> {
+        let step = self.table.lock().steps.get(&number).cloned()?;
+        step.way.get().cloned()
     }
 
     pub fn clean_up_all(&self) {
@@ -149,7 +163,8 @@ mod tests {
 
     #[test]
     fn a_step_is_cleaned_up_once_and_does_not_come_again() {
-        let steps = Steps::new(&"/job:w/replica:0/task:0".into());
+        let collectives = Collectives::new(&Arc::default());
+        let steps = Steps::new(&"/job:w/replica:0/task:0".into(), &collectives);
         let first = steps.find(7).unwrap();
         assert!(Arc::ptr_eq(&first, &steps.find(7).unwrap()));
         steps.clean_up(7);

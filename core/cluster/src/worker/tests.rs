@@ -23,6 +23,39 @@ impl Transport for Nobody {
         done(Err(Refusal::unreachable(&wanted.task, "there is none")));
         Box::new(|| ())
     }
+    fn complete_group(
+        &self,
+        leader: &str,
+        _: tenon_proto::CompleteGroupRequest,
+        done: crate::transport::Asked<tenon_proto::CompleteGroupResponse>,
+    ) -> Abandon {
+        done(Err(Refusal::unreachable(leader, "there is none")));
+        Box::new(|| ())
+    }
+
+    fn complete_instance(
+        &self,
+        leader: &str,
+        _: tenon_proto::CompleteInstanceRequest,
+        done: crate::transport::Asked<tenon_proto::CompleteInstanceResponse>,
+    ) -> Abandon {
+        done(Err(Refusal::unreachable(leader, "there is none")));
+        Box::new(|| ())
+    }
+
+    fn recv_buf(
+        &self,
+        task: &str,
+        _: tenon_proto::RecvBufRequest,
+        done: crate::transport::Asked<tenon_proto::RecvBufResponse>,
+    ) -> Abandon {
+        done(Err(Refusal::unreachable(task, "there is none")));
+        Box::new(|| ())
+    }
+
+    fn leader(&self) -> Option<String> {
+        None
+    }
 
     fn of_cluster(&self, _: &ClusterDef) -> Arc<dyn Transport> {
         Arc::new(Nobody)

@@ -159,7 +159,7 @@ unsafe extern "C" fn cancel_entry(function: *mut Function) {
 }
 
 /// The end of a call on the plugin's side.
-struct PluginEnd {
+pub(super) struct PluginEnd {
     done: FunctionDone,
     data: *mut c_void,
 }
@@ -168,8 +168,12 @@ struct PluginEnd {
 unsafe impl Send for PluginEnd {}
 
 impl PluginEnd {
+    pub fn new(done: FunctionDone, data: *mut c_void) -> PluginEnd {
+        PluginEnd { done, data }
+    }
+
     /// Hands the end of the call to the plugin.
-    fn give(self, result: Result<Vec<Tensor>, KernelError>) {
+    pub fn give(self, result: Result<Vec<Tensor>, KernelError>) {
         let Some(run) = self.done.run else { return };
         match result {
             Ok(tensors) => {
@@ -202,7 +206,7 @@ unsafe extern "C" fn call_entry(
     done: FunctionDone,
     data: *mut c_void,
 ) {
-    let end = PluginEnd { done, data };
+    let end = PluginEnd::new(done, data);
     // SAFETY: null, or a handle from `find_entry`, of which the caller has a reference.
     let Some(handle) = (unsafe { function.cast_const().cast::<Handle>().as_ref() }) else {
         return end.give(Err(KernelError::invalid_argument("expected a function, found null")));

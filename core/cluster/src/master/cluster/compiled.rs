@@ -6,9 +6,12 @@ use super::{
     links::{Link, together},
 };
 use crate::{keys, methods, refusal::Refusal};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::{
+    collections::BTreeMap,
+    sync::atomic::{AtomicBool, Ordering},
+};
 use tenon_framework::Code;
-use tenon_proto::{DeregisterGraphRequest, RegisterGraphRequest};
+use tenon_proto::{AttrValueKind, DeregisterGraphRequest, NodeDef, RegisterGraphRequest};
 use tenon_runtime::{CallableOptions, RunOptions, Session, TaskStep};
 
 /// A part of a step, registered at its worker.
@@ -25,6 +28,8 @@ pub(in crate::master) struct Compiled {
     pub(super) parts: Vec<Registered>,
     /// The keys of the fetches, in order.
     pub(super) fetches: Vec<String>,
+    /// The number of its graph, if it has collective operations on whose steps several masters agree; else 0.
+    pub(super) graph_key: i64,
     session: String,
     /// Whether the workers have dropped the graphs already.
     is_forgotten: AtomicBool,
@@ -54,6 +59,36 @@ impl Drop for Compiled {
     }
 }
 
+/// The size and the keys of a node's collective operation, if its attributes say them.
+fn operation_of(node: &NodeDef) -> Option<[i64; 3]> {
+    let number = |name: &str| match node.attr.get(name).and_then(|attr| attr.value.as_ref()) {
+        Some(AttrValueKind::I(number)) => Some(*number),
+        _ => None,
+    };
+    let names = ["group_size", "group_key", "instance_key"];
+    let [size, group, instance] = names.map(number);
+    Some([size?, group?, instance?]).filter(|_| node.op.starts_with("Collective"))
+}
+
+/// The number of a step's graph by its collective operations, as other masters with the same operations have it; 0 if all
+/// members are in this graph, so that no other master takes part.
+fn graph_key(step: &TaskStep) -> i64 {
+    let mut members: BTreeMap<[i64; 3], i64> = BTreeMap::new();
+    for node in step.parts.iter().flat_map(|part| &part.graph.node) {
+        if let Some(operation) = operation_of(node) {
+            *members.entry(operation).or_default() += 1;
+        }
+    }
+    members.retain(|[size, ..], count| *count < *size);
+    if members.is_empty() {
+        return 0;
+    }
+    // FNV-1a: the same in every process.
+    let bytes = members.keys().flatten().flat_map(|key| key.to_le_bytes());
+    let mix = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+    (bytes.fold(0xcbf2_9ce4_8422_2325, mix) >> 1).cast_signed().max(1)
+}
+
 /// Cuts the step of a signature, and registers the parts at once.
 pub(super) fn compile(
     cluster: &ClusterSession,
@@ -63,6 +98,7 @@ pub(super) fn compile(
 ) -> Answered<Compiled> {
     let mut step = session.tasks(signature, options)?;
     let client = step.client.to_string();
+    let graph_key = graph_key(&step);
     let mut calls = Vec::with_capacity(step.parts.len());
     for part in std::mem::take(&mut step.parts) {
         let task = part.task.to_string();
@@ -73,6 +109,7 @@ pub(super) fn compile(
             session_handle: cluster.handle.clone(),
             graph_def: Some(part.graph),
             create_worker_session_called: true,
+            collective_graph_key: graph_key,
             ..RegisterGraphRequest::default()
         };
         calls.push((link.clone(), request));
@@ -85,6 +122,7 @@ pub(super) fn compile(
         step,
         parts: Vec::with_capacity(links.len()),
         fetches,
+        graph_key,
         session: cluster.handle.clone(),
         is_forgotten: AtomicBool::new(false),
     };

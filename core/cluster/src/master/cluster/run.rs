@@ -5,7 +5,7 @@
 
 use super::{super::Answered, ClusterSession, Compiled, Registered, from, links::Started};
 use crate::{
-    handles::{new_request, new_step},
+    handles::new_request,
     keys, methods,
     refusal::{Mark, Refusal},
 };
@@ -77,7 +77,7 @@ pub(super) fn run(
     wish: Wish<'_>,
 ) -> Answered<Outcome> {
     compiled.step.check(wish.feeds)?;
-    let step_id = new_step();
+    let step_id = cluster.step_of(compiled)?;
     let send = sent(compiled, wish.feeds)?;
     let (arrive, arrived) = mpsc::channel();
     let now = Instant::now();
@@ -105,8 +105,9 @@ pub(super) fn run(
         let request = CleanupGraphRequest { step_id };
         part.link.start::<methods::CleanupGraph>(request, Some(CLEAN_UP), drop);
     }
-    waited?;
-    outcome(compiled, run.results()?)
+    let outcome = waited.and_then(|()| outcome(compiled, run.results()?));
+    cluster.retire(compiled, step_id, outcome.is_ok());
+    outcome
 }
 
 /// The feeds under the keys by which the client's part receives them.

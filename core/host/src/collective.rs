@@ -1,0 +1,189 @@
+//! Collective operations: the devices that take part find each other, and exchange tensors.
+//!
+//! A kernel of a collective operation joins it ([`Collectives::join`]) and then sends and receives by the places of the
+//! members; what it sends to whom is its own. The members are devices of this process, or of other tasks of a cluster
+//! ([`Remote`]).
+//!
+//! | file | content |
+//! |---|---|
+//! | `group.rs` | who takes part: groups and their operations |
+//! | `buffers.rs` | tensors on their way, by step |
+//! | `member.rs` | the place of one call |
+//! | `timer.rs` | time limits |
+//!
+//! # Invariants
+//! - Nothing blocks: each end is a callback, which runs once, outside all locks.
+//! - The first error of a member ends the exchange of the step: what waits gets it, and so does what waits later.
+//! - The state of a step goes with the step.
+
+mod buffers;
+mod group;
+mod member;
+mod timer;
+
+pub use buffers::{Arrived, BufferKey};
+pub use group::{Done, Group, GroupDevice, GroupRequest, Groups, InstanceKey, InstanceRequest};
+pub use member::{Join, Member, Place};
+
+use buffers::StepBuffers;
+use std::{
+    collections::HashMap,
+    sync::{Arc, OnceLock},
+};
+use tenon_framework::{
+    DType, KernelError, Tensor,
+    sync::{
+        Mutex,
+        atomic::{AtomicU64, Ordering},
+        rank,
+    },
+};
+use timer::Timer;
+
+/// Gives a request up: its callback may then not be called.
+pub type Abandon = Box<dyn FnOnce() + Send>;
+
+/// A tensor that a member of another task sends.
+#[derive(Debug, Clone)]
+pub struct Wanted {
+    /// Which one.
+    pub key: BufferKey,
+    /// The sending device.
+    pub from: GroupDevice,
+    /// The receiving device.
+    pub to: GroupDevice,
+    /// Its element type.
+    pub dtype: DType,
+}
+
+/// The other tasks of a cluster.
+pub trait Remote: Send + Sync {
+    /// Whether members of a step may be at other tasks; a step of this process alone is resolved here.
+    fn is_shared(&self, step: u64) -> bool;
+
+    /// Whether a device belongs to this task.
+    fn is_here(&self, device: &str) -> bool;
+
+    /// Joins a group at the task that leads it.
+    fn join_group(&self, step: u64, request: GroupRequest, done: Done<Arc<Group>>) -> Abandon;
+
+    /// Joins an operation at the task that leads its group.
+    fn join_instance(&self, request: InstanceRequest, done: Done<usize>) -> Abandon;
+
+    /// Takes a tensor that a member of another task sends; it may have one dimension for all elements.
+    fn receive(&self, wanted: Wanted, done: Arrived) -> Abandon;
+}
+
+/// The collective operations of a worker.
+pub struct Collectives {
+    /// Those of which this process knows all members, or which it leads.
+    pub groups: Groups,
+    steps: Mutex<HashMap<u64, Arc<StepBuffers>>>,
+    /// Complete groups with members at other tasks, by key.
+    known: Mutex<HashMap<i32, Arc<Group>>>,
+    remote: OnceLock<Arc<dyn Remote>>,
+    timer: Timer,
+    /// Counts the steps that have state here.
+    in_steps: Arc<AtomicU64>,
+}
+
+impl Collectives {
+    /// Operations of which steps with state are counted there.
+    pub fn new(in_steps: &Arc<AtomicU64>) -> Arc<Collectives> {
+        Arc::new(Collectives {
+            groups: Groups::default(),
+            steps: Mutex::ranked(rank::RENDEZVOUS, HashMap::new()),
+            known: Mutex::ranked(rank::RENDEZVOUS, HashMap::new()),
+            remote: OnceLock::new(),
+            timer: Timer::default(),
+            in_steps: Arc::clone(in_steps),
+        })
+    }
+
+    /// Sets the way to other tasks. Only the first call has an effect.
+    pub fn connect(&self, remote: Arc<dyn Remote>) {
+        let _ = self.remote.set(remote);
+    }
+
+    /// The way to other tasks, for a step that has members there.
+    fn remote(&self, step: u64) -> Option<&Arc<dyn Remote>> {
+        self.remote.get().filter(|remote| remote.is_shared(step))
+    }
+
+    /// Joins an operation. `ready` gets the place of the call once all members have joined.
+    pub fn join(self: &Arc<Self>, join: Join, ready: Done<Place>) -> Arc<Member> {
+        Member::begin(self, join, ready)
+    }
+
+    /// The tensors of a step on their way.
+    fn buffers(&self, step: u64) -> Arc<StepBuffers> {
+        let mut steps = self.steps.lock();
+        let made = || {
+            self.in_steps.fetch_add(1, Ordering::Relaxed);
+            Arc::default()
+        };
+        Arc::clone(steps.entry(step).or_insert_with(made))
+    }
+
+    /// Takes a tensor that a member of this task sends to one of another task.
+    pub fn take(&self, key: &BufferKey, done: Arrived) {
+        self.buffers(key.instance.step).recv(*key, done);
+    }
+
+    /// Fails what members of a step exchange here.
+    pub fn abort_step(&self, step: u64, error: &KernelError) {
+        let buffers = self.steps.lock().get(&step).cloned();
+        if let Some(buffers) = buffers {
+            buffers.abort(error);
+        }
+    }
+
+    /// Forgets a step; what waits for it fails.
+    pub fn end_step(&self, step: u64) {
+        let gone = self.steps.lock().remove(&step);
+        if let Some(buffers) = gone {
+            self.in_steps.fetch_sub(1, Ordering::Relaxed);
+            buffers.end(step);
+        }
+        self.groups.end_step(step);
+    }
+
+    /// The number of steps that have state here.
+    pub fn steps(&self) -> usize {
+        self.steps.lock().len()
+    }
+
+    /// A group of other tasks that was complete before.
+    fn known(&self, request: &GroupRequest) -> Option<Arc<Group>> {
+        let group = self.known.lock().get(&request.key).cloned()?;
+        let is_same = group.devices.len() == usize::try_from(request.size).unwrap_or(0)
+            && group.devices.contains(&request.device);
+        is_same.then_some(group)
+    }
+
+    /// Forgets a group one of whose members failed: the next step finds out anew who is there.
+    fn forget(&self, group: &Arc<Group>) {
+        self.known.lock().remove(&group.key);
+    }
+}
+
+impl std::fmt::Debug for Collectives {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Collectives").field("steps", &self.steps()).finish_non_exhaustive()
+    }
+}
+
+/// A tensor with the elements that came as bytes.
+///
+/// # Errors
+/// `INTERNAL` if the bytes are not whole elements of fixed size; no memory.
+pub fn tensor_of_bytes(dtype: DType, bytes: &[u8]) -> Result<Tensor, KernelError> {
+    let size = dtype.size().filter(|&size| size > 0 && !dtype.needs_drop() && !dtype.is_ref());
+    let count = size.filter(|size| bytes.len().is_multiple_of(*size)).map(|it| bytes.len() / it);
+    let count = count.ok_or_else(|| {
+        KernelError::internal(format!("{} bytes are not elements of {dtype}", bytes.len()))
+    })?;
+    let dims = [i64::try_from(count).unwrap_or(i64::MAX)];
+    Tensor::from_bytes(dtype, &dims, bytes)
+        .map_err(|error| KernelError::internal(format!("elements of {dtype}: {error}")))
+}

@@ -1,0 +1,128 @@
+//! Tensors on their way between members, by step.
+//!
+//! A key has one of three states: empty, a tensor that waits for its receiver, or a receiver that waits for its tensor.
+//! After an abortion all receivers get the error.
+
+use super::group::InstanceKey;
+use std::collections::{HashMap, hash_map::Entry};
+use tenon_framework::{
+    Code, KernelError, Tensor,
+    sync::{Mutex, rank},
+};
+
+/// The name of a tensor: the operation, its sender and receiver by place, and a number that they agree on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct BufferKey {
+    /// The operation.
+    pub instance: InstanceKey,
+    /// The place of the sender.
+    pub from: u32,
+    /// The place of the receiver.
+    pub to: u32,
+    /// The number.
+    pub number: u64,
+}
+
+/// Takes a tensor, or the reason why it does not come, once, from any thread.
+pub type Arrived = Box<dyn FnOnce(Result<Tensor, KernelError>) + Send>;
+
+enum Waiting {
+    Tensor(Tensor),
+    Receiver(Arrived),
+}
+
+#[derive(Default)]
+struct Table {
+    waiting: HashMap<BufferKey, Waiting>,
+    aborted: Option<KernelError>,
+}
+
+/// The tensors of one step.
+pub(super) struct StepBuffers {
+    table: Mutex<Table>,
+}
+
+impl Default for StepBuffers {
+    fn default() -> StepBuffers {
+        StepBuffers { table: Mutex::ranked(rank::RENDEZVOUS, Table::default()) }
+    }
+}
+
+impl StepBuffers {
+    /// Sends a tensor.
+    ///
+    /// # Errors
+    /// The error of an aborted step; `INTERNAL` when the key was used before.
+    pub fn send(&self, key: BufferKey, tensor: Tensor) -> Result<(), KernelError> {
+        let mut table = self.table.lock();
+        if let Some(error) = &table.aborted {
+            return Err(error.clone());
+        }
+        let receiver = match table.waiting.entry(key) {
+            Entry::Vacant(entry) => {
+                entry.insert(Waiting::Tensor(tensor));
+                return Ok(());
+            }
+            Entry::Occupied(entry) => match entry.remove() {
+                Waiting::Receiver(receiver) => receiver,
+                first @ Waiting::Tensor(_) => {
+                    table.waiting.insert(key, first);
+                    return Err(twice(&key, "sent"));
+                }
+            },
+        };
+        drop(table);
+        receiver(Ok(tensor));
+        Ok(())
+    }
+
+    /// Requests a tensor.
+    pub fn recv(&self, key: BufferKey, done: Arrived) {
+        let mut table = self.table.lock();
+        if let Some(error) = table.aborted.clone() {
+            drop(table);
+            return done(Err(error));
+        }
+        match table.waiting.remove(&key) {
+            None => {
+                table.waiting.insert(key, Waiting::Receiver(done));
+            }
+            Some(Waiting::Tensor(tensor)) => {
+                drop(table);
+                done(Ok(tensor));
+            }
+            Some(first @ Waiting::Receiver(_)) => {
+                table.waiting.insert(key, first);
+                drop(table);
+                done(Err(twice(&key, "requested")));
+            }
+        }
+    }
+
+    /// Fails what waits, and what comes later. The first error is kept.
+    pub fn abort(&self, error: &KernelError) {
+        let mut table = self.table.lock();
+        let first = table.aborted.get_or_insert_with(|| error.clone()).clone();
+        let waiting = std::mem::take(&mut table.waiting);
+        drop(table);
+        for waiting in waiting.into_values() {
+            if let Waiting::Receiver(done) = waiting {
+                done(Err(first.clone()));
+            }
+        }
+    }
+
+    /// Ends the step.
+    pub fn end(&self, step: u64) {
+        let message = format!("step {step} ended before a tensor of its collectives came");
+        self.abort(&KernelError::new(Code::ABORTED, message));
+    }
+}
+
+fn twice(key: &BufferKey, what: &str) -> KernelError {
+    let BufferKey { instance, from, to, number } = key;
+    KernelError::internal(format!(
+        "collective instance {}: tensor {number} from member {from} to member {to} was {what} twice",
+        instance.instance
+    ))
+}

@@ -1,0 +1,386 @@
+//! Collective operations: kernels of several devices that exchange their values.
+//!
+//! The host finds the members and carries tensors between them, in this process or between tasks. Who sends what to whom
+//! is in `schedule`, the arithmetic of reductions in `merge`; `exchange` takes the steps of a schedule and holds no thread
+//! while it waits.
+//!
+//! # Order of sums
+//! Members are ordered by their devices, so that a reduction adds in the same order in every run, and all members get the
+//! same bits. Which order that is depends on the number of bytes and of members, as the algorithm does; with the knob
+//! `data.collective_order = places` it is that of the members from first to last, whatever their number and size.
+
+mod exchange;
+mod merge;
+mod schedule;
+
+use exchange::Exchange;
+use merge::{Merge, Merged};
+use schedule::{Algorithm, Members, Transfer};
+use std::{marker::PhantomData, sync::Arc, time::Duration};
+use tenon_sdk::{growth, prelude::*};
+
+register_knob!(
+    "collective_order": STRING = "auto",
+    "Order of the sums of collective reductions: auto is fixed for a group and a size, by which the algorithm is chosen; \
+     places is that of the members."
+);
+
+/// Bytes up to which a reduction goes by halves: more messages of fewer bytes would cost more than the bytes do.
+const SMALL: usize = 64 << 10;
+
+/// The algorithm of a reduction.
+fn algorithm(order: &str, bytes: usize) -> Result<Algorithm, KernelError> {
+    match order {
+        "auto" if bytes <= SMALL => Ok(Algorithm::Halving),
+        "auto" => Ok(Algorithm::Ring),
+        "places" => Ok(Algorithm::Ordered),
+        other => Err(KernelError::invalid_argument(format!(
+            "knob data.collective_order is '{other}': expected auto or places"
+        ))),
+    }
+}
+
+/// Where an operation has its keys.
+enum Keys {
+    /// In attributes: size, group, instance.
+    Attributes([i64; 3]),
+    /// In inputs, from this one on.
+    Inputs(usize),
+}
+
+impl Keys {
+    fn new(c: &CreateContext<'_>, first: usize) -> Result<Keys, KernelError> {
+        if !c.attrs().has("group_size") {
+            return Ok(Keys::Inputs(first));
+        }
+        let [size, group, instance] =
+            ["group_size", "group_key", "instance_key"].map(|name| c.attr::<i64>(name));
+        Ok(Keys::Attributes([size?, group?, instance?]))
+    }
+
+    /// Size, group and instance.
+    fn read(&self, c: &ComputeContext<'_>) -> Result<[i32; 3], KernelError> {
+        let names = ["group_size", "group_key", "instance_key"];
+        let mut read = [0; 3];
+        for (at, (to, name)) in read.iter_mut().zip(names).enumerate() {
+            let value = match self {
+                Keys::Attributes(values) => values[at],
+                Keys::Inputs(first) => c.integer(first + at, name)?,
+            };
+            *to = i32::try_from(value).map_err(|_| {
+                KernelError::invalid_argument(format!(
+                    "{name} {value}: expected a number of 32 bits"
+                ))
+            })?;
+        }
+        Ok(read)
+    }
+}
+
+/// What a node says of its operation.
+struct Common {
+    keys: Keys,
+    timeout: Option<Duration>,
+}
+
+impl Common {
+    /// `first` is the input with the size of the group, where inputs have it.
+    fn new(c: &CreateContext<'_>, first: usize) -> Result<Common, KernelError> {
+        let seconds: f32 = c.attr("timeout_seconds")?;
+        let timeout = Duration::try_from_secs_f32(seconds).ok().filter(|it| !it.is_zero());
+        Ok(Common { keys: Keys::new(c, first)?, timeout })
+    }
+}
+
+/// What a kernel of an operation differs in.
+trait Operation<T: Element>: Sized + Send + Sync + 'static {
+    const KIND: CollectiveKind;
+    /// The input with the size of the group, where inputs have it.
+    const FIRST_KEY: usize = 1;
+
+    fn new(c: &CreateContext<'_>) -> Result<Self, KernelError>;
+
+    /// The dimensions that all members agree on, and the value of this one; none for one that has none.
+    fn value<'c>(
+        &self,
+        c: &'c ComputeContext<'_>,
+    ) -> Result<(Vec<i64>, Option<View<'c, T>>), KernelError> {
+        let view = c.input::<T>(0)?;
+        Ok((view.dims.to_vec(), Some(view)))
+    }
+
+    /// Whether this member has the value of a broadcast.
+    fn is_source(&self) -> bool {
+        false
+    }
+
+    /// The buffer of the exchange, its transfers, and the part of it that is the output, with the output's dimensions.
+    fn plan(&self, members: Members, dims: &[i64], value: Vec<T>) -> Result<Plan<T>, KernelError>;
+}
+
+/// What a member does once it knows its place.
+struct Plan<T> {
+    buffer: Vec<T>,
+    transfers: Vec<Transfer>,
+    /// Merges received values with those in the buffer.
+    merge: Option<Box<dyn Fn(&mut [T], &[T]) + Send>>,
+    /// What becomes of the result.
+    finish: Option<Box<dyn Fn(&mut [T]) + Send>>,
+    output: std::ops::Range<usize>,
+    dims: Vec<i64>,
+}
+
+/// The kernel of an operation.
+struct Collectively<T, O> {
+    common: Common,
+    operation: Arc<O>,
+    elements: PhantomData<fn() -> T>,
+}
+
+impl<T: Element, O: Operation<T>> Kernel for Collectively<T, O> {
+    const MODE: Mode = Mode::Async;
+
+    fn new(c: &CreateContext<'_>) -> Result<Self, KernelError> {
+        let operation = Arc::new(O::new(c)?);
+        Ok(Collectively { common: Common::new(c, O::FIRST_KEY)?, operation, elements: PhantomData })
+    }
+
+    fn compute(&self, _: &ComputeContext<'_>) -> Result<(), KernelError> {
+        Err(KernelError::internal("a call that waits is started, not computed"))
+    }
+
+    fn start(&self, call: AsyncCall) {
+        Exchange::begin(&self.common, &self.operation, call);
+    }
+}
+
+/// The number of elements of dimensions.
+fn count(dims: &[i64]) -> Result<usize, KernelError> {
+    let product = dims
+        .iter()
+        .try_fold(1usize, |product, &dim| product.checked_mul(usize::try_from(dim).ok()?));
+    product.ok_or_else(|| {
+        KernelError::invalid_argument(format!(
+            "{dims:?}: expected dimensions of a tensor in memory"
+        ))
+    })
+}
+
+/// Attributes of reductions.
+struct Reduction {
+    merge: Merge,
+    divides: bool,
+    order: String,
+}
+
+impl Reduction {
+    fn new(c: &CreateContext<'_>) -> Result<Reduction, KernelError> {
+        let merge = Merge::parse(c.attr::<&str>("merge_op")?)?;
+        let divides = match c.attr::<&str>("final_op")? {
+            "Id" => false,
+            "Div" => true,
+            other => {
+                let message = format!("final_op '{other}': expected Id or Div");
+                return Err(KernelError::invalid_argument(message));
+            }
+        };
+        let order = c.knobs().text("collective_order")?;
+        Ok(Reduction { merge, divides, order })
+    }
+
+    fn plan<T: Merged>(
+        &self,
+        members: Members,
+        buffer: Vec<T>,
+        scatters: bool,
+    ) -> Result<Plan<T>, KernelError> {
+        let algorithm = algorithm(&self.order, size_of_val(&*buffer))?;
+        let transfers = match scatters {
+            true => members.reduce_scatter(algorithm, buffer.len()),
+            false => members.reduce(algorithm, buffer.len()),
+        };
+        let (merge, size) = (self.merge, members.size as u32);
+        let finish: Box<dyn Fn(&mut [T]) + Send> =
+            Box::new(move |result| result.iter_mut().for_each(|it| *it = it.divided(size)));
+        Ok(Plan {
+            output: 0..buffer.len(),
+            buffer,
+            transfers,
+            merge: Some(Box::new(move |own, earlier| merge.apply(own, earlier))),
+            finish: self.divides.then_some(finish),
+            dims: Vec::new(),
+        })
+    }
+}
+
+/// Gives each member the values of all, merged.
+struct Reduce(Reduction);
+
+impl<T: Merged> Operation<T> for Reduce {
+    const KIND: CollectiveKind = CollectiveKind::REDUCE;
+
+    fn new(c: &CreateContext<'_>) -> Result<Self, KernelError> {
+        Reduction::new(c).map(Reduce)
+    }
+
+    fn plan(&self, members: Members, dims: &[i64], value: Vec<T>) -> Result<Plan<T>, KernelError> {
+        Ok(Plan { dims: dims.to_vec(), ..self.0.plan(members, value, false)? })
+    }
+}
+
+/// Gives each member its part of the values of all, merged.
+struct ReduceScatter(Reduction);
+
+/// The dimensions of a part: the rows are divided among the members.
+fn part_of(dims: &[i64], size: usize, what: &str) -> Result<Vec<i64>, KernelError> {
+    let wrong = || {
+        KernelError::invalid_argument(format!(
+            "{what} of {dims:?} over {size} members: expected a first dimension that {size} divides"
+        ))
+    };
+    let rows = *dims.first().ok_or_else(wrong)?;
+    let size = size as i64;
+    if rows % size != 0 {
+        return Err(wrong());
+    }
+    Ok(std::iter::once(rows / size).chain(dims[1..].iter().copied()).collect())
+}
+
+impl<T: Merged> Operation<T> for ReduceScatter {
+    const KIND: CollectiveKind = CollectiveKind::REDUCE_SCATTER;
+
+    fn new(c: &CreateContext<'_>) -> Result<Self, KernelError> {
+        Reduction::new(c).map(ReduceScatter)
+    }
+
+    fn plan(&self, members: Members, dims: &[i64], value: Vec<T>) -> Result<Plan<T>, KernelError> {
+        let dims = part_of(dims, members.size, "the parts of a reduction")?;
+        let output = members.own(value.len());
+        Ok(Plan { dims, output, ..self.0.plan(members, value, true)? })
+    }
+}
+
+/// Gives each member the values of all.
+struct Gather;
+
+impl<T: Element> Operation<T> for Gather {
+    const KIND: CollectiveKind = CollectiveKind::GATHER;
+
+    fn new(_: &CreateContext<'_>) -> Result<Self, KernelError> {
+        Ok(Gather)
+    }
+
+    fn plan(&self, members: Members, dims: &[i64], value: Vec<T>) -> Result<Plan<T>, KernelError> {
+        let mut dims = dims.to_vec();
+        let too_large = || KernelError::invalid_argument("the gathered values are too large");
+        let Some(rows) = dims.first_mut() else {
+            let message =
+                "a collective gather: expected an input of rank at least 1, found a scalar";
+            return Err(KernelError::invalid_argument(message));
+        };
+        *rows = rows.checked_mul(members.size as i64).ok_or_else(too_large)?;
+        let total = count(&dims)?;
+        let mut buffer = growth::filled(total, T::default())?;
+        buffer[members.own(total)].copy_from_slice(&value);
+        let transfers = members.gather(total);
+        Ok(Plan { buffer, transfers, merge: None, finish: None, output: 0..total, dims })
+    }
+}
+
+/// Gives the value of one member to all.
+struct Broadcast<const SENDS: bool> {
+    /// The dimensions that an attribute says.
+    noted: Option<Vec<i64>>,
+}
+
+impl<T: Element, const SENDS: bool> Operation<T> for Broadcast<SENDS> {
+    const KIND: CollectiveKind = CollectiveKind::BROADCAST;
+    const FIRST_KEY: usize = if SENDS { 1 } else { 0 };
+
+    fn new(c: &CreateContext<'_>) -> Result<Self, KernelError> {
+        let noted = if c.attrs().has("shape") {
+            let shape: PartialShape = c.attr("shape")?;
+            let known = shape.dims().filter(|dims| dims.iter().all(|&dim| dim >= 0));
+            let known = known.ok_or_else(|| {
+                KernelError::invalid_argument(format!("shape {shape}: expected a known shape"))
+            })?;
+            Some(known.to_vec())
+        } else {
+            None
+        };
+        Ok(Broadcast { noted })
+    }
+
+    fn value<'c>(
+        &self,
+        c: &'c ComputeContext<'_>,
+    ) -> Result<(Vec<i64>, Option<View<'c, T>>), KernelError> {
+        if !SENDS {
+            let dims = match &self.noted {
+                Some(dims) => dims.clone(),
+                None => c.integer_list(3, "shape")?,
+            };
+            return Ok((dims, None));
+        }
+        let view = c.input::<T>(0)?;
+        if let Some(noted) = self.noted.as_ref().filter(|noted| **noted != view.dims) {
+            return Err(KernelError::invalid_argument(format!(
+                "a value of {:?} is sent to all: expected {noted:?}, the node's attribute shape",
+                view.dims
+            )));
+        }
+        Ok((view.dims.to_vec(), Some(view)))
+    }
+
+    fn is_source(&self) -> bool {
+        SENDS
+    }
+
+    fn plan(&self, members: Members, dims: &[i64], value: Vec<T>) -> Result<Plan<T>, KernelError> {
+        let total = count(dims)?;
+        let buffer = if SENDS { value } else { growth::filled(total, T::default())? };
+        let (transfers, dims) = (members.broadcast(total), dims.to_vec());
+        Ok(Plan { buffer, transfers, merge: None, finish: None, output: 0..total, dims })
+    }
+}
+
+/// Gives each member a part of the value of each.
+struct AllToAll;
+
+impl<T: Element> Operation<T> for AllToAll {
+    const KIND: CollectiveKind = CollectiveKind::ALL_TO_ALL;
+
+    fn new(_: &CreateContext<'_>) -> Result<Self, KernelError> {
+        Ok(AllToAll)
+    }
+
+    fn plan(&self, members: Members, dims: &[i64], buffer: Vec<T>) -> Result<Plan<T>, KernelError> {
+        let size = members.size;
+        if dims.first() != Some(&(size as i64)) {
+            return Err(KernelError::invalid_argument(format!(
+                "an exchange of {dims:?} among {size} members: expected a first dimension of {size}"
+            )));
+        }
+        let (transfers, output) = (members.exchange(buffer.len()), 0..buffer.len());
+        let dims = dims.to_vec();
+        Ok(Plan { buffer, transfers, merge: None, finish: None, output, dims })
+    }
+}
+
+type ReduceOf<T> = Collectively<T, Reduce>;
+type ReduceScatterOf<T> = Collectively<T, ReduceScatter>;
+type GatherOf<T> = Collectively<T, Gather>;
+type SendOf<T> = Collectively<T, Broadcast<true>>;
+type ReceiveOf<T> = Collectively<T, Broadcast<false>>;
+type AllToAllOf<T> = Collectively<T, AllToAll>;
+
+register_kernel!("CollectiveReduce" on "CPU": ReduceOf<T> for "T" in [bf16, f32, f16, f64, i32, i64]);
+register_kernel!("CollectiveReduceV2" on "CPU": ReduceOf<T> for "T" in [bf16, f32, f16, f64, i32, i64]);
+register_kernel!("CollectiveReduceScatterV2" on "CPU": ReduceScatterOf<T> for "T" in [bf16, f32, f16, f64, i32, i64]);
+register_kernel!("CollectiveGather" on "CPU": GatherOf<T> for "T" in [f32, f16, f64, i32, i64]);
+register_kernel!("CollectiveGatherV2" on "CPU": GatherOf<T> for "T" in [f32, f16, f64, i32, i64]);
+register_kernel!("CollectiveBcastSend" on "CPU": SendOf<T> for "T" in [bool, f32, f16, f64, i32, i64]);
+register_kernel!("CollectiveBcastSendV2" on "CPU": SendOf<T> for "T" in [bool, f32, f16, f64, i32, i64]);
+register_kernel!("CollectiveBcastRecv" on "CPU": ReceiveOf<T> for "T" in [bool, f32, f16, f64, i32, i64]);
+register_kernel!("CollectiveBcastRecvV2" on "CPU": ReceiveOf<T> for "T" in [bool, f32, f16, f64, i32, i64]);
+register_kernel!("CollectiveAllToAllV2" on "CPU": AllToAllOf<T> for "T" in [bf16, f32, f16, f64, i32, i64]);

@@ -3,6 +3,7 @@
 import tensorflow as tf
 
 from datasets import checked, fed, numbers_with_errors, of, refused, variant
+from harness import case
 
 tf1 = tf.compat.v1
 raw = tf.raw_ops
@@ -29,6 +30,36 @@ refused("range_by_0", lambda: Dataset.range(fed(0), fed(5), fed(0)))
 refused("slices_of_several_lengths", lambda: variant(
     lambda output_types, output_shapes, **inputs: raw.TensorSliceDataset(output_shapes=output_shapes, **inputs),
     [tf.int64, tf.int64], [[], []], components=[fed([1, 2]), fed([1, 2, 3])]))
+
+# How many elements there are, which is known without making them.
+@case
+def cardinalities(address, log):
+    numbers = Dataset.range(7)
+    endless, some, none = numbers.repeat(), numbers.filter(lambda n: n > 2), Dataset.range(0)
+    kinds = {
+        "range": numbers, "down": Dataset.range(10, 0, -3), "none": none, "endless": endless, "filtered": some,
+        "tensors": Dataset.from_tensors(3), "slices": mixed(), "lines": tf1.data.TextLineDataset(["x"]),
+        "batch": numbers.batch(3), "whole batches": numbers.batch(3, True), "endless batches": endless.batch(2),
+        "padded": numbers.padded_batch(4, []), "take": numbers.take(3), "take all": numbers.take(-1),
+        "take more": numbers.take(9), "take of endless": endless.take(5), "take of filtered": some.take(2),
+        "skip": numbers.skip(3), "skip all": numbers.skip(-1), "skip more": numbers.skip(9),
+        "repeat": numbers.repeat(3), "repeat none": some.repeat(0), "repeat filtered": some.repeat(2),
+        "repeat of none": none.repeat(), "repeat for ever": some.repeat(), "zip": Dataset.zip((numbers, endless)),
+        "zip of filtered": Dataset.zip((none, some)), "concatenate": numbers.concatenate(numbers),
+        "concatenate endless": some.concatenate(endless), "concatenate filtered": numbers.concatenate(some),
+        "shard": numbers.shard(3, 0), "last shard": numbers.shard(3, 2), "cache": numbers.cache(),
+        "shuffle": numbers.shuffle(3), "map": numbers.map(lambda n: n), "prefetch": numbers.prefetch(2),
+        "parallel map": numbers.map(lambda n: n, num_parallel_calls=2), "flat map": numbers.flat_map(Dataset.range),
+        "interleave": numbers.interleave(Dataset.range), "window": numbers.window(3), "windows": numbers.window(3, 2),
+        "whole windows": numbers.window(3, 2, drop_remainder=True),
+        "windows apart": numbers.window(2, 1, 3, drop_remainder=True), "large window": numbers.window(9, drop_remainder=True),
+        "shuffle and repeat": shuffle_and_repeat(2),
+    }
+    counts = {name: raw.DatasetCardinality(input_dataset=kind._variant_tensor) for name, kind in kinds.items()}
+    with tf1.Session(address) as session:
+        for name, count in session.run(counts).items():
+            log.same(name, int(count))
+
 
 # Batches.
 of("batch", lambda: mixed().batch(2), twice=True)

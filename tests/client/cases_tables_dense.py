@@ -114,6 +114,14 @@ def what_a_dense_table_refuses(address, log):
 
 
 @case
+def a_dense_table_by_reference_has_no_deleted_key(address, log):
+    table = raw.MutableDenseHashTable(empty_key=np.int64(-1), value_dtype=tf.float32)
+    with tf1.Session(address) as session:
+        with log.refused("the table"):
+            session.run(raw.LookupTableSize(table_handle=table))
+
+
+@case
 def a_dense_table_is_restored(address, log):
     first, second = dense("a", initial_num_buckets=8), dense("b", initial_num_buckets=4)
     insert = raw.LookupTableInsertV2(

@@ -42,7 +42,7 @@ fn array() {
 
 #[test]
 fn fft() {
-    family_of("fft", &["tenon_cpu", "tenon_fft"], 326);
+    family_of("fft", &["tenon_cpu", "tenon_fft"], 446);
 }
 
 #[test]
@@ -52,7 +52,7 @@ fn fused() {
 
 #[test]
 fn image() {
-    family_of("image", &["tenon_cpu", "tenon_image"], 966);
+    family_of("image", &["tenon_cpu", "tenon_image"], 1624);
 }
 
 #[test]
@@ -106,6 +106,11 @@ fn random() {
 }
 
 #[test]
+fn sparse() {
+    family_of("sparse", &["tenon_cpu", "tenon_data"], 540);
+}
+
+#[test]
 fn string() {
-    family_of("string", &["tenon_cpu", "tenon_text"], 610);
+    family_of("string", &["tenon_cpu", "tenon_text"], 754);
 }

@@ -24,6 +24,9 @@ const OTHER_OPS: [&str; 4] = ["HistogramSummary", "ImageSummary", "MergeSummary"
 /// Attributes that say which elements an op computes with, where it has one of them.
 const MAIN_ATTRS: [&str; 2] = ["T", "dtype"];
 
+/// What TensorFlow has besides, and why it is not here.
+const MISSING: &str = include_str!("missing_ops.md");
+
 /// The columns: a short name for each type.
 const COLUMNS: [(&str, DType); 16] = [
     ("b", DType::BOOL),
@@ -235,7 +238,7 @@ fn the_page_says_what_is_there() {
     let summary = format!(
         "{with_kernels} of the {ops} ops of these families have kernels on the CPU; {cases} golden cases.\n\n"
     );
-    let page = HEAD.to_owned() + &summary + tables.trim_end() + "\n";
+    let page = HEAD.to_owned() + &summary + &tables + MISSING;
     let path = folder("../sdk/docs/ops.md");
     if std::env::var_os("TENON_UPDATE").is_some() {
         return fs::write(path, page).unwrap();

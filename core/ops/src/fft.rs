@@ -1,4 +1,4 @@
-//! Fourier transforms over the last one or two dimensions.
+//! Fourier transforms over the last one to three dimensions.
 
 use crate::shape::{dims_of, input_of_rank, input_of_rank_at_least};
 use tenon_author::{ShapeContext, ShapeResult, register_op};
@@ -25,6 +25,8 @@ complex_transforms! {
     "IFFT", unchanged::<1>, "The inverse discrete Fourier transform over the last dimension.";
     "FFT2D", unchanged::<2>, "The discrete Fourier transform over the last two dimensions.";
     "IFFT2D", unchanged::<2>, "The inverse discrete Fourier transform over the last two dimensions.";
+    "FFT3D", unchanged::<3>, "The discrete Fourier transform over the last three dimensions.";
+    "IFFT3D", unchanged::<3>, "The inverse discrete Fourier transform over the last three dimensions.";
 }
 
 macro_rules! real_transforms {
@@ -49,6 +51,10 @@ real_transforms! {
         "The spectrum of real images in the last two dimensions, without the half that is conjugate.";
     "IRFFT2D", "input: Tcomplex", "output: Treal", inverse::<2>,
         "The real images in the last two dimensions whose spectrum, without its conjugate half, is given.";
+    "RFFT3D", "input: Treal", "output: Tcomplex", forward::<3>,
+        "The spectrum of real volumes in the last three dimensions, without the half that is conjugate.";
+    "IRFFT3D", "input: Tcomplex", "output: Treal", inverse::<3>,
+        "The real volumes in the last three dimensions whose spectrum, without its conjugate half, is given.";
 }
 
 fn unchanged<const RANK: usize>(c: &ShapeContext<'_>) -> ShapeResult {
@@ -115,6 +121,7 @@ mod tests {
             ],
         );
         check("IRFFT2D", &[], &[(&["[n,5,?]", "= [5,7]"], "[n,5,7]")]);
+        check("RFFT3D", &[], &[(&["[n,4,5,6]", "= [4,5,6]"], "[n,4,5,4]")]);
         check("RFFT2D", &[], &[(&["[5]", "?"], "! input must have at least 2 dimensions, got 1")]);
     }
 }

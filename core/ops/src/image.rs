@@ -1,5 +1,6 @@
 //! Images: sizes, colours, boxes, and their encoded forms.
 
+mod boxes;
 mod grad;
 
 use crate::shape::{
@@ -96,24 +97,6 @@ register_op!(
 );
 
 register_op!(
-    "NonMaxSuppressionV3",
-    inputs = &[
-        "boxes: T",
-        "scores: T",
-        "max_output_size: int32",
-        "iou_threshold: T_threshold",
-        "score_threshold: T_threshold",
-    ],
-    outputs = &["selected_indices: int32"],
-    attrs = &["T: {half, float} = DT_FLOAT", "T_threshold: {half, float} = DT_FLOAT"],
-    cases = &[
-        "boxes; boxes: [n, 4] uniform(0, 1); scores: [n] uniform(0, 1); max_output_size: [] values(5); iou_threshold: [] values(0.5); score_threshold: [] values(0.1)",
-    ],
-    shape = suppressed,
-    summary = "The boxes of highest scores, without those that overlap a higher one too much.",
-);
-
-register_op!(
     "DecodePng",
     inputs = &["contents: string"],
     outputs = &["image: dtype"],
@@ -166,6 +149,95 @@ register_op!(
     summary = "An image as a JPEG file.",
 );
 
+register_op!(
+    "ResizeArea",
+    inputs = &["images: T", "size: int32"],
+    outputs = &["resized_images: float"],
+    attrs = &[
+        "T: {int8, uint8, int16, uint16, int32, int64, half, float, double, bfloat16}",
+        "align_corners: bool = false"
+    ],
+    shape = area,
+    summary = "Images of another size, whose pixels are the means of the parts that they cover.",
+);
+
+register_op!(
+    "AdjustHue",
+    inputs = &["images: T", "delta: float"],
+    outputs = &["output: T"],
+    attrs = &["T: {half, float} = DT_FLOAT"],
+    cases = &["pixels; images: [n, m, 3] uniform(0, 1); delta: [] values(0.2)"],
+    shape = adjusted,
+    summary = "Images whose hues are turned by a part of their circle.",
+);
+
+register_op!(
+    "AdjustSaturation",
+    inputs = &["images: T", "scale: float"],
+    outputs = &["output: T"],
+    attrs = &["T: {half, float} = DT_FLOAT"],
+    cases = &["pixels; images: [n, m, 3] uniform(0, 1); scale: [] values(0.7)"],
+    shape = adjusted,
+    summary = "Images whose saturation is multiplied.",
+);
+
+register_op!(
+    "ImageProjectiveTransformV2",
+    inputs = &["images: dtype", "transforms: float", "output_shape: int32"],
+    outputs = &["transformed_images: dtype"],
+    attrs = &[
+        "dtype: {uint8, int32, int64, half, bfloat16, float, double}",
+        "interpolation: string",
+        "fill_mode: string = 'CONSTANT'"
+    ],
+    shape = projected,
+    summary = "Images whose pixels are read from projected places; zero outside.",
+);
+
+register_op!(
+    "ImageProjectiveTransformV3",
+    inputs = &["images: dtype", "transforms: float", "output_shape: int32", "fill_value: float"],
+    outputs = &["transformed_images: dtype"],
+    attrs = &[
+        "dtype: {uint8, int32, int64, half, bfloat16, float, double}",
+        "interpolation: string",
+        "fill_mode: string = 'CONSTANT'"
+    ],
+    shape = projected,
+    summary =
+        "Images whose pixels are read from projected places, with a value for what is outside.",
+);
+
+register_op!(
+    "DecodeBmp",
+    inputs = &["contents: string"],
+    outputs = &["image: uint8"],
+    attrs = &["channels: int = 0"],
+    shape = decoded,
+    summary = "The pixels of a BMP file.",
+);
+
+register_op!(
+    "DecodeGif",
+    inputs = &["contents: string"],
+    outputs = &["image: uint8"],
+    shape = frames,
+    summary = "The frames of a GIF file.",
+);
+
+register_op!(
+    "DecodeImage",
+    inputs = &["contents: string"],
+    outputs = &["image: dtype"],
+    attrs = &[
+        "channels: int = 0",
+        "dtype: {uint8, uint16, float} = DT_UINT8",
+        "expand_animations: bool = true"
+    ],
+    shape = any_decoded,
+    summary = "The pixels of an encoded image of any known format, or its frames.",
+);
+
 /// The two sizes in a constant input; -1 if they are not known. A negative size is an error.
 fn sizes(c: &ShapeContext<'_>, input: usize, what: &'static str) -> Result<Vec<i64>, KernelError> {
     let shape = input_of_rank(c, input, what, 1)?;
@@ -181,7 +253,11 @@ fn sizes(c: &ShapeContext<'_>, input: usize, what: &'static str) -> Result<Vec<i
 }
 
 fn resize(c: &ShapeContext<'_>) -> ShapeResult {
-    PixelGrid::new(c.attr("align_corners")?, c.attr("half_pixel_centers")?)?;
+    resized(c, PixelGrid::new(c.attr("align_corners")?, c.attr("half_pixel_centers")?)?)
+}
+
+/// Images of the size in a constant input. The shape does not depend on the grid, which is checked when it is made.
+fn resized(c: &ShapeContext<'_>, _: PixelGrid) -> ShapeResult {
     let images = input_of_rank(c, 0, "images", 4)?;
     let size = sizes(c, 1, "size")?;
     let dims = resized_dims(&c.dims(images).unwrap_or_else(|| vec![-1; 4]), &size)?;
@@ -211,14 +287,35 @@ fn contrast(c: &ShapeContext<'_>) -> ShapeResult {
     c.set_output(0, input_of_rank_at_least(c, 0, "images", 3)?)
 }
 
-fn suppressed(c: &ShapeContext<'_>) -> ShapeResult {
-    let (boxes, scores) = (input_of_rank(c, 0, "boxes", 2)?, input_of_rank(c, 1, "scores", 1)?);
-    same_size(c, "the size of scores", c.dim(boxes, 0), c.dim(scores, 0))?;
-    same_size(c, "the second dimension of boxes", c.make_dim(Some(4)), c.dim(boxes, 1))?;
-    for (at, what) in [(2, "max_output_size"), (3, "iou_threshold"), (4, "score_threshold")] {
-        input_of_rank(c, at, what, 0)?;
+fn adjusted(c: &ShapeContext<'_>) -> ShapeResult {
+    c.set_output(0, input_of_rank_at_least(c, 0, "images", 3)?)
+}
+
+fn area(c: &ShapeContext<'_>) -> ShapeResult {
+    resized(c, PixelGrid::new(c.attr("align_corners")?, false)?)
+}
+
+fn projected(c: &ShapeContext<'_>) -> ShapeResult {
+    let images = input_of_rank(c, 0, "images", 4)?;
+    let transforms = input_of_rank(c, 1, "transforms", 2)?;
+    same_size(c, "the second dimension of transforms", c.make_dim(Some(8)), c.dim(transforms, 1))?;
+    let size = sizes(c, 2, "output_shape")?;
+    let known = |at: usize| c.make_dim(Some(size[at]).filter(|&size| size > 0));
+    c.set_output(0, c.make_shape(&[c.dim(images, 0), known(0), known(1), c.dim(images, 3)]))
+}
+
+fn frames(c: &ShapeContext<'_>) -> ShapeResult {
+    input_of_rank(c, 0, "contents", 0)?;
+    c.set_output(0, c.shape_of(&[-1, -1, -1, 3]))
+}
+
+/// The frames of a moving image are one more dimension, unless only the first one is wanted.
+fn any_decoded(c: &ShapeContext<'_>) -> ShapeResult {
+    decoded(c)?;
+    if c.attr("expand_animations")? {
+        return c.set_output(0, c.unknown());
     }
-    c.set_output(0, c.shape_of(&[-1]))
+    Ok(())
 }
 
 fn decoded(c: &ShapeContext<'_>) -> ShapeResult {
@@ -303,10 +400,5 @@ mod tests {
         check("DecodePng", &[("channels", AttrValue::Int(3))], &[(&["[]"], "[?,?,3]")]);
         check("EncodePng", &[], &[(&["[n,5,6,7,3]"], "[n,5]"), (&["?"], "?")]);
         check("EncodeJpeg", &[], &[(&["[6,7,3]"], "[]")]);
-    }
-
-    #[test]
-    fn how_many_boxes_stay_is_not_known() {
-        check("NonMaxSuppressionV3", &[], &[(&["[n,4]", "[n]", "[]", "[]", "[]"], "[?]")]);
     }
 }

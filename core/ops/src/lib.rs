@@ -46,6 +46,7 @@ mod reader;
 mod reduction;
 mod sendrecv;
 mod shape;
+mod sparse;
 mod state;
 mod string;
 mod summary;

@@ -238,6 +238,26 @@ register_op!(
 );
 
 register_op!(
+    "MutableDenseHashTable",
+    inputs = &["empty_key: key_dtype"],
+    outputs = &["table_handle: Ref(string)"],
+    attrs = &[
+        "container: string = ''",
+        "shared_name: string = ''",
+        "use_node_name_sharing: bool = false",
+        "key_dtype: type",
+        "value_dtype: type",
+        "value_shape: shape = []",
+        "initial_num_buckets: int = 131072",
+        "max_load_factor: float = 0.8"
+    ],
+    stateful = true,
+    shape = two_texts,
+    gradient = GradientRule::None,
+    summary = "A reference to the name of a table in which a key marks what is empty.",
+);
+
+register_op!(
     "InitializeTable",
     inputs = &["table_handle: Ref(string)", "keys: Tkey", "values: Tval"],
     attrs = &["Tkey: type", "Tval: type"],

@@ -18,6 +18,7 @@
 mod batch;
 mod cache;
 mod cache_file;
+mod cardinality;
 mod context;
 mod element;
 mod file;
@@ -39,6 +40,7 @@ mod source;
 mod task;
 mod window;
 
+pub use cardinality::Cardinality;
 pub use context::Context;
 pub use element::{Element, Spec};
 pub use function::Captured;
@@ -57,6 +59,11 @@ pub type Next<'a> = BoxFuture<'a, Result<Option<Element>, KernelError>>;
 pub trait Dataset: Send + Sync + 'static {
     /// Starts a walk over the elements.
     fn elements(&self) -> Box<dyn Elements>;
+
+    /// How many elements there are, as far as that is known without making them.
+    fn cardinality(&self) -> Cardinality {
+        Cardinality::Unknown
+    }
 }
 
 /// A walk over the elements of a dataset.

@@ -1,4 +1,4 @@
-//! State on the CPU: kernels of values that outlive a step.
+//! State on the CPU: kernels of values that outlive a step; and sparse tensors, which parsing makes.
 //!
 //! Its kernels are for device type `CPU`, which plugins/cpu registers. `resource` and `several` have
 //! the kernels of resource variables, `reference` and `temporary` those of the reference variables of
@@ -12,6 +12,8 @@
 //! `table` has the tables from keys to values, `reader` the records of files whose names come from a
 //! queue, `mutex` locks between steps. `parsing` makes tensors of messages, whose fields `wire` reads;
 //! `files` says which files graphs may read.
+//!
+//! `sparse` computes with tensors by the coordinates of their values.
 //!
 //! `dataset` has descriptions of elements, `iterator` the walks over them that steps share, `optional` elements
 //! that may be there or not.
@@ -50,6 +52,7 @@ mod scatter;
 mod session;
 mod several;
 mod shapes;
+mod sparse;
 mod stack;
 mod staging;
 mod table;

@@ -16,3 +16,5 @@ mod combine;
 mod places;
 mod rows;
 mod slices;
+
+pub use combine::Product;

@@ -56,6 +56,20 @@ pub fn put_back<T: Real>(
     })
 }
 
+/// Transforms the columns of images of `rows` rows and `cols` columns where they are, multiplied by `scale`; the second
+/// buffer is as large as the first, and what it holds afterwards says nothing.
+pub fn transform_axis<T: Real>(
+    c: &ComputeContext<'_>,
+    plan: &ComplexPlan<T>,
+    [rows, cols]: [usize; 2],
+    (y, spare): (&mut [Complex<T>], &mut [Complex<T>]),
+    scale: Option<T>,
+) -> Result<(), KernelError> {
+    let images = Images { height: rows, width: cols, rows, cols };
+    transform_columns(c, plan, images, y, spare)?;
+    put_back(c, [rows, cols], spare, y, scale)
+}
+
 /// One row of an image, from its columns.
 pub fn copy_row<T: Real>(
     [rows, cols]: [usize; 2],

@@ -1,7 +1,7 @@
-//! `FFT`, `IFFT`, `FFT2D` and `IFFT2D`.
+//! `FFT` and `IFFT` over one, two and three dimensions.
 
 use crate::{
-    columns::{Images, put_back, transform_columns},
+    columns::transform_axis,
     plans::{Complex, ComplexPlan, Plans, Real, complex_plan, scale, transform_rows},
 };
 use tenon_sdk::{
@@ -49,19 +49,22 @@ where
         let count: i64 = x.dims[outer..].iter().product();
         let scale = scale::<T>(count as usize, Self::DIRECTION);
         let cols = x.dims[x.dims.len() - 1] as usize;
-        // In two dimensions, the transform of the columns divides by the total size.
+        // In several dimensions, the last transform, that of the outermost one, divides by the total size.
         let row_scale = scale.filter(|_| RANK == 1);
         y.copy_from_slice(x.data);
         transform_rows(c, &*self.plan(cols)?, y, |_, _| {})?;
         if let Some(scale) = row_scale {
             y.iter_mut().for_each(|y| *y = *y * scale);
         }
-        if RANK == 2 {
-            let rows = x.dims[outer] as usize;
-            let images = Images { height: rows, width: cols, rows, cols };
-            let columns = c.scratch_slice::<Complex<T>>(y.len())?;
-            transform_columns(c, &*self.plan(rows)?, images, y, columns)?;
-            put_back(c, [rows, cols], columns, y, scale)?;
+        if RANK == 1 {
+            return Ok(());
+        }
+        let spare = c.scratch_slice::<Complex<T>>(y.len())?;
+        for axis in (outer..x.dims.len() - 1).rev() {
+            let rows = x.dims[axis] as usize;
+            let cols = x.dims[axis + 1..].iter().product::<i64>() as usize;
+            let scale = scale.filter(|_| axis == outer);
+            transform_axis(c, &*self.plan(rows)?, [rows, cols], (y, spare), scale)?;
         }
         Ok(())
     }
@@ -86,4 +89,6 @@ transforms! {
     "IFFT", 1, true;
     "FFT2D", 2, false;
     "IFFT2D", 2, true;
+    "FFT3D", 3, false;
+    "IFFT3D", 3, true;
 }

@@ -1,7 +1,7 @@
-//! `RFFT`, `IRFFT`, `RFFT2D` and `IRFFT2D`.
+//! `RFFT` and `IRFFT` over one, two and three dimensions.
 
 use crate::{
-    columns::{Images, copy_row, put_back, transform_columns},
+    columns::{Images, copy_row, transform_axis, transform_columns},
     complex::{DOUBLE, FLOAT},
     plans::{
         Complex, ComplexPlan, Plans, Real, complex_plan, cost_ns, for_rows, forward_plan,
@@ -20,10 +20,10 @@ use tenon_sdk::{
 /// Sizes of a transform.
 struct Sizes {
     output: Dims,
-    /// Last dimensions of the input: rows (1 without them) and columns.
-    input: [usize; 2],
-    /// Lengths of the transform; the first is 1 for a transform of rows.
-    lengths: [usize; 2],
+    /// Last dimensions of the input: images and rows (1 without them), and columns.
+    input: [usize; 3],
+    /// Lengths of the transform, which are 1 for dimensions that are not transformed.
+    lengths: [usize; 3],
 }
 
 impl Sizes {
@@ -44,11 +44,20 @@ impl Sizes {
         }
         let output = real_fft_dims(dims, &lengths, direction)?;
         check_fft_input(dims, &lengths, direction)?;
-        let pair = |list: &[i64]| {
-            let last = list.len() - 1;
-            [if rank == 2 { list[last - 1] as usize } else { 1 }, list[last] as usize]
+        let last = |list: &[i64]| {
+            let mut sizes = [1; 3];
+            let own = &list[list.len() - rank..];
+            sizes[3 - rank..].iter_mut().zip(own).for_each(|(size, own)| *size = *own as usize);
+            sizes
         };
-        Ok(Sizes { output, input: pair(dims), lengths: pair(&lengths) })
+        Ok(Sizes { output, input: last(dims), lengths: last(&lengths) })
+    }
+
+    /// The number of the row of the input that a row of the transform is.
+    fn row(&self, number: usize) -> usize {
+        let ([images, height, _], [used, rows, _]) = (self.input, self.lengths);
+        let (outer, image, row) = (number / rows / used, number / rows % used, number % rows);
+        (outer * images + image) * height + row
     }
 }
 
@@ -75,14 +84,15 @@ where
             return Ok(());
         }
         self.rows(c, &sizes, x, y)?;
-        if RANK == 2 {
-            let [rows, length] = sizes.lengths;
-            let cols = length / 2 + 1;
-            let images = Images { height: rows, width: cols, rows, cols };
-            let columns = c.scratch_slice::<Complex<T>>(y.len())?;
-            let plan = self.columns.get(rows, || complex_plan(rows, FftDirection::Forward))?;
-            transform_columns(c, &*plan, images, y, columns)?;
-            put_back(c, [rows, cols], columns, y, None)?;
+        if RANK == 1 {
+            return Ok(());
+        }
+        let [images, rows, length] = sizes.lengths;
+        let cols = length / 2 + 1;
+        let spare = c.scratch_slice::<Complex<T>>(y.len())?;
+        for (length, cols) in [(rows, cols), (images, rows * cols)].into_iter().take(RANK - 1) {
+            let plan = self.columns.get(length, || complex_plan(length, FftDirection::Forward))?;
+            transform_axis(c, &*plan, [length, cols], (y, spare), None)?;
         }
         Ok(())
     }
@@ -97,7 +107,7 @@ impl<T: Real, const RANK: usize> Forward<T, RANK> {
         x: &[T],
         y: &mut [Complex<T>],
     ) -> Result<(), KernelError> {
-        let ([height, width], [rows, length]) = (sizes.input, sizes.lengths);
+        let (width, length) = (sizes.input[2], sizes.lengths[2]);
         let plan = self.rows.get(length, || forward_plan(length))?;
         let (cols, watch) = (length / 2 + 1, c.watch());
         for_rows(c, y, cols, cost_ns(length), |first, block| {
@@ -105,8 +115,7 @@ impl<T: Real, const RANK: usize> Forward<T, RANK> {
             let mut scratch = growth::filled(plan.get_scratch_len(), Complex::default())?;
             for (at, y) in block.chunks_exact_mut(cols).enumerate() {
                 watch.check()?;
-                let (image, number) = ((first + at) / rows, (first + at) % rows);
-                row.copy_from_slice(&x[(image * height + number) * width..][..length]);
+                row.copy_from_slice(&x[sizes.row(first + at) * width..][..length]);
                 plan.process_with_scratch(&mut row, y, &mut scratch).map_err(refused)?;
             }
             Ok(())
@@ -136,13 +145,16 @@ where
             y.fill(T::zero());
             return Ok(());
         }
-        let [height, width] = sizes.input;
+        let [_, height, width] = sizes.input;
         if RANK == 1 {
             return self.rows(c, &sizes, y, |number, row| {
                 row.copy_from_slice(&x[number * width..][..row.len()]);
             });
         }
-        let [rows, length] = sizes.lengths;
+        if RANK == 3 {
+            return self.volumes(c, &sizes, x, y);
+        }
+        let [_, rows, length] = sizes.lengths;
         let cols = length / 2 + 1;
         let images = Images { height, width, rows, cols };
         // For each image, as many columns as an output image has frequencies.
@@ -154,7 +166,35 @@ where
     }
 }
 
-impl<T: Real, const RANK: usize> Inverse<T, RANK> {
+impl<T: Real, const RANK: usize> Inverse<T, RANK>
+where
+    Complex<T>: Element,
+{
+    /// Transforms volumes: first over images and rows, of a copy of the used part of the input.
+    fn volumes(
+        &self,
+        c: &ComputeContext<'_>,
+        sizes: &Sizes,
+        x: &[Complex<T>],
+        y: &mut [T],
+    ) -> Result<(), KernelError> {
+        let ([images, rows, length], width) = (sizes.lengths, sizes.input[2]);
+        let cols = length / 2 + 1;
+        let len = y.len() / length * cols;
+        let (used, spare) = c.scratch_slice::<Complex<T>>(2 * len)?.split_at_mut(len);
+        for (number, row) in used.chunks_exact_mut(cols).enumerate() {
+            row.copy_from_slice(&x[sizes.row(number) * width..][..cols]);
+        }
+        for (length, cols) in [(images, rows * cols), (rows, cols)] {
+            let plan = self.columns.get(length, || complex_plan(length, FftDirection::Inverse))?;
+            transform_axis(c, &*plan, [length, cols], (used, spare), None)?;
+        }
+        let used = &*used;
+        self.rows(c, sizes, y, |number, row| {
+            row.copy_from_slice(&used[number * cols..][..row.len()]);
+        })
+    }
+
     /// Computes the rows of the output, each from the spectrum that `fill` writes.
     fn rows(
         &self,
@@ -163,9 +203,9 @@ impl<T: Real, const RANK: usize> Inverse<T, RANK> {
         y: &mut [T],
         fill: impl Fn(usize, &mut [Complex<T>]) + Sync,
     ) -> Result<(), KernelError> {
-        let [rows, length] = sizes.lengths;
+        let length = sizes.lengths[2];
         let plan = self.rows.get(length, || inverse_plan(length))?;
-        let scale = scale::<T>(rows * length, FftDirection::Inverse);
+        let scale = scale::<T>(sizes.lengths.iter().product(), FftDirection::Inverse);
         let watch = c.watch();
         for_rows(c, y, length, cost_ns(length), |first, block| {
             let mut row = growth::filled(plan.complex_len(), Complex::default())?;
@@ -213,4 +253,6 @@ transforms! {
     "IRFFT", Inverse, 1;
     "RFFT2D", Forward, 2;
     "IRFFT2D", Inverse, 2;
+    "RFFT3D", Forward, 3;
+    "IRFFT3D", Inverse, 3;
 }

@@ -29,7 +29,8 @@ pub const MOST_BYTES: u64 = 1 << 30;
 /// Most memory that a decoder takes regardless of the image.
 const LIBRARY_BYTES: usize = 1 << 20;
 
-struct Decode {
+/// How a file is decoded.
+pub struct Decode {
     /// Options for JPEG; `DecodePng`, which has no such attributes, uses TensorFlow's defaults.
     jpeg: jpeg::Options,
     channels: usize,
@@ -37,7 +38,8 @@ struct Decode {
 }
 
 impl Decode {
-    fn create(c: &CreateContext<'_>, allowed: &[i64]) -> Result<Decode, KernelError> {
+    /// Reads the attributes of a node; `allowed` are the numbers of channels that it may ask for.
+    pub fn create(c: &CreateContext<'_>, allowed: &[i64]) -> Result<Decode, KernelError> {
         let channels: i64 = c.attr("channels")?;
         if !allowed.contains(&channels) {
             return Err(KernelError::invalid_argument(format!(
@@ -45,15 +47,22 @@ impl Decode {
             )));
         }
         let wide = c.output_types().first() == Some(&tenon_sdk::DType::UINT16);
+        let own = if [1, 3].contains(&channels) { channels as usize } else { 0 };
+        let jpeg = jpeg::Options { channels: own, ..Decode::of_colours().jpeg };
+        Ok(Decode { jpeg, channels: channels as usize, wide })
+    }
+
+    /// Decodes to red, green and blue of 8 bits.
+    pub fn of_colours() -> Decode {
         let jpeg = jpeg::Options {
             ratio: 1,
             accurate: false,
             fancy: true,
-            channels: if [1, 3].contains(&channels) { channels as usize } else { 0 },
+            channels: 3,
             recovers: false,
             acceptable: 1.0,
         };
-        Ok(Decode { jpeg, channels: channels as usize, wide })
+        Decode { jpeg, channels: 3, wide: false }
     }
 
     fn run(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
@@ -69,7 +78,8 @@ impl Decode {
         }
     }
 
-    fn pixels<L: Level>(&self, contents: &[u8]) -> Result<Pixels<L>, KernelError> {
+    /// Decodes a PNG or a JPEG.
+    pub fn pixels<L: Level>(&self, contents: &[u8]) -> Result<Pixels<L>, KernelError> {
         if is_jpeg(contents) {
             match jpeg::decode(contents, self.jpeg) {
                 Ok(image) => return Pixels::of_jpeg(image, self.channels),
@@ -98,7 +108,8 @@ fn write<L: Level>(c: &ComputeContext<'_>, pixels: &Pixels<L>) -> Result<(), Ker
     Ok(())
 }
 
-fn is_jpeg(contents: &[u8]) -> bool {
+/// Whether a file has the signature of JPEG.
+pub fn is_jpeg(contents: &[u8]) -> bool {
     contents.starts_with(b"\xff\xd8\xff")
 }
 
@@ -107,7 +118,8 @@ fn said(error: ImageError) -> KernelError {
     refused(error.to_string().to_lowercase())
 }
 
-fn refused(why: impl fmt::Display) -> KernelError {
+/// The error for contents that are no image.
+pub fn refused(why: impl fmt::Display) -> KernelError {
     KernelError::invalid_argument(format!("contents are not an image that can be decoded: {why}"))
 }
 
@@ -144,12 +156,14 @@ fn checked<D: ImageDecoder>(decoder: ImageResult<D>) -> Result<DynamicImage, Ker
 }
 
 /// A pixel level of 8 or 16 bits.
-trait Level: Element + Into<u32> {
+pub trait Level: Element + Into<u32> {
+    /// Takes a level that fits.
     fn from_wide(level: u32) -> Self;
     /// Converts a level of 16 bits.
     fn of_16(level: u16) -> Self;
     /// Converts a level of 8 bits.
     fn of_8(level: u8) -> Self;
+    /// The greatest level.
     const FULL: Self;
 }
 
@@ -185,11 +199,16 @@ impl Level for u16 {
     }
 }
 
-struct Pixels<L> {
-    width: usize,
-    height: usize,
-    channels: usize,
-    levels: Vec<L>,
+/// A decoded image.
+pub struct Pixels<L> {
+    /// Columns.
+    pub width: usize,
+    /// Rows.
+    pub height: usize,
+    /// Levels of a pixel.
+    pub channels: usize,
+    /// All levels, row by row.
+    pub levels: Vec<L>,
 }
 
 impl<L: Level> Pixels<L> {
@@ -218,7 +237,8 @@ impl<L: Level> Pixels<L> {
         if channels == 0 { Ok(pixels) } else { pixels.with_channels(channels) }
     }
 
-    fn with_channels(self, channels: usize) -> Result<Pixels<L>, KernelError> {
+    /// The pixels with another number of channels: colours become grey, grey becomes colours, and all is opaque.
+    pub fn with_channels(self, channels: usize) -> Result<Pixels<L>, KernelError> {
         if self.channels == channels {
             return Ok(self);
         }

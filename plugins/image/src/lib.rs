@@ -1,7 +1,7 @@
 //! Images on the CPU.
 //!
 //! What it is: a plugin with the kernels of TensorFlow's image ops for device type `CPU`: resizing
-//! and its gradients, crops, colours, boxes, PNG and JPEG. `resize` is shared by the resizing ops,
+//! and its gradients, crops, projections, colours, boxes, PNG, JPEG, GIF and BMP. `resize` is shared by the resizing ops,
 //! and `jpeg` decodes to TensorFlow's levels. It is a plugin of its own so that a build without
 //! images does not compile codecs.
 //!
@@ -14,16 +14,23 @@
 //! - PNG, and JPEG with Huffman codes and one or three components, are decoded to the levels that
 //!   TensorFlow gives.
 
+mod adjust;
+mod any;
+mod area;
 mod bicubic;
 mod bilinear;
+mod bmp;
 mod boxes;
 mod colour;
 mod crop;
 mod crop_grad;
 mod decode;
+mod draw;
 mod encode;
+mod gif;
 mod jpeg;
 mod nearest;
+mod project;
 mod resize;
 
 tenon_sdk::export_plugin!();

@@ -1,6 +1,6 @@
-//! `EncodeBase64`, `DecodeBase64` and `StringToHashBucketFast`.
+//! `EncodeBase64` and `DecodeBase64`.
 
-use crate::{farmhash::fingerprint64, shown};
+use crate::shown;
 use base64::{
     DecodeSliceError, Engine,
     alphabet::URL_SAFE,
@@ -78,30 +78,3 @@ fn invalid(text: &[u8], why: impl std::fmt::Display) -> KernelError {
 
 register_kernel!("EncodeBase64" on "CPU": Encode, numerics = Numerics::EXACT);
 register_kernel!("DecodeBase64" on "CPU": fn decode, numerics = Numerics::EXACT);
-
-struct HashBucket {
-    buckets: u64,
-}
-
-impl Kernel for HashBucket {
-    fn new(c: &CreateContext<'_>) -> Result<Self, KernelError> {
-        let buckets: i64 = c.attr("num_buckets")?;
-        let buckets =
-            u64::try_from(buckets).ok().filter(|&buckets| buckets > 0).ok_or_else(|| {
-                KernelError::invalid_argument(format!(
-                    "num_buckets must be at least 1, found {buckets}"
-                ))
-            })?;
-        Ok(HashBucket { buckets })
-    }
-
-    fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
-        let y = c.output::<i64>(0, c.dims(0))?.data;
-        for (y, x) in y.iter_mut().zip(c.strings(0)?) {
-            *y = (fingerprint64(x) % self.buckets) as i64;
-        }
-        Ok(())
-    }
-}
-
-register_kernel!("StringToHashBucketFast" on "CPU": HashBucket, numerics = Numerics::EXACT);

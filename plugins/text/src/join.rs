@@ -1,4 +1,4 @@
-//! `StringJoin`, `ReduceJoin` and `StringSplitV2`.
+//! `StringJoin`, `ReduceJoin`, `StringStrip`, `StringSplitV2` and the older `StringSplit`.
 
 use crate::text;
 use tenon_sdk::{
@@ -142,31 +142,75 @@ impl Kernel for Split {
     }
 
     fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
-        let &[rows] = c.dims(0) else {
-            return Err(KernelError::invalid_argument(format!(
-                "input must be a vector, found shape {:?}",
-                c.dims(0)
-            )));
-        };
         let separator = text(c, 1, "sep")?;
-        let (mut parts, mut places, mut widest) = (Vec::new(), Vec::new(), 0);
-        for (row, text) in c.strings(0)?.into_iter().enumerate() {
-            let before = parts.len();
-            if row % LOOK == 0 {
-                c.watch().check()?;
-            }
-            self.split(text, separator, &mut parts)?;
-            widest = widest.max(parts.len() - before);
-            growth::reserve(&mut places, parts.len() - before)?;
-            places.extend((0..parts.len() - before).map(|column| [row as i64, column as i64]));
-        }
-        let count = parts.len() as i64;
-        let indices = c.output::<i64>(0, &[count, 2])?.data;
-        indices.copy_from_slice(places.as_flattened());
-        c.set_strings(1, &[count], parts.into_iter())?;
-        c.output::<i64>(2, &[2])?.data.copy_from_slice(&[rows, widest as i64]);
-        Ok(())
+        parts(c, |text, parts| self.split(text, separator, parts))
     }
+}
+
+/// Writes the parts of each string as a sparse matrix; `split` appends those of one.
+fn parts<'c>(
+    c: &ComputeContext<'c>,
+    split: impl Fn(&'c [u8], &mut Vec<&'c [u8]>) -> Result<(), KernelError>,
+) -> Result<(), KernelError> {
+    let &[rows] = c.dims(0) else {
+        return Err(KernelError::invalid_argument(format!(
+            "input must be a vector, found shape {:?}",
+            c.dims(0)
+        )));
+    };
+    let (mut parts, mut places, mut widest) = (Vec::new(), Vec::new(), 0);
+    for (row, text) in c.strings(0)?.into_iter().enumerate() {
+        let before = parts.len();
+        if row % LOOK == 0 {
+            c.watch().check()?;
+        }
+        split(text, &mut parts)?;
+        widest = widest.max(parts.len() - before);
+        growth::reserve(&mut places, parts.len() - before)?;
+        places.extend((0..parts.len() - before).map(|column| [row as i64, column as i64]));
+    }
+    let count = parts.len() as i64;
+    let indices = c.output::<i64>(0, &[count, 2])?.data;
+    indices.copy_from_slice(places.as_flattened());
+    c.set_strings(1, &[count], parts.into_iter())?;
+    c.output::<i64>(2, &[2])?.data.copy_from_slice(&[rows, widest as i64]);
+    Ok(())
+}
+
+/// `StringSplit`: at each byte that the delimiter has; without one, every byte is a part.
+struct SplitAny {
+    skips_empty: bool,
+}
+
+impl Kernel for SplitAny {
+    fn new(c: &CreateContext<'_>) -> Result<Self, KernelError> {
+        Ok(SplitAny { skips_empty: c.attr("skip_empty")? })
+    }
+
+    fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
+        let delimiter = text(c, 1, "delimiter")?;
+        parts(c, |text, parts| {
+            if delimiter.is_empty() {
+                return text.chunks(1).try_for_each(|byte| growth::push(parts, byte));
+            }
+            // A text without bytes has no part, whatever is skipped.
+            let all = (!text.is_empty()).then(|| text.split(|byte| delimiter.contains(byte)));
+            let mut all = all.into_iter().flatten();
+            all.try_for_each(|part| match part.is_empty() && self.skips_empty {
+                true => Ok(()),
+                false => growth::push(parts, part),
+            })
+        })
+    }
+}
+
+/// Each string without white space at its ends.
+fn strip(c: &ComputeContext<'_>) -> Result<(), KernelError> {
+    let texts = c.strings(0)?.into_iter().map(|text| {
+        let text = trimmed(text);
+        &text[..text.iter().rposition(|byte| !is_space(*byte)).map_or(0, |last| last + 1)]
+    });
+    c.set_strings(0, c.dims(0), texts)
 }
 
 impl Split {
@@ -213,6 +257,8 @@ fn trimmed(text: &[u8]) -> &[u8] {
     &text[text.iter().position(|byte| !is_space(*byte)).unwrap_or(text.len())..]
 }
 
+register_kernel!("StringStrip" on "CPU": fn strip, numerics = Numerics::EXACT);
+register_kernel!("StringSplit" on "CPU": SplitAny, host_memory = &["delimiter"], numerics = Numerics::EXACT);
 register_kernel!("StringSplitV2" on "CPU": Split, host_memory = &["sep"], numerics = Numerics::EXACT);
 
 #[cfg(test)]

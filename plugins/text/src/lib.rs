@@ -19,6 +19,7 @@ mod encode;
 mod farmhash;
 mod files;
 mod format;
+mod hash;
 mod join;
 mod logging;
 mod number;
@@ -27,6 +28,7 @@ mod re2;
 mod records;
 mod regex;
 mod summary;
+mod unicode;
 mod value;
 
 tenon_sdk::export_plugin!();

@@ -1,4 +1,4 @@
-//! `RegexReplace`, `RegexFullMatch` and `StaticRegexFullMatch`.
+//! `RegexReplace`, `RegexFullMatch`, and both with expressions that are attributes.
 
 use crate::{re2::translated, shown, text};
 use regex::bytes::{Captures, Regex};
@@ -100,14 +100,44 @@ impl Kernel for Replace {
 
     fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
         let regex = self.compiled.get(text(c, 1, "pattern")?, false)?;
-        let rewrite = text(c, 2, "rewrite")?;
-        let inputs = c.strings(0)?;
-        // The rewriting refers to a group that the expression does not have: nothing is rewritten.
-        if highest_group(rewrite) >= regex.captures_len() {
-            return c.set_strings(0, c.dims(0), inputs.into_iter());
-        }
-        let replace = if self.global { replace_all } else { replace_first };
-        c.write_texts(0, c.dims(0), |at, to| replace(&regex, inputs[at], rewrite, to))
+        replaced(c, &regex, text(c, 2, "rewrite")?, self.global)
+    }
+}
+
+/// Each string of the first input, rewritten.
+fn replaced(
+    c: &ComputeContext<'_>,
+    regex: &Regex,
+    rewrite: &[u8],
+    is_global: bool,
+) -> Result<(), KernelError> {
+    let inputs = c.strings(0)?;
+    // The rewriting refers to a group that the expression does not have: nothing is rewritten.
+    if highest_group(rewrite) >= regex.captures_len() {
+        return c.set_strings(0, c.dims(0), inputs.into_iter());
+    }
+    let replace = if is_global { replace_all } else { replace_first };
+    c.write_texts(0, c.dims(0), |at, to| replace(regex, inputs[at], rewrite, to))
+}
+
+/// An expression and a rewriting that are attributes.
+struct StaticReplace {
+    regex: Regex,
+    rewrite: Vec<u8>,
+    is_global: bool,
+}
+
+impl Kernel for StaticReplace {
+    fn new(c: &CreateContext<'_>) -> Result<Self, KernelError> {
+        Ok(StaticReplace {
+            regex: compiled(c.attr::<&[u8]>("pattern")?, false)?,
+            rewrite: c.attr::<&[u8]>("rewrite")?.to_vec(),
+            is_global: c.attr("replace_global")?,
+        })
+    }
+
+    fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
+        replaced(c, &self.regex, &self.rewrite, self.is_global)
     }
 }
 
@@ -194,5 +224,6 @@ fn character_len(text: &[u8]) -> usize {
     first.and_then(|chunk| chunk.valid().chars().next()).map_or(1, char::len_utf8)
 }
 
+register_kernel!("StaticRegexReplace" on "CPU": StaticReplace, numerics = Numerics::EXACT);
 register_kernel!("RegexFullMatch" on "CPU": FullMatch, host_memory = &["pattern"], numerics = Numerics::EXACT);
 register_kernel!("RegexReplace" on "CPU": Replace, host_memory = &["pattern", "rewrite"], numerics = Numerics::EXACT);

@@ -9,10 +9,14 @@ from .suite import Suite
 
 REALS = {"float": "complex64", "double": "complex128"}
 AXES = {"FFT": (-1,), "IFFT": (-1,), "FFT2D": (-2, -1), "IFFT2D": (-2, -1)}
+AXES |= {op: (-3, -2, -1) for op in ("FFT3D", "IFFT3D", "RFFT3D", "IRFFT3D")}
 AXES |= {"RFFT": (-1,), "IRFFT": (-1,), "RFFT2D": (-2, -1), "IRFFT2D": (-2, -1)}
 # Powers of two, products of small primes, primes, and twice a prime.
 LENGTHS = [1, 2, 3, 4, 5, 7, 8, 12, 16, 17, 30, 31, 64, 97, 100, 127, 128, 194]
+VOLUMES = [(1, 1, 1), (1, 1, 8), (8, 1, 1), (2, 3, 4), (4, 4, 4), (5, 7, 3), (6, 2, 10), (3, 13, 11)]
 PLANES = [(1, 1), (1, 8), (8, 1), (2, 3), (4, 4), (5, 7), (6, 10), (13, 11), (16, 17)]
+
+SIZES = {1: [(n,) for n in LENGTHS], 2: PLANES, 3: VOLUMES}
 
 
 def levels(count):
@@ -68,10 +72,10 @@ def sized(shape, lengths=None):
 
 
 def complex_transforms(folder):
-    """FFT, IFFT, FFT2D, IFFT2D."""
-    for op in ("FFT", "IFFT", "FFT2D", "IFFT2D"):
+    """FFT and IFFT over one, two and three dimensions."""
+    for op in ("FFT", "IFFT", "FFT2D", "IFFT2D", "FFT3D", "IFFT3D"):
         suite, rank = Suite(folder, "fft", op), len(AXES[op])
-        sizes = [(n,) for n in LENGTHS] if rank == 1 else PLANES
+        sizes = SIZES[rank]
         for dtype in REALS.values():
             for size in sizes:
                 outer = (3,) if math.prod(size) <= 16 else ()
@@ -85,9 +89,9 @@ def complex_transforms(folder):
                 suite.case(f"{dtype}_{label}", [array(np.zeros(shape), dtype)])
             impulse = array(np.eye(1, 8, 3).reshape((1,) * (rank - 1) + (8,)), dtype)
             suite.case(f"{dtype}_impulse", [impulse], reference=complex_reference(op), **sized((8,)))
-        x = normal(seeded(op, "long"), "complex64", (1009,) if rank == 1 else (24, 25))
+        x = normal(seeded(op, "long"), "complex64", (1009,) if rank == 1 else (1,) * (rank - 2) + (24, 25))
         suite.case("complex64_long", [x], reference=complex_reference(op), **sized(x.shape))
-        suite.error("scalar" if rank == 1 else "vector", [np.ones((4,) * (rank - 1), np.complex64)])
+        suite.error({1: "scalar", 2: "vector", 3: "matrix"}[rank], [np.ones((4,) * (rank - 1), np.complex64)])
         suite.error("dtype", [np.ones((4,) * rank, np.float32)])
         yield suite.finish()
 
@@ -113,10 +117,10 @@ def cropped_sizes(sizes):
 
 
 def real_forward(folder):
-    """RFFT and RFFT2D."""
-    for op in ("RFFT", "RFFT2D"):
+    """RFFT over one, two and three dimensions."""
+    for op in ("RFFT", "RFFT2D", "RFFT3D"):
         suite, rank = Suite(folder, "fft", op), len(AXES[op])
-        sizes = [(n,) for n in LENGTHS] if rank == 1 else PLANES
+        sizes = SIZES[rank]
         for real, spectrum in REALS.items():
             attrs = {"Tcomplex": spectrum}
 
@@ -136,10 +140,10 @@ def real_forward(folder):
 
 
 def real_inverse(folder):
-    """IRFFT and IRFFT2D."""
-    for op in ("IRFFT", "IRFFT2D"):
+    """IRFFT over one, two and three dimensions."""
+    for op in ("IRFFT", "IRFFT2D", "IRFFT3D"):
         suite, rank = Suite(folder, "fft", op), len(AXES[op])
-        sizes = [(n,) for n in LENGTHS] if rank == 1 else PLANES
+        sizes = SIZES[rank]
         for real, spectrum in REALS.items():
             attrs = {"Treal": real}
 
@@ -170,8 +174,8 @@ def real_errors(suite, rank, x, attrs, too_long):
         "many_lengths": [4] * (rank + 1),
     }.items():
         suite.error(name, [x, np.int32(lengths)], attrs, const=[1])
-    if rank == 2:
-        suite.error("too_high", [x, np.int32([5, 4])], attrs, const=[1])
+    if rank > 1:
+        suite.error("too_high", [x, np.int32([4] * (rank - 2) + [5, 4])], attrs, const=[1])
     suite.error("matrix_of_lengths", [x, np.int32([[4] * rank])], attrs, const=[1])
     suite.error("rank", [x[(0,) * (x.ndim - rank + 1)], np.int32([4] * rank)], attrs, const=[1])
 

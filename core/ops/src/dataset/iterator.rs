@@ -161,6 +161,15 @@ register_op!(
 );
 
 register_op!(
+    "DatasetCardinality",
+    inputs = &["input_dataset: variant"],
+    outputs = &["cardinality: int64"],
+    attrs = &["cardinality_options: string = ''"],
+    shape = scalar_output,
+    summary = "How many elements a dataset has: -1 for infinitely many, -2 if it is not known.",
+);
+
+register_op!(
     "DatasetToSingleElement",
     inputs = &["dataset: variant"],
     outputs = &["components: output_types"],

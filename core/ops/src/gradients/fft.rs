@@ -10,8 +10,10 @@ use tenon_framework::{DType, KernelError, abi::GraphValue};
 
 register_gradient!("FFT", |c| scaled(c, "IFFT", 1, true));
 register_gradient!("FFT2D", |c| scaled(c, "IFFT2D", 2, true));
+register_gradient!("FFT3D", |c| scaled(c, "IFFT3D", 3, true));
 register_gradient!("IFFT", |c| scaled(c, "FFT", 1, false));
 register_gradient!("IFFT2D", |c| scaled(c, "FFT2D", 2, false));
+register_gradient!("IFFT3D", |c| scaled(c, "FFT3D", 3, false));
 
 /// The other transform of the gradient, times the number of elements, or divided by it.
 fn scaled(c: &GradientContext<'_>, op: &str, rank: usize, multiplies: bool) -> Outcome {

@@ -1,7 +1,7 @@
 //! Datasets whose elements are batches: as they are, or padded to one shape.
 
 use super::{
-    Context, Dataset, Element, Elements, Input, Next, Shared,
+    Cardinality, Context, Dataset, Element, Elements, Input, Next, Shared,
     make::{Build, Make, dataset_in, number, truth, unexpected},
 };
 use crate::{queue::Component, tensors::count_of};
@@ -174,6 +174,14 @@ impl Dataset for Batch {
     fn elements(&self) -> Box<dyn Elements> {
         let Batch { ref input, sizes, ref padding, errors_count } = *self;
         Box::new(Batches { input: Input::of(input), sizes, padding: padding.clone(), errors_count })
+    }
+
+    fn cardinality(&self) -> Cardinality {
+        let Sizes { size, drops_rest } = self.sizes;
+        let size = size as u64;
+        self.input
+            .cardinality()
+            .finite(|rows| if drops_rest { rows / size } else { rows.div_ceil(size) })
     }
 }
 

@@ -3,7 +3,7 @@
 //! In memory, the first walk that comes to the end fills the cache; walks that begin later read it.
 
 use super::{
-    Context, Dataset, DatasetValue, Element, Elements, Input, Next, Shared,
+    Cardinality, Context, Dataset, DatasetValue, Element, Elements, Input, Next, Shared,
     cache_file::FileCache,
     make::{Build, Make, dataset_in, text},
     shuffle::{Deleter, delete},
@@ -77,6 +77,10 @@ impl Dataset for Cache {
                 elements: Vec::new(),
             }),
         }
+    }
+
+    fn cardinality(&self) -> Cardinality {
+        self.input.cardinality()
     }
 }
 

@@ -9,7 +9,9 @@
 //! *new* → *locked*, with a lock file beside the files → *done*, when the input is at its end and the parts are merged.
 //! A walk that is dropped before removes its parts and its lock file.
 
-use super::{Context, Dataset, Element, Elements, Input, Next, Shared, Spec, element::whole};
+use super::{
+    Cardinality, Context, Dataset, Element, Elements, Input, Next, Shared, Spec, element::whole,
+};
 use crate::{
     files::{Access, path_of},
     queue::Component,
@@ -78,6 +80,10 @@ impl FileCache {
 impl Dataset for FileCache {
     fn elements(&self) -> Box<dyn Elements> {
         Box::new(Walk { cache: self.clone(), stage: Stage::New })
+    }
+
+    fn cardinality(&self) -> Cardinality {
+        self.input.cardinality()
     }
 }
 

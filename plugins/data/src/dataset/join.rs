@@ -1,7 +1,7 @@
 //! Datasets of the elements of several: side by side, and one after the other.
 
 use super::{
-    Context, Dataset, Element, Elements, Input, Next, Shared,
+    Cardinality, Context, Dataset, Element, Elements, Input, Next, Shared,
     make::{Build, Make, dataset_in},
 };
 use std::sync::Arc;
@@ -30,6 +30,11 @@ impl Build for Zip {
 impl Dataset for Zip {
     fn elements(&self) -> Box<dyn Elements> {
         Box::new(Zipped(self.0.iter().map(Input::of).collect()))
+    }
+
+    fn cardinality(&self) -> Cardinality {
+        let counts = self.0.iter().map(|part| part.cardinality());
+        counts.reduce(Cardinality::beside).unwrap_or(Cardinality::Infinite)
     }
 }
 
@@ -80,6 +85,11 @@ impl Dataset for Concatenate {
     fn elements(&self) -> Box<dyn Elements> {
         let rest = self.0.iter().rev().map(Arc::clone).collect();
         Box::new(Concatenated { current: None, rest })
+    }
+
+    fn cardinality(&self) -> Cardinality {
+        let counts = self.0.iter().map(|part| part.cardinality());
+        counts.fold(Cardinality::Finite(0), Cardinality::then)
     }
 }
 

@@ -1,7 +1,7 @@
 //! Datasets of the results of a function, computed one after the other.
 
 use super::{
-    Captured, Context, Dataset, Element, Elements, Input, Next, Shared,
+    Captured, Cardinality, Context, Dataset, Element, Elements, Input, Next, Shared,
     make::{Build, Make, dataset_in},
 };
 use std::sync::Arc;
@@ -54,6 +54,13 @@ impl Dataset for Map {
     fn elements(&self) -> Box<dyn Elements> {
         let (input, function) = (Input::of(&self.input), self.function.clone());
         Box::new(Mapped { input, function, keeps_number: self.keeps_number })
+    }
+
+    fn cardinality(&self) -> Cardinality {
+        match self.keeps_number {
+            true => self.input.cardinality(),
+            false => Cardinality::Unknown,
+        }
     }
 }
 

@@ -4,7 +4,7 @@
 //! asks. The results come in the order of the input, or in that of their completion where the op permits it.
 
 use super::{
-    BoxFuture, Captured, Context, Dataset, Element, Elements, Input, Next, Shared,
+    BoxFuture, Captured, Cardinality, Context, Dataset, Element, Elements, Input, Next, Shared,
     batch::{Batch, Sizes},
     function::Running,
     make::{Build, Make, dataset_in, number, unexpected},
@@ -121,6 +121,13 @@ impl Dataset for Parallel {
     fn elements(&self) -> Box<dyn Elements> {
         let source = Source::Here(Input::of(&self.input));
         Box::new(Results { parallel: self.clone(), source, begun: VecDeque::new() })
+    }
+
+    fn cardinality(&self) -> Cardinality {
+        match self.how.keeps_number {
+            true => self.input.cardinality(),
+            false => Cardinality::Unknown,
+        }
     }
 }
 

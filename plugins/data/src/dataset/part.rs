@@ -1,7 +1,7 @@
 //! Datasets of some elements of another, or of all of them several times.
 
 use super::{
-    Context, Dataset, Elements, Input, Next, Shared,
+    Cardinality, Context, Dataset, Elements, Input, Next, Shared,
     make::{Build, Make, dataset_in, number, unexpected},
 };
 use std::sync::Arc;
@@ -41,6 +41,10 @@ impl Dataset for Repeat {
     fn elements(&self) -> Box<dyn Elements> {
         let input = Arc::clone(&self.input);
         Box::new(Repeated { input, left: self.count, current: None, is_new: true })
+    }
+
+    fn cardinality(&self) -> Cardinality {
+        self.input.cardinality().repeated(self.count)
     }
 }
 
@@ -92,6 +96,10 @@ impl Dataset for Take {
     fn elements(&self) -> Box<dyn Elements> {
         Box::new(Taken { input: Input::of(&self.input), left: self.count })
     }
+
+    fn cardinality(&self) -> Cardinality {
+        self.input.cardinality().first(self.count)
+    }
 }
 
 struct Taken {
@@ -127,6 +135,10 @@ impl Dataset for Skip {
             input.end();
         }
         Box::new(Skipped { input, left: self.count.unwrap_or(0) })
+    }
+
+    fn cardinality(&self) -> Cardinality {
+        self.input.cardinality().after(self.count)
     }
 }
 
@@ -185,6 +197,11 @@ impl Dataset for Shard {
     fn elements(&self) -> Box<dyn Elements> {
         let Shard { ref input, shards, index, is_each_needed } = *self;
         Box::new(OfShard { input: Input::of(input), shards, index, is_each_needed, next: 0 })
+    }
+
+    fn cardinality(&self) -> Cardinality {
+        let Shard { shards, index, .. } = *self;
+        self.input.cardinality().finite(|rows| rows / shards + u64::from(index < rows % shards))
     }
 }
 

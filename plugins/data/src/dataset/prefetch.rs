@@ -8,7 +8,7 @@
 //! The library stays mapped as long as the process lives, so that nobody waits for the thread.
 
 use super::{
-    Context, Dataset, Element, Elements, Input, Next, Shared,
+    Cardinality, Context, Dataset, Element, Elements, Input, Next, Shared,
     context::Heard,
     helper,
     make::{Build, Make, count_or, dataset_in},
@@ -47,6 +47,10 @@ impl Build for MakePrefetch {
 impl Dataset for Prefetch {
     fn elements(&self) -> Box<dyn Elements> {
         Box::new(Prefetched::new(Input::of(&self.input), self.room))
+    }
+
+    fn cardinality(&self) -> Cardinality {
+        self.input.cardinality()
     }
 }
 

@@ -2,7 +2,7 @@
 //! results.
 
 use super::{
-    Captured, Context, Dataset, Element, Elements, Input, Next, Shared,
+    Captured, Cardinality, Context, Dataset, Element, Elements, Input, Next, Shared,
     make::{Build, Make, dataset_in},
     map::mapped,
 };
@@ -82,6 +82,13 @@ impl Dataset for Scan {
         let (input, function) = (Input::of(&self.input), self.function.clone());
         let state = Arc::clone(&self.state);
         Box::new(Scanned { input, function, state, how: self.how.clone() })
+    }
+
+    fn cardinality(&self) -> Cardinality {
+        match self.how.keeps_number {
+            true => self.input.cardinality(),
+            false => Cardinality::Unknown,
+        }
     }
 }
 

@@ -5,7 +5,7 @@
 //! element takes its place. The order is TensorFlow's for the same seeds.
 
 use super::{
-    Context, Dataset, Element, Elements, Input, Next, Shared,
+    Cardinality, Context, Dataset, Element, Elements, Input, Next, Shared,
     make::{Build, Make, dataset_in, number, truth, unexpected},
 };
 use std::{
@@ -155,6 +155,10 @@ impl Dataset for Shuffle {
             held: 0,
             is_any: false,
         })
+    }
+
+    fn cardinality(&self) -> Cardinality {
+        self.input.cardinality().repeated(self.count)
     }
 }
 

@@ -1,7 +1,7 @@
 //! Datasets of tensors and of numbers.
 
 use super::{
-    Context, Dataset, Element, Elements, Next, Shared,
+    Cardinality, Context, Dataset, Element, Elements, Next, Shared,
     element::whole,
     make::{Build, Make, number},
 };
@@ -30,6 +30,10 @@ impl Build for Tensors {
 impl Dataset for Tensors {
     fn elements(&self) -> Box<dyn Elements> {
         Box::new(One(Some(self.0.iter().map(Component::whole).collect())))
+    }
+
+    fn cardinality(&self) -> Cardinality {
+        Cardinality::Finite(1)
     }
 }
 
@@ -77,6 +81,10 @@ impl Build for Slices {
 impl Dataset for Slices {
     fn elements(&self) -> Box<dyn Elements> {
         Box::new(Rows { tensors: Arc::clone(&self.tensors), rows: self.rows, next: 0 })
+    }
+
+    fn cardinality(&self) -> Cardinality {
+        Cardinality::Finite(self.rows as u64)
     }
 }
 
@@ -133,6 +141,13 @@ impl Build for Numbers {
 impl Dataset for Numbers {
     fn elements(&self) -> Box<dyn Elements> {
         Box::new(*self)
+    }
+
+    fn cardinality(&self) -> Cardinality {
+        let (from, to) =
+            if self.step > 0 { (self.next, self.stop) } else { (self.stop, self.next) };
+        let distance = if from < to { to.abs_diff(from) } else { 0 };
+        Cardinality::Finite(distance.div_ceil(self.step.unsigned_abs()))
     }
 }
 

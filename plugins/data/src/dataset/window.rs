@@ -1,7 +1,7 @@
 //! Datasets of windows: each element has a dataset of some elements for each component.
 
 use super::{
-    Context, Dataset, DatasetValue, Element, Elements, Input, Next, Shared, Spec,
+    Cardinality, Context, Dataset, DatasetValue, Element, Elements, Input, Next, Shared, Spec,
     element::whole,
     make::{Build, Make, dataset_in, number, truth, unexpected},
 };
@@ -60,6 +60,15 @@ impl Dataset for Windows {
     fn elements(&self) -> Box<dyn Elements> {
         let input = Some(Input::of(&self.input));
         Box::new(Walk { windows: self.clone(), input, ahead: VecDeque::new() })
+    }
+
+    fn cardinality(&self) -> Cardinality {
+        let Sizes { shift, needed, drops_rest, .. } = self.sizes;
+        let (shift, needed) = (shift as u64, needed as u64);
+        self.input.cardinality().finite(|rows| match drops_rest {
+            true => rows.checked_sub(needed).map_or(0, |rest| rest / shift + 1),
+            false => rows.div_ceil(shift),
+        })
     }
 }
 
@@ -144,6 +153,10 @@ struct Column(Arc<Vec<Component>>);
 impl Dataset for Column {
     fn elements(&self) -> Box<dyn Elements> {
         Box::new(Rows { column: Arc::clone(&self.0), next: 0 })
+    }
+
+    fn cardinality(&self) -> Cardinality {
+        Cardinality::Finite(self.0.len() as u64)
     }
 }
 

@@ -135,6 +135,11 @@ impl Make {
 
 /// The shape of the two keys that mark places, which is that of all keys.
 fn marking_dims(c: &ComputeContext<'_>) -> Result<Vec<i64>, KernelError> {
+    if c.input_count() < 2 {
+        return Err(KernelError::invalid_argument(
+            "deleted_key: expected an input, which this op does not have: use MutableDenseHashTableV2",
+        ));
+    }
     let (empty, deleted) = (c.dims(0), c.dims(1));
     if empty.len() > 1 || empty.contains(&0) {
         return Err(KernelError::invalid_argument(format!(
@@ -167,6 +172,7 @@ register_kernel!("AnonymousMutableHashTable" on "CPU": Make, types = KEYS, types
 register_kernel!("MutableHashTableOfTensors" on "CPU": Make, types = KEYS, types = VALUES);
 register_kernel!("MutableHashTableOfTensorsV2" on "CPU": Make, types = KEYS, types = VALUES);
 register_kernel!("AnonymousMutableHashTableOfTensors" on "CPU": Make, types = KEYS, types = VALUES);
+register_kernel!("MutableDenseHashTable" on "CPU": Make, types = KEYS, types = DENSE_VALUES);
 register_kernel!("MutableDenseHashTableV2" on "CPU": Make, types = KEYS, types = DENSE_VALUES);
 register_kernel!("AnonymousMutableDenseHashTable" on "CPU": Make, types = KEYS,
     types = DENSE_VALUES);

@@ -51,7 +51,7 @@ impl FrameState {
         let help = &self.help[plan as usize];
         let asked = help.asked.load(Ordering::Relaxed);
         help.asked.store(asked.wrapping_add(1), Ordering::Relaxed);
-        if asked % LOOK_EVERY == 0 {
+        if asked.is_multiple_of(LOOK_EVERY) {
             let is_costly = self.plans[plan as usize].nodes.iter().any(|node| node.is_costly());
             help.is_costly.store(is_costly, Ordering::Relaxed);
         }

@@ -46,6 +46,37 @@ def progress(up, count):
     return found
 
 
+PLACES = {
+    "tf-config": ({"TF_CONFIG": json.dumps({"cluster": {"ps": ["localhost:1"], "worker": ["localhost:2", "localhost:3"]},
+                                            "task": {"type": "worker", "index": 1}})}, []),
+    "slurm": ({"SLURM_STEP_NODELIST": "localhost", "SLURM_STEP_TASKS_PER_NODE": "3", "SLURM_PROCID": "2"}, ["--ps", "1"]),
+    "torchrun": ({"RANK": "2", "WORLD_SIZE": "3", "LOCAL_WORLD_SIZE": "3", "MASTER_ADDR": "localhost",
+                  "MASTER_PORT": "29500"}, ["--ps", "1"]),
+}
+
+
+def check_place(tenon, launcher, environment, options):
+    """A server that a launcher starts is worker 1 of its cluster, by the launcher's name and by `env`."""
+    for given in (launcher, "env"):
+        command = [tenon, "serve", "--from", given, *options, "--listen", "127.0.0.1:0", "--monitor", "127.0.0.1:0"]
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env={**os.environ, **environment})
+        try:
+            address = process.stdout.readline().strip()
+            assert address.startswith("grpc://"), f"{launcher}: {address!r}"
+            import tensorflow as tf
+            config = tf.compat.v1.ConfigProto(device_filters=["/job:worker/task:1"])
+            with tf.Graph().as_default(), tf.compat.v1.Session(address, config=config) as session:
+                names = [device.name for device in session.list_devices()]
+            assert "/job:worker/replica:0/task:1/device:CPU:0" in names, names
+        finally:
+            process.terminate()
+            assert process.wait(30) == 0
+    missing = subprocess.run([tenon, "serve", "--from", launcher], capture_output=True, text=True)
+    assert missing.returncode == 1 and "is not set" in missing.stderr, missing
+    usage = subprocess.run([tenon, "serve", "--from", "env"], capture_output=True, text=True)
+    assert usage.returncode == 2 and "TF_CONFIG" in usage.stderr, usage
+
+
 def main(tenon):
     import tensorflow as tf
     tf.compat.v1.disable_eager_execution()
@@ -81,6 +112,8 @@ def main(tenon):
     while alive(task):
         assert time.monotonic() < end, "a task outlives the command that started it"
         time.sleep(0.1)
+    for launcher, (environment, options) in PLACES.items():
+        check_place(tenon, launcher, environment, options)
     print("up: the same losses as TensorFlow's servers, also after a restart; no task outlives the command")
 
 

@@ -481,7 +481,8 @@ mod tests {
 
     #[test]
     fn places_need_as_many_numbers_as_the_shape() {
-        let message = "! the second dimension of indices must be 2, got 3";
+        let message = "! the second dimension of indices must be 2, got 3: input_indices is [?,3], \
+                       input_values is [?], input_shape is [2]";
         check("SparseReorder", &[], &[(&["[n,3]", "[n]", "[2]"], message)]);
         check("SparseReshape", &[], &[(&["[n,3]", "[3]", "[2]"], "[n,2]; [2]")]);
     }

@@ -118,14 +118,17 @@ trait Operation<T: Element>: Sized + Send + Sync + 'static {
     fn plan(&self, members: Members, dims: &[i64], value: Vec<T>) -> Result<Plan<T>, KernelError>;
 }
 
+/// Merges received values, the second ones, with those in the buffer.
+type Combine<T> = Box<dyn Fn(&mut [T], &[T]) + Send>;
+/// What becomes of merged values.
+type Finish<T> = Box<dyn Fn(&mut [T]) + Send>;
+
 /// What a member does once it knows its place.
 struct Plan<T> {
     buffer: Vec<T>,
     transfers: Vec<Transfer>,
-    /// Merges received values with those in the buffer.
-    merge: Option<Box<dyn Fn(&mut [T], &[T]) + Send>>,
-    /// What becomes of the result.
-    finish: Option<Box<dyn Fn(&mut [T]) + Send>>,
+    merge: Option<Combine<T>>,
+    finish: Option<Finish<T>>,
     output: std::ops::Range<usize>,
     dims: Vec<i64>,
 }
@@ -200,7 +203,7 @@ impl Reduction {
             false => members.reduce(algorithm, buffer.len()),
         };
         let (merge, size) = (self.merge, members.size as u32);
-        let finish: Box<dyn Fn(&mut [T]) + Send> =
+        let finish: Finish<T> =
             Box::new(move |result| result.iter_mut().for_each(|it| *it = it.divided(size)));
         Ok(Plan {
             output: 0..buffer.len(),

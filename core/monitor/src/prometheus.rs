@@ -173,7 +173,7 @@ mod tests {
 
     #[test]
     fn every_sample_has_a_type_before_it_and_labels_are_escaped() {
-        let text = text(&metrics());
+        let text = text(&metrics(), &[]);
         let mut known = Vec::new();
         for line in text.lines() {
             if let Some(rest) = line.strip_prefix("# TYPE ") {

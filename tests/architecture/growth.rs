@@ -56,7 +56,11 @@ const BOUNDED: &[Bounded] = &[
     Bounded("text/src/join.rs", 3, "attributes, the number of inputs"),
     Bounded("text/src/logging.rs", 3, "attributes"),
     Bounded("text/src/records.rs", 3, "attributes"),
-    Bounded("text/src/regex.rs", 2, "a pattern, which is compiled, and a rewriting, which is an attribute"),
+    Bounded(
+        "text/src/regex.rs",
+        2,
+        "a pattern, which is compiled, and a rewriting, which is an attribute",
+    ),
     Bounded("text/src/summary.rs", 2, "the rank"),
     Bounded("text/src/unicode.rs", 1, "the name of an encoding"),
     Bounded("train/src/checks.rs", 1, "three names"),

@@ -1,9 +1,8 @@
 //! The command line.
 
 use crate::{
-    about, bench, checkpoint, cluster, demo, dev, error::CliError, proxy, quantize, run, saved_model,
-    serve, top,
-    trust, tune,
+    about, bench, checkpoint, cluster, demo, dev, error::CliError, proxy, quantize, run,
+    saved_model, serve, top, trust, tune,
 };
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use serde::{Deserialize, Serialize};

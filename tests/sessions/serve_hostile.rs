@@ -6,7 +6,7 @@ use std::{
     thread,
     time::{Duration, Instant},
 };
-use tenon_cluster::{Limits, Server, ServerOptions, Session};
+use tenon_cluster::{ClientLimits, Limits, Server, ServerOptions, Session};
 use tenon_graph::{GraphBuilder, GraphError};
 use tenon_proto::GraphDef;
 use tenon_runtime::{
@@ -43,7 +43,9 @@ fn nodes(b: &mut GraphBuilder<'_>) -> Result<(), GraphError> {
 
 fn start(limits: Limits) -> (Runtime, Server, GraphDef) {
     let runtime = runtime(&["tenon_cpu", "tenon_data"], &[]);
-    let options = ServerOptions { limits, ..ServerOptions::default() };
+    // All clients of a test have the same address.
+    let clients = ClientLimits { sessions: limits.sessions, ..ClientLimits::default() };
+    let options = ServerOptions { limits, clients, ..ServerOptions::default() };
     let server = Server::start(Worker::new(&runtime), &options).expect("a port is free");
     let def = graph(&runtime, nodes).to_graph_def().expect("it can be written");
     (runtime, server, def)

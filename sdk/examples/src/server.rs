@@ -22,8 +22,8 @@ pub fn main() -> Result<(), Box<dyn Error>> {
 
     // TensorFlow's own client takes the same target: tf.compat.v1.Session("grpc://...").
     let session = Session::connect(&format!("grpc://{}", server.address()), graph)?;
-    for device in session.devices()? {
-        println!("{}", device.name);
+    for device in session.devices()?.iter().filter(|device| device.device_type == "CPU") {
+        println!("a device of the server: {}", device.name);
     }
     let x = Tensor::from_slice(&[2], &[0f32, 1.0])?;
     let fetched = session.run(&[("x", x)], &["y"], &[], Some(Duration::from_secs(10)))?;

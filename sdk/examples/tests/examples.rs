@@ -14,7 +14,7 @@ fn prints(name: &str, expected: &[&str]) {
 
 #[test]
 fn graphs_are_built_and_read() {
-    prints("build_graph", &["[2,2] [9.0, 3.0, 1.0, 1.0]"]);
+    prints("build_graph", &["[2, 2] [9.0, 3.0, 1.0, 1.0]"]);
     prints("read_graph", &["x: Placeholder()", "y: Square(x)", "y = [9.0, 16.0]"]);
 }
 
@@ -22,8 +22,8 @@ fn graphs_are_built_and_read() {
 fn steps_are_prepared_placed_and_traced() {
     prints("prepared_calls", &["[328350, 328350, 328350, 328350]"]);
     let nodes = [
-        "negative on CPU:0 by tenon-cpu",
         "product on ACCEL:0 by tenon-accel",
+        "negative on CPU:0 by tenon-cpu",
         "y on CPU:0 by tenon-cpu",
         "[1.00, 7.39, 1.00, 54.60]",
     ];
@@ -48,7 +48,11 @@ fn graphs_are_differentiated_trained_and_saved() {
 
 #[test]
 fn a_server_answers_its_client() {
-    prints("server", &["/job:localhost/replica:0/task:0/device:CPU:0", "[0.0000, 0.7616]"]);
+    let lines = [
+        "a device of the server: /job:localhost/replica:0/task:0/device:CPU:0",
+        "[0.0000, 0.7616]",
+    ];
+    prints("server", &lines);
 }
 
 #[test]

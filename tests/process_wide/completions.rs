@@ -17,7 +17,8 @@ use tenon_tests::{
 
 const ZOO: &[&str] = &["tenon_cpu", "zoo_rust", "zoo_faulty"];
 const CPU: &str = "/job:localhost/replica:0/task:0/device:CPU:0";
-const LOGGED: &str = "a kernel completed a call that was over, and its step too";
+const LOGGED: &str =
+    "a kernel completed a call that was over, when its step had no outstanding work";
 
 /// The log of this process.
 fn log() -> &'static Lines {

@@ -9,8 +9,7 @@ use tenon_tests::{build::repository, session};
 const MODELS: [&str; 5] = ["tf1_simple", "tf1_builder", "tf2_module", "keras_cnn", "keras_lstm"];
 
 /// A model whose signature needs ops that are not registered, and these ops. Once they are there, it is one of [`MODELS`].
-const LACKING: (&str, [&str; 2]) =
-    ("keras_text", ["DenseBincount", "RaggedTensorToTensor"]);
+const LACKING: (&str, [&str; 2]) = ("keras_text", ["DenseBincount", "RaggedTensorToTensor"]);
 
 const PLUGINS: [&str; 4] = ["tenon_cpu", "tenon_data", "tenon_checkpoint", "tenon_text"];
 

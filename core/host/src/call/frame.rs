@@ -289,8 +289,14 @@ impl CallFrame {
         Ticket::of(self.call().record).is_some_and(|(ticket, low)| ticket.end(low).is_some())
     }
 
+    /// Whether the frame's last asynchronous call was completed again by now.
+    pub fn was_completed_again(&self) -> bool {
+        self.ticket.get().is_some_and(Ticket::was_repeated)
+    }
+
     /// Completes the call behind an opaque pointer. If the call is over already, its step fails if
-    /// that still runs; else the error is logged.
+    /// that has outstanding work, or if the thread that started the call has not left it
+    /// ([`CallFrame::was_completed_again`]); in any case but the first, the error is logged.
     ///
     /// # Safety
     /// - `raw` meets what [`CallFrame::from_raw`] requires.
@@ -458,7 +464,7 @@ fn completed_again(again: Again) {
         let node = if again.node.is_empty() { "a node of an earlier step" } else { &again.node };
         tracing::error!(
             node,
-            "a kernel completed a call that was over, and its step too: completion is called exactly once"
+            "a kernel completed a call that was over, when its step had no outstanding work: completion is called exactly once"
         );
     }
 }

@@ -63,6 +63,8 @@ pub(super) struct Ticket {
     state: AtomicU64,
     frame: AtomicPtr<CallFrame>,
     holder: Mutex<Holder>,
+    /// The number of the last call that was completed again; 0 if none was.
+    repeated: AtomicU64,
 }
 
 const _: () = assert!(align_of::<Ticket>() == LOW + 1 && align_of::<CallFrame>() > 1);
@@ -94,6 +96,7 @@ impl Ticket {
             state: AtomicU64::new(0),
             frame: AtomicPtr::new(ptr::null_mut()),
             holder: Mutex::new(holder),
+            repeated: AtomicU64::new(0),
         }
     }
 
@@ -177,13 +180,19 @@ impl Ticket {
         ended.is_ok().then(|| self.frame.load(Ordering::Acquire))
     }
 
-    /// Returns the state of a call that ended before, as far as it is known.
+    /// Whether the last call was completed again by now. Calls are numbered from 1.
+    pub fn was_repeated(&self) -> bool {
+        self.repeated.load(Ordering::Acquire) == self.number()
+    }
+
+    /// Returns the state of a call that ended before, as far as it is known, and remembers that it was completed again.
     pub fn again(&self, low: u64) -> Again {
         let holder = self.holder.lock();
         let last = self.number();
         // The last call that has these low bits.
         let number = last - (last.wrapping_sub(low) % NUMBERS).min(last);
         let known = number >= holder.first;
+        self.repeated.store(number, Ordering::Release);
         Again {
             watch: holder.watch.clone().filter(|_| known),
             index: holder.index,

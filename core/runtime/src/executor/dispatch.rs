@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{
     error::StepError,
-    plan::{Action, Compute, Plan, node_flags},
+    plan::{Action, Compute, Plan, PlanNode, node_flags},
 };
 use std::sync::{Arc, atomic::Ordering};
 use tenon_abi::{Code, KernelState};
@@ -61,14 +61,20 @@ pub(super) struct Calls {
     pub shared: Arc<StepShared>,
 }
 
+/// The error of a node whose kernel completed a call twice.
+#[cold]
+fn twice(node: &PlanNode) -> KernelError {
+    let kernel = node.instance.as_ref().map(|instance| instance.def().to_string());
+    KernelError::internal(format!(
+        "{} completed its call twice: completion is called exactly once",
+        kernel.as_deref().unwrap_or("the kernel")
+    ))
+}
+
 impl Watch for Calls {
     fn completed_again(&self, index: u32, step: u64) -> bool {
         let node = &self.plan.nodes[index as usize];
-        let kernel = node.instance.as_ref().map(|instance| instance.def().to_string());
-        let error = KernelError::internal(format!(
-            "{} completed its call twice: completion is called exactly once",
-            kernel.as_deref().unwrap_or("the kernel")
-        ));
+        let error = twice(node);
         let device = self.plan.device.name().to_string();
         let error = StepError::node(&node.info.name, &node.info.op, &device, &node.plugin, &error);
         self.shared.fail_step(step, error)
@@ -277,6 +283,10 @@ impl<P: Propagate> PartitionState<P> {
         let code = handover.waits();
         drop(entered);
         let Some(code) = code else { return };
+        // The step had no outstanding work then, so that it could not fail at once.
+        if self.frame(index).was_completed_again() {
+            self.fail_node(index, &twice(&self.plan.nodes[index as usize]));
+        }
         self.conclude_async(index, code, ready);
         if waits {
             P::lower(self, Vec::new());

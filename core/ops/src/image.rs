@@ -190,6 +190,10 @@ register_op!(
         "interpolation: string",
         "fill_mode: string = 'CONSTANT'"
     ],
+    cases = &[
+        "same; interpolation in {'NEAREST', 'BILINEAR'}; n in 1..9; m in 1..9; images: [b, n, m, c]; transforms: [1, 8] values(1, 0, 0, 0, 1, 0, 0, 0); output_shape: [2] values(n, m)",
+        "turned; interpolation in {'NEAREST', 'BILINEAR'}; fill_mode in {'CONSTANT', 'REFLECT', 'WRAP', 'NEAREST'}; images: [2, 4, 5, 3] uniform(0, 9); transforms: [1, 8] values(0.8, -0.6, 1, 0.6, 0.8, -1, 0, 0); output_shape: [2] values(6, 7)",
+    ],
     shape = projected,
     summary = "Images whose pixels are read from projected places; zero outside.",
 );
@@ -202,6 +206,10 @@ register_op!(
         "dtype: {uint8, int32, int64, half, bfloat16, float, double}",
         "interpolation: string",
         "fill_mode: string = 'CONSTANT'"
+    ],
+    cases = &[
+        "same; interpolation in {'NEAREST', 'BILINEAR'}; n in 1..9; m in 1..9; fill_value: [] values(0.5); images: [b, n, m, c]; transforms: [1, 8] values(1, 0, 0, 0, 1, 0, 0, 0); output_shape: [2] values(n, m)",
+        "turned; interpolation in {'NEAREST', 'BILINEAR'}; fill_mode in {'CONSTANT', 'REFLECT', 'WRAP', 'NEAREST'}; fill_value: [] values(0.5); images: [2, 4, 5, 3] uniform(0, 9); transforms: [1, 8] values(0.8, -0.6, 1, 0.6, 0.8, -1, 0, 0); output_shape: [2] values(6, 7)",
     ],
     shape = projected,
     summary =

@@ -80,7 +80,7 @@ fn trains(mut run: impl FnMut(&[&str], &[&str]) -> Vec<Tensor>) {
     run(&[], &["init"]);
     for (step, expected) in expected().into_iter().enumerate() {
         let got = run(&["loss0", "loss1"], &["train0", "train1"]);
-        let losses: Vec<f32> = got.iter().flat_map(|it| values(it)).collect();
+        let losses: Vec<f32> = got.iter().flat_map(values).collect();
         assert_eq!(losses[0].to_bits(), losses[1].to_bits(), "step {step}");
         let near = (f64::from(losses[0]) - expected).abs() <= 1e-5 * expected.max(1.0);
         assert!(near, "step {step}: expected {expected}, found {}", losses[0]);

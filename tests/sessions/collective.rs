@@ -192,12 +192,15 @@ fn rows(dims: &[i64], of: &[f32]) -> Tensor {
     Tensor::from_slice(dims, of).unwrap()
 }
 
+/// An op, the shape of its results, and those of both members.
+type Exchange = (&'static str, &'static [i64], [&'static [f32]; 2]);
+
 #[test]
 fn values_are_gathered_scattered_and_exchanged() {
     let _turn = turn();
     let runtime = over("2", &[]);
     let of = [rows(&[2, 2], &[1.0, 2.0, 3.0, 4.0]), rows(&[2, 2], &[5.0, 6.0, 7.0, 8.0])];
-    let cases: [(&str, &[i64], [&[f32]; 2]); 4] = [
+    let cases: [Exchange; 4] = [
         ("CollectiveReduceV2", &[2, 2], [&[6.0, 8.0, 10.0, 12.0]; 2]),
         ("CollectiveGatherV2", &[4, 2], [&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0]; 2]),
         ("CollectiveReduceScatterV2", &[1, 2], [&[6.0, 8.0], &[10.0, 12.0]]),
@@ -231,13 +234,11 @@ fn one_member_gives_its_value_to_all() {
     let session = session::session(&runtime, |b| {
         let shape = Tensor::from_slice(&[1], &[2i32]).expect("a vector");
         for at in [0, 2] {
-            let of = Some(shape.clone());
             // The shape is the last input.
             let [size, group, instance] =
                 [3, 4, 9].map(|key| Tensor::scalar(key).expect("a scalar"));
             let mut node = Vec::new();
-            for (name, value) in
-                [("s", size), ("g", group), ("i", instance), ("d", of.expect("a shape"))]
+            for (name, value) in [("s", size), ("g", group), ("i", instance), ("d", shape.clone())]
             {
                 node.push(b.constant(&format!("{name}{at}"), value)?);
             }

@@ -144,6 +144,30 @@ fn a_reference_to_a_variable_without_a_value_is_refused_unless_the_op_gives_it_o
     assert_eq!(values(&run(&session, &[], &["negated"]).expect("a value")[0]), [-2.0]);
 }
 
+/// `v`, which `start` sets to 0; `twice` is the double of what it holds, and `next` adds 1 afterwards.
+fn counted(b: &mut GraphBuilder<'_>) -> Result<(), GraphError> {
+    let zero = b.constant("zero", Tensor::scalar(0f32).expect("a scalar"))?;
+    let one = b.constant("one", Tensor::scalar(1f32).expect("a scalar"))?;
+    let v = b.op("VariableV2").name("v").attr("dtype", DType::FLOAT);
+    let v = v.attr("shape", PartialShape::new(&[]).expect("no dimensions")).build()?;
+    b.op("Assign").name("start").input(v).input(zero).build()?;
+    let read = b.op("Identity").name("read").input(v).build()?;
+    let twice = b.op("AddV2").name("twice").input(read).input(read).build()?;
+    b.op("AssignAdd").name("next").input(v).input(one).control(twice).build().map(|_| ())
+}
+
+/// From the fifth step on, an Identity passed on the value that the reference had in the fourth.
+#[test]
+fn a_reference_is_read_anew_in_every_step() {
+    let _turn = turn();
+    let session = session(&runtime(&["tenon_cpu", "tenon_data"], &[]), counted);
+    run(&session, &[], &["start"]).expect("it has a value then");
+    for step in 0..12 {
+        let fetched = run(&session, &[], &["twice", "next"]).expect("it counts");
+        assert_eq!(values(&fetched[0]), [2.0 * step as f32], "step {step}");
+    }
+}
+
 #[test]
 fn a_variant_is_encoded_with_its_tensors_and_decoded_by_the_name_of_its_type() {
     let _turn = turn();

@@ -256,7 +256,9 @@ impl<'p> Builder<'p> {
         let shown = inputs.iter().map(|&input| self.outputs[input as usize].dtype);
         let has_state = !references.is_empty() || shown.into_iter().any(streams::is_state);
         self.kinds.push(Kind::of(node, kernel.as_ref(), has_state));
-        let passes = kernel.as_ref().is_some_and(|kernel| passes_on(node, &kernel.choice));
+        // The value of a reference is looked up before each call.
+        let passes = references.is_empty()
+            && kernel.as_ref().is_some_and(|kernel| passes_on(node, &kernel.choice));
         let (plugin, runs, choice) = match kernel {
             Some(kernel) => (kernel.plugin, kernel.runs, Some(kernel.choice)),
             None => (String::new(), None, None),

@@ -1,8 +1,10 @@
 //! How event files are named, and how they begin.
 
 use crate::{Event, EventKind, SourceMetadata};
-use std::{fs, process};
-use tenon_framework::sync::atomic::{AtomicU32, Ordering};
+use std::{
+    fs, process,
+    sync::atomic::{AtomicU32, Ordering},
+};
 
 /// The version of the format.
 const VERSION: &str = "brain.Event:2";

@@ -85,7 +85,7 @@ const CRATES: &[(&str, &[Row])] = &[
         row("control_flow names order required_ops strip"),
         row("error"),
         row("graph"),
-        row("ignored import prune traits"),
+        row("ignored import inferred prune traits"),
         row("builder frames missing placer shape_pass"),
         row("function memory partition"),
     ]),
@@ -96,7 +96,7 @@ const CRATES: &[(&str, &[Row])] = &[
             "body calls edit engine frames reuse",
             "the walk runs the gradients of nodes, and those of calls and frames walk again",
         ),
-        row("branches sum symbolic"),
+        row("branches dense sum symbolic"),
         row("loops"),
     ]),
     ("core/optimize", &[
@@ -206,7 +206,7 @@ const CRATES: &[(&str, &[Row])] = &[
     ]),
     ("sdk/python", &[
         row("cancel fail interrupt logs"),
-        row("blocking dtypes lend shapes"),
+        row("blocking dtypes lend"),
         knot("arrays dlpack tensor", "a tensor is made of an array or a capsule, and becomes one"),
         row("attrs partial profile"),
         row("runtime"),

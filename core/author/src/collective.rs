@@ -165,7 +165,7 @@ impl Collective {
     /// after `ready`. Never blocks.
     ///
     /// # Errors
-    /// The operation has failed; there is no such member.
+    /// The operation has failed, or the group has no member at that place.
     pub fn send(&self, to: u32, number: u64, tensor: &Kept) -> Result<(), KernelError> {
         let entry = self.link.send.expect("the host fills every entry");
         // SAFETY: a place and a tensor that are kept until the entry returns.

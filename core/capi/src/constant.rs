@@ -72,7 +72,7 @@ fn evaluate(graph: Option<&TF_Graph>, output: &TF_Output) -> Result<Option<Tenso
 
 api! {
     /// Evaluates an output that depends on constants alone: gives 1 and writes its value, which the caller deletes. Otherwise gives
-    /// 0, which is no error.
+    /// 0, and the status is OK.
     fn TF_TryEvaluateConstant(
         graph: Option<&TF_Graph>,
         output: TF_Output,

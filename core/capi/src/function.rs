@@ -98,7 +98,7 @@ api! {
         description: Text<'_>,
         status: Option<&mut TF_Status>,
     ) -> Option<Box<TF_Function>> {
-        // SAFETY: the caller in C gave the arguments for this function, and there are no control outputs.
+        // SAFETY: the caller in C gave the arguments for this function, and the list of control outputs is empty.
         unsafe {
             TF_GraphToFunctionWithControlOutputs(
                 graph, name, append_hash, node_count, body, input_count, inputs, output_count, outputs, output_names,

@@ -8,9 +8,8 @@ use crate::{
     status::TF_Status,
 };
 use std::ffi::c_int;
-use tenon_framework::Tensor;
-use tenon_gradient::{Gradient, Options, gradients};
-use tenon_graph::{Graph, GraphBuilder, Output};
+use tenon_gradient::{Gradient, Options, dense, gradients};
+use tenon_graph::Graph;
 
 /// The prefix of the names of gradients that are given none.
 const PREFIX: &str = "gradients";
@@ -61,7 +60,8 @@ impl Asked<'_> {
             let options = self.options(builder.graph(), of)?;
             let found = gradients(builder, &ys, &xs, &options)?;
             let dense = found.into_iter().zip(&xs).map(|(found, &x)| match found {
-                Some(gradient) => dense(builder, x, gradient),
+                // C has no slices.
+                Some(gradient) => Ok(dense(builder, x, gradient)?),
                 None => Err(Failure::invalid(format!(
                     "no path leads from '{}' to what is differentiated: leave it out",
                     builder.graph().output_name(x)
@@ -72,32 +72,6 @@ impl Asked<'_> {
         let state = of.lock();
         Ok(made.into_iter().map(|made| state.output(made)).collect())
     }
-}
-
-/// The gradient of `x` as one tensor: C has no slices.
-fn dense(builder: &mut GraphBuilder<'_>, x: Output, gradient: Gradient) -> Result<Output, Failure> {
-    let (values, indices, dense_shape) = match gradient {
-        Gradient::Dense(tensor) => return Ok(tensor),
-        Gradient::Slices { values, indices, dense_shape } => (values, indices, dense_shape),
-    };
-    let near = builder.graph().node(values.node).name.clone();
-    let name = |builder: &mut GraphBuilder<'_>, what: &str| {
-        builder.unused_name(&format!("{near}_dense/{what}"))
-    };
-    let shape = match dense_shape {
-        Some(shape) => shape,
-        None => {
-            let shape = name(builder, "Shape");
-            builder.op("Shape").name(&shape).input(x).build()?.into()
-        }
-    };
-    let first = name(builder, "first");
-    let first = builder.constant(&first, Tensor::scalar(0i32)?)?;
-    let rows = name(builder, "rows");
-    let rows = builder.op("GatherV2").name(&rows).inputs([shape, first, first]).build()?;
-    let sum = name(builder, "sum");
-    let sum = builder.op("UnsortedSegmentSum").name(&sum);
-    Ok(sum.inputs([values, indices, rows.into()]).build()?.into())
 }
 
 fn add(

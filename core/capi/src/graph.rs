@@ -11,7 +11,6 @@ use crate::{
     fail::Failure,
     operation::{OpRef, TF_Operation, TF_Output},
     process::runtime,
-    shapes::Inferred,
 };
 use std::{
     collections::HashMap,
@@ -24,7 +23,7 @@ use tenon_framework::{
     registry::Registry,
     sync::{Mutex, MutexGuard, Rank},
 };
-use tenon_graph::{Graph, GraphBuilder, NodeId, Output};
+use tenon_graph::{Graph, GraphBuilder, Inferred, NodeId, Output};
 use tenon_proto::{FunctionDefLibrary, GraphDef, versions::own_versions};
 
 /// The rank of a graph's lock: outside of those of sessions, here and on a server.
@@ -158,9 +157,9 @@ impl State {
     /// Takes over a graph that has further nodes, and infers their shapes.
     fn adopt(&mut self, graph: Graph) -> Result<(), Failure> {
         let before = self.shapes.len();
-        if let Err(failure) = self.shapes.follow(&graph) {
+        if let Err(error) = self.shapes.follow(&graph) {
             self.shapes.truncate(before);
-            return Err(failure);
+            return Err(error.into());
         }
         // The inputs of a node that was there may be others now, where a loop was closed.
         self.readers = Readers::default();

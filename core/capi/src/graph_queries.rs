@@ -8,6 +8,7 @@ use crate::{
     operation::{OpRef, TF_Output},
     process::runtime,
     raw::{Array, Out, Text, c_count},
+    shapes::refine,
     status::TF_Status,
 };
 use std::ffi::c_int;
@@ -51,7 +52,7 @@ api! {
         let graph = shared(graph)?;
         let output = output.of(graph, "the tensor")?;
         let shape = shape(dims, rank)?;
-        graph.lock().shapes.refine(output, &shape)
+        refine(&mut graph.lock().shapes, output, &shape)
     }
 
     /// The number of dimensions of an output; -1 if it is unknown.

@@ -13,7 +13,7 @@ use std::{
     collections::BTreeMap,
     ffi::{CString, c_char, c_int},
 };
-use tenon_proto::{GraphDef, MAX_MESSAGE_BYTES, VersionDef};
+use tenon_proto::{GraphDef, MAX_MESSAGE_BYTES, versions::merged_versions};
 
 /// Options of an import.
 #[derive(Default, Clone)]
@@ -151,18 +151,6 @@ pub(crate) fn import_def(
     })?;
     let imported = imported.unwrap_or_default();
     TF_ImportGraphDefResults::of(&graph.lock(), options, &plan, &imported)
-}
-
-/// The versions of a graph that takes in a message of these versions.
-fn merged_versions(own: Option<&VersionDef>, found: &VersionDef) -> VersionDef {
-    let own = own.cloned().unwrap_or_default();
-    let mut bad_consumers = own.bad_consumers.clone();
-    bad_consumers.extend(found.bad_consumers.iter().filter(|bad| !own.bad_consumers.contains(bad)));
-    VersionDef {
-        producer: own.producer.min(found.producer),
-        min_consumer: own.min_consumer.max(found.min_consumer),
-        bad_consumers,
-    }
 }
 
 /// Imports a message whose names a plan changes, as a part of a larger change of a graph. Returns how names were changed.

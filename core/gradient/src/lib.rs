@@ -35,6 +35,7 @@
 mod body;
 mod branches;
 mod calls;
+mod dense;
 mod edit;
 mod engine;
 mod error;
@@ -47,6 +48,7 @@ mod reuse;
 mod sum;
 mod symbolic;
 
+pub use dense::dense;
 pub use error::GradientError;
 pub use options::{Gradient, Options, Unconnected};
 pub use symbolic::lower;

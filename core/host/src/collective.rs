@@ -161,7 +161,7 @@ impl Collectives {
         is_same.then_some(group)
     }
 
-    /// Forgets a group one of whose members failed: the next step finds out anew who is there.
+    /// Forgets a group one of whose members failed: the next step forms the group from the members that join then.
     fn forget(&self, group: &Arc<Group>) {
         self.known.lock().remove(&group.key);
     }

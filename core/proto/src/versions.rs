@@ -94,6 +94,19 @@ pub fn own_versions() -> VersionDef {
     }
 }
 
+/// The versions of a graph of these versions that takes in a message of others: it is as old as its
+/// oldest part, and who reads it must be able to read all parts.
+pub fn merged_versions(own: Option<&VersionDef>, found: &VersionDef) -> VersionDef {
+    let own = own.cloned().unwrap_or_default();
+    let mut bad_consumers = own.bad_consumers.clone();
+    bad_consumers.extend(found.bad_consumers.iter().filter(|bad| !own.bad_consumers.contains(bad)));
+    VersionDef {
+        producer: own.producer.min(found.producer),
+        min_consumer: own.min_consumer.max(found.min_consumer),
+        bad_consumers,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -9,7 +9,6 @@ use crate::{
     dtypes::dtype_object,
     fail::Fail,
     runtime::runtime,
-    shapes::Inferred,
 };
 use pyo3::{
     prelude::*,
@@ -24,9 +23,12 @@ use tenon_framework::{
     attr::{AttrType, AttrValue},
     registry::Registry,
 };
-use tenon_gradient::{Gradient, Options, Unconnected, gradients};
-use tenon_graph::{Graph, GraphBuilder, NodeId, Output};
-use tenon_proto::{GraphDef, VersionDef, decode_graph_def, encode, versions::own_versions};
+use tenon_gradient::{Gradient, GradientError, Options, Unconnected, dense, gradients};
+use tenon_graph::{Graph, GraphBuilder, Inferred, NodeId, Output};
+use tenon_proto::{
+    GraphDef, decode_graph_def, encode,
+    versions::{merged_versions, own_versions},
+};
 use tenon_training::Variables;
 
 /// An output as Python gives it: the numbers of its node and of the output.
@@ -77,7 +79,10 @@ impl State {
         let mut builder = GraphBuilder::extending(std::mem::take(&mut self.graph), registry);
         let made = guarded(|| build(&mut builder, &mut self.variables));
         self.graph = builder.finish();
-        let made = made.and_then(|made| self.shapes.follow(&self.graph).map(|()| made));
+        let made = made.and_then(|made| {
+            self.shapes.follow(&self.graph)?;
+            Ok(made)
+        });
         if made.is_err() {
             self.shapes.truncate(before.len());
             (self.graph, self.variables) = (before, variables);
@@ -279,7 +284,7 @@ impl PyGraph {
             let found = def.versions.get_or_insert_default().clone();
             let versions = match graph.is_empty() {
                 true => found.clone(),
-                false => merged(graph.versions(), &found),
+                false => merged_versions(graph.versions(), &found),
             };
             graph.set_versions(found);
             guarded(|| Ok(graph.extend_owned(def, &registry)?))?;
@@ -287,7 +292,7 @@ impl PyGraph {
             let before = state.shapes.len();
             if let Err(error) = state.shapes.follow(&graph) {
                 state.shapes.truncate(before);
-                return Err(error);
+                return Err(error.into());
             }
             state.graph = graph;
             Ok(count)
@@ -321,12 +326,11 @@ impl PyGraph {
         py.detach(|| {
             self.lock().build(&registry, |builder, _| {
                 let made = gradients(builder, &ys, &xs, &options)?;
-                let dense = made.into_iter().zip(&xs);
-                let dense = dense.map(|(made, &x)| {
-                    made.map(|made| dense_gradient(builder, x, made)).transpose()
-                });
-                let dense = dense.collect::<Result<Vec<_>, Fail>>()?;
-                Ok(dense.into_iter().map(|made| made.map(pair)).collect())
+                let made = made.into_iter().zip(&xs);
+                let made =
+                    made.map(|(made, &x)| made.map(|made| dense(builder, x, made)).transpose());
+                let made = made.collect::<Result<Vec<_>, GradientError>>()?;
+                Ok(made.into_iter().map(|made| made.map(pair)).collect())
             })
         })
     }
@@ -356,18 +360,6 @@ pub(crate) fn check_output(graph: &Graph, id: u32, index: u32) -> Result<(), Fai
     }
 }
 
-/// The versions of a graph that takes in a message of these versions.
-fn merged(own: Option<&VersionDef>, found: &VersionDef) -> VersionDef {
-    let own = own.cloned().unwrap_or_default();
-    let mut bad_consumers = own.bad_consumers.clone();
-    bad_consumers.extend(found.bad_consumers.iter().filter(|bad| !own.bad_consumers.contains(bad)));
-    VersionDef {
-        producer: own.producer.min(found.producer),
-        min_consumer: own.min_consumer.max(found.min_consumer),
-        bad_consumers,
-    }
-}
-
 /// Puts all nodes of a message below a prefix.
 fn put_below(def: &mut GraphDef, prefix: &str) {
     let prefix = prefix.trim_end_matches('/');
@@ -390,34 +382,4 @@ fn put_below(def: &mut GraphDef, prefix: &str) {
             }
         }
     }
-}
-
-/// A gradient as one tensor: slices are added up.
-fn dense_gradient(
-    builder: &mut GraphBuilder<'_>,
-    x: Output,
-    gradient: Gradient,
-) -> Result<Output, Fail> {
-    let (values, indices, dense_shape) = match gradient {
-        Gradient::Dense(tensor) => return Ok(tensor),
-        Gradient::Slices { values, indices, dense_shape } => (values, indices, dense_shape),
-    };
-    let near = builder.graph().node(values.node).name.clone();
-    let name = |builder: &mut GraphBuilder<'_>, what: &str| {
-        builder.unused_name(&format!("{near}_dense/{what}"))
-    };
-    let shape = match dense_shape {
-        Some(shape) => shape,
-        None => {
-            let shape = name(builder, "Shape");
-            builder.op("Shape").name(&shape).input(x).build()?.into()
-        }
-    };
-    let first = name(builder, "first");
-    let first = builder.constant(&first, tenon_framework::Tensor::scalar(0i32)?)?;
-    let rows = name(builder, "rows");
-    let rows = builder.op("GatherV2").name(&rows).inputs([shape, first, first]).build()?;
-    let sum = name(builder, "sum");
-    let sum = builder.op("UnsortedSegmentSum").name(&sum);
-    Ok(sum.inputs([values, indices, rows.into()]).build()?.into())
 }

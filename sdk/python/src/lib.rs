@@ -29,7 +29,6 @@ mod profile;
 mod runtime;
 mod serve;
 mod session;
-mod shapes;
 mod tensor;
 mod training;
 mod variables;

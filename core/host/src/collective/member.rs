@@ -263,7 +263,7 @@ impl Member {
     /// Sends a tensor to a member.
     ///
     /// # Errors
-    /// There is no such member; the operation has failed.
+    /// The group has no member at that place, or the operation has failed.
     pub fn send(&self, to: u32, number: u64, tensor: Tensor) -> Result<(), KernelError> {
         let (group, place) = self.place()?;
         member_of(&group, to)?;

@@ -285,7 +285,7 @@ impl<P: Propagate> PartitionState<P> {
         let Some(code) = code else { return };
         // The step had no outstanding work then, so that it could not fail at once.
         if self.frame(index).was_completed_again() {
-            self.fail_node(index, &twice(&self.plan.nodes[index as usize]));
+            self.fail_node(index, &twice(self.node(index)));
         }
         self.conclude_async(index, code, ready);
         if waits {
@@ -296,9 +296,6 @@ impl<P: Propagate> PartitionState<P> {
     /// Handles an asynchronous call that is done.
     fn conclude_async(&self, index: u32, code: Code, ready: &mut Vec<u32>) {
         self.async_ends(index, code);
-        match self.outcome(index, code) {
-            Ok(()) => self.propagate(index, ready),
-            Err(error) => self.fail_node(index, &error),
-        }
+        self.conclude(index, self.outcome(index, code), ready);
     }
 }

@@ -246,10 +246,7 @@ impl<P: Propagate> PartitionState<P> {
         if self.is_costly(index) {
             return self.detour(index, ready);
         }
-        match self.compute_checked(index) {
-            Ok(()) => self.propagate(index, ready),
-            Err(error) => self.fail_node(index, &error),
-        }
+        self.conclude(index, self.compute_checked(index), ready);
     }
 
     /// Calls the kernel of a node with all checks, without measuring it.
@@ -339,10 +336,7 @@ impl<P: Propagate> PartitionState<P> {
         ready: &mut Vec<u32>,
     ) {
         let code = self.measured(index, compute, state);
-        match self.outcome(index, code) {
-            Ok(()) => self.propagate(index, ready),
-            Err(error) => self.fail_node(index, &error),
-        }
+        self.conclude(index, self.outcome(index, code), ready);
     }
 
     /// Calls the kernel of a node whose references are already resolved, and measures it.
@@ -386,8 +380,19 @@ impl<P: Propagate> PartitionState<P> {
     /// Handles a call that failed or replaced a planned output.
     #[cold]
     fn failed(&self, index: u32, code: Code, ready: &mut Vec<u32>) {
-        match self.outcome(index, code) {
-            // The kernel replaced its planned output by one of the right shape.
+        // One that succeeded has replaced its planned output by one of the right shape.
+        self.conclude(index, self.outcome(index, code), ready);
+    }
+
+    /// Goes on after a call: notifies the successors, or fails the node.
+    #[inline(always)]
+    pub(super) fn conclude(
+        &self,
+        index: u32,
+        outcome: Result<(), KernelError>,
+        ready: &mut Vec<u32>,
+    ) {
+        match outcome {
             Ok(()) => self.propagate(index, ready),
             Err(error) => self.fail_node(index, &error),
         }

@@ -1,15 +1,16 @@
-//! What is known of the shapes of a graph's outputs, inferred as nodes are added.
+//! What is known of the outputs of a graph's nodes, inferred as nodes are added.
+//!
+//! [`infer_shapes`](crate::infer_shapes) infers a whole graph at once; this is for one that grows.
 
-use crate::fail::Fail;
+use crate::{ControlFlow, Graph, GraphError, Node, Output, topological};
 use tenon_framework::{
     PartialShape,
     infer::{Symbols, ValueInfo, infer},
 };
-use tenon_graph::{ControlFlow, Graph, GraphError, Node, Output, topological};
 
-/// The outputs of the nodes, as far as they are known.
+/// The outputs of a graph's nodes, as far as they are known.
 #[derive(Default)]
-pub(crate) struct Inferred {
+pub struct Inferred {
     /// By node and output.
     values: Vec<Vec<ValueInfo>>,
     symbols: Symbols,
@@ -17,6 +18,10 @@ pub(crate) struct Inferred {
 
 impl Inferred {
     /// The number of nodes.
+    #[allow(
+        clippy::len_without_is_empty,
+        reason = "it is compared with the number of a graph's nodes"
+    )]
     pub fn len(&self) -> usize {
         self.values.len()
     }
@@ -35,27 +40,29 @@ impl Inferred {
     ///
     /// # Errors
     /// The shape function of its op refuses it.
-    pub fn of_node(&mut self, node: &Node) -> Result<Vec<ValueInfo>, Fail> {
+    pub fn of_node(&mut self, node: &Node) -> Result<Vec<ValueInfo>, GraphError> {
         let unknown = ValueInfo::default();
-        let value = |input: &Output| {
-            let values = self.values.get(input.node.index())?;
-            values.get(input.output as usize)
-        };
-        let inputs: Vec<&ValueInfo> =
-            node.inputs.iter().map(|input| value(input).unwrap_or(&unknown)).collect();
+        let inputs: Vec<&ValueInfo> = node
+            .inputs
+            .iter()
+            .map(|input| {
+                let values = self.values.get(input.node.index());
+                values.and_then(|values| values.get(input.output as usize)).unwrap_or(&unknown)
+            })
+            .collect();
         let outputs = infer(&node.op, &node.attrs, &inputs, &mut self.symbols);
-        Ok(outputs.map_err(|source| GraphError::Shape {
+        outputs.map_err(|source| GraphError::Shape {
             node: node.name.clone(),
             op: node.op.name.clone(),
             source,
-        })?)
+        })
     }
 
     /// Infers the outputs of the nodes that a graph has beyond those that are known.
     ///
     /// # Errors
     /// As [`Inferred::of_node`]; some of the new nodes may then be known.
-    pub fn follow(&mut self, graph: &Graph) -> Result<(), Fail> {
+    pub fn follow(&mut self, graph: &Graph) -> Result<(), GraphError> {
         let first = self.len();
         let nodes = &graph.shared_nodes()[first.min(graph.len())..];
         let sources = |at: usize| {
@@ -80,5 +87,14 @@ impl Inferred {
         let value = self.values.get(output.node.index());
         let value = value.and_then(|values| values.get(output.output as usize));
         value.map_or(PartialShape::UNKNOWN, |value| value.shape.partial())
+    }
+
+    /// Sets the shape of an output. Nodes that were added before keep what was inferred for them.
+    pub fn set_shape(&mut self, output: Output, shape: &PartialShape) {
+        let known = ValueInfo::of_shape(shape, &mut self.symbols);
+        let value = self.values.get_mut(output.node.index());
+        if let Some(value) = value.and_then(|values| values.get_mut(output.output as usize)) {
+            value.shape = known.shape;
+        }
     }
 }

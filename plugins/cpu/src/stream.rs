@@ -2,17 +2,21 @@
 //!
 //! A cache line that is about to be overwritten is read first, and evicts another line. An output
 //! larger than the caches need not pay for that: it is computed a block at a time in the
-//! first-level cache, and copied from there with stores that do neither (`movntdq`; Intel's manual
-//! of instructions, volume 2). Where such stores are slow, the lines of the next block are
-//! prefetched before a block is computed, so that its stores find them. The decision
+//! first-level cache, and copied from there with stores that do neither (`movntdq`, `vmovntdq`;
+//! Intel's manual of instructions, volume 2). Where such stores are slow, the lines of the next
+//! block are prefetched before a block is computed, so that its stores find them. The decision
 //! `stores-past-the-caches` has the figures for the choice between the two on a CPU.
 
+use crate::arch::{Level, level};
 use std::sync::OnceLock;
 
 /// The size from which outputs are not stored as usual.
 const LARGE_BYTES: usize = 16 << 20;
-/// The number of elements of a block that is copied past the caches.
-const BLOCK: usize = 1024;
+/// The bytes of a block that is copied past the caches. The lines of a small block are on their way
+/// to memory while the next one is computed; after a large one the CPU waits for them.
+const PAST_BYTES: usize = 1024;
+/// The most elements of a block that is copied past the caches.
+const MOST: usize = 1024;
 /// The bytes of a block whose lines are prefetched at once.
 const AHEAD_BYTES: usize = 1024;
 /// The least bytes of rows that are worth a copy, and the most that the second-level cache holds.
@@ -67,32 +71,70 @@ fn vendor() -> [u8; 12] {
 
 impl Stores {
     /// The number of elements that [`store`] has computed at a time, or all of them.
-    pub fn block<T>(self) -> usize {
+    #[inline(always)]
+    fn block<T>(self) -> usize {
         match self {
-            Stores::Ahead => (AHEAD_BYTES / size_of::<T>()).max(1),
-            _ => BLOCK,
+            Stores::Ahead => elements::<T>(AHEAD_BYTES),
+            _ => elements::<T>(PAST_BYTES),
         }
     }
+
+    /// As for [`store_long`].
+    #[inline(always)]
+    pub fn long_block<T>(self) -> usize {
+        match self {
+            Stores::Ahead => elements::<T>(AHEAD_BYTES),
+            _ => MOST,
+        }
+    }
+}
+
+/// The number of elements in some bytes, at least one.
+const fn elements<T>(bytes: usize) -> usize {
+    let len = bytes / size_of::<T>();
+    if len == 0 { 1 } else { len }
 }
 
 /// Computes `y`, a part of an output: `block` gets the position of some of its elements and room
 /// for them, which it fills.
 #[inline(always)]
 pub fn store<T: Copy>(y: &mut [T], stores: Stores, mut block: impl FnMut(usize, &mut [T])) {
+    // Blocks that begin at a line are copied by whole lines.
+    let head = if stores == Stores::Past { y.as_ptr().align_offset(LINE).min(y.len()) } else { 0 };
+    let (first, rest) = y.split_at_mut(head);
+    if head > 0 {
+        block(0, first);
+    }
+    store_blocks(rest, stores, stores.block::<T>(), |at, y| block(head + at, y));
+}
+
+/// As [`store`], for a computation that has something to prepare for each block:
+/// [`Stores::long_block`] elements at a time.
+#[inline(always)]
+pub fn store_long<T: Copy>(y: &mut [T], stores: Stores, block: impl FnMut(usize, &mut [T])) {
+    store_blocks(y, stores, stores.long_block::<T>(), block);
+}
+
+#[inline(always)]
+fn store_blocks<T: Copy>(
+    y: &mut [T],
+    stores: Stores,
+    len: usize,
+    mut block: impl FnMut(usize, &mut [T]),
+) {
     let Some(&any) = y.first().filter(|_| stores != Stores::Usual) else {
         return block(0, y);
     };
     if stores == Stores::Ahead {
-        let len = stores.block::<T>();
         for (at, y) in y.chunks_mut(len).enumerate() {
             ask_for(y, 2 * len);
             block(at * len, y);
         }
         return;
     }
-    let mut buffer = Aligned([any; BLOCK]);
-    for (at, y) in y.chunks_mut(BLOCK).enumerate() {
-        block(at * BLOCK, &mut buffer.0[..y.len()]);
+    let mut buffer = Aligned([any; MOST]);
+    for (at, y) in y.chunks_mut(len).enumerate() {
+        block(at * len, &mut buffer.0[..y.len()]);
         copy(&buffer.0[..y.len()], y);
     }
     fence();
@@ -139,7 +181,7 @@ fn ask_for<T>(y: &[T], ahead: usize) {
 
 /// A block that begins at a cache line.
 #[repr(align(64))]
-struct Aligned<T>([T; BLOCK]);
+struct Aligned<T>([T; MOST]);
 
 /// Copies elements, whole cache lines past the caches. [`fence`] must follow the last such copy.
 #[inline(always)]
@@ -159,21 +201,58 @@ pub fn copy<T: Copy>(x: &[T], y: &mut [T]) {
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 fn copy_lines<T: Copy>(x: &[T], y: &mut [T]) {
-    use std::arch::x86_64::{__m128i, _mm_loadu_si128, _mm_stream_si128};
     assert_eq!(x.len(), y.len());
-    let vectors = size_of_val(y) / size_of::<__m128i>();
-    let (x, y) = (x.as_ptr().cast::<__m128i>(), y.as_mut_ptr().cast::<__m128i>());
-    assert!(y.addr().is_multiple_of(size_of::<__m128i>()));
-    for i in 0..vectors {
-        // SAFETY: the vectors are inside both slices, in the second at an aligned address; every
-        // x86-64 CPU has the instructions.
-        unsafe { _mm_stream_si128(y.add(i), _mm_loadu_si128(x.add(i))) };
+    let (x, y, bytes) = (x.as_ptr().cast(), y.as_mut_ptr().cast::<u8>(), size_of_val(y));
+    assert!(y.addr().is_multiple_of(LINE) && bytes.is_multiple_of(LINE));
+    // SAFETY: both slices have this many bytes, whole lines, and the second begins at a line; the
+    // level says that the CPU has the instructions.
+    unsafe {
+        match level() {
+            Level::Avx512 => x86::copy_by_64(x, y, bytes),
+            Level::Avx2 => x86::copy_by_32(x, y, bytes),
+            Level::Baseline => x86::copy_by_16(x, y, bytes),
+        }
     }
 }
 
 #[cfg(not(target_arch = "x86_64"))]
 fn copy_lines<T: Copy>(x: &[T], y: &mut [T]) {
     y.copy_from_slice(x);
+}
+
+/// Copies past the caches with vectors of each size.
+#[cfg(target_arch = "x86_64")]
+mod x86 {
+    use std::arch::x86_64::{
+        __m128i, __m256i, __m512i, _mm_loadu_si128, _mm_stream_si128, _mm256_loadu_si256,
+        _mm256_stream_si256, _mm512_loadu_si512, _mm512_stream_si512,
+    };
+
+    macro_rules! copy_by {
+        ($($name:ident: $vector:ty, $load:ident, $stream:ident $(, $feature:literal)?;)*) => {$(
+            /// Copies whole cache lines.
+            ///
+            /// # Safety
+            /// - `x` is valid for reads and `y` for writes of `bytes` bytes, whole cache lines; they
+            ///   do not overlap.
+            /// - `y` begins at a cache line.
+            $(/// - The CPU has the instructions.
+            #[target_feature(enable = $feature)])?
+            pub unsafe fn $name(x: *const u8, y: *mut u8, bytes: usize) {
+                for at in (0..bytes).step_by(size_of::<$vector>()) {
+                    // SAFETY: the caller guarantees that the vectors are valid; they begin at
+                    // multiples of their size from the beginning of a line.
+                    unsafe { $stream(y.add(at).cast(), $load(x.add(at).cast())) };
+                }
+            }
+        )*};
+    }
+
+    copy_by! {
+        copy_by_16: __m128i, _mm_loadu_si128, _mm_stream_si128;
+        copy_by_32: __m256i, _mm256_loadu_si256, _mm256_stream_si256, "avx";
+        copy_by_64: __m512i, _mm512_loadu_si512, _mm512_stream_si512, "avx512f";
+    }
 }
 
 /// Orders the stores past the caches before all stores that follow.
@@ -202,7 +281,7 @@ mod tests {
 
     #[test]
     fn every_element_is_computed_once_wherever_the_part_begins() {
-        for (begin, len) in [(0, 5 * BLOCK), (1, 3 * BLOCK + 17), (13, BLOCK), (3, 100), (7, 0)] {
+        for (begin, len) in [(0, 5 * MOST), (1, 3 * MOST + 17), (13, MOST), (3, 100), (7, 0)] {
             for stores in [Stores::Usual, Stores::Ahead, Stores::Past] {
                 let mut memory = vec![-1i32; begin + len + 1];
                 store(&mut memory[begin..begin + len], stores, |at, y| {
@@ -234,7 +313,7 @@ mod tests {
     #[test]
     fn elements_of_every_size_fill_whole_lines() {
         fn check<T: Copy + PartialEq + std::fmt::Debug>(values: [T; 2]) {
-            let mut y = vec![values[0]; 3 * BLOCK + 5];
+            let mut y = vec![values[0]; 3 * MOST + 5];
             for stores in [Stores::Ahead, Stores::Past] {
                 y.fill(values[0]);
                 store(&mut y, stores, |_, y| y.fill(values[1]));

@@ -107,8 +107,8 @@ impl<T: Programmed> FusedElementwise<T> {
         for_parts(c, y, self.program.cost_ns, |start, y| {
             // On the stack of the thread, so that a step allocates nothing.
             let registers = &mut [T::ZERO; MANY][..room];
-            stream::store(y, stores, |at, y| {
-                let is_first = at == 0 || !stores.block::<T>().is_multiple_of(block);
+            stream::store_long(y, stores, |at, y| {
+                let is_first = at == 0 || !stores.long_block::<T>().is_multiple_of(block);
                 blocks.run(start + at, is_first, registers, y);
             });
         })

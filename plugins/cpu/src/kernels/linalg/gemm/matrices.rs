@@ -16,6 +16,10 @@ const MOST_STRIPS_BY_PANELS: usize = 16;
 const SLICE_BYTES: usize = 2 << 20;
 /// Most bytes of a right factor that is read in place regardless of the number of rows.
 const SMALL_BYTES: usize = 32 << 10;
+/// Most bytes of a panel that is packed as a whole, where there are few panels: a longer one would
+/// be written to memory, and take more of it than the matrix.
+const LONG_BYTES: usize = 256 << 10;
+const FEW_PANELS: usize = 4;
 
 /// Computes a product on the caller's thread, without memory of a call; a right factor that is
 /// packed is processed part by part.
@@ -56,14 +60,22 @@ pub fn alone<S: Factor>(
 /// Whether a right factor is read in place.
 pub fn reads_in_place<S: Factor>(isa: &Isa<S>, rows: usize, b: &Operand<'_, S>) -> bool {
     let few = rows <= FEW_STRIPS * isa.rows || b.rows * b.cols * size_of::<S>() <= SMALL_BYTES;
-    few && (b.strides[1] == 1 || b.cols <= 1)
+    few && (b.strides[1] == 1 || b.cols <= 1) && !is_long(isa, b)
+}
+
+/// Whether a right factor has few columns of many factors, some of which must be packed.
+fn is_long<S: Factor>(isa: &Isa<S>, b: &Operand<'_, S>) -> bool {
+    b.rows.saturating_mul(isa.columns * size_of::<S>()) > LONG_BYTES
+        && b.cols.div_ceil(isa.columns) <= FEW_PANELS
+        && (b.strides[1] != 1 || tail_of(isa, b.cols) > 0)
 }
 
 /// Whether a right factor is packed a few panels at a time: all rows are in one chunk, and its
-/// panels are more than the strips of rows, so that threads share the panels.
+/// panels are more than the strips of rows, so that threads share the panels, or long.
 pub fn packs_by_panels<S: Factor>(isa: &Isa<S>, rows: usize, b: &Operand<'_, S>) -> bool {
     let strips = rows.div_ceil(isa.rows);
-    strips <= MOST_STRIPS_BY_PANELS && strips < b.cols.div_ceil(isa.columns) && b.strides[1] == 1
+    let are_shared = strips < b.cols.div_ceil(isa.columns) && b.strides[1] == 1;
+    strips <= MOST_STRIPS_BY_PANELS && (are_shared || is_long(isa, b))
 }
 
 /// Calls `body` with a right factor that is read in place, except for its last panel.

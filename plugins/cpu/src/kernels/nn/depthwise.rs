@@ -1,8 +1,12 @@
 //! `DepthwiseConv2dNative`: each channel with filters of its own, directly.
 
+pub mod slabs;
 mod tiles;
 
-use super::conv::{After, Ending};
+use super::{
+    conv::{After, Ending},
+    volume::wide,
+};
 use crate::{
     arch::{Isa, vectorised},
     kernels::linalg::{gemm::ending::Finish, product::Factor},
@@ -51,8 +55,6 @@ struct Row<'a, T> {
     filter_steps: [usize; 2],
     /// Elements from an output's pixels to those of the next output.
     next: usize,
-    /// The number of outputs of each channel.
-    multiplier: usize,
 }
 
 impl<'a, T: Compute> Row<'a, T> {
@@ -71,7 +73,6 @@ impl<'a, T: Compute> Row<'a, T> {
             ],
             filter_steps: [g.width.kernel as usize * outputs, outputs],
             next: (g.width.stride as usize).wrapping_mul(channels),
-            multiplier: outputs / channels,
         }
     }
 
@@ -93,7 +94,6 @@ impl<'a, T: Compute> Row<'a, T> {
     }
 
     /// Computes [`CHANNELS`] channels, from `channel` on, of `N` outputs whose taps are the same.
-    /// With a multiplier of 1, channels are neighbours in image, filter and output.
     #[inline(always)]
     fn block<I: Isa, const N: usize>(&self, channel: usize, output: &mut [T]) {
         let mut sums = [[T::Wide::ZERO; CHANNELS]; N];
@@ -133,27 +133,17 @@ impl<'a, T: Compute> Row<'a, T> {
     /// Computes the channels from `from` on of an output.
     #[inline(always)]
     fn rest<I: Isa>(&self, from: usize, output: &mut [T]) {
-        let multiplier = self.multiplier;
         for (block, output) in output[from..].chunks_mut(LANES).enumerate() {
             let from = from + block * LANES;
-            let phase = from % multiplier;
             let mut sums = [T::Wide::ZERO; LANES];
             for ky in self.rows.clone() {
                 let (image, filter) = self.tap(ky);
-                let (mut image, mut filter) =
-                    (image.wrapping_add(from / multiplier), filter + from);
+                let (mut image, mut filter) = (image.wrapping_add(from), filter + from);
                 for _ in self.columns.clone() {
                     let weights = &self.filter[filter..][..output.len()];
                     let pixel = &self.image[image..];
-                    if multiplier == 1 {
-                        for ((sum, x), w) in sums.iter_mut().zip(pixel).zip(weights) {
-                            *sum = x.up().mul_add::<I>(w.up(), *sum);
-                        }
-                    } else {
-                        for (i, (sum, w)) in sums.iter_mut().zip(weights).enumerate() {
-                            let x = pixel[(phase + i) / multiplier].up();
-                            *sum = x.mul_add::<I>(w.up(), *sum);
-                        }
+                    for ((sum, x), w) in sums.iter_mut().zip(pixel).zip(weights) {
+                        *sum = x.up().mul_add::<I>(w.up(), *sum);
                     }
                     image = image.wrapping_add(self.image_steps[1]);
                     filter += self.filter_steps[1];
@@ -180,7 +170,7 @@ vectorised! {
     fn row_channels_last[T: Compute](g: &Conv2dGeometry, y: usize, image: &[T], filter: &[T], output: &mut [T]) {
         let (outputs, columns) = (g.out_channels as usize, g.width.output as usize);
         let row = Row::new(g, y, image, filter);
-        let in_blocks = if row.multiplier == 1 { outputs - outputs % CHANNELS } else { 0 };
+        let in_blocks = outputs - outputs % CHANNELS;
         let inside = inside(g);
         let mut x = 0;
         while x < columns {
@@ -275,7 +265,8 @@ fn on_floats<'a, S: Number>(finish: &Finish<'a, S>) -> Option<Finish<'a, f32>> {
     })
 }
 
-/// Images with channels last, the filter, and the way the rows of the output are computed.
+/// Images with channels last and one output for each channel, the filter, and the way the rows of
+/// the output are computed.
 pub struct Rows<'a, T> {
     g: &'a Conv2dGeometry,
     x: &'a [T],
@@ -348,6 +339,9 @@ fn compute<T: Compute<Wide: Factor>>(
     let plane_len = (g.height.input * g.width.input) as usize;
     let image_len = plane_len * g.in_channels as usize;
     let window = (g.height.kernel * g.width.kernel) as f64;
+    if g.format == DataFormat::Nhwc && slabs::are_needed::<T>(g) {
+        return slabs::compute(c, g, x, wide::<T>(c, 1)?, y, ending.all);
+    }
     if g.format == DataFormat::Nhwc {
         let all = Rows::new(g, x, filter, ending);
         return for_rows(c, y, all.len(), all.cost(), |first, y| {

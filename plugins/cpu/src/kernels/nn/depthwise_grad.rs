@@ -1,8 +1,9 @@
 //! `DepthwiseConv2dNativeBackpropInput` and `DepthwiseConv2dNativeBackpropFilter`, directly.
 //!
-//! Where each channel has one output, the gradient by the input is a convolution for each phase of
-//! the inputs ([`super::conv_grad::phases`]), and the gradient by the filter is summed for some
-//! channels side by side. Other convolutions go from tap to tap.
+//! The gradient by the input is a convolution for each phase of the inputs
+//! ([`super::conv_grad::phases`]), and the gradient by the filter is summed for some channels side
+//! by side. A channel with several outputs is as many channels for both: the inputs are repeated,
+//! or their gradients added.
 
 mod by_filter;
 
@@ -13,16 +14,24 @@ use super::{
         phases::{Phase, phases, transposed},
     },
     conv_volume::convolutions,
-    depthwise::Rows,
-    volume::{Images, Sizes, for_taps, images, planar, wide},
+    depthwise::{
+        Rows,
+        slabs::{add_repeated, repeat},
+    },
+    volume::{Images, images, planar, wide},
 };
-use crate::{kernels::linalg::product::Factor, lane::Compute, panels::Panels, split::for_rows};
+use crate::{
+    kernels::linalg::product::Factor,
+    lane::Compute,
+    panels::{Panels, uninitialised},
+    split::for_rows,
+};
 use half::{bf16, f16};
 use std::marker::PhantomData;
 use tenon_sdk::{
     DType, KernelError,
     author::{ComputeContext, CreateContext, Kernel},
-    geometry::{Conv2dGeometry, Conv3dGeometry, DataFormat, WindowDim},
+    geometry::{Conv2dGeometry, DataFormat, WindowDim},
     growth,
     reg::Numerics,
     register_kernel,
@@ -47,39 +56,24 @@ impl<T: Compute<Wide: Factor>> Kernel for ByInput<T> {
             output.zeros();
             return Ok(());
         }
-        match planar(&g).filter(|g| g.in_channels == g.out_channels) {
-            Some(g) => input_by_phases(c, &g, [filter, dy], output.values)?,
-            None => input_by_taps(c, &g, [filter, dy], output.values)?,
+        let (times, g) = repeated(&planar(&g).expect("the convolution is one of images"));
+        if times == 1 {
+            input_by_phases(c, &g, [filter, dy], output.values)?;
+        } else {
+            let dx = uninitialised::<T::Wide>(c, output.values.len().saturating_mul(times))?;
+            input_by_phases(c, &g, [filter, dy], dx)?;
+            add_repeated(dx, times, output.values);
         }
         output.finish();
         Ok(())
     }
 }
 
-fn input_by_taps<W: Factor>(
-    c: &ComputeContext<'_>,
-    g: &Conv3dGeometry,
-    [filter, dy]: [&[W]; 2],
-    dx: &mut [W],
-) -> Result<(), KernelError> {
-    let s = Sizes::new(g);
-    let (image_len, multiplier) = (s.input_pixels * s.channels, s.group_outputs);
-    let cost = (s.pixels * s.taps * s.outputs) as f64;
-    for_rows(c, dx, image_len, cost, |first, dx| {
-        for (image, dx) in (first..).zip(dx.chunks_exact_mut(image_len)) {
-            let dy = &dy[image * s.pixels * s.outputs..];
-            dx.fill(W::ZERO);
-            for_taps(g, 0..s.pixels, |pixel, tap, input| {
-                let Some(input) = input else { return };
-                let dx = dx[input * s.channels..][..s.channels].iter_mut();
-                let dy = dy[pixel * s.outputs..][..s.outputs].chunks_exact(multiplier);
-                let weights = filter[tap * s.outputs..][..s.outputs].chunks_exact(multiplier);
-                for ((dx, dy), weights) in dx.zip(dy).zip(weights) {
-                    *dx = dy.iter().zip(weights).fold(*dx, |dx, (dy, &w)| dx.add(dy.mul(w)));
-                }
-            });
-        }
-    })
+/// The number of outputs of each channel, and the convolution with a channel for each output.
+fn repeated(g: &Conv2dGeometry) -> (usize, Conv2dGeometry) {
+    let channels = g.out_channels;
+    let times = (channels / g.in_channels) as usize;
+    (times, Conv2dGeometry { in_channels: channels, groups: channels, ..*g })
 }
 
 /// The phases of a dimension; of each, its number among those with taps.
@@ -177,44 +171,17 @@ impl<T: Compute<Wide: Factor>> Kernel for ByFilter<T> {
             output.zeros();
             return Ok(());
         }
-        match planar(&g).filter(|g| g.in_channels == g.out_channels) {
-            Some(g) => by_filter::by_lines(c, &g, [x, dy], output.values)?,
-            None => filter_by_taps(c, &g, [x, dy], output.values)?,
+        let (times, g) = repeated(&planar(&g).expect("the convolution is one of images"));
+        if times == 1 {
+            by_filter::by_lines(c, &g, [x, dy], output.values)?;
+        } else {
+            let wide = uninitialised::<T::Wide>(c, x.len().saturating_mul(times))?;
+            repeat(x, times, wide);
+            by_filter::by_lines(c, &g, [wide, dy], output.values)?;
         }
         output.finish();
         Ok(())
     }
-}
-
-fn filter_by_taps<W: Factor>(
-    c: &ComputeContext<'_>,
-    g: &Conv3dGeometry,
-    [x, dy]: [&[W]; 2],
-    filter: &mut [W],
-) -> Result<(), KernelError> {
-    let s = Sizes::new(g);
-    // Each image separately, so that the rounding errors of many do not accumulate.
-    let mut sums = growth::filled(s.taps * s.outputs, W::ZERO)?;
-    filter.fill(W::ZERO);
-    for image in 0..s.batch {
-        c.watch().check()?;
-        sums.fill(W::ZERO);
-        let (x, dy) =
-            (&x[image * s.input_pixels * s.channels..], &dy[image * s.pixels * s.outputs..]);
-        for_taps(g, 0..s.pixels, |pixel, tap, input| {
-            let Some(input) = input else { return };
-            let x = &x[input * s.channels..][..s.channels];
-            let sums = sums[tap * s.outputs..][..s.outputs].chunks_exact_mut(s.group_outputs);
-            let dy = dy[pixel * s.outputs..][..s.outputs].chunks_exact(s.group_outputs);
-            for ((sums, dy), &x) in sums.zip(dy).zip(x) {
-                sums.iter_mut().zip(dy).for_each(|(sum, &dy)| *sum = sum.add(x.mul(dy)));
-            }
-        });
-        for (total, &sum) in filter.iter_mut().zip(&sums) {
-            *total = total.add(sum);
-        }
-    }
-    Ok(())
 }
 
 convolutions! {

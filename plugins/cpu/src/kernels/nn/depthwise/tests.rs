@@ -33,6 +33,20 @@ fn in_parts(all: &Rows<'_, f32>, first: usize, y: &mut [f32]) {
     all.compute(first..rows, below);
 }
 
+/// Computes slabs of two rows.
+fn in_slabs(g: &Conv2dGeometry, x: &[f32], filter: &[f32], y: &mut [f32]) {
+    let slabs = slabs::Slabs { g, x, filter, after: None, rows: 2 };
+    let (row, line) = (slabs.row_len()[0], slabs.row_len()[1]);
+    let mut slab = vec![7.0; slabs.most_lines() * line];
+    for (image, y) in y.chunks_exact_mut(g.height.output as usize * row).enumerate() {
+        for at in 0..slabs.count() {
+            let rows = slabs.rows_of(at);
+            let y = &mut y[rows.start * row..rows.end * row];
+            slabs.compute(image, at, y, &mut slab, &mut []);
+        }
+    }
+}
+
 fn check(g: &Conv2dGeometry) {
     let image = (g.height.input * g.width.input * g.in_channels) as usize;
     let (outputs, pixels) = (g.out_channels as usize, (g.height.output * g.width.output) as usize);
@@ -41,7 +55,9 @@ fn check(g: &Conv2dGeometry) {
     let len = g.batch as usize * pixels * outputs;
     let (mut expected, mut found) = (vec![0.0; len], vec![9.0; len]);
     conv2d(g, &x, &f, &mut expected);
-    if g.format == DataFormat::Nhwc && len > 0 {
+    if g.format == DataFormat::Nhwc && g.in_channels != g.out_channels && len > 0 {
+        in_slabs(g, &x, &f, &mut found);
+    } else if g.format == DataFormat::Nhwc && len > 0 {
         let mut all = Rows::new(g, &x, &f, Ending::NONE);
         for level in [Level::Baseline, Level::Avx2, Level::Avx512] {
             all.tiles.iter_mut().for_each(|tiles| tiles.level = level);

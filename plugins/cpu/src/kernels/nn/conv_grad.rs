@@ -2,16 +2,17 @@
 //! `Conv3DBackpropFilterV2`.
 //!
 //! Convolutions of floats over rows and columns have gradients in tiles: see [`by_input`] and
-//! [`by_filter`]. Others are by patches. Gradient by the input: the gradient times the transposed
-//! filter gives patches, which are added to the pixels that they came from. Gradient by the filter:
-//! the transposed patches times the gradient, a block of pixels at a time.
+//! [`by_filter`]. Others are by patches. Gradient by the input: with strides of 1 it is a
+//! convolution of the gradient; else the gradient times the transposed filter gives patches, which
+//! are added to the pixels that they came from. Gradient by the filter: the transposed patches
+//! times the gradient, a block of pixels at a time.
 
 mod by_filter;
 mod by_input;
 pub mod phases;
 
 use super::{
-    conv_volume::{convolutions, filter_of},
+    conv_volume::{convolutions, convolve, filter_of},
     volume::{Images, Sizes, gather, images, planar, scatter, wide},
 };
 use crate::{
@@ -26,7 +27,9 @@ use half::{bf16, f16};
 use tenon_sdk::{
     Code, DType, KernelError,
     author::{ComputeContext, CreateContext, Kernel},
-    geometry::{Conv2dGeometry, Conv3dGeometry, ConvAttributes, DataFormat, validate_dims},
+    geometry::{
+        Conv2dGeometry, Conv3dGeometry, ConvAttributes, DataFormat, WindowDim, validate_dims,
+    },
     reg::Numerics,
     register_kernel,
 };
@@ -158,11 +161,58 @@ impl<T: Compute<Wide: Factor>> Kernel for ByInput<T> {
         let planar = planar(&g);
         match self.isa.zip(planar).filter(|(isa, g)| by_input::is_fast(isa, g)) {
             Some((isa, g)) => by_input::by_phases(c, isa, &g, [filter, dy], output.values)?,
-            None => input_by_patches(c, &g, [filter, dy], output.values)?,
+            None => match transposed_volume(&g) {
+                Some(back) => {
+                    let filter = turned(c, &g, filter)?;
+                    convolve(c, &back, [dy, filter], output.values)?;
+                }
+                None => input_by_patches(c, &g, [filter, dy], output.values)?,
+            },
         }
         output.finish();
         Ok(())
     }
+}
+
+/// The convolution of the outputs' gradient, with the filter of [`turned`], that gives the inputs'
+/// gradient: of a convolution with strides of 1 and without groups.
+fn transposed_volume(g: &Conv3dGeometry) -> Option<Conv3dGeometry> {
+    let is_plain = g.groups == 1 && g.windows.iter().all(|window| window.stride == 1);
+    is_plain.then(|| Conv3dGeometry {
+        in_channels: g.out_channels,
+        out_channels: g.in_channels,
+        filter_channels: g.out_channels,
+        windows: g.windows.map(|window| {
+            let extent = (window.kernel - 1).saturating_mul(window.dilation);
+            WindowDim {
+                input: window.output,
+                output: window.input,
+                pad_before: extent - window.pad_before,
+                pad_after: extent - window.pad_after,
+                ..window
+            }
+        }),
+        ..*g
+    })
+}
+
+/// The filter with its taps in reverse order, and inputs and outputs exchanged.
+fn turned<'a, W: Factor>(
+    c: &ComputeContext<'a>,
+    g: &Conv3dGeometry,
+    filter: &[W],
+) -> Result<&'a [W], KernelError> {
+    let s = Sizes::new(g);
+    let turned = uninitialised::<W>(c, filter.len())?;
+    let tap_len = s.channels * s.outputs;
+    for (to, tap) in turned.chunks_exact_mut(tap_len).rev().zip(filter.chunks_exact(tap_len)) {
+        for (channel, outputs) in tap.chunks_exact(s.outputs).enumerate() {
+            for (output, &weight) in outputs.iter().enumerate() {
+                to[output * s.channels + channel] = weight;
+            }
+        }
+    }
+    Ok(turned)
 }
 
 fn input_by_patches<W: Factor>(

@@ -38,21 +38,35 @@ impl<T: Compute<Wide: Factor>> Kernel for Conv3d<T> {
             return Ok(());
         }
         let (x, filter) = (images::<T>(c, 0, g.format)?, wide::<T>(c, 1)?);
-        let patches = uninitialised::<T::Wide>(c, s.block_len())?;
-        let image_len = s.input_pixels * s.channels;
-        for (image, pixels) in s.blocks() {
-            let patches = &mut patches[..pixels.len() * s.patch()];
-            for group in 0..s.groups {
-                gather(&g, group, pixels.clone(), &x[image * image_len..][..image_len], patches);
-                let first = (image * s.pixels + pixels.start) * s.outputs + group * s.group_outputs;
-                let rows = &mut output.values[first..];
-                let a = Operand::dense(patches, pixels.len(), s.patch());
-                product_into(c, a, filter_of(&s, filter, group), rows, s.outputs)?;
-            }
-        }
+        convolve(c, &g, [x, filter], output.values)?;
         output.finish();
         Ok(())
     }
+}
+
+/// Computes a convolution with patches, channels last, into `y`, whose elements it overwrites.
+///
+/// # Errors
+/// Out of memory; the call was cancelled.
+pub fn convolve<W: Factor>(
+    c: &ComputeContext<'_>,
+    g: &Conv3dGeometry,
+    [x, filter]: [&[W]; 2],
+    y: &mut [W],
+) -> Result<(), KernelError> {
+    let s = Sizes::new(g);
+    let patches = uninitialised::<W>(c, s.block_len())?;
+    let image_len = s.input_pixels * s.channels;
+    for (image, pixels) in s.blocks() {
+        let patches = &mut patches[..pixels.len() * s.patch()];
+        for group in 0..s.groups {
+            gather(g, group, pixels.clone(), &x[image * image_len..][..image_len], patches);
+            let first = (image * s.pixels + pixels.start) * s.outputs + group * s.group_outputs;
+            let a = Operand::dense(patches, pixels.len(), s.patch());
+            product_into(c, a, filter_of(&s, filter, group), &mut y[first..], s.outputs)?;
+        }
+    }
+    Ok(())
 }
 
 /// The columns of the filter for a group.

@@ -123,7 +123,11 @@ mod tests {
     use crate::testing::{assert_close, values};
     use tenon_reference::{Accumulate, reduction as reference};
 
-    const SHAPES: [(&[i64], &[i64]); 14] = [
+    const SHAPES: [(&[i64], &[i64]); 18] = [
+        (&[500, 2], &[1]),
+        (&[1, 333], &[0]),
+        (&[2, 70, 3], &[2]),
+        (&[67, 31], &[1]),
         (&[], &[]),
         (&[7], &[]),
         (&[10_007], &[0]),

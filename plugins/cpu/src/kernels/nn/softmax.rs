@@ -1,6 +1,8 @@
 //! `Softmax` over the last dimension: `e^(x - max) / sum e^(x - max)`; `LogSoftmax`: `x - max -
 //! ln(sum e^(x - max))`.
 
+mod short;
+
 use crate::{
     arch::{Baseline, vectorised},
     kernels::{
@@ -111,6 +113,9 @@ fn rows<T: Compute<Wide: Elementary>>(
 
 fn softmax<T: Elementary>(c: &ComputeContext<'_>) -> Result<(), KernelError> {
     let cols = columns(c)?;
+    if cols <= short::MOST {
+        return short_rows::<T>(c, cols);
+    }
     match c.in_place::<T>(0, 0, c.dims(0))? {
         InOut::InPlace(y) => {
             rows(c, y, cols, |_, y| y.chunks_exact_mut(cols).for_each(softmax_row))
@@ -126,11 +131,25 @@ fn softmax<T: Elementary>(c: &ComputeContext<'_>) -> Result<(), KernelError> {
     }
 }
 
+/// Computes rows of few elements.
+fn short_rows<T: Compute<Wide: Elementary>>(
+    c: &ComputeContext<'_>,
+    cols: usize,
+) -> Result<(), KernelError> {
+    match c.in_place::<T>(0, 0, c.dims(0))? {
+        InOut::InPlace(y) => rows(c, y, cols, |_, y| short::rows_in_place(y, cols, false)),
+        InOut::Separate(x, y) => rows(c, y, cols, |at, y| short::rows(&x[at], cols, false, y)),
+    }
+}
+
 /// Computes 16-bit floats, a row at a time in the type of computation.
 fn narrow_softmax<T: Compute<Wide: Elementary>>(c: &ComputeContext<'_>) -> Result<(), KernelError> {
     let cols = columns(c)?;
     let x = c.input::<T>(0)?;
     let y = c.output::<T>(0, x.dims)?.data;
+    if cols <= short::MOST {
+        return rows(c, y, cols, |at, y| short::rows(&x.data[at], cols, false, y));
+    }
     let panels = Panels::new(c, y.len() / cols.max(1), cols)?;
     rows(c, y, cols, |at, y| {
         let mut wide = panels.take();
@@ -147,6 +166,9 @@ fn log_softmax<T: Compute<Wide: Elementary>>(c: &ComputeContext<'_>) -> Result<(
     let cols = columns(c)?;
     let x = c.input::<T>(0)?;
     let y = c.output::<T>(0, x.dims)?.data;
+    if cols <= short::MOST {
+        return rows(c, y, cols, |at, y| short::rows(&x.data[at], cols, true, y));
+    }
     let panels = Panels::new(c, y.len() / cols.max(1), cols)?;
     rows(c, y, cols, |at, y| {
         let mut wide = panels.take();

@@ -118,6 +118,33 @@ pub struct All;
 /// Whether one is true; false of no elements.
 pub struct Any;
 
+/// Defines folds of truth values, whose state is a byte: loops over bytes vectorise.
+macro_rules! fold_truth {
+    ($($fold:ty: $start:expr, |$a:ident, $b:ident| $merge:expr;)*) => {
+        $(impl Fold<bool> for $fold {
+            type State = u8;
+            const START: u8 = $start;
+            #[inline(always)]
+            fn take(state: u8, x: bool) -> u8 {
+                <$fold as Fold<bool>>::merge(state, u8::from(x))
+            }
+            #[inline(always)]
+            fn merge($a: u8, $b: u8) -> u8 {
+                $merge
+            }
+            #[inline(always)]
+            fn finish(state: u8, _count: usize) -> bool {
+                state != 0
+            }
+        })*
+    };
+}
+
+fold_truth! {
+    All: 1, |a, b| a & b;
+    Any: 0, |a, b| a | b;
+}
+
 /// Defines folds whose state is an element.
 macro_rules! fold_itself {
     ($($fold:ty, $ty:ty: $start:expr, |$a:ident, $b:ident| $merge:expr,
@@ -139,11 +166,6 @@ macro_rules! fold_itself {
             }
         })*
     };
-}
-
-fold_itself! {
-    All, bool: true, |a, b| a & b, |state, _count| state;
-    Any, bool: false, |a, b| a | b, |state, _count| state;
 }
 
 macro_rules! fold_complex {

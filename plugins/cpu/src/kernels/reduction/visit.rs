@@ -25,6 +25,10 @@ const UNIT: usize = 1 << 16;
 const COLUMNS: usize = 256;
 /// The number of rows that are folded before their states are merged.
 const ROWS: usize = 128;
+/// The most elements of a short row, many of which are folded side by side.
+const SHORT: usize = 32;
+/// The number of short rows side by side.
+const SIDE: usize = 64;
 /// Approximate nanoseconds of an element.
 const COST_NS: f64 = 0.15;
 
@@ -32,6 +36,40 @@ vectorised! {
     /// Folds neighbouring elements.
     pub fn row[T: Copy, F: Fold<T>](x: &[T]) -> F::State {
         side::fold(x, F::START, F::take, F::merge)
+    }
+}
+
+vectorised! {
+    /// Folds neighbouring rows of `len` elements, at most [`SHORT`], each to an output.
+    fn short_rows[T: Copy, F: Fold<T>](x: &[T], len: usize, count: usize, y: &mut [T]) {
+        match len {
+            1 => short_rows_of::<T, F, 1>(x, count, y),
+            2 => short_rows_of::<T, F, 2>(x, count, y),
+            3 => short_rows_of::<T, F, 3>(x, count, y),
+            4 => short_rows_of::<T, F, 4>(x, count, y),
+            _ => {
+                for (x, y) in x.chunks(SIDE * len).zip(y.chunks_mut(SIDE)) {
+                    let mut states = [F::START; SIDE];
+                    for column in 0..len {
+                        let elements = x[column..].iter().step_by(len);
+                        for (state, &x) in states.iter_mut().zip(elements) {
+                            *state = F::take(*state, x);
+                        }
+                    }
+                    for (y, &state) in y.iter_mut().zip(&states) {
+                        *y = F::finish(state, count);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// As `short_rows`, for rows of `N` elements.
+#[inline(always)]
+fn short_rows_of<T: Copy, F: Fold<T>, const N: usize>(x: &[T], count: usize, y: &mut [T]) {
+    for (y, x) in y.iter_mut().zip(x.as_chunks::<N>().0) {
+        *y = F::finish(x.iter().fold(F::START, |state, &x| F::take(state, x)), count);
     }
 }
 
@@ -129,6 +167,13 @@ impl Outer {
         Ok(outer)
     }
 
+    /// The length of the rows, if `count` elements are folded to an output, all of which are in one
+    /// short row.
+    fn short(&self, count: usize) -> Option<usize> {
+        let is_row = self.last_is_reduced && self.reduced[0].is_empty() && self.last <= SHORT;
+        if count == 1 { Some(1) } else { is_row.then_some(self.last) }
+    }
+
     /// The rows that are folded into the output, or row of outputs, that begins at `base`.
     fn rows(&self, base: usize) -> Rows {
         let [extents, strides] = &self.reduced;
@@ -163,6 +208,14 @@ pub fn reduce<T: Copy + Send + Sync, F: Fold<T>>(
     if let ([x_only], true, true) = (&mut *y, outer.last_is_reduced, outer.reduced[0].is_empty()) {
         *x_only = F::finish(whole::<T, F>(c, x)?, count);
         return Ok(());
+    }
+    if let Some(len) = outer.short(count) {
+        let y = Parts::new(y);
+        return for_units(c, x.len() / len, per_output + 0.5, |range| {
+            let x = &x[range.start * len..range.end * len];
+            // SAFETY: ranges of one split are disjoint.
+            short_rows::<T, F>(x, len, count, unsafe { y.part(range) });
+        });
     }
     let bases = outer.bases()?;
     let y = Parts::new(y);
@@ -242,6 +295,9 @@ pub fn reduce_alone<T: Copy + Send + Sync, F: Fold<T>>(plan: &ReducePlan, x: &[T
     let count = plan.reduced_len();
     if x.is_empty() {
         return y.fill(F::finish(F::START, count));
+    }
+    if let Some(len) = outer.short(count) {
+        return short_rows::<T, F>(x, len, count, y);
     }
     for (at, base) in outer.bases().unwrap().into_iter().enumerate() {
         if outer.last_is_reduced {

@@ -16,7 +16,9 @@ use tenon_sdk::{
     DType, KernelError,
     author::{ComputeContext, CreateContext, Kernel},
     element::Element,
-    geometry::{DataFormat, GeometryError, Pool2dGeometry, Pool2dParams, PoolAttributes},
+    geometry::{
+        DataFormat, GeometryError, Pool2dGeometry, Pool2dParams, PoolAttributes, WindowDim,
+    },
     reg::Numerics,
     register_kernel,
 };
@@ -53,6 +55,10 @@ vectorised! {
         let width = g.width.input as usize;
         let rows = g.height.taps(y);
         let top = g.height.start(y).max(0) as usize;
+        if channels < LANES && g.width.kernel as usize <= STATES / channels {
+            let rows = top..top + rows.len();
+            return Few { g, channels, rows, image }.row::<F>(output);
+        }
         for (x, output) in output.chunks_exact_mut(channels).enumerate() {
             let columns = g.width.taps(x);
             let left = g.width.start(x).max(0) as usize;
@@ -77,6 +83,116 @@ vectorised! {
                 for (output, &state) in rest.iter_mut().zip(&states) {
                     *output = F::finish(state, count);
                 }
+            }
+        }
+    }
+}
+
+/// The number of states of [`Few`].
+const STATES: usize = 2048;
+
+/// Pixels of few channels. For some neighbouring outputs, the rows of their windows are folded
+/// first, in one long loop over all columns that they read, and then the columns of each window.
+struct Few<'a, T> {
+    g: &'a Pool2dGeometry,
+    channels: usize,
+    rows: Range<usize>,
+    image: &'a [T],
+}
+
+impl<T: Copy> Few<'_, T> {
+    #[inline(always)]
+    fn row<F: Fold<T>>(&self, output: &mut [T]) {
+        let (w, channels) = (&self.g.width, self.channels);
+        let mut states = [F::START; STATES];
+        let at_once = (STATES / channels - w.kernel as usize) / w.stride as usize + 1;
+        for (block, output) in output.chunks_mut(at_once * channels).enumerate() {
+            let outputs = block * at_once..block * at_once + output.len() / channels;
+            let from = w.start(outputs.start).clamp(0, w.input) as usize;
+            let end = (w.start(outputs.end - 1) + w.kernel).clamp(from as i64, w.input) as usize;
+            let states = &mut states[..(end - from) * channels];
+            states.fill(F::START);
+            for row in self.rows.clone() {
+                let line = &self.image[(row * w.input as usize + from) * channels..];
+                for (state, &x) in states.iter_mut().zip(line) {
+                    *state = F::take(*state, x);
+                }
+            }
+            self.columns::<F>(outputs, from, states, output);
+        }
+    }
+
+    /// Folds the columns of the windows of some outputs; `states` begins with column `from`.
+    #[inline(always)]
+    fn columns<F: Fold<T>>(
+        &self,
+        outputs: Range<usize>,
+        from: usize,
+        states: &[F::State],
+        output: &mut [T],
+    ) {
+        let (w, channels) = (&self.g.width, self.channels);
+        let mut x = outputs.start;
+        while x < outputs.end {
+            let output = &mut output[(x - outputs.start) * channels..];
+            let taps = w.taps(x);
+            let count = taps.len() * self.rows.len();
+            let left = (w.start(x).max(0) as usize).saturating_sub(from);
+            if channels == 1 && taps.len() == w.kernel as usize {
+                // All outputs from here on whose windows are inside.
+                let inside = (w.input - w.kernel + w.pad_before) / w.stride + 1;
+                let some = (inside as usize).clamp(x + 1, outputs.end) - x;
+                fold_neighbours::<T, F>(&states[left..], w, count, &mut output[..some]);
+                x += some;
+                continue;
+            }
+            for (channel, y) in output[..channels].iter_mut().enumerate() {
+                let taps = (0..taps.len()).map(|tap| states[(left + tap) * channels + channel]);
+                *y = F::finish(taps.fold(F::START, F::merge), count);
+            }
+            x += 1;
+        }
+    }
+}
+
+/// Folds the columns of neighbouring windows of one channel.
+#[inline(always)]
+fn fold_neighbours<T: Copy, F: Fold<T>>(
+    states: &[F::State],
+    w: &WindowDim,
+    count: usize,
+    output: &mut [T],
+) {
+    #[inline(always)]
+    fn by<T: Copy, F: Fold<T>, const KERNEL: usize, const STRIDE: usize>(
+        states: &[F::State],
+        count: usize,
+        output: &mut [T],
+    ) {
+        let (last, whole) = (output.len() - 1, states.as_chunks::<STRIDE>().0);
+        let (most, rest) = output.split_at_mut(last);
+        if STRIDE == KERNEL {
+            for (y, states) in most.iter_mut().zip(whole) {
+                *y = F::finish(states[1..].iter().fold(states[0], |a, &b| F::merge(a, b)), count);
+            }
+        } else {
+            for (x, y) in most.iter_mut().enumerate() {
+                let states = &states[x * STRIDE..][..KERNEL];
+                *y = F::finish(states[1..].iter().fold(states[0], |a, &b| F::merge(a, b)), count);
+            }
+        }
+        let states = &states[last * STRIDE..][..KERNEL];
+        rest[0] = F::finish(states[1..].iter().fold(states[0], |a, &b| F::merge(a, b)), count);
+    }
+    match (w.kernel, w.stride) {
+        (2, 2) => by::<T, F, 2, 2>(states, count, output),
+        (2, 1) => by::<T, F, 2, 1>(states, count, output),
+        (3, 1) => by::<T, F, 3, 1>(states, count, output),
+        (3, 2) => by::<T, F, 3, 2>(states, count, output),
+        (kernel, stride) => {
+            for (x, y) in output.iter_mut().enumerate() {
+                let states = &states[x * stride as usize..][..kernel as usize];
+                *y = F::finish(states.iter().fold(F::START, |a, &b| F::merge(a, b)), count);
             }
         }
     }
@@ -249,7 +365,12 @@ mod tests {
     /// Attributes and input of a case.
     type Case = ([i64; 4], [i64; 4], [i64; 4], Padding, DataFormat);
 
-    const CASES: [Case; 5] = [
+    const CASES: [Case; 10] = [
+        ([1, 5, 3000, 1], [1, 2, 2, 1], [1, 2, 2, 1], Padding::Same, DataFormat::Nhwc),
+        ([1, 5, 2999, 1], [1, 3, 3, 1], [1, 2, 2, 1], Padding::Same, DataFormat::Nhwc),
+        ([1, 5, 2999, 1], [1, 3, 3, 1], [1, 1, 1, 1], Padding::Valid, DataFormat::Nhwc),
+        ([1, 5, 600, 17], [1, 2, 5, 1], [1, 1, 7, 1], Padding::Same, DataFormat::Nhwc),
+        ([1, 2, 5, 9], [1, 1, 3, 9], [1, 1, 1, 2], Padding::Same, DataFormat::Nchw),
         ([2, 7, 8, 3], [1, 3, 3, 1], [1, 2, 2, 1], Padding::Same, DataFormat::Nhwc),
         ([1, 9, 6, 70], [1, 2, 3, 1], [1, 1, 2, 1], Padding::Valid, DataFormat::Nhwc),
         ([2, 3, 7, 8], [1, 1, 3, 2], [1, 1, 1, 2], Padding::Same, DataFormat::Nchw),

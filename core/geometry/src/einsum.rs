@@ -8,6 +8,7 @@
 
 use crate::broadcast::broadcast_shape;
 use crate::error::{GeometryError, Result};
+use crate::offsets::Offsets;
 use crate::size::{Dims, element_count, row_major_strides, validate_dims};
 
 /// The name of a dimension.
@@ -121,9 +122,15 @@ pub struct EinsumBox {
 }
 
 impl EinsumBox {
-    fn push(&mut self, extent: i64, stride: i64) -> Result<()> {
+    /// Appends a dimension.
+    pub fn push(&mut self, extent: i64, stride: i64) -> Result<()> {
         self.extents.push(extent)?;
         self.strides.push(stride)
+    }
+
+    /// The offsets of the elements, from `base` on, in row-major order.
+    pub fn offsets(&self, base: usize) -> Offsets {
+        Offsets::new(&self.extents, &self.strides, base as i64)
     }
 
     /// The number of elements.

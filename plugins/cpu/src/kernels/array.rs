@@ -4,7 +4,7 @@
 mod broadcast;
 pub(super) mod concat;
 pub(super) mod fill;
-mod gather;
+pub mod gather;
 mod mirror;
 mod moves;
 mod numbers;

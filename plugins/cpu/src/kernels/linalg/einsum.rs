@@ -6,6 +6,7 @@ use super::{
     product::{Factor, Multiply, Operand, Target},
 };
 use crate::{
+    kernels::array::gather::gather,
     lane::Compute,
     split::{Parts, for_units},
 };
@@ -35,8 +36,7 @@ fn joined(boxes: &[&EinsumBox]) -> Result<EinsumBox, KernelError> {
     let mut all = EinsumBox::default();
     for one in boxes {
         for (&extent, &stride) in one.extents.iter().zip(&*one.strides) {
-            all.extents.push(extent)?;
-            all.strides.push(stride)?;
+            all.push(extent, stride)?;
         }
     }
     Ok(all)
@@ -79,14 +79,71 @@ fn gathered<T: Multiply>(
     summed: &EinsumBox,
     x: &[T],
 ) -> Result<Vec<T>, KernelError> {
-    let offsets = |one: &EinsumBox, base| Offsets::new(&one.extents, &one.strides, base);
-    if kept.count()? == 0 {
-        return Ok(Vec::new());
+    let mut y = growth::filled(kept.count()?, T::default())?;
+    if y.is_empty() || summed.count()? == 0 {
+        return Ok(y);
     }
-    growth::collected(offsets(kept, 0).map(|first| {
-        let all = offsets(summed, first as i64);
-        all.fold(T::default(), |sum, at| sum.plus(x[at]))
-    }))
+    if summed.count()? == 1 {
+        gather(&kept.extents, &kept.strides, 0, x, &mut y)?;
+        return Ok(y);
+    }
+    let (rows, columns) = (Runs::new(kept)?, Runs::new(summed)?);
+    if rows.step == 1 && rows.len >= LEAST_ROW {
+        // Whole rows of results are added.
+        for first in summed.offsets(0) {
+            for (y, at) in y.chunks_exact_mut(rows.len).zip(rows.starts(first)) {
+                y.iter_mut().zip(&x[at..]).for_each(|(y, &x)| *y = y.plus(x));
+            }
+        }
+        return Ok(y);
+    }
+    for (y, first) in y.iter_mut().zip(kept.offsets(0)) {
+        let runs = columns.starts(first).map(|at| run_sum(x, at, columns.len, columns.step));
+        *y = runs.fold(T::default(), T::plus);
+    }
+    Ok(y)
+}
+
+/// The least number of results that are added side by side.
+const LEAST_ROW: usize = 8;
+
+/// A box as runs of its last dimension.
+struct Runs {
+    outer: EinsumBox,
+    len: usize,
+    step: i64,
+}
+
+impl Runs {
+    fn new(all: &EinsumBox) -> Result<Runs, KernelError> {
+        let last = all.extents.len().checked_sub(1);
+        let mut outer = EinsumBox::default();
+        for d in 0..last.unwrap_or(0) {
+            outer.push(all.extents[d], all.strides[d])?;
+        }
+        let len = last.map_or(1, |last| all.extents[last] as usize);
+        Ok(Runs { outer, len, step: last.map_or(1, |last| all.strides[last]) })
+    }
+
+    /// Where the runs begin.
+    fn starts(&self, base: usize) -> Offsets {
+        self.outer.offsets(base)
+    }
+}
+
+/// The sum of elements that are `step` apart, in several partial sums.
+fn run_sum<T: Multiply>(x: &[T], first: usize, len: usize, step: i64) -> T {
+    const LANES: usize = 16;
+    if step != 1 {
+        let all = (0..len as i64).map(|k| x[(first as i64 + k * step) as usize]);
+        return all.fold(T::default(), T::plus);
+    }
+    let (wide, rest) = x[first..first + len].as_chunks::<LANES>();
+    let mut sums = [T::default(); LANES];
+    for x in wide {
+        sums.iter_mut().zip(x).for_each(|(sum, &x)| *sum = sum.plus(x));
+    }
+    sums.iter().chain(rest).fold(T::default(), |sum, &x| sum.plus(x))
 }
 
 /// The batched product, in the order batch, rows, columns.
@@ -125,8 +182,7 @@ fn compute<T: Multiply>(
     let in_order = is_in_order(&plan.target)? && plan.target.count()? == output.len();
     let x = Matrices::new(&plan.operands[0], inputs[0])?;
     let Some(operand) = plan.operands.get(1) else {
-        scatter(&plan.target, &x.data, output);
-        return Ok(());
+        return scatter(&plan.target, &x.data, output);
     };
     let y = Matrices::new(operand, inputs[1])?;
     if in_order {
@@ -134,18 +190,36 @@ fn compute<T: Multiply>(
     }
     let z = c.scratch_slice::<T>(plan.target.count()?)?;
     product(c, &x, &y, z)?;
-    scatter(&plan.target, z, output);
-    Ok(())
+    scatter(&plan.target, z, output)
 }
 
 /// Writes elements to their places in the output, and zeros elsewhere.
-fn scatter<T: Multiply>(target: &EinsumBox, x: &[T], y: &mut [T]) {
+fn scatter<T: Multiply>(target: &EinsumBox, x: &[T], y: &mut [T]) -> Result<(), KernelError> {
+    if let Some(order) = permutation(target, y.len())? {
+        return gather(&order.extents, &order.strides, 0, x, y);
+    }
     if x.len() < y.len() {
         y.fill(T::default());
     }
-    for (at, x) in Offsets::new(&target.extents, &target.strides, 0).zip(x) {
+    for (at, x) in target.offsets(0).zip(x) {
         y[at] = *x;
     }
+    Ok(())
+}
+
+/// The box of the elements in the order of the output, if the target is a permutation of all its
+/// dimensions.
+fn permutation(target: &EinsumBox, len: usize) -> Result<Option<EinsumBox>, KernelError> {
+    let own = row_major_strides(&target.extents)?;
+    let mut dims: Vec<usize> = (0..target.extents.len()).collect();
+    dims.sort_by_key(|&d| std::cmp::Reverse(target.strides[d]));
+    let (mut order, mut places) = (EinsumBox::default(), EinsumBox::default());
+    for d in dims.into_iter().filter(|&d| target.extents[d] != 1) {
+        order.push(target.extents[d], own[d])?;
+        places.push(target.extents[d], target.strides[d])?;
+    }
+    let is_all = target.count()? == len && is_in_order(&places)?;
+    Ok(is_all.then_some(order))
 }
 
 fn plan(c: &ComputeContext<'_>, equation: &EinsumEquation) -> Result<EinsumPlan, KernelError> {

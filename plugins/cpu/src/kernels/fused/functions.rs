@@ -18,6 +18,10 @@ pub trait Special: Elementary + Whole + Signed {
     fn erf<I: Isa>(self) -> Self;
     /// `0.5 x (1 + erf(x / sqrt(2)))`; for float with an error of 2e-7 times `x`.
     fn gelu<I: Isa>(self) -> Self;
+    /// `x` if it is not below 0, else `e^x - 1`.
+    fn elu<I: Isa>(self) -> Self;
+    /// `ln(1 + e^x)`.
+    fn softplus<I: Isa>(self) -> Self;
 }
 
 impl Special for f32 {
@@ -29,6 +33,15 @@ impl Special for f32 {
     fn gelu<I: Isa>(self) -> f32 {
         self * normal_distribution::<I>(self)
     }
+    #[inline(always)]
+    fn elu<I: Isa>(self) -> f32 {
+        let less = short::expm1::<I>(self.into()) as f32;
+        if self < 0.0 { less } else { self }
+    }
+    #[inline(always)]
+    fn softplus<I: Isa>(self) -> f32 {
+        short::softplus::<I>(self.into()) as f32
+    }
 }
 
 impl Special for f64 {
@@ -39,6 +52,14 @@ impl Special for f64 {
     #[inline(always)]
     fn gelu<I: Isa>(self) -> f64 {
         0.5 * self * special::erfc(-self * FRAC_1_SQRT_2)
+    }
+    #[inline(always)]
+    fn elu<I: Isa>(self) -> f64 {
+        elu_of(self)
+    }
+    #[inline(always)]
+    fn softplus<I: Isa>(self) -> f64 {
+        softplus_of(self)
     }
 }
 
@@ -100,9 +121,9 @@ functions! {
     /// Error function.
     Erf: Special, 2.0, |x| x.erf::<I>();
     /// `x` if it is not below 0, else `e^x - 1`.
-    Elu: Special, 6.0, |x| W::from_f64(elu_of(x.to_f64()));
+    Elu: Special, 1.5, |x| x.elu::<I>();
     /// `ln(1 + e^x)`.
-    Softplus: Special, 15.0, |x| W::from_f64(softplus_of(x.to_f64()));
+    Softplus: Special, 3.0, |x| x.softplus::<I>();
     /// `0.5 x (1 + erf(x / sqrt(2)))`.
     Gelu: Special, 2.0, |x| x.gelu::<I>();
     /// The approximation of `Gelu` by `tanh`.

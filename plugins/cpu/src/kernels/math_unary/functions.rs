@@ -177,9 +177,36 @@ macro_rules! special {
     )*};
 }
 
+macro_rules! inverses {
+    ($($op:literal $fast:ident $fast_name:ident $name:ident;)*) => {$(
+        in_double!($op $name, 60.0, 1.0, special::$name);
+
+        struct $fast;
+
+        impl UnaryOp<f32> for $fast {
+            const COST_NS: f64 = 6.0;
+            const BY_ISA: bool = true;
+            #[inline(always)]
+            fn apply<I: Isa>(x: f32) -> f32 {
+                short::$name::<I>(f64::from(x)) as f32
+            }
+        }
+
+        fn $fast_name(c: &ComputeContext<'_>) -> Result<(), KernelError> {
+            unary::<f32, $fast>(c)
+        }
+
+        register_kernel!($op on "CPU": fn $fast_name, types = ("T", &[DType::FLOAT]),
+            in_place = &[(0, 0)], numerics = Numerics::ulps(1.0));
+    )*};
+}
+
+inverses! {
+    "Erfinv" Erfinv fast_erfinv erfinv;
+    "Ndtri" Ndtri fast_ndtri ndtri;
+}
+
 special! {
-    "Erfinv" erfinv, 60.0, 1e-14, [f32, f64], special::erfinv;
-    "Ndtri" ndtri, 60.0, 1e-14, [f32, f64], special::ndtri;
     "Lgamma" lgamma, 25.0, 1e-14, [f16, f32, f64], special::lgamma;
     "Digamma" digamma, 40.0, 1e-14, [f16, f32, f64], special::digamma;
 }

@@ -1,15 +1,20 @@
 //! `Elu`, `Selu`, `LeakyRelu`, `Softplus`, `Softsign`: computed in double, except `LeakyRelu`,
-//! which multiplies once.
+//! which multiplies once. Float and the 16-bit floats have loops that vectorise.
 
 use crate::{
-    kernels::elementwise::any::{map_double, map_in_place},
+    arch::{Isa, vectorised},
+    kernels::{
+        elementary::short,
+        elementwise::{UnaryOp, any::map_in_place as map_each, unary},
+    },
     lane::Compute,
+    split::for_parts,
 };
 use half::{bf16, f16};
 use std::marker::PhantomData;
 use tenon_sdk::{
-    KernelError,
-    author::{ComputeContext, CreateContext, Kernel},
+    DType, KernelError,
+    author::{ComputeContext, CreateContext, InOut, Kernel},
     element::Number,
     reg::Numerics,
     register_kernel,
@@ -35,26 +40,51 @@ pub fn softplus_of(x: f64) -> f64 {
     if x > 0.0 { x + (-x).exp().ln_1p() } else { x.exp().ln_1p() }
 }
 
+#[inline(always)]
 fn softsign_of(x: f64) -> f64 {
     x / (1.0 + x.abs())
 }
 
 macro_rules! in_double {
-    ($($op:literal $name:ident, $function:ident, $cost:expr;)*) => {$(
-        fn $name<T: Compute>(c: &ComputeContext<'_>) -> Result<(), KernelError> {
-            map_double::<T>(c, $cost, $function)
+    ($($op:literal $name:ident $exact:ident $fast:ident, $function:ident, $cost:expr,
+        |$x:ident| $value:expr;)*) => {$(
+        struct $fast;
+
+        impl UnaryOp<f32> for $fast {
+            const COST_NS: f64 = $cost;
+            const BY_ISA: bool = true;
+            #[inline(always)]
+            fn apply<I: Isa>(x: f32) -> f32 {
+                let $x = f64::from(x);
+                ($value) as f32
+            }
         }
 
-        register_kernel!($op on "CPU": fn $name<T> for "T" in [f16, bf16, f32, f64],
+        #[inline(always)]
+        fn $name<T: Compute<Wide = f32>>(c: &ComputeContext<'_>) -> Result<(), KernelError> {
+            unary::<T, $fast>(c)
+        }
+
+        fn $exact(c: &ComputeContext<'_>) -> Result<(), KernelError> {
+            map_each::<f64>(c, 4.0 * $cost, $function)
+        }
+
+        register_kernel!($op on "CPU": fn $name<T> for "T" in [f16, bf16, f32],
+            in_place = &[(0, 0)], numerics = Numerics::ulps(2.0));
+        register_kernel!($op on "CPU": fn $exact, types = ("T", &[DType::DOUBLE]),
             in_place = &[(0, 0)], numerics = Numerics::ulps(2.0));
     )*};
 }
 
 in_double! {
-    "Elu" elu, elu_of, 6.0;
-    "Selu" selu, selu_of, 6.0;
-    "Softplus" softplus, softplus_of, 15.0;
-    "Softsign" softsign, softsign_of, 1.0;
+    "Elu" elu exact_elu Elu, elu_of, 1.5,
+        |x| if x < 0.0 { short::expm1::<I>(x) } else { x };
+    "Selu" selu exact_selu Selu, selu_of, 1.5,
+        |x| if x < 0.0 { SELU_SCALED_ALPHA * short::expm1::<I>(x) } else { SELU_SCALE * x };
+    "Softplus" softplus exact_softplus Softplus, softplus_of, 3.0,
+        |x| short::softplus::<I>(x);
+    "Softsign" softsign exact_softsign Softsign, softsign_of, 0.5,
+        |x| softsign_of(x);
 }
 
 struct LeakyRelu<T> {
@@ -69,8 +99,33 @@ impl<T: Compute> Kernel for LeakyRelu<T> {
 
     fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
         let alpha = rounded::<T>(self.alpha);
-        map_in_place::<T>(c, 0.3, |x| if x > T::ZERO { x } else { T::down(x.up().mul(alpha)) })
+        match c.in_place::<T>(0, 0, c.dims(0))? {
+            InOut::InPlace(y) => for_parts(c, y, 0.2, |_, y| leak_in_place::<T>(y, alpha)),
+            InOut::Separate(x, y) => {
+                for_parts(c, y, 0.2, |start, y| leak::<T>(&x[start..][..y.len()], alpha, y))
+            }
+        }
     }
+}
+
+vectorised! {
+    /// `y[i] = x[i]` where that is above 0, else `x[i] * alpha`.
+    fn leak[T: Compute](x: &[T], alpha: T::Wide, y: &mut [T]) {
+        y.iter_mut().zip(x).for_each(|(y, &x)| *y = leaked(x, alpha));
+    }
+}
+
+vectorised! {
+    /// As [`leak`], in place.
+    fn leak_in_place[T: Compute](y: &mut [T], alpha: T::Wide) {
+        y.iter_mut().for_each(|y| *y = leaked(*y, alpha));
+    }
+}
+
+#[inline(always)]
+fn leaked<T: Compute>(x: T, alpha: T::Wide) -> T {
+    let wide = x.up();
+    if wide > T::Wide::ZERO { x } else { T::down(wide.mul(alpha)) }
 }
 
 /// An attribute rounded to the type, in its type of computation.

@@ -133,6 +133,44 @@ vectorised! {
     }
 }
 
+/// The number of elements of short rows that are written next to each other, so that loops over
+/// them are long, where there are many rows.
+const REPEATED: usize = 256;
+
+/// Whether a row is short, and repeated many times in `len` elements.
+#[inline(always)]
+fn is_repeated(row: usize, len: usize) -> bool {
+    row <= REPEATED / 8 && len >= 4 * REPEATED
+}
+
+/// A short row as often as there is room for it.
+#[inline(always)]
+fn repeated<'a, T: Copy>(row: &[T], room: &'a mut [T; REPEATED]) -> &'a [T] {
+    let len = REPEATED / row.len() * row.len();
+    for to in room[..len].chunks_exact_mut(row.len()) {
+        to.copy_from_slice(row);
+    }
+    &room[..len]
+}
+
+#[inline(always)]
+fn over_rows<I: Isa, T: Compute, O: BinaryOp<T::Wide>>(x: &[T], row: &[T], z: &mut [T]) {
+    for (z, x) in z.chunks_mut(row.len()).zip(x.chunks(row.len())) {
+        for ((z, &x), &y) in z.iter_mut().zip(x).zip(row) {
+            *z = two::<I, T, O>(x, y);
+        }
+    }
+}
+
+#[inline(always)]
+fn over_rows_in_place<I: Isa, T: Compute, O: BinaryOp<T::Wide>>(z: &mut [T], row: &[T]) {
+    for z in z.chunks_mut(row.len()) {
+        for (z, &y) in z.iter_mut().zip(row) {
+            *z = two::<I, T, O>(*z, y);
+        }
+    }
+}
+
 vectorised! {
     /// `z[r, i] = O(x[r, i], row[i])`, where `row` is repeated for each row of `x`.
     pub fn rows[T: Compute, O: BinaryOp<T::Wide>](x: &[T], row: &[T], z: &mut [T]) {
@@ -142,11 +180,10 @@ vectorised! {
             }
             return;
         }
-        for (z, x) in z.chunks_exact_mut(row.len()).zip(x.chunks_exact(row.len())) {
-            for ((z, &x), &y) in z.iter_mut().zip(x).zip(row) {
-                *z = two::<I, T, O>(x, y);
-            }
+        if is_repeated(row.len(), z.len()) {
+            return over_rows::<I, T, O>(x, repeated(row, &mut [T::ZERO; REPEATED]), z);
         }
+        over_rows::<I, T, O>(x, row, z);
     }
 }
 
@@ -159,11 +196,10 @@ vectorised! {
             }
             return;
         }
-        for z in z.chunks_exact_mut(row.len()) {
-            for (z, &y) in z.iter_mut().zip(row) {
-                *z = two::<I, T, O>(*z, y);
-            }
+        if is_repeated(row.len(), z.len()) {
+            return over_rows_in_place::<I, T, O>(z, repeated(row, &mut [T::ZERO; REPEATED]));
         }
+        over_rows_in_place::<I, T, O>(z, row);
     }
 }
 
@@ -396,11 +432,17 @@ mod tests {
 
     #[test]
     fn rows_and_their_exchange_agree_with_the_plan() {
-        let (x, row) = (values::<f32>(4 * 19, 1), values::<f32>(19, 2));
-        let plan = BroadcastPlan::new([&[4, 19], &[19]]).unwrap();
-        let mut expected = vec![0.0; 76];
+        for (rows, len) in [(4, 19), (300, 2), (5, 100)] {
+            agree_with_the_plan(rows, len);
+        }
+    }
+
+    fn agree_with_the_plan(count: usize, len: usize) {
+        let (x, row) = (values::<f32>(count * len, 1), values::<f32>(len, 2));
+        let plan = BroadcastPlan::new([&[count as i64, len as i64], &[len as i64]]).unwrap();
+        let mut expected = vec![0.0; count * len];
         math_binary::sub(&plan, &x, &row, &mut expected);
-        let mut found = vec![0.0; 76];
+        let mut found = vec![0.0; count * len];
         rows::<f32, Minus>(&x, &row, &mut found);
         assert_eq!(found, expected);
         found.copy_from_slice(&x);

@@ -72,8 +72,12 @@ impl Move for Mirror {
 fn mirror<T: Copy>(offset: usize, levels: &[Level], x: &[T], y: &mut [T]) {
     let Some((&level, inner)) = levels.split_first() else { return y.copy_from_slice(x) };
     let (from, len) = (x.len() / level.size, y.len() / level.padded());
-    let middle = y[level.before * len..].chunks_exact_mut(len);
-    x.chunks_exact(from).zip(middle).for_each(|(x, y)| mirror(offset, inner, x, y));
+    if inner.is_empty() {
+        y[level.before..][..level.size].copy_from_slice(x);
+    } else {
+        let middle = y[level.before * len..].chunks_exact_mut(len);
+        x.chunks_exact(from).zip(middle).for_each(|(x, y)| mirror(offset, inner, x, y));
+    }
     for (to, source) in level.mirrors(offset) {
         y.copy_within(source * len..(source + 1) * len, to * len);
     }
@@ -89,6 +93,9 @@ fn fold<T: Term>(offset: usize, levels: &[Level], x: &mut [T], y: &mut [T]) {
         let (low, high) = (&mut head[low * len..][..len], &mut tail[..len]);
         let (source, target) = if at < target { (low, high) } else { (high, low) };
         target.iter_mut().zip(source).for_each(|(y, x)| *y = y.plus(*x));
+    }
+    if inner.is_empty() {
+        return y.copy_from_slice(&x[level.before..][..level.size]);
     }
     let middle = x[level.before * len..].chunks_exact_mut(len);
     middle.zip(y.chunks_exact_mut(to)).for_each(|(x, y)| fold(offset, inner, x, y));

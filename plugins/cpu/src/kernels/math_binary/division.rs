@@ -117,12 +117,6 @@ macro_rules! divide_floats {
 
 divide_floats!(f32, f64);
 
-/// The quotient rounded to the type, before it is rounded to a whole number.
-#[inline(always)]
-fn rounded_ratio<T: Compute<Wide: DivideFloat>>(x: T, y: T) -> T::Wide {
-    T::down(x.up().ratio(y.up())).up()
-}
-
 /// The quotient as a whole number.
 macro_rules! whole_quotients {
     ($($op:ident, $name:ident: $method:ident;)*) => {$(
@@ -146,16 +140,27 @@ whole_quotients! {
     TruncatedQuotient, whole_truncated_quotient: trunc;
 }
 
-fn float_floor_quotient<T: Compute<Wide: DivideFloat>>(
-    c: &ComputeContext<'_>,
-) -> Result<(), KernelError> {
-    zip(c, 1.0, |x: T, y: T| T::down(rounded_ratio(x, y).floor()))
+macro_rules! rounded_quotients {
+    ($($op:ident, $name:ident: $method:ident;)*) => {$(
+        /// A quotient of 16-bit floats, which is rounded to the type before it is made whole.
+        struct $op<T>(std::marker::PhantomData<T>);
+
+        impl<T: Compute<Wide = f32>> BinaryOp<f32> for $op<T> {
+            #[inline(always)]
+            fn apply<I: Isa>(x: f32, y: f32) -> f32 {
+                T::down(x / y).up().$method()
+            }
+        }
+
+        fn $name<T: Compute<Wide = f32>>(c: &ComputeContext<'_>) -> Result<(), KernelError> {
+            binary::<T, $op<T>>(c)
+        }
+    )*};
 }
 
-fn float_truncated_quotient<T: Compute<Wide: DivideFloat>>(
-    c: &ComputeContext<'_>,
-) -> Result<(), KernelError> {
-    zip(c, 1.0, |x: T, y: T| T::down(rounded_ratio(x, y).trunc()))
+rounded_quotients! {
+    RoundedFloor, float_floor_quotient: floor;
+    RoundedTruncated, float_truncated_quotient: trunc;
 }
 
 fn float_remainder<T: Compute<Wide: DivideFloat>>(

@@ -1,6 +1,6 @@
 //! `ResizeArea`: each pixel is the mean of the part of the image that it covers.
 
-use crate::resize::{NUMERICS, Sizes, single};
+use crate::resize::{NUMERICS, Sizes, by_channels, single};
 use half::{bf16, f16};
 use std::marker::PhantomData;
 use tenon_sdk::{
@@ -16,15 +16,12 @@ struct Area<T> {
     of: PhantomData<fn() -> T>,
 }
 
-/// The pixels that a pixel of the result covers, of which those outside of the image are its edge, and
-/// how much of each.
-struct Cover {
-    first: i64,
-    weights: Vec<f32>,
-}
+/// The pixels that a pixel of the result covers, in order, and how much of each. Those outside of the
+/// image are its edge.
+struct Cover(Vec<(usize, f32)>);
 
 impl Cover {
-    fn new(pixel: usize, scale: f32) -> Result<Cover, KernelError> {
+    fn new(pixel: usize, scale: f32, count: usize) -> Result<Cover, KernelError> {
         let (from, to) = (pixel as f32 * scale, (pixel + 1) as f32 * scale);
         let (first, end) = (from.floor() as i64, to.ceil() as i64);
         let weight = |at: i64| {
@@ -36,20 +33,33 @@ impl Cover {
                 (false, false) => 1.0,
             }
         };
-        Ok(Cover { first, weights: growth::collected((first..end).map(weight))? })
+        let place = |at: i64| at.clamp(0, count as i64 - 1) as usize;
+        Ok(Cover(growth::collected((first..end).map(|at| (place(at), weight(at))))?))
     }
 
     fn all(grid: PixelGrid, from: usize, to: usize) -> Result<(Vec<Cover>, f32), KernelError> {
         let scale = grid.scale(from as i64, to as i64);
         // One pixel whose corners are those of all: each covers it.
         let scale = if scale > 0.0 { scale } else { 1.0 };
-        Ok((growth::try_collected((0..to).map(|pixel| Cover::new(pixel, scale)))?, scale))
+        Ok((growth::try_collected((0..to).map(|pixel| Cover::new(pixel, scale, from)))?, scale))
     }
+}
 
-    /// Each covered pixel of `count`, with its weight.
-    fn of(&self, count: usize) -> impl Iterator<Item = (usize, f32)> + '_ {
-        let place = move |at: usize| (self.first + at as i64).clamp(0, count as i64 - 1) as usize;
-        self.weights.iter().enumerate().map(move |(at, &weight)| (place(at), weight))
+/// Adds the weighted sums of a line of `C` channels, or of `channels` if `C` is 0, to a row of the
+/// result.
+fn add_line<T: Number, const C: usize>(
+    line: &[T],
+    columns: &[Cover],
+    (channels, weight): (usize, f32),
+    row: &mut [f32],
+) {
+    let channels = if C == 0 { channels } else { C };
+    for (column, row) in columns.iter().zip(row.chunks_exact_mut(channels)) {
+        for (channel, y) in row.iter_mut().enumerate() {
+            let terms =
+                column.0.iter().map(|(at, part)| single(line[at * channels + channel]) * part);
+            *y += terms.sum::<f32>() * weight;
+        }
     }
 }
 
@@ -68,19 +78,12 @@ impl<T: Number> Kernel for Area<T> {
         let channels = sizes.channels;
         let work = f64::from((height.max(1.0) + 1.0) * (width.max(1.0) + 1.0));
         sizes.rows(c, x, y, 2.0 * work, |image, number, row| {
-            for (column, pixel) in columns.iter().zip(row.chunks_exact_mut(channels)) {
-                for (channel, y) in pixel.iter_mut().enumerate() {
-                    let mut sum = 0.0;
-                    for (line, weight) in rows[number].of(sizes.from[0]) {
-                        let line = &image[line * sizes.row()..][..sizes.row()];
-                        let of_line = column.of(sizes.from[1]);
-                        let terms = of_line
-                            .map(|(at, weight)| single(line[at * channels + channel]) * weight);
-                        sum += terms.sum::<f32>() * weight;
-                    }
-                    *y = sum * share;
-                }
+            row.fill(0.0);
+            for &(line, weight) in &rows[number].0 {
+                let line = &image[line * sizes.row()..][..sizes.row()];
+                by_channels!(channels, add_line(line, &columns, (channels, weight), row));
             }
+            row.iter_mut().for_each(|y| *y *= share);
             Ok(())
         })
     }

@@ -4,7 +4,7 @@
 //! With `half_pixel_centers` its parameter is -1/2, and pixels outside the image have no weight;
 //! otherwise it is -3/4, and the outermost pixels represent those outside.
 
-use crate::resize::{Sizes, check_grad, for_numbers, grid, single};
+use crate::resize::{Sizes, by_channels, check_grad, for_numbers, grid, single};
 use std::marker::PhantomData;
 use tenon_sdk::{
     KernelError,
@@ -83,10 +83,19 @@ impl Four {
         }
     }
 
-    fn weigh(&self, value: impl Fn(usize) -> f32) -> f32 {
+    #[inline(always)]
+    fn weigh(&self, [p, q, r, s]: [f32; 4]) -> f32 {
         let [a, b, c, d] = self.weights;
-        let [p, q, r, s] = self.pixels.map(value);
         p * a + q * b + r * c + s * d
+    }
+
+    /// Writes the weighted sum of four rows of an image, of the length of `to`.
+    fn mix<T: Number>(&self, image: &[T], to: &mut [f32]) {
+        let len = to.len();
+        let [p, q, r, s] = self.pixels.map(|row| &image[row * len..][..len]);
+        for ((((to, &p), &q), &r), &s) in to.iter_mut().zip(p).zip(q).zip(r).zip(s) {
+            *to = self.weigh([p, q, r, s].map(single));
+        }
     }
 }
 
@@ -109,19 +118,32 @@ impl<T: Number> Kernel for Bicubic<T> {
         let y = c.output::<f32>(0, &sizes.output)?.data;
         let rows = Four::all(self.grid, &self.table, sizes.from[0], sizes.to[0])?;
         let columns = Four::all(self.grid, &self.table, sizes.from[1], sizes.to[1])?;
-        let channels = sizes.channels;
-        sizes.rows(c, x, y, 12.0, |image, number, row| {
-            // The columns of the input, weighted once for the whole row of the result.
-            let weighed =
-                |at: usize| rows[number].weigh(|row| single(image[row * sizes.row() + at]));
-            let mixed = growth::collected((0..sizes.row()).map(weighed))?;
-            for (column, pixel) in columns.iter().zip(row.chunks_exact_mut(channels)) {
-                for (at, y) in pixel.iter_mut().enumerate() {
-                    *y = column.weigh(|pixel| mixed[pixel * channels + at]);
-                }
+        sizes.bands(c, x, y, 6.0, |image, first, y| {
+            let mut mixed = growth::filled(sizes.row(), 0.0)?;
+            let len = sizes.to[1] * sizes.channels;
+            for (row, y) in rows[first..].iter().zip(y.chunks_exact_mut(len)) {
+                // The columns of the input, weighted once for the whole row of the result.
+                row.mix(image, &mut mixed);
+                by_channels!(sizes.channels, along_row(&mixed[..], &columns, sizes.channels, y));
             }
             Ok(())
         })
+    }
+}
+
+/// Resizes a row of `C` channels, or of `channels` if `C` is 0.
+fn along_row<T: Number, const C: usize>(
+    row: &[T],
+    columns: &[Four],
+    channels: usize,
+    to: &mut [f32],
+) {
+    let channels = if C == 0 { channels } else { C };
+    for (column, to) in columns.iter().zip(to.chunks_exact_mut(channels)) {
+        let pixels = column.pixels.map(|pixel| &row[pixel * channels..][..channels]);
+        for (at, to) in to.iter_mut().enumerate() {
+            *to = column.weigh(pixels.map(|pixel| single(pixel[at])));
+        }
     }
 }
 

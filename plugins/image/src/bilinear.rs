@@ -1,6 +1,6 @@
 //! `ResizeBilinear` and its gradient.
 
-use crate::resize::{Resize, Sizes, Way, check_grad, for_numbers, single};
+use crate::resize::{Resize, Sizes, Way, by_channels, check_grad, for_numbers, single};
 use half::{bf16, f16};
 use tenon_sdk::{
     KernelError, author::ComputeContext, element::Number, geometry::PixelGrid, growth,
@@ -40,24 +40,50 @@ impl<T: Number> Way<T> for Forward {
         let y = c.output::<f32>(0, &sizes.output)?.data;
         let rows = Between::all(grid, sizes.from[0], sizes.to[0])?;
         let columns = Between::all(grid, sizes.from[1], sizes.to[1])?;
-        let channels = sizes.channels;
-        sizes.rows(c, x, y, 3.0, |image, number, row| {
-            let between = rows[number];
-            let top = &image[between.low * sizes.row()..][..sizes.row()];
-            let bottom = &image[between.high * sizes.row()..][..sizes.row()];
-            for (column, pixel) in columns.iter().zip(row.chunks_exact_mut(channels)) {
-                let (left, right) = (column.low * channels, column.high * channels);
-                for (at, y) in pixel.iter_mut().enumerate() {
-                    let mixed = |row: &[T]| {
-                        let (left, right) = (single(row[left + at]), single(row[right + at]));
-                        left + (right - left) * column.weight
-                    };
-                    let (top, bottom) = (mixed(top), mixed(bottom));
+        sizes.bands(c, x, y, 3.0, |image, first, y| {
+            // The rows of the input around the current one, resized along the row: two neighbours
+            // have different places.
+            let len = sizes.to[1] * sizes.channels;
+            let mut lines = growth::filled(2 * len, 0.0f32)?;
+            let mut held = [usize::MAX; 2];
+            for (between, y) in rows[first..].iter().zip(y.chunks_exact_mut(len)) {
+                for row in [between.low, between.high] {
+                    if held[row % 2] != row {
+                        held[row % 2] = row;
+                        let (line, to) = (&image[row * sizes.row()..], row % 2 * len);
+                        let to = &mut lines[to..][..len];
+                        by_channels!(
+                            sizes.channels,
+                            along_row(&line[..sizes.row()], &columns, sizes.channels, to)
+                        );
+                    }
+                }
+                let line = |row: usize| &lines[row % 2 * len..][..len];
+                let both = line(between.low).iter().zip(line(between.high));
+                for (y, (top, bottom)) in y.iter_mut().zip(both) {
                     *y = top + (bottom - top) * between.weight;
                 }
             }
             Ok(())
         })
+    }
+}
+
+/// Resizes a row of `C` channels, or of `channels` if `C` is 0.
+fn along_row<T: Number, const C: usize>(
+    row: &[T],
+    columns: &[Between],
+    channels: usize,
+    to: &mut [f32],
+) {
+    let channels = if C == 0 { channels } else { C };
+    for (column, to) in columns.iter().zip(to.chunks_exact_mut(channels)) {
+        let left = &row[column.low * channels..][..channels];
+        let right = &row[column.high * channels..][..channels];
+        for ((to, &left), &right) in to.iter_mut().zip(left).zip(right) {
+            let (left, right) = (single(left), single(right));
+            *to = left + (right - left) * column.weight;
+        }
     }
 }
 

@@ -53,6 +53,9 @@ pub fn check_grad(grads: &[i64], output: &[i64]) -> Result<(), KernelError> {
     Ok(())
 }
 
+/// The number of rows of a band of the result, which share what is computed of the input's rows.
+const BAND: usize = 16;
+
 /// Sizes of the images on both sides.
 pub struct Sizes {
     /// Shape of the result.
@@ -112,6 +115,46 @@ impl Sizes {
         })
     }
 }
+
+impl Sizes {
+    /// Computes bands of rows of the result, given their image, the index of the first row in it,
+    /// and room for them.
+    pub fn bands<X: Sync, Y: Send>(
+        &self,
+        c: &ComputeContext<'_>,
+        x: &[X],
+        y: &mut [Y],
+        cost_ns: f64,
+        body: impl Fn(&[X], usize, &mut [Y]) -> Result<(), KernelError> + Sync,
+    ) -> Result<(), KernelError> {
+        let len = self.to[1] * self.channels;
+        if y.is_empty() {
+            return Ok(());
+        }
+        let images = y.chunks_exact_mut(self.to[0] * len).enumerate();
+        let bands = images.flat_map(|(image, y)| {
+            let bands = y.chunks_mut(BAND * len).enumerate();
+            bands.map(move |(band, y)| (image, band * BAND, y))
+        });
+        c.parallel_items(bands, cost_ns * (BAND * len) as f64, |_, (image, first, y)| {
+            body(&x[image * self.image()..][..self.image()], first, y)
+        })
+    }
+}
+
+/// Calls a function with the number of channels as a constant, where there are as many as images
+/// usually have, so that the loop over a pixel's channels is none.
+macro_rules! by_channels {
+    ($channels:expr, $function:ident($($argument:expr),*)) => {
+        match $channels {
+            1 => $function::<_, 1>($($argument),*),
+            3 => $function::<_, 3>($($argument),*),
+            4 => $function::<_, 4>($($argument),*),
+            _ => $function::<_, 0>($($argument),*),
+        }
+    };
+}
+pub(crate) use by_channels;
 
 /// A number as the float that TensorFlow converts it to.
 pub fn single<T: Number>(x: T) -> f32 {

@@ -206,13 +206,14 @@ const CRATES: &[(&str, &[Row])] = &[
     ]),
     ("sdk/python", &[
         row("cancel fail interrupt logs"),
-        row("blocking dtypes lend"),
+        row("blocking dtypes lend locked"),
         knot("arrays dlpack tensor", "a tensor is made of an array or a capsule, and becomes one"),
-        row("attrs partial profile"),
+        row("attrs partial profile safetensors"),
         row("runtime"),
         row("graph"),
+        row("custom functions"),
         knot("callable session", "a session prepares steps, and a prepared step runs in its session"),
-        row("hooks serve variables"),
+        row("hooks saved_model serve variables"),
         row("training"),
     ]),
     ("core/quantize", &[

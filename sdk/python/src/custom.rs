@@ -8,19 +8,14 @@ mod gradient;
 mod kernel;
 mod shape;
 
-use crate::{
-    attrs::attr_object,
-    blocking::blocking,
-    fail::Fail,
-    runtime::runtime,
-};
+use crate::{attrs::attr_object, blocking::blocking, fail::Fail, runtime::runtime};
 use pyo3::{prelude::*, types::PyDict};
 use std::{
     collections::BTreeMap,
     sync::{Arc, Mutex, PoisonError},
 };
 use tenon_framework::{
-    Code, KernelError, PartialShape,
+    Code, KernelError,
     abi::AttrKind,
     attr::AttrValue,
     op::{OpDef, SourceInfo},
@@ -116,13 +111,6 @@ macro_rules! read_attrs {
 }
 use read_attrs;
 
-/// Shapes as Python has them: `None`, or sizes that are `None` where they are not known.
-fn shape_of(shape: Option<Vec<Option<i64>>>) -> Result<PartialShape, Fail> {
-    let Some(dims) = shape else { return Ok(PartialShape::UNKNOWN) };
-    let dims: Vec<i64> = dims.into_iter().map(|dim| dim.unwrap_or(-1)).collect();
-    Ok(PartialShape::new(&dims)?)
-}
-
 fn refused(errors: Vec<RegistryError>) -> Fail {
     let code = errors.first().map_or(Code::INTERNAL, RegistryError::code);
     let texts: Vec<String> = errors.iter().map(ToString::to_string).collect();
@@ -207,7 +195,11 @@ pub(crate) fn define_op(
         let fresh = handle.load().next_plugin_id();
         let before = all.get(name).map(|before| (before.plugin, Arc::clone(before)));
         let plugin = match before {
-            Some((plugin, before)) if before.signature == signature && before.def.stateful == stateful => plugin,
+            Some((plugin, before))
+                if before.signature == signature && before.def.stateful == stateful =>
+            {
+                plugin
+            }
             Some((plugin, _)) => {
                 handle.replace(plugin, transaction(fresh, &def)).map_err(refused)?;
                 fresh

@@ -64,9 +64,8 @@ pub(crate) fn function_def<'py>(
     name: &str,
 ) -> Result<Bound<'py, PyBytes>, Fail> {
     let def = graph.lock()?.graph.function(name).cloned();
-    let def = def.ok_or_else(|| {
-        Fail::new(Code::NOT_FOUND, format!("the graph has no function '{name}'"))
-    })?;
+    let def = def
+        .ok_or_else(|| Fail::new(Code::NOT_FOUND, format!("the graph has no function '{name}'")))?;
     Ok(PyBytes::new(py, &encode(&def)?))
 }
 
@@ -81,9 +80,8 @@ pub(crate) fn function_signature(
 ) -> Result<(Types, Types, bool), Fail> {
     let state = graph.lock()?;
     let signature = state.graph.function(name).and_then(|function| function.signature.as_ref());
-    let signature = signature.ok_or_else(|| {
-        Fail::new(Code::NOT_FOUND, format!("the graph has no function '{name}'"))
-    })?;
+    let signature = signature
+        .ok_or_else(|| Fail::new(Code::NOT_FOUND, format!("the graph has no function '{name}'")))?;
     let types = |args: &[tenon_proto::ArgDef]| {
         let fixed = |arg: &tenon_proto::ArgDef| {
             let is_one = arg.number_attr.is_empty() && arg.type_list_attr.is_empty();
@@ -119,7 +117,9 @@ pub(crate) fn add_functions(
             function.signature.as_ref().is_some_and(|signature| !signature.name.is_empty())
         };
         if !function.iter().all(named) {
-            return Err(Fail::invalid("expected the bytes of a FunctionDef with a name, found none"));
+            return Err(Fail::invalid(
+                "expected the bytes of a FunctionDef with a name, found none",
+            ));
         }
         let first = function.first().and_then(|first| first.signature.as_ref());
         let first = first.map(|signature| signature.name.clone()).unwrap_or_default();

@@ -9,7 +9,7 @@ use std::{
     ops::{Deref, DerefMut},
     sync::{
         Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicUsize, Ordering},
     },
 };
 
@@ -17,23 +17,27 @@ use std::{
 pub(crate) struct Locked<T> {
     value: Mutex<T>,
     /// The thread that holds the lock; 0 for none.
-    holder: AtomicU64,
+    holder: AtomicUsize,
 }
 
 /// The value, as long as the lock is held.
 pub(crate) struct Guard<'a, T> {
     value: MutexGuard<'a, T>,
-    holder: &'a AtomicU64,
+    holder: &'a AtomicUsize,
 }
 
-fn this_thread() -> u64 {
-    // SAFETY: the call has no conditions.
-    unsafe { libc::pthread_self() as u64 }
+thread_local! {
+    static OWN: u8 = const { 0 };
+}
+
+/// A number that no other thread has while this one lives: the address of a variable of its own.
+fn this_thread() -> usize {
+    OWN.with(|own| std::ptr::from_ref(own) as usize)
 }
 
 impl<T> Locked<T> {
     pub fn new(value: T) -> Locked<T> {
-        Locked { value: Mutex::new(value), holder: AtomicU64::new(0) }
+        Locked { value: Mutex::new(value), holder: AtomicUsize::new(0) }
     }
 
     /// Takes the lock.

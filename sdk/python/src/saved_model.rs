@@ -105,7 +105,8 @@ impl PySavedModel {
             given.push((name, made?.tensor));
         }
         let deadline = deadline.map(duration).transpose()?;
-        let options = RunOptions { deadline, cancel: interrupt::token_here(), ..RunOptions::default() };
+        let options =
+            RunOptions { deadline, cancel: interrupt::token_here(), ..RunOptions::default() };
         let ran = blocking(py, || {
             let given: Vec<(&str, Tensor)> =
                 given.iter().map(|(name, value)| (name.as_str(), value.clone())).collect();

@@ -4,22 +4,25 @@ use super::{Custom, answer, dict, find, read_attrs};
 use crate::{
     arrays::{Copying, to_array},
     fail::Fail,
+    lend::of_kept,
     tensor::{PyTensor, convert},
 };
 use pyo3::{prelude::*, types::PyList};
-use std::{ffi::c_void, ptr::NonNull, sync::Arc};
 use tenon_author::{
-    ComputeContext, CreateContext, Kept, Kernel, Mode, Optional, WithoutPrepack, WithoutSupports, type_table,
+    ComputeContext, CreateContext, Kernel, Mode, Optional, WithoutPrepack, WithoutSupports,
+    type_table,
 };
 use tenon_framework::{
-    DType, KernelError, Shape, Tensor,
-    abi::{AttrKind, KernelTable, MemoryKind},
+    DType, KernelError, Tensor,
+    abi::{AttrKind, KernelTable},
     attr::{AttrList, AttrValue},
-    tensor::{Buffer, Memory, host_memory},
+    tensor::TensorError,
 };
 
-static TABLE: KernelTable =
-    type_table::<PythonKernel>(Optional::<PythonKernel>::PREPACK, Optional::<PythonKernel>::SUPPORTS);
+static TABLE: KernelTable = type_table::<PythonKernel>(
+    Optional::<PythonKernel>::PREPACK,
+    Optional::<PythonKernel>::SUPPORTS,
+);
 
 /// The entries of all kernels in Python.
 pub(super) fn table() -> &'static KernelTable {
@@ -81,57 +84,22 @@ impl PythonKernel {
     }
 }
 
-/// Memory that a kept tensor has.
-struct KeptMemory(Kept);
-
-// SAFETY: `input` makes one buffer of it, which is not longer than the tensor; the tensor is kept until the buffer is dropped, and
-// nobody writes it meanwhile.
-unsafe impl Memory for KeptMemory {
-    fn kind(&self) -> MemoryKind {
-        MemoryKind::HOST
-    }
-
-    fn device(&self) -> u64 {
-        0
-    }
-
-    fn allocate(&self, _: usize) -> Result<NonNull<c_void>, KernelError> {
-        let data = NonNull::new(self.0.slot().data.cast::<c_void>());
-        data.ok_or_else(|| KernelError::internal("a kept tensor without memory"))
-    }
-
-    unsafe fn deallocate(&self, _: NonNull<c_void>, _: usize) {}
-}
-
 /// An input as a read-only array in the memory of the tensor, which it keeps.
 fn input<'py>(
     py: Python<'py>,
     c: &ComputeContext<'_>,
     at: usize,
 ) -> Result<Bound<'py, PyAny>, Fail> {
-    let dtype = c.slot(at)?.dtype;
-    let dims = c.dims(at);
-    let shape = Shape::new(dims)?;
-    let tensor = match dtype {
-        DType::STRING => Tensor::from_strings(dims, &c.strings(at)?)?,
-        _ if shape.elements() == 0 => Tensor::allocate(host_memory(), dtype, shape)?,
-        _ => {
-            let kept = c.keep(at)?;
-            let bytes = shape.elements().saturating_mul(dtype.size().unwrap_or(0));
-            let memory: Arc<dyn Memory> = Arc::new(KeptMemory(kept));
-            let buffer = Buffer::allocate(&memory, dtype, shape.elements(), bytes)?;
-            // SAFETY: the kept tensor has this type and shape, and its elements are values of the type.
-            unsafe { Tensor::from_parts(buffer, dtype, shape) }?
-        }
+    let tensor = match c.slot(at)?.dtype {
+        DType::STRING => Tensor::from_strings(c.dims(at), &c.strings(at)?)?,
+        _ => of_kept(c.keep(at)?)?,
     };
     to_array(&Bound::new(py, PyTensor::of_step(tensor, false))?)
 }
 
 /// Writes an output.
 fn give(c: &ComputeContext<'_>, at: usize, tensor: &Tensor) -> Result<(), KernelError> {
-    let failed = |error: tenon_framework::tensor::TensorError| {
-        KernelError::new(error.code(), error.to_string())
-    };
+    let failed = |error: TensorError| KernelError::new(error.code(), error.to_string());
     let dims = tensor.shape().dims();
     if tensor.dtype() == DType::STRING {
         let values = tensor.as_strings().map_err(failed)?;

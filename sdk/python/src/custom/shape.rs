@@ -1,7 +1,7 @@
 //! Shape functions in Python.
 
-use super::{answer, dict, find, shape_of};
-use crate::attrs::shape_object;
+use super::{answer, dict, find};
+use crate::attrs::{shape_object, shape_of};
 use pyo3::prelude::*;
 use tenon_framework::{
     KernelError, PartialShape,
@@ -23,14 +23,15 @@ impl RemoteShape for PythonShape {
         let custom = find(&self.0)?;
         let signature = Signature::resolve(&custom.def, attrs.attrs())
             .map_err(|error| KernelError::new(error.code(), error.to_string()))?;
-        let shapes: Vec<_> = inputs.iter().map(|input| shape_object(&input.shape.partial())).collect();
+        let shapes: Vec<_> =
+            inputs.iter().map(|input| shape_object(&input.shape.partial())).collect();
         let count = signature.outputs.len();
         let made: Vec<PartialShape> = answer(&self.0, |py| {
             let named = attrs.attrs().iter().map(|(name, value)| (name.as_str(), value));
             let attrs = dict(py, named)?;
             let made = custom.object.bind(py).call_method1("_infer", (shapes, attrs, count))?;
-            let made: Vec<Option<Vec<Option<i64>>>> = made.extract()?;
-            made.into_iter().map(shape_of).collect()
+            let made: Vec<Bound<'_, PyAny>> = made.extract()?;
+            made.iter().map(shape_of).collect()
         })?;
         Ok(made.iter().map(|shape| ValueInfo::of_shape(shape, symbols)).collect())
     }

@@ -205,8 +205,9 @@ const CRATES: &[(&str, &[Row])] = &[
         row("server"),
     ]),
     ("sdk/python", &[
-        row("cancel fail interrupt logs"),
-        row("blocking dtypes lend locked"),
+        row("cancel fail"),
+        row("blocking"),
+        row("dtypes interrupt lend locked logs"),
         knot("arrays dlpack tensor", "a tensor is made of an array or a capsule, and becomes one"),
         row("attrs partial profile safetensors"),
         row("runtime"),

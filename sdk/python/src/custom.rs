@@ -45,7 +45,7 @@ fn find(op: &str) -> Result<Arc<Custom>, KernelError> {
 
 /// The answer of a call into Python; an exception is an error of a canonical code, with the last line of its traceback.
 fn answer<T>(op: &str, call: impl FnOnce(Python<'_>) -> Result<T, Fail>) -> Result<T, KernelError> {
-    let called = Python::try_attach(|py| call(py).map_err(|fail| status(py, fail)));
+    let called = calling(|py| call(py).map_err(|fail| status(py, fail)));
     called.unwrap_or_else(|| {
         let message = format!("op '{op}' is written in Python, whose interpreter has ended");
         Err(KernelError::new(Code::CANCELLED, message))
@@ -57,12 +57,14 @@ fn status(py: Python<'_>, fail: Fail) -> KernelError {
         Fail::Tenon { code, message, .. } => return KernelError::new(code, message),
         Fail::Python(error) => error,
     };
+    let text = error.to_string();
+    // It has its traceback, which the value of the error alone does not have before Python 3.12.
+    let value = error.into_value(py);
     let told = py
         .import("tenon.custom")
-        .and_then(|module| module.getattr("_status")?.call1((error.value(py),))?.extract());
-    let (code, message): (u32, String) =
-        told.unwrap_or_else(|_| (Code::UNKNOWN.0 as u32, error.to_string()));
-    KernelError::new(Code(code as _), message)
+        .and_then(|module| module.getattr("_status")?.call1((value,))?.extract());
+    let (code, message): (i32, String) = told.unwrap_or((Code::UNKNOWN.0, text));
+    KernelError::new(Code(code), message)
 }
 
 /// The attributes of a node, as Python has them.

@@ -241,14 +241,15 @@ def test_types(dtype):
 
 
 def test_strings_and_lists():
-    @tenon.op(inputs="texts: N * string", outputs="joined: string", N="int")
-    def py_joined(*texts, separator=None):
-        raise AssertionError
+    @tenon.op(inputs="texts: N * string", outputs="joined: string", N="int >= 1")
+    def py_joined(*texts):
+        return b"-".join(text.item() for text in texts)
 
     @tenon.op(inputs="x: string", outputs="y: string")
     def py_upper(x):
         return np.array([text.upper() for text in x.ravel()], object).reshape(x.shape)
 
+    assert py_joined.run([b"a", b"b", b"c"]) == b"a-b-c"
     assert py_upper.run(np.array([["a", "b"]])).tolist() == [[b"A", b"B"]]
 
 
@@ -290,7 +291,7 @@ def test_definitions_without_types():
     with pytest.raises(tenon.errors.InvalidArgumentError, match="parameter 'other'"):
         tenon.op(attribute)
     with pytest.raises(tenon.errors.InvalidArgumentError, match="func"):
-        tenon.op(lambda x: x, name="PyFunc", inputs=["x: float", ], outputs=["y: float"], f="func")
+        tenon.op(lambda x: x, name="PyFunc", inputs=["x: float"], outputs=["y: float"], f="func")
 
 
 def test_what_uses_the_graph_that_calls_it_gets_an_error():

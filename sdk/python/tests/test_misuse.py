@@ -167,7 +167,7 @@ def test_after_close(session):
 def test_capsules_are_taken_once_and_freed_once():
     tensor = tenon.Tensor(np.zeros(64, np.float32), copy=True)
     unused = tensor.__dlpack__(max_version=(1, 0))
-    taken = tensor.__dlpack__()
+    taken = tensor.__dlpack__(copy=True)
     first = tenon.from_dlpack(taken)
     for again in (taken, taken):
         with pytest.raises(errors.InvalidArgumentError, match="consumed"):

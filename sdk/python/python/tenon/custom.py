@@ -53,6 +53,8 @@ def _camel_case(name: str) -> str:
 
 def _dtype_name(annotation: Any, what: str) -> str:
     try:
+        if annotation is None:
+            raise TypeError
         return as_dtype(annotation).name
     except (TypeError, ValueError):
         raise InvalidArgumentError(
@@ -101,8 +103,11 @@ def _split(text: str | Sequence[str]) -> list[str]:
     return [part.strip() for part in re.split(r",(?![^(]*\))", text) if part.strip()]
 
 
-def _type_attributes(types: dict[str, Iterable[Any]]) -> list[str]:
-    return [f"{name}: {{{', '.join(as_dtype(dtype).name for dtype in allowed)}}}" for name, allowed in types.items()]
+def _type_attributes(types: dict[str, str | Iterable[Any]]) -> list[str]:
+    def text(allowed: str | Iterable[Any]) -> str:
+        return allowed if isinstance(allowed, str) else f"{{{', '.join(as_dtype(dtype).name for dtype in allowed)}}}"
+
+    return [f"{name}: {text(allowed)}" for name, allowed in types.items()]
 
 
 class CustomOp:
@@ -257,14 +262,15 @@ def op(
     inputs: str | Sequence[str] | None = None,
     outputs: str | Sequence[str] | None = None,
     stateful: bool = False,
-    **types: Iterable[Any],
+    **types: str | Iterable[Any],
 ) -> Any:
     """Makes a function of arrays an op: ``@tenon.op``, or ``@tenon.op(inputs="x: T", outputs="y: T", T=[tenon.float32])``.
 
     Positional parameters are inputs, which the function gets as read-only arrays, and keyword-only parameters are attributes. The types
     are the annotations (``x: tenon.float32``, ``-> tenon.float32`` or ``-> (tenon.float32, tenon.int32)``), or are given by `inputs` and
-    `outputs` in the form of op definitions; each further keyword lists the types that a type attribute may have. The function returns the
-    value of the output, or a tuple of values.
+    `outputs` in the form of op definitions; each further keyword lists the types that a type attribute may have, or is the text of an attribute
+    (``N="int >= 1"`` for inputs ``"xs: N * float"``, which the function gets one after the other). The function returns the value of the
+    output, or a tuple of values.
 
     The name is that of the function in CamelCase, or `name`. An op that reads or changes anything beside its inputs is `stateful`: others
     may be computed once for all steps. A second definition takes the place of the first one.
@@ -274,7 +280,12 @@ def op(
     if python is None:
         return lambda python: op(python, name=name, inputs=inputs, outputs=outputs, stateful=stateful, **types)
     signature = inspect.signature(python)
-    annotations = inspect.get_annotations(python, eval_str=True)
+    try:
+        annotations = inspect.get_annotations(python, eval_str=True)
+    except NameError as error:
+        raise InvalidArgumentError(
+            f"an annotation of {python.__name__!r} is not known: {error}: give the decorator inputs= and outputs="
+        ) from None
     parameters = signature.parameters.values()
     keywords = [parameter for parameter in parameters if parameter.kind is inspect.Parameter.KEYWORD_ONLY]
     if inputs is None:

@@ -365,7 +365,7 @@ def switch_case(index: Any, branches: Sequence[Callable[[], Any]], *, name: str 
     if not branches:
         raise InvalidArgumentError("switch_case: expected at least one function, found none")
     graph = home(index.graph) if isinstance(index, Output) else default_graph()
-    names = [f"branches[{at}]" for at in range(len(branches))]
+    names = [f"branch_{at}" for at in range(len(branches))]
     functions, captured, attrs, structure, stateful = _select(graph, names, branches)
     attrs["branches"] = functions
     given = [as_output(index, graph, by_number(3)), *captured]

@@ -10,6 +10,7 @@ from __future__ import annotations
 import inspect
 import keyword
 import re
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -57,6 +58,9 @@ def _forget(op: str) -> None:
     """Makes the function of an op anew when it is next named."""
     _made.pop(op, None)
     _ops.setdefault(snake_case(op), op)
+    eager = sys.modules.get("tenon.eager")
+    if eager is not None:
+        eager.__dict__["_made"].pop(snake_case(op), None)
 
 
 def __getattr__(name: str) -> Callable[..., Any]:

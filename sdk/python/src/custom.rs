@@ -8,7 +8,12 @@ mod gradient;
 mod kernel;
 mod shape;
 
-use crate::{attrs::attr_object, blocking::blocking, fail::Fail, runtime::runtime};
+use crate::{
+    attrs::attr_object,
+    blocking::{blocking, calling},
+    fail::Fail,
+    runtime::runtime,
+};
 use pyo3::{prelude::*, types::PyDict};
 use std::{
     collections::BTreeMap,

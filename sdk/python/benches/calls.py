@@ -1,4 +1,4 @@
-"""What a call costs beside the step itself: prepared steps, `Session.run`, and a gibibyte in and out.
+"""What a call costs beside the step itself: prepared steps, `Session.run`, a gibibyte in and out, and calls of eight threads.
 
 Each time is the shortest of many short runs, in microseconds per call, so that other work on the machine counts little. Where
 `onnxruntime` with `onnx`, or TensorFlow, is installed, the same graph is run there.
@@ -61,6 +61,37 @@ def with_a_gibibyte():
         return {"a gibibyte at its address": is_same, "a gibibyte": shortest(lambda: step(big), calls=20, runs=20)}
 
 
+def with_threads(count=8, seconds=1.0):
+    """How many calls of one callable a second, from one thread and from several; the step is a product that takes some 100 us."""
+    import threading
+
+    with tenon.Graph() as graph:
+        a = tenon.placeholder(tenon.float32, [128, 128])
+        b = a @ a
+    value = np.ones((128, 128), np.float32)
+    with tenon.Session(graph) as session:
+        step = session.callable([a], b)
+
+        def rate(threads):
+            counts = [0] * threads
+            end = time.perf_counter() + seconds
+
+            def work(at):
+                while time.perf_counter() < end:
+                    step(value)
+                    counts[at] += 1
+
+            all_threads = [threading.Thread(target=work, args=(at,)) for at in range(threads)]
+            for thread in all_threads:
+                thread.start()
+            for thread in all_threads:
+                thread.join()
+            return round(sum(counts) / seconds)
+
+        rate(1)
+        return {"calls a second, one thread": rate(1), f"calls a second, {count} threads": rate(count)}
+
+
 def with_onnxruntime(x, y):
     """onnxruntime: `InferenceSession.run`."""
     import onnx
@@ -94,7 +125,7 @@ def with_tensorflow(x, y):
 def main():
     """Measures, and prints JSON."""
     x, y = np.ones(4, np.float32), np.ones(4, np.float32)
-    found = {**with_tenon(x, y), **with_a_gibibyte()}
+    found = {**with_tenon(x, y), **with_a_gibibyte(), **with_threads()}
     for measure in (with_onnxruntime, with_tensorflow):
         try:
             found.update(measure(x, y))

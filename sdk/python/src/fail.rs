@@ -2,6 +2,7 @@
 
 use pyo3::{exceptions::PyTypeError, prelude::*};
 use std::any::Any;
+use tenon_bundle::BundleError;
 use tenon_cluster::ClusterError;
 use tenon_framework::{
     Code, KernelError, device::DeviceNameError, op::OpError, shape::ShapeError, tensor::TensorError,
@@ -9,6 +10,7 @@ use tenon_framework::{
 use tenon_gradient::GradientError;
 use tenon_graph::GraphError;
 use tenon_host::LoadError;
+use tenon_import::ImportError;
 use tenon_proto::{ProtoError, convert::ConvertError};
 use tenon_runtime::{RuntimeError, SessionError};
 use tenon_training::TrainError;
@@ -160,10 +162,12 @@ macro_rules! plain {
 }
 
 plain!(
+    BundleError,
     ClusterError,
     ConvertError,
     DeviceNameError,
     GradientError,
+    ImportError,
     KernelError,
     LoadError,
     OpError,

@@ -1,23 +1,20 @@
 //! Graphs, as Python builds them.
 //!
-//! The graph has one lock. It is held for short changes only, never while Python code runs, so that a thread with Python's lock may
-//! wait for it.
+//! The graph has one lock ([`Locked`]). Shape functions and gradients that are written in Python run while it is held.
 
 use crate::{
     attrs::{attr_object, attr_value, shape_object},
     blocking::guarded,
     dtypes::dtype_object,
     fail::Fail,
+    locked::{Guard, Locked},
     runtime::runtime,
 };
 use pyo3::{
     prelude::*,
     types::{PyBool, PyBytes, PyDict, PyFloat, PyInt, PyList},
 };
-use std::{
-    collections::HashMap,
-    sync::{Mutex, MutexGuard, PoisonError},
-};
+use std::collections::HashMap;
 use tenon_framework::{
     abi::AttrKind,
     attr::{AttrType, AttrValue},
@@ -98,13 +95,16 @@ impl State {
 /// A graph under construction. `tenon.Graph` is the class for programs.
 #[pyclass(frozen, name = "Graph", module = "tenon._native")]
 pub(crate) struct PyGraph {
-    state: Mutex<State>,
+    state: Locked<State>,
 }
 
 impl PyGraph {
-    /// The state. No code of Python's may run before the guard is dropped.
-    pub fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    /// The state.
+    ///
+    /// # Errors
+    /// This thread is changing the graph: a shape function or a gradient in Python uses the graph that calls it.
+    pub fn lock(&self) -> Result<Guard<'_, State>, Fail> {
+        self.state.lock()
     }
 }
 
@@ -156,7 +156,7 @@ impl PyGraph {
             shapes: Inferred::default(),
             changes: 0,
         };
-        PyGraph { state: Mutex::new(state) }
+        PyGraph { state: Locked::new(state) }
     }
 
     /// Adds a node, and returns its number. A name that is taken gets a number behind it.
@@ -174,7 +174,7 @@ impl PyGraph {
     ) -> Result<u32, Fail> {
         let registry = runtime(py)?.registry();
         let attrs = values(&registry, op, attrs)?;
-        let mut state = self.lock();
+        let mut state = self.lock()?;
         let state = &mut *state;
         let name = state.free_name(name.unwrap_or(op));
         let mut builder = GraphBuilder::extending(std::mem::take(&mut state.graph), &registry);
@@ -193,29 +193,29 @@ impl PyGraph {
         made
     }
 
-    fn __len__(&self) -> usize {
-        self.lock().graph.len()
+    fn __len__(&self) -> Result<usize, Fail> {
+        Ok(self.lock()?.graph.len())
     }
 
     /// The number of the node of this name; `None` if there is none.
-    fn find(&self, name: &str) -> Option<u32> {
-        self.lock().graph.find(name).map(|id| id.0)
+    fn find(&self, name: &str) -> Result<Option<u32>, Fail> {
+        Ok(self.lock()?.graph.find(name).map(|id| id.0))
     }
 
     /// The output that a name such as `x` or `x:0` means.
     fn tensor(&self, name: &str) -> Result<Pair, Fail> {
-        Ok(pair(self.lock().graph.tensor(name)?))
+        Ok(pair(self.lock()?.graph.tensor(name)?))
     }
 
     /// The names of all nodes, in the order of addition.
-    fn names(&self) -> Vec<String> {
-        self.lock().graph.nodes().map(|(_, node)| node.name.clone()).collect()
+    fn names(&self) -> Result<Vec<String>, Fail> {
+        Ok(self.lock()?.graph.nodes().map(|(_, node)| node.name.clone()).collect())
     }
 
     /// Name, op, device, data inputs, control inputs and number of outputs of a node.
     #[allow(clippy::type_complexity, reason = "the parts of a node, as a tuple of Python's")]
     fn node(&self, id: u32) -> Result<(String, String, String, Vec<Pair>, Vec<u32>, usize), Fail> {
-        let state = self.lock();
+        let state = self.lock()?;
         check(&state.graph, id)?;
         let node = state.graph.node(NodeId(id));
         Ok((
@@ -231,7 +231,7 @@ impl PyGraph {
     /// The attributes of a node.
     fn attrs<'py>(&self, py: Python<'py>, id: u32) -> Result<Bound<'py, PyDict>, Fail> {
         let table = {
-            let state = self.lock();
+            let state = self.lock()?;
             check(&state.graph, id)?;
             state.graph.node(NodeId(id)).attrs.clone()
         };
@@ -245,7 +245,7 @@ impl PyGraph {
     /// The element type of an output.
     fn dtype<'py>(&self, py: Python<'py>, id: u32, index: u32) -> Result<Bound<'py, PyAny>, Fail> {
         let dtype = {
-            let state = self.lock();
+            let state = self.lock()?;
             check_output(&state.graph, id, index)?;
             state.graph.dtype(output((id, index)))
         };
@@ -254,7 +254,7 @@ impl PyGraph {
 
     /// The shape of an output as far as it is known.
     fn shape(&self, id: u32, index: u32) -> Result<Option<Vec<Option<i64>>>, Fail> {
-        let state = self.lock();
+        let state = self.lock()?;
         check_output(&state.graph, id, index)?;
         Ok(shape_object(&state.shapes.shape(output((id, index)))))
     }
@@ -262,7 +262,7 @@ impl PyGraph {
     /// The graph as the bytes of a `GraphDef`.
     fn to_graph_def<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyBytes>, Fail> {
         let bytes = py.detach(|| {
-            let def = self.lock().graph.to_graph_def()?;
+            let def = self.lock()?.graph.to_graph_def()?;
             Ok::<_, Fail>(encode(&def)?)
         })?;
         Ok(PyBytes::new(py, &bytes))
@@ -277,7 +277,7 @@ impl PyGraph {
             if !prefix.is_empty() {
                 put_below(&mut def, prefix);
             }
-            let mut state = self.lock();
+            let mut state = self.lock()?;
             let mut graph = state.graph.clone();
             let count = def.node.len();
             // The nodes are read as their producer wrote them; then the graph is as old as its oldest part.
@@ -324,7 +324,7 @@ impl PyGraph {
             ..Options::default()
         };
         py.detach(|| {
-            self.lock().build(&registry, |builder, _| {
+            self.lock()?.build(&registry, |builder, _| {
                 let made = gradients(builder, &ys, &xs, &options)?;
                 let made = made.into_iter().zip(&xs);
                 let made =

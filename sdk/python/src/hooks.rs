@@ -2,6 +2,7 @@
 
 use crate::{
     arrays::{Copying, to_array},
+    blocking::calling,
     callable::duration,
     fail::Fail,
     tensor::{PyTensor, convert},
@@ -107,7 +108,7 @@ impl PythonHook {
         method: &str,
         call: impl FnOnce(&Bound<'_, PyAny>) -> Result<T, Fail>,
     ) -> Result<Option<T>, TrainError> {
-        let called = Python::try_attach(|py| {
+        let called = calling(|py| {
             let Some(method) = self.object.bind(py).getattr_opt(method)? else { return Ok(None) };
             call(&method).map(Some)
         });

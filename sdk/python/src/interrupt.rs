@@ -6,6 +6,7 @@
 //!
 //! Where the program has no handler of Python's for the signal, nothing is changed.
 
+use crate::blocking::calling;
 use pyo3::prelude::*;
 use std::{
     ffi::{c_int, c_void},
@@ -84,7 +85,7 @@ fn watch(pipe: c_int) {
     let mut byte = 0u8;
     // SAFETY: the byte may be written.
     while unsafe { libc::read(pipe, (&raw mut byte).cast::<c_void>(), 1) } == 1 {
-        let raises = Python::try_attach(|py| {
+        let raises = calling(|py| {
             let signal = py.import("signal")?;
             let now = signal.getattr("getsignal")?.call1((libc::SIGINT,))?;
             Ok::<_, PyErr>(now.is(&signal.getattr("default_int_handler")?))

@@ -1,7 +1,7 @@
-//! Memory of Python objects, as memory of tensors.
+//! Memory that others own, as memory of tensors.
 
-use pyo3::prelude::*;
 use std::{ffi::c_void, ptr::NonNull, sync::Arc};
+use tenon_author::Kept;
 use tenon_framework::{
     DType, KernelError, Shape, Tensor,
     abi::{HOST_ALIGNMENT, MemoryKind},
@@ -10,20 +10,20 @@ use tenon_framework::{
 
 use crate::fail::Fail;
 
-/// Memory that a Python object owns, for one buffer. The object is released when the buffer is dropped; on a thread without
-/// Python's lock, the release is deferred until a thread next takes it.
-struct Lent {
+/// Memory that an owner keeps, for one buffer. The owner is dropped with the buffer. A Python object that is dropped on a thread
+/// without Python's lock is released when a thread next takes the lock.
+struct Lent<O> {
     data: NonNull<c_void>,
-    _owner: Py<PyAny>,
+    _owner: O,
 }
 
-// SAFETY: the memory is plain bytes, which the owner keeps in place; the reference to the owner may be dropped on any thread.
-unsafe impl Send for Lent {}
+// SAFETY: the memory is plain bytes, which the owner keeps in place; the owner may be dropped on any thread.
+unsafe impl<O: Send> Send for Lent<O> {}
 // SAFETY: as above; nothing of it changes.
-unsafe impl Sync for Lent {}
+unsafe impl<O: Sync> Sync for Lent<O> {}
 
 // SAFETY: `lend` makes one buffer of it, which is not longer than the memory; the owner is dropped after the buffer.
-unsafe impl Memory for Lent {
+unsafe impl<O: Send + Sync> Memory for Lent<O> {
     fn kind(&self) -> MemoryKind {
         MemoryKind::HOST
     }
@@ -44,7 +44,7 @@ pub(crate) fn is_aligned(data: *const c_void) -> bool {
     !data.is_null() && (data as usize).is_multiple_of(HOST_ALIGNMENT)
 }
 
-/// A tensor in the memory of an object.
+/// A tensor in memory that an owner keeps.
 ///
 /// # Errors
 /// A type without kernels, or a bool that is neither 0 nor 1.
@@ -56,7 +56,7 @@ pub(crate) unsafe fn lend(
     data: NonNull<c_void>,
     dtype: DType,
     shape: Shape,
-    owner: Py<PyAny>,
+    owner: impl Send + Sync + 'static,
 ) -> Result<Tensor, Fail> {
     let bytes = shape.elements().saturating_mul(dtype.size().unwrap_or(0));
     let memory: Arc<dyn Memory> = Arc::new(Lent { data, _owner: owner });
@@ -65,4 +65,22 @@ pub(crate) unsafe fn lend(
     let tensor = unsafe { Tensor::from_parts(buffer, dtype, shape) }?;
     tensor.validate()?;
     Ok(tensor)
+}
+
+/// A tensor in the memory of one that a kernel keeps, whose elements are plain bytes in host memory.
+///
+/// # Errors
+/// Elements that own memory, or memory of a device.
+pub(crate) fn of_kept(kept: Kept) -> Result<Tensor, Fail> {
+    let shape = Shape::new(kept.dims())?;
+    let data = kept.slot().data.cast::<c_void>();
+    match NonNull::new(data) {
+        Some(found) if shape.elements() > 0 && is_aligned(data) && kept.bytes().is_ok() => {
+            let dtype = kept.dtype();
+            // SAFETY: the memory is aligned and has as many elements of this type of plain bytes, which nobody writes while the
+            // tensor is kept.
+            unsafe { lend(found, dtype, shape, kept) }
+        }
+        _ => Ok(Tensor::from_bytes(kept.dtype(), kept.dims(), kept.bytes()?)?),
+    }
 }

@@ -3,6 +3,7 @@
 //! An event is put into a queue, and a thread passes it to Python: a thread of the runtime that logs never waits for Python's lock.
 //! [`flush`] waits until all events so far have been passed on.
 
+use crate::blocking::calling;
 use pyo3::prelude::*;
 use std::{
     fmt::{self, Write},
@@ -117,7 +118,7 @@ impl Subscriber for ToPython {
 fn pass_on(items: &mpsc::Receiver<Item>) {
     while let Ok(first) = items.recv() {
         let batch: Vec<Item> = std::iter::once(first).chain(items.try_iter()).collect();
-        let passed = Python::try_attach(|py| {
+        let passed = calling(|py| {
             for item in &batch {
                 if let Item::Record(record) = item {
                     let emit = py.import("tenon._logs").and_then(|logs| logs.getattr("emit"));

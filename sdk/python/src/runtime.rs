@@ -2,12 +2,13 @@
 
 use crate::{
     attrs::attr_object,
-    blocking::{blocking, check_fork, watch_forks},
+    blocking::{at_exit, blocking, check_fork, watch_forks},
     fail::Fail,
     interrupt, logs,
 };
 use pyo3::{
     prelude::*,
+    sync::PyOnceLock,
     types::{PyDict, PyList},
 };
 use std::{
@@ -60,6 +61,8 @@ pub(crate) fn runtime(py: Python<'_>) -> Result<&'static Runtime, Fail> {
         return Ok(runtime);
     }
     let packaged = packaged(py)?;
+    // What is registered first is called last: logs are passed on before.
+    end_with(py)?;
     py.import("tenon._logs")?.getattr("follow")?.call0()?;
     logs::start();
     interrupt::start(py);
@@ -83,6 +86,16 @@ pub(crate) fn runtime(py: Python<'_>) -> Result<&'static Runtime, Fail> {
         Ok(())
     })?;
     RUNTIME.get().ok_or_else(|| Fail::new(Code::INTERNAL, "the runtime did not start"))
+}
+
+/// Lets the interpreter call [`at_exit`] when it ends.
+fn end_with(py: Python<'_>) -> PyResult<()> {
+    static REGISTERED: PyOnceLock<()> = PyOnceLock::new();
+    REGISTERED.get_or_try_init(py, || {
+        let hook = wrap_pyfunction!(at_exit, py)?;
+        py.import("atexit")?.call_method1("register", (hook,)).map(drop)
+    })?;
+    Ok(())
 }
 
 /// Options of the runtime, before it starts.

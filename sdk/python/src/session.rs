@@ -94,7 +94,7 @@ impl PySession {
         blocking(py, || {
             let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
             let (def, nodes, functions) = {
-                let state = graph.lock();
+                let state = graph.lock()?;
                 if state.changes != taken.changes {
                     return Err(Fail::precondition(
                         "nodes that the session has were changed in the graph since, by gradients of loops or branches: open \
@@ -119,7 +119,7 @@ impl PySession {
 
     /// The types of tensors of the graph.
     fn dtypes(&self, names: &[String]) -> Result<Vec<DType>, Fail> {
-        let state = self.graph.get().lock();
+        let state = self.graph.get().lock()?;
         let dtype = |name: &String| Ok(state.graph.dtype(state.graph.tensor(name)?).base());
         names.iter().map(dtype).collect()
     }
@@ -151,7 +151,7 @@ impl PySession {
         let own = graph.get();
         let (place, taken) = blocking(py, || {
             let (def, taken) = {
-                let state = own.lock();
+                let state = own.lock()?;
                 let taken = Taken {
                     nodes: state.graph.len(),
                     functions: functions(&state.graph),

@@ -43,7 +43,7 @@ impl PySaver {
         let registry = runtime(py)?.registry();
         let options = SaverOptions { max_to_keep, sharded, ..SaverOptions::default() };
         let saver = py.detach(|| {
-            graph.lock().build(&registry, |b, variables| {
+            graph.lock()?.build(&registry, |b, variables| {
                 let chosen: Vec<_> = match &names {
                     None => variables.all().to_vec(),
                     Some(names) => {
@@ -164,7 +164,7 @@ impl PyMonitored {
         };
         options.manager.checkpoint_folder = folder;
         let opened = blocking(py, || {
-            let scaffold = graph.lock().build(&registry, |b, variables| {
+            let scaffold = graph.lock()?.build(&registry, |b, variables| {
                 Ok(Scaffold::build(b, variables, SaverOptions::default())?)
             })?;
             let target: Arc<dyn Target> = match target {

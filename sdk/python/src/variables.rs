@@ -83,7 +83,7 @@ pub(crate) fn variable<'py>(
     let options =
         VariableOptions { is_trainable: trainable, device: device.to_owned(), slice: None };
     let made = py.detach(|| {
-        graph.lock().build(&registry, |b, variables| {
+        graph.lock()?.build(&registry, |b, variables| {
             Ok(variables.add_with(b, name, dtype.0, &dims, &initial, options)?)
         })
     })?;
@@ -96,7 +96,7 @@ pub(crate) fn variables<'py>(
     py: Python<'py>,
     graph: &PyGraph,
 ) -> Result<Vec<Bound<'py, PyDict>>, Fail> {
-    let all = graph.lock().variables.all().to_vec();
+    let all = graph.lock()?.variables.all().to_vec();
     Ok(all.iter().map(|variable| described(py, variable)).collect::<PyResult<_>>()?)
 }
 
@@ -104,7 +104,7 @@ pub(crate) fn variables<'py>(
 #[pyfunction]
 pub(crate) fn initializer(py: Python<'_>, graph: &PyGraph, name: &str) -> Result<u32, Fail> {
     let registry = runtime(py)?.registry();
-    graph.lock().build(&registry, |b, variables| {
+    graph.lock()?.build(&registry, |b, variables| {
         let name = b.unused_name(name);
         Ok(variables.initializer(b, &name)?.0)
     })
@@ -118,7 +118,7 @@ pub(crate) fn global_step<'py>(
 ) -> Result<Bound<'py, PyDict>, Fail> {
     let registry = runtime(py)?.registry();
     let step = graph
-        .lock()
+        .lock()?
         .build(&registry, |b, variables| Ok(tenon_training::global_step(b, variables)?))?;
     Ok(described(py, &step)?)
 }
@@ -246,7 +246,7 @@ impl PyOptimizer {
     ) -> Result<u32, Fail> {
         let registry = runtime(py)?.registry();
         py.detach(|| {
-            graph.lock().build(&registry, |b, variables| {
+            graph.lock()?.build(&registry, |b, variables| {
                 let chosen = names.map(|names| named(variables, names)).transpose()?;
                 let step = counts.then(|| tenon_training::global_step(b, variables)).transpose()?;
                 let options = MinimizeOptions {
@@ -271,7 +271,7 @@ impl PyOptimizer {
     ) -> Result<u32, Fail> {
         let registry = runtime(py)?.registry();
         py.detach(|| {
-            graph.lock().build(&registry, |b, variables| {
+            graph.lock()?.build(&registry, |b, variables| {
                 let (pairs, names): (Vec<_>, Vec<_>) = gradients.into_iter().unzip();
                 let chosen = named(variables, names)?;
                 let dense = pairs.into_iter().map(|pair| Some(Gradient::Dense(output(pair?))));

@@ -59,7 +59,26 @@ from .runtime import check, empty, list_devices, load_plugin, profile, show
 from .session import Session
 
 if TYPE_CHECKING:
-    from . import dtypes, eager, errors, graph, ops, runtime, serving, session, train
+    from . import (
+        custom,
+        dtypes,
+        eager,
+        errors,
+        functions,
+        graph,
+        measure,
+        ops,
+        runtime,
+        safetensors,
+        saved_model,
+        serving,
+        session,
+        train,
+    )
+    from .custom import op
+    from .functions import cond, function, switch_case, while_loop
+    from .measure import bench
+    from ._progress import Progress, progress
     from .serving import serve
 
 __all__ = [
@@ -70,18 +89,22 @@ __all__ = [
     "Node",
     "Output",
     "PartialRun",
+    "Progress",
     "Session",
     "TenonError",
     "Tensor",
     "__version__",
     "as_dtype",
+    "bench",
     "bfloat16",
     "bool_",
     "check",
     "complex128",
     "complex64",
+    "cond",
     "configure",
     "constant",
+    "custom",
     "default_graph",
     "dtypes",
     "eager",
@@ -96,6 +119,8 @@ __all__ = [
     "float8_e5m2",
     "float8_e5m2fnuz",
     "from_dlpack",
+    "function",
+    "functions",
     "gradients",
     "graph",
     "half",
@@ -105,9 +130,12 @@ __all__ = [
     "int8",
     "list_devices",
     "load_plugin",
+    "measure",
+    "op",
     "ops",
     "placeholder",
     "profile",
+    "progress",
     "qint16",
     "qint32",
     "qint8",
@@ -115,29 +143,62 @@ __all__ = [
     "quint8",
     "resource",
     "runtime",
+    "safetensors",
+    "saved_model",
     "serve",
     "serving",
     "session",
     "show",
     "string",
+    "switch_case",
     "train",
     "uint16",
     "uint32",
     "uint64",
     "uint8",
     "variant",
+    "while_loop",
 ]
 
 __version__: str = _native.__version__
 
-_LAZY = ("dtypes", "eager", "errors", "graph", "ops", "runtime", "serving", "session", "train")
+_LAZY = (
+    "custom",
+    "dtypes",
+    "eager",
+    "errors",
+    "functions",
+    "graph",
+    "measure",
+    "ops",
+    "runtime",
+    "safetensors",
+    "saved_model",
+    "serving",
+    "session",
+    "train",
+)
+#: Functions and classes, by the module that is imported when they are first named.
+_FROM = {
+    "Progress": "_progress",
+    "bench": "measure",
+    "cond": "functions",
+    "function": "functions",
+    "op": "custom",
+    "progress": "_progress",
+    "serve": "serving",
+    "switch_case": "functions",
+    "while_loop": "functions",
+}
 
 
 def __getattr__(name: str) -> Any:
     if name in _LAZY:
         return importlib.import_module(f"tenon.{name}")
-    if name == "serve":
-        return importlib.import_module("tenon.serving").serve
+    if name in _FROM:
+        made = getattr(importlib.import_module(f"tenon.{_FROM[name]}"), name)
+        globals()[name] = made
+        return made
     raise AttributeError(f"module 'tenon' has no attribute {name!r}")
 
 

@@ -15,6 +15,7 @@ __all__ = [
     "Callable",
     "CancelToken",
     "PartialRun",
+    "SavedModel",
     "Server",
     "Optimizer",
     "Saver",
@@ -30,6 +31,14 @@ __all__ = [
     "op_names",
     "op_def",
     "kernel_count",
+    "define_op",
+    "define_function",
+    "function_names",
+    "function_def",
+    "function_signature",
+    "add_functions",
+    "read_safetensors",
+    "write_safetensors",
     "begin_trace",
     "end_trace",
     "set_log_level",
@@ -178,6 +187,16 @@ class PartialRun:
     def done(self) -> bool: ...
 
 @final
+class SavedModel:
+    def __new__(
+        cls, path: str | os.PathLike[str], tags: Sequence[str], deadline: float | None = None
+    ) -> SavedModel: ...
+    def signatures(self) -> list[dict[str, Any]]: ...
+    def run(
+        self, key: str, inputs: Sequence[tuple[str, Any]], deadline: float | None = None
+    ) -> dict[str, NDArray[Any]]: ...
+
+@final
 class Server:
     def __new__(cls, listen: str, *, sessions: int = 1000) -> Server: ...
     @property
@@ -254,6 +273,31 @@ def plugins() -> list[dict[str, Any]]: ...
 def op_names() -> list[str]: ...
 def op_def(name: str) -> dict[str, Any] | None: ...
 def kernel_count() -> int: ...
+def define_op(
+    name: str,
+    signature: Sequence[Sequence[str]],
+    object: Any,
+    *,
+    stateful: bool = False,
+    summary: str = "",
+    description: str = "",
+) -> None: ...
+def define_function(
+    graph: Graph,
+    name: str,
+    body: Graph,
+    args: Sequence[_Pair],
+    results: Sequence[_Pair],
+    effects: Sequence[int] = ...,
+) -> None: ...
+def function_names(graph: Graph) -> list[str]: ...
+def function_def(graph: Graph, name: str) -> bytes: ...
+def function_signature(graph: Graph, name: str) -> tuple[list[int], list[int], bool]: ...
+def add_functions(graph: Graph, defs: Sequence[bytes]) -> str: ...
+def read_safetensors(
+    path: str | os.PathLike[str], names: Sequence[str] | None = None
+) -> list[tuple[str, Tensor]]: ...
+def write_safetensors(path: str | os.PathLike[str], tensors: Sequence[tuple[str, Tensor]]) -> None: ...
 def begin_trace() -> None: ...
 def end_trace(path: str | os.PathLike[str]) -> int: ...
 def set_log_level(level: int) -> None: ...

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .dtypes import int32
-from .graph import Output, constant
+from .graph import Output, constant, home
 
 
 def sliced(value: Output, items: tuple[Any, ...]) -> Output:
@@ -40,6 +40,6 @@ def sliced(value: Output, items: tuple[Any, ...]) -> Output:
         begin.append(first)
         end.append(last)
         strides.append(step)
-    graph = value.graph
+    graph = home(value.graph)
     parts = [constant(part, int32, graph=graph) for part in (begin, end, strides)]
     return Output(graph, graph._add("StridedSlice", [value, *parts], masks), 0)

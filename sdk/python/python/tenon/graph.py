@@ -144,12 +144,14 @@ class Output:
         raise TypeError(f"{self!r} has a value only in a step: fetch it from a session")
 
     def _binary(self, op: str, other: Any, swapped: bool = False) -> Output:
-        other = as_output(other, self.graph, self.dtype)
+        graph = home(self.graph)
+        other = as_output(other, graph, self.dtype)
         x, y = (other, self) if swapped else (self, other)
-        return Output(self.graph, self.graph._add(op, [x, y]), 0)
+        return Output(graph, graph._add(op, [x, y]), 0)
 
     def _unary(self, op: str) -> Output:
-        return Output(self.graph, self.graph._add(op, [self]), 0)
+        graph = home(self.graph)
+        return Output(graph, graph._add(op, [self]), 0)
 
     def __add__(self, other: Any) -> Output:
         return self._binary("AddV2", other)
@@ -311,7 +313,7 @@ class Graph:
         pairs: list[tuple[int, int]] = []
         for value in inputs:
             if value.graph is not self:
-                raise InvalidArgumentError(f"expected outputs of one graph, found {value!r} of another one")
+                value = self._take(value)
             pairs.append((value.id, value.index))
         scopes = self._scopes
         prefix: str = getattr(scopes, "prefix", "")
@@ -320,6 +322,14 @@ class Graph:
             name = prefix + (name or op)
         asked = device if device is not None else getattr(scopes, "device", "")
         return self._native.add(op, pairs, attrs or None, name, asked, [node.id for node in control])
+
+    def _is_inside(self, graph: Graph) -> bool:
+        """Whether this is the graph of a function that a graph calls."""
+        return False
+
+    def _take(self, value: Output) -> Output:
+        """The output in the place of one of another graph."""
+        raise InvalidArgumentError(f"expected outputs of one graph, found {value!r} of another one")
 
     # Scopes
 
@@ -407,12 +417,16 @@ def default_graph() -> Graph:
     return _local.own
 
 
+def home(graph: Graph) -> Graph:
+    """The graph that gets the nodes that take outputs of this one: that of the function which is being built, if there is one."""
+    inner = _local.graphs[-1] if _local.graphs else graph
+    return inner if inner._is_inside(graph) else graph
+
+
 def as_output(value: Any, graph: Graph, dtype: DType | None = None) -> Output:
     """The value as an output of a graph: a constant where it is none."""
     if isinstance(value, Output):
-        if value.graph is not graph:
-            raise InvalidArgumentError(f"expected an output of this graph, found {value!r} of another one")
-        return value
+        return value if value.graph is graph else graph._take(value)
     if isinstance(value, Node):
         return as_output(value.outputs[0], graph)
     inner = getattr(value, "value", None)
@@ -460,7 +474,7 @@ def gradients(
         raise InvalidArgumentError("expected at least one y and one x")
     if unconnected not in ("none", "zero"):
         raise InvalidArgumentError(f"unconnected: expected 'none' or 'zero', found {unconnected!r}")
-    graph = y_list[0].graph
+    graph = home(y_list[0].graph)
 
     def pair(value: Output) -> tuple[int, int]:
         value = as_output(value, graph)

@@ -10,12 +10,13 @@ from __future__ import annotations
 import inspect
 import keyword
 import re
+import sys
 from collections.abc import Callable
 from typing import Any
 
 from . import _native
 from .dtypes import DType, by_number
-from .graph import Graph, Node, Output, as_output, default_graph
+from .graph import Graph, Node, Output, as_output, default_graph, home
 
 _made: dict[str, Callable[..., Any]] = {}
 _ops: dict[str, str] = {}
@@ -51,6 +52,15 @@ def function(op: str) -> Callable[..., Any]:
             raise AttributeError(f"there is no op {op!r}: load the plugin that defines it (tenon.load_plugin)")
         made = _made[op] = _make(definition)
     return made
+
+
+def _forget(op: str) -> None:
+    """Makes the function of an op anew when it is next named."""
+    _made.pop(op, None)
+    _ops.setdefault(snake_case(op), op)
+    eager = sys.modules.get("tenon.eager")
+    if eager is not None:
+        eager.__dict__["_made"].pop(snake_case(op), None)
 
 
 def __getattr__(name: str) -> Callable[..., Any]:
@@ -130,7 +140,7 @@ def _graph_of(values: list[Any]) -> Graph:
         for item in value if isinstance(value, (list, tuple)) else [value]:
             graph = getattr(item, "graph", None)
             if isinstance(graph, Graph):
-                return graph
+                return home(graph)
     return default_graph()
 
 

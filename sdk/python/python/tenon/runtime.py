@@ -25,6 +25,22 @@ class Device(NamedTuple):
     description: str
 
 
+class Devices(list[Device]):
+    """Devices, which a notebook shows as a table."""
+
+    def _repr_html_(self) -> str:
+        return _table(["device", "type", "description"], [[device.name, device.type, device.description] for device in self])
+
+
+def _table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
+    import html
+
+    def line(cells: Sequence[object], tag: str) -> str:
+        return f"<tr>{''.join(f'<{tag}>{html.escape(str(cell))}</{tag}>' for cell in cells)}</tr>"
+
+    return f"<table>{line(head, 'th')}{''.join(line(row, 'td') for row in rows)}</table>"
+
+
 class Plugin(NamedTuple):
     """A library with ops, kernels or devices."""
 
@@ -42,7 +58,7 @@ class Info(NamedTuple):
     """What `tenon list` prints, as an object."""
 
     version: str
-    devices: tuple[Device, ...]
+    devices: Devices
     plugins: tuple[Plugin, ...]
     #: The number of ops.
     ops: int
@@ -55,10 +71,15 @@ class Info(NamedTuple):
         lines += [f"  device {device.name} ({device.description})" for device in self.devices]
         return "\n".join(lines)
 
+    def _repr_html_(self) -> str:
+        head = f"tenon {self.version}: {self.ops} ops, {self.kernels} kernels"
+        plugins = _table(["plugin", "version"], [[plugin.name, plugin.version] for plugin in self.plugins])
+        return f"<div><b>{head}</b>{plugins}{self.devices._repr_html_()}</div>"
 
-def list_devices() -> list[Device]:
+
+def list_devices() -> Devices:
     """The devices of this process."""
-    return [Device(*parts) for parts in _native.devices()]
+    return Devices(Device(*parts) for parts in _native.devices())
 
 
 def load_plugin(path: str | os.PathLike[str], *, isolated: bool = False) -> list[Plugin]:
@@ -70,7 +91,7 @@ def show() -> Info:
     """The plugins, devices, ops and kernels of this process."""
     plugins = tuple(Plugin(**found) for found in _native.plugins())
     ops, kernels = len(_native.op_names()), _native.kernel_count()
-    return Info(_native.__version__, tuple(list_devices()), plugins, ops, kernels)
+    return Info(_native.__version__, list_devices(), plugins, ops, kernels)
 
 
 def empty(shape: int | Sequence[int], dtype: DType | Any = float32) -> np.ndarray[Any, Any]:

@@ -13,7 +13,7 @@ from typing import Any
 from . import _native
 from .dtypes import DType, as_dtype, float32
 from .errors import InvalidArgumentError
-from .graph import Graph, Node, Output, default_graph
+from .graph import Graph, Node, Output, as_output, default_graph, home
 from .session import Feeds, Session, tensor_name
 
 __all__ = [
@@ -113,10 +113,9 @@ class Variable:
 
     def assign(self, value: Any, *, name: str | None = None) -> Node:
         """Adds a node that assigns a value."""
-        from .graph import as_output
-
-        given = as_output(value, self.graph, self.dtype)
-        return self.graph.add("AssignVariableOp", [self.handle, given], name=name, dtype=self.dtype)
+        graph = home(self.graph)
+        given = as_output(value, graph, self.dtype)
+        return graph.add("AssignVariableOp", [self.handle, given], name=name, dtype=self.dtype)
 
     def __repr__(self) -> str:
         return f"<tenon.train.Variable {self.name!r} shape={self.shape} dtype={self.dtype.name}>"

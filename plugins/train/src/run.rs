@@ -2,7 +2,7 @@
 
 use crate::{
     lane::{Lane, Trained},
-    rules::Rule,
+    rules::{OfRest, Rule},
 };
 use tenon_vectors::vectorised;
 
@@ -62,8 +62,36 @@ vectorised! {
     }
 }
 
-/// Updates as many elements of the variables as the gradient has.
+/// Updates as many elements of the variables as the gradient has; the ones from `whole` on are of an
+/// incomplete packet ([`Lane::PACKET`]).
 pub fn update<T: Trained, R: Rule<T::Lane>, const N: usize>(
+    rule: &R,
+    variables: [&mut [T]; N],
+    gradient: &[T],
+    whole: usize,
+) {
+    if T::Lane::PACKET == 1 || whole >= gradient.len() {
+        return all(rule, variables, gradient);
+    }
+    let (first, rest) = gradient.split_at(whole);
+    let mut ends: [&mut [T]; N] = [(); N].map(|()| Default::default());
+    let mut at = 0;
+    let starts: [&mut [T]; N] = variables.map(|variable| {
+        let (start, end) = variable.split_at_mut(whole);
+        ends[at] = end;
+        at += 1;
+        start
+    });
+    all(rule, starts, first);
+    all(&OfRest(*rule), ends, rest);
+}
+
+/// How many of the elements of a row or a variable are of whole packets.
+pub fn whole_packets<T: Trained>(len: usize) -> usize {
+    len - len % T::Lane::PACKET
+}
+
+fn all<T: Trained, R: Rule<T::Lane>, const N: usize>(
     rule: &R,
     variables: [&mut [T]; N],
     gradient: &[T],

@@ -105,3 +105,26 @@ fn all<T: Trained, R: Rule<T::Lane>, const N: usize>(
         _ => four(rule, next(), next(), next(), next(), gradient),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rules::{Given, adaptive::adagrad::Adagrad};
+    use tenon_sdk::f16;
+
+    #[test]
+    fn the_elements_of_an_incomplete_packet_are_rounded_twice() {
+        let one = f16::ONE.up();
+        let given = Given { scalars: [one; 8], step: 0, flag: false, is_single: false };
+        let rule = Adagrad::new(&given).unwrap();
+        // Without an update of the slot a step is the reciprocal root of 5.5.
+        let (mut x, mut y) = ([f16::ZERO; 11], [f16::from_f32(5.5); 11]);
+        update(&rule, [&mut x, &mut y], &[f16::ONE; 11], whole_packets::<f16>(11));
+        let root = f16::from_f32(5.5f32.sqrt()).to_f32();
+        let (once, twice) = (f16::from_f32(-1.0 / 5.5f32.sqrt()), f16::from_f32(-1.0 / root));
+        assert_ne!(once, twice);
+        assert_eq!((&x[..8], &x[8..]), (&[once; 8][..], &[twice; 3][..]));
+        // In float there is no such difference.
+        assert_eq!(whole_packets::<f32>(11), 11);
+    }
+}

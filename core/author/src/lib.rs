@@ -84,7 +84,7 @@ pub use cells::Cells;
 pub use collective::{Collective, CollectivePlace, CollectiveSpec};
 pub use compute::{ComputeContext, InOut};
 pub use create::{CreateContext, Supported};
-pub use encoded::{EncodedValue, TensorSink};
+pub use encoded::{EncodedValue, EncodedVariant, TensorSink};
 pub use function::{Function, FunctionResults, Schedule};
 pub use gradient::{GradientContext, GradientFunction, NodeMaker, enter_gradient};
 pub use kept::Kept;

@@ -180,6 +180,21 @@ impl Kept {
         unsafe { Kept::copy(DType::VARIANT, dims, elements.as_ptr().cast(), elements.len() as u64) }
     }
 
+    /// A tensor of variants, with clones of these; `None` is an element without a value.
+    ///
+    /// # Errors
+    /// As [`Kept::from_variants`].
+    pub fn from_optional_variants(
+        dims: &[i64],
+        variants: &[Option<Variant>],
+    ) -> Result<Kept, KernelError> {
+        let none = VariantElement { value: ptr::null_mut(), table: ptr::null() };
+        let element = |one: &Option<Variant>| one.as_ref().map_or(none, Variant::element);
+        let elements = growth::collected(variants.iter().map(element))?;
+        // SAFETY: as many elements, whose values `variants` keeps alive.
+        unsafe { Kept::copy(DType::VARIANT, dims, elements.as_ptr().cast(), elements.len() as u64) }
+    }
+
     /// Its variants.
     ///
     /// # Errors

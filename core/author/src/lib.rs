@@ -84,7 +84,7 @@ pub use cells::Cells;
 pub use collective::{Collective, CollectivePlace, CollectiveSpec};
 pub use compute::{ComputeContext, InOut};
 pub use create::{CreateContext, Supported};
-pub use encoded::{EncodedValue, EncodedVariant, TensorSink};
+pub use encoded::{EncodedValue, TensorSink};
 pub use function::{Function, FunctionResults, Schedule};
 pub use gradient::{GradientContext, GradientFunction, NodeMaker, enter_gradient};
 pub use kept::Kept;
@@ -102,6 +102,7 @@ pub use shape::{Dim, ShapeContext, ShapeFunction, ShapeHandle, ShapeResult, shap
 pub use state::{SharedVars, StateContext, Var, VarGuard};
 pub(crate) use variant::table as variant_table;
 pub use variant::{CopyTarget, Variant, VariantRef, VariantValue};
+pub use variants::EncodedVariant;
 pub use watch::StepWatch;
 
 /// For the expansion of macros only.

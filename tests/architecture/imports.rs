@@ -102,7 +102,7 @@ const CRATES: &[(&str, &[Row])] = &[
     ("core/optimize", &[
         row("attrs effects elements error limits report undo"),
         knot(
-            "broadcast draft failures fallible",
+            "broadcast draft failures fallible spread",
             "a draft keeps the nodes that may fail, which depends on the shapes and values in the draft",
         ),
         row("gates pass"),

@@ -50,7 +50,7 @@ const LAYERS: [Layer; 42] = [
     layer("tenon-vectors", "plugins/vectors", &["tenon-sdk"]),
     layer("tenon-cpu", "plugins/cpu", &["tenon-sdk", "tenon-reference", "tenon-philox", "tenon-vectors"]),
     layer("tenon-accel", "plugins/accel", &["tenon-sdk", "tenon-reference"]),
-    layer("tenon-checkpoint", "plugins/checkpoint", &["tenon-sdk", "tenon-files", "tenon-bundle"]),
+    layer("tenon-checkpoint", "plugins/checkpoint", &["tenon-sdk", "tenon-files", "tenon-proto", "tenon-bundle"]),
     layer("tenon-cuda", "plugins/cuda", &["tenon-sdk"]),
     layer("tenon-data", "plugins/data", &["tenon-sdk", "tenon-files", "tenon-philox", "tenon-bundle", "tenon-proto"]),
     layer("tenon-fft", "plugins/fft", &["tenon-sdk"]),

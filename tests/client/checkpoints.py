@@ -115,6 +115,68 @@ def through_ops(run, folder):
     return len(names) + len(kept) + 1 + len(numbers)
 
 
+# Element types of lists that are saved.
+LISTED = ["float32", "float64", "float16", "bfloat16", "int8", "uint8", "int16", "uint16", "int32", "int64", "uint32",
+          "uint64", "bool", "complex64", "complex128"]
+
+
+def list_of(kind):
+    """A list of three elements of a type, one of which is not set, as a variant."""
+    value = tf.cast(tf.constant([[1, 0], [-2, 3]] if not kind.startswith("u") else [[1, 0], [2, 3]]), kind)
+    filled = RAW.TensorListFromTensor(tensor=value, element_shape=tf.constant([2], tf.int32))
+    return RAW.TensorListResize(input_handle=filled, size=3)
+
+
+def variants():
+    """Lists of all types, of strings and of lists, several in one tensor, and names for them."""
+    lists = {f"lists/{kind}": list_of(kind) for kind in LISTED}
+    words = RAW.TensorListFromTensor(tensor=tf.constant(["a", "", "words"]), element_shape=tf.constant([], tf.int32))
+    nested = RAW.TensorListReserve(element_shape=tf.constant([], tf.int32), num_elements=2, element_dtype=tf.variant)
+    nested = RAW.TensorListSetItem(input_handle=nested, index=1, item=words)
+    several = tf.stack([lists["lists/float32"], words])
+    return lists | {"lists/words": words, "lists/nested": nested, "lists/several": several}
+
+
+def shown(name, handle):
+    """The elements of a list that was restored, as tensors."""
+    if name == "lists/several":
+        return [element for one in tf.unstack(handle) for element in shown("lists/" + name, one)]
+    if name == "lists/nested":
+        inner = RAW.TensorListGetItem(input_handle=handle, index=1, element_shape=tf.constant([], tf.int32),
+                                      element_dtype=tf.variant)
+        return [RAW.TensorListLength(input_handle=handle), RAW.TensorListLength(input_handle=inner)]
+    return [RAW.TensorListLength(input_handle=handle)]
+
+
+def variants_through_ops(run, folder):
+    """Ours save lists, and TensorFlow's files of the same lists are the same; ours restore them and save them again."""
+    names = sorted(variants())
+    options = {"tensor_names": names, "shape_and_slices": [""] * len(names)}
+    ours, theirs, again = (os.path.join(folder, name) for name in ("lists", "lists_theirs", "lists_again"))
+
+    def save():
+        made = variants()
+        RAW.SaveV2(prefix=ours, tensors=[made[name] for name in names], name="save", **options)
+
+    def save_again():
+        restored = RAW.RestoreV2(prefix=theirs, dtypes=[tf.variant] * len(names), **options)
+        RAW.SaveV2(prefix=again, tensors=restored, name="save", **options)
+
+    made = variants()
+    RAW.SaveV2(prefix=theirs, tensors=[made[name] for name in names], **options)
+    graph(folder + "/save_lists.pb", save)
+    run(folder + "/save_lists.pb", "--target", "save")
+    same_files(ours, theirs)
+    graph(folder + "/restore_lists.pb", save_again)
+    run(folder + "/restore_lists.pb", "--target", "save")
+    same_files(again, theirs)
+    restored = RAW.RestoreV2(prefix=ours, dtypes=[tf.variant] * len(names), **options)
+    for name, handle in zip(names, restored):
+        for found, expected in zip(shown(name, handle), shown(name, made[name])):
+            assert found == expected, f"{name}: {found}, expected {expected}"
+    return 2 * len(names)
+
+
 def main():
     begin, command = time.time(), os.path.abspath(sys.argv[1])
 
@@ -170,6 +232,7 @@ def main():
         save_with(path("from_npz"), numbers)
         assert tenon("diff", path("from_npz"), path("numbers.npz"))["differences"] == []
         count += through_ops(run, folder)
+        count += variants_through_ops(run, folder)
     print(f"checkpoints: {count} tensors agree, {time.time() - begin:.0f} s")
 
 

@@ -103,6 +103,7 @@ typedef struct TenonResourceType TenonResourceType;
 typedef struct TenonVariantParts TenonVariantParts;
 typedef struct TenonVariantTable TenonVariantTable;
 typedef struct TenonExtVariant TenonExtVariant;
+typedef struct TenonExtVariants TenonExtVariants;
 typedef struct TenonStateTable TenonStateTable;
 typedef struct TenonOpDef TenonOpDef;
 typedef struct TenonTypeConstraint TenonTypeConstraint;
@@ -413,6 +414,8 @@ struct TenonExtHeader {
 #define TENON_EXT_HANDLES 15u
 /** On the host's table: collective operations (`TenonExtCollectives`). */
 #define TENON_EXT_COLLECTIVES 16u
+/** On the host's table: variants as bytes and tensors (`TenonExtVariants`). */
+#define TENON_EXT_VARIANTS 17u
 
 /**
  * Link `TENON_EXT_COST` of a kernel definition: what the author expects a call to cost. The
@@ -1646,6 +1649,47 @@ struct TenonExtVariant {
 };
 
 /**
+ * Takes a variant that is encoded, once: the name of its type, bytes in the type's own format, and
+ * the slots of its tensors, in host memory. Without a name the element has no value. All of them
+ * are lent for this call.
+ */
+typedef void (*TenonVariantTake)(void *data,
+                                 TenonStr type_name,
+                                 TenonStr bytes,
+                                 const TenonSlot *tensors,
+                                 size_t tensor_count);
+
+/**
+ * Link `TENON_EXT_VARIANTS` of the host's table: variants of any plugin's types as bytes and
+ * tensors, to be stored. Filled by the host; every entry is there. An error's message is that of
+ * the call.
+ */
+struct TenonExtVariants {
+    /** Head, with tag `TENON_EXT_VARIANTS`. */
+    TenonExtHeader header;
+    /**
+     * Gives the encoded form of an element of a variant tensor to `take` with `data`, before it
+     * returns. `TENON_UNIMPLEMENTED` for a type that cannot encode, and for tensors in memory of a
+     * device.
+     */
+    TenonCode (*encode)(TenonCallRecord *record,
+                        const TenonVariantElement *element,
+                        TenonVariantTake take,
+                        void *data);
+    /**
+     * Makes an element of what `encode` gave, which belongs to the caller; without a name, one
+     * without a value. `TENON_NOT_FOUND` if no plugin of the call's process has registered a type
+     * of this name.
+     */
+    TenonCode (*decode)(TenonCallRecord *record,
+                        TenonStr type_name,
+                        TenonStr bytes,
+                        const TenonSlot *tensors,
+                        size_t tensor_count,
+                        TenonVariantElement *result);
+};
+
+/**
  * Services for state. Filled by the host; every entry is there.
  *
  * Lock order: variables are locked in one call of `lock_variables`, which orders them itself; a
@@ -2754,6 +2798,11 @@ TENON_FIELD(TenonExtHandles, header, 0);
 TENON_FIELD(TenonExtHandles, remove, 32);
 TENON_FIELD(TenonExtHandles, has_name, 40);
 
+TENON_SIZE(TenonExtVariants, 48);
+TENON_FIELD(TenonExtVariants, header, 0);
+TENON_FIELD(TenonExtVariants, encode, 32);
+TENON_FIELD(TenonExtVariants, decode, 40);
+
 TENON_SIZE(TenonCollectiveJoin, 48);
 TENON_FIELD(TenonCollectiveJoin, struct_size, 0);
 TENON_FIELD(TenonCollectiveJoin, kind, 4);
@@ -3287,6 +3336,10 @@ TENON_FIELD(TenonPluginV1, ext, 64);
 /** Initialiser of the header of a `TenonExtHandles`, before the link `next` (or null). */
 #define TENON_EXT_HANDLES_HEADER(next) \
     { 15u, 1u, sizeof(TenonExtHandles), UINT64_C(0x3d414dd4dfbbe0e2), (next) }
+
+/** Initialiser of the header of a `TenonExtVariants`, before the link `next` (or null). */
+#define TENON_EXT_VARIANTS_HEADER(next) \
+    { 17u, 1u, sizeof(TenonExtVariants), UINT64_C(0x792f7af7c4be70c0), (next) }
 
 /** Initialiser of the header of a `TenonExtGradient`, before the link `next` (or null). */
 #define TENON_EXT_GRADIENT_HEADER(next) \

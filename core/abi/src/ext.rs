@@ -68,6 +68,8 @@ pub mod ext_tags {
     pub const HANDLES: u32 = 15;
     /// On the host's table: collective operations ([`crate::ExtCollectives`]).
     pub const COLLECTIVES: u32 = 16;
+    /// On the host's table: variants as bytes and tensors ([`crate::ExtVariants`]).
+    pub const VARIANTS: u32 = 17;
 }
 
 /// Link [`ext_tags::COST`] of a kernel definition: what the author expects a call to cost. The executor

@@ -96,8 +96,8 @@ pub use pass::{Edge, ExtPass, PassAttr, PassCall, PassNode, PassTable};
 pub use plugin::{CPluginFn, PluginV1, Registrar, RegistrarTable};
 pub use shape::{DimId, ShapeCall, ShapeId, ShapeTable};
 pub use state::{
-    ExtVariant, Resource, ResourceFactory, ResourceType, StateTable, StringTable, TensorGive,
-    Variable, VariantParts, VariantTable,
+    ExtVariant, ExtVariants, Resource, ResourceFactory, ResourceType, StateTable, StringTable,
+    TensorGive, Variable, VariantParts, VariantTable, VariantTake,
 };
 pub use tensor::{
     Buffer, MemoryKind, ResourceElement, Slot, StringElement, VariantElement, slot_flags,

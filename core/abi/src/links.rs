@@ -3,7 +3,7 @@
 use crate::layout::{
     EXT_BENCH, EXT_CAPTURE, EXT_CASES, EXT_COLLECTIVES, EXT_COST, EXT_FACTS, EXT_FUNCTIONS,
     EXT_GRADIENT, EXT_HANDLES, EXT_NATIVE, EXT_NATIVE_OF, EXT_PASS, EXT_TIMERS, EXT_VARIANT,
-    StructLayout, ext_hash,
+    EXT_VARIANTS, StructLayout, ext_hash,
 };
 use crate::{ExtHeader, ext_tags};
 
@@ -30,6 +30,7 @@ pub static EXTS: &[ExtLayout] = &[
     ExtLayout { tag: ext_tags::FACTS, versions: &[EXT_FACTS] },
     ExtLayout { tag: ext_tags::FUNCTIONS, versions: &[EXT_FUNCTIONS] },
     ExtLayout { tag: ext_tags::HANDLES, versions: &[EXT_HANDLES] },
+    ExtLayout { tag: ext_tags::VARIANTS, versions: &[EXT_VARIANTS] },
     ExtLayout { tag: ext_tags::GRADIENT, versions: &[EXT_GRADIENT] },
     ExtLayout { tag: ext_tags::COLLECTIVES, versions: &[EXT_COLLECTIVES] },
     ExtLayout { tag: ext_tags::VARIANT, versions: &[EXT_VARIANT] },

@@ -2,6 +2,7 @@
 
 use crate::{
     CallRecord, Code, DType, ExtHeader, MemoryKind, Sink, Slot, Source, Str, Stream, StringElement,
+    VariantElement,
 };
 use abi_stable::StableAbi;
 use core::ffi::c_void;
@@ -175,6 +176,57 @@ pub struct ExtVariant {
 
 // SAFETY: immutable data.
 unsafe impl Sync for ExtVariant {}
+
+/// Takes a variant that is encoded, once: the name of its type, bytes in the type's own format, and the slots of its
+/// tensors, in host memory. Without a name the element has no value. All of them are lent for this call.
+#[repr(transparent)]
+#[derive(StableAbi, Clone, Copy)]
+pub struct VariantTake {
+    /// Filled by the plugin.
+    pub run: Option<
+        unsafe extern "C" fn(
+            data: *mut c_void,
+            type_name: Str,
+            bytes: Str,
+            tensors: *const Slot,
+            tensor_count: usize,
+        ),
+    >,
+}
+
+/// Link [`crate::ext_tags::VARIANTS`] of the host's table: variants of any plugin's types as bytes and tensors, to be
+/// stored. Filled by the host; every entry is there. An error's message is that of the call.
+#[repr(C)]
+#[derive(StableAbi, Clone, Copy)]
+pub struct ExtVariants {
+    /// Head, with tag [`crate::ext_tags::VARIANTS`].
+    pub header: ExtHeader,
+    /// Gives the encoded form of an element of a variant tensor to `take` with `data`, before it returns.
+    /// `UNIMPLEMENTED` for a type that cannot encode, and for tensors in memory of a device.
+    pub encode: Option<
+        unsafe extern "C" fn(
+            record: *mut CallRecord,
+            element: *const VariantElement,
+            take: VariantTake,
+            data: *mut c_void,
+        ) -> Code,
+    >,
+    /// Makes an element of what `encode` gave, which belongs to the caller; without a name, one without a value.
+    /// `NOT_FOUND` if no plugin of the call's process has registered a type of this name.
+    pub decode: Option<
+        unsafe extern "C" fn(
+            record: *mut CallRecord,
+            type_name: Str,
+            bytes: Str,
+            tensors: *const Slot,
+            tensor_count: usize,
+            result: *mut VariantElement,
+        ) -> Code,
+    >,
+}
+
+// SAFETY: a link is immutable data of function pointers.
+unsafe impl Sync for ExtVariants {}
 
 /// Services for state. Filled by the host; every entry is there.
 ///

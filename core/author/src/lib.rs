@@ -102,6 +102,7 @@ pub use shape::{Dim, ShapeContext, ShapeFunction, ShapeHandle, ShapeResult, shap
 pub use state::{SharedVars, StateContext, Var, VarGuard};
 pub(crate) use variant::table as variant_table;
 pub use variant::{CopyTarget, Variant, VariantRef, VariantValue};
+pub use variants::EncodedVariant;
 pub use watch::StepWatch;
 
 /// For the expansion of macros only.

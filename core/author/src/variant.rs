@@ -275,6 +275,11 @@ impl<'a> VariantRef<'a> {
         (0..slot.elements as usize).map(element).collect()
     }
 
+    /// The element itself.
+    pub(super) fn element(&self) -> VariantElement {
+        self.element
+    }
+
     fn table(&self) -> Option<&'a VariantTable> {
         if self.element.value.is_null() {
             return None;
@@ -387,6 +392,14 @@ impl Variant {
     pub fn new<T: VariantValue>(value: T) -> Variant {
         let value = Box::into_raw(Box::new(value)).cast();
         Variant { element: VariantElement { value, table: table::<T>() } }
+    }
+
+    /// Takes over an element that has a value.
+    ///
+    /// # Safety
+    /// The value is live and of its table, and belongs to the caller.
+    pub(super) unsafe fn from_element(element: VariantElement) -> Variant {
+        Variant { element }
     }
 
     /// The value, to be looked at, copied, added.

@@ -1,14 +1,18 @@
-//! Variant inputs and outputs of a call, and variants in kept tensors.
+//! Variant inputs and outputs of a call, variants in kept tensors, and variants of any type in encoded form.
 
 use crate::{
     compute::ComputeContext,
+    encoded::EncodedValue,
     kept::Kept,
+    links::host_link,
     misuse::mismatch,
     variant::{Variant, VariantRef, VariantValue, destroy_element},
 };
-use std::ptr;
-use tenon_abi::{DType, VariantElement};
-use tenon_framework::{KernelError, growth};
+use std::{ffi::c_void, ptr};
+use tenon_abi::{
+    DType, ExtVariants, Slot, Str, VariantElement, VariantTake, ext_tags, layout::EXT_VARIANTS,
+};
+use tenon_framework::{KernelError, growth, plugin::guard};
 
 impl<'a> ComputeContext<'a> {
     /// The elements of a variant input, of whatever types.
@@ -180,6 +184,21 @@ impl Kept {
         unsafe { Kept::copy(DType::VARIANT, dims, elements.as_ptr().cast(), elements.len() as u64) }
     }
 
+    /// A tensor of variants, with clones of these; `None` is an element without a value.
+    ///
+    /// # Errors
+    /// As [`Kept::from_variants`].
+    pub fn from_optional_variants(
+        dims: &[i64],
+        variants: &[Option<Variant>],
+    ) -> Result<Kept, KernelError> {
+        let none = VariantElement { value: ptr::null_mut(), table: ptr::null() };
+        let element = |one: &Option<Variant>| one.as_ref().map_or(none, Variant::element);
+        let elements = growth::collected(variants.iter().map(element))?;
+        // SAFETY: as many elements, whose values `variants` keeps alive.
+        unsafe { Kept::copy(DType::VARIANT, dims, elements.as_ptr().cast(), elements.len() as u64) }
+    }
+
     /// Its variants.
     ///
     /// # Errors
@@ -191,4 +210,91 @@ impl Kept {
         // SAFETY: a kept tensor of variants, which is not written while it is kept.
         Ok(unsafe { VariantRef::all(self.slot()) })
     }
+}
+
+/// A variant in its encoded form, which is not of this plugin's types only.
+#[derive(Debug)]
+pub struct EncodedVariant {
+    /// Name of the type; empty for an element without a value.
+    pub type_name: String,
+    /// Bytes in the type's own format.
+    pub bytes: Vec<u8>,
+    /// Tensors, in host memory; those of variants may be encoded in turn.
+    pub tensors: Vec<Kept>,
+}
+
+/// The place of an encoded variant that the host gives.
+type Taken = Option<Result<EncodedVariant, KernelError>>;
+
+impl ComputeContext<'_> {
+    /// Encodes an element of a variant tensor, of whatever plugin's type, to be stored.
+    ///
+    /// # Errors
+    /// What the type says; `UNIMPLEMENTED` for a type that cannot encode, and in a host without the service, as in the
+    /// process of an isolated plugin; `RESOURCE_EXHAUSTED` without memory.
+    pub fn encode_variant(&self, variant: &VariantRef<'_>) -> Result<EncodedVariant, KernelError> {
+        let entry = variants_link()?.encode.expect("the host fills every entry");
+        let (element, mut taken) = (variant.element(), Taken::None);
+        let take = VariantTake { run: Some(take) };
+        // SAFETY: the record of this call, an element whose value lives, and a function that stores into `taken`.
+        let code =
+            unsafe { entry(self.raw().record, &raw const element, take, (&raw mut taken).cast()) };
+        self.check(code, "cannot encode a variant")?;
+        taken.unwrap_or_else(|| Err(KernelError::internal("the host encoded no variant")))
+    }
+
+    /// Makes a variant of its encoded form, by the plugin that registered its type; `None` for an element without a
+    /// value.
+    ///
+    /// # Errors
+    /// `NOT_FOUND` if no plugin has registered the type; what the type says; `UNIMPLEMENTED` as for
+    /// [`ComputeContext::encode_variant`].
+    pub fn decode_variant(&self, encoded: &EncodedVariant) -> Result<Option<Variant>, KernelError> {
+        let entry = variants_link()?.decode.expect("the host fills every entry");
+        let slots: Vec<Slot> = growth::collected(encoded.tensors.iter().map(|one| *one.slot()))?;
+        let mut made = VariantElement { value: ptr::null_mut(), table: ptr::null() };
+        // SAFETY: the record of this call, readable texts, as many slots of kept tensors, and a place for an element.
+        let code = unsafe {
+            entry(
+                self.raw().record,
+                Str::new(&encoded.type_name),
+                Str::from_bytes(&encoded.bytes),
+                slots.as_ptr(),
+                slots.len(),
+                &raw mut made,
+            )
+        };
+        self.check(code, "cannot decode a variant")?;
+        // SAFETY: the host gave the element to this call.
+        Ok((!made.value.is_null()).then(|| unsafe { Variant::from_element(made) }))
+    }
+}
+
+fn variants_link() -> Result<&'static ExtVariants, KernelError> {
+    host_link(ext_tags::VARIANTS, &EXT_VARIANTS, "encoding of variants")
+}
+
+/// Copies an encoded variant to its place, a [`Taken`].
+///
+/// # Safety
+/// `data` is the place that [`ComputeContext::encode_variant`] passed; texts and slots are readable.
+unsafe extern "C" fn take(
+    data: *mut c_void,
+    type_name: Str,
+    bytes: Str,
+    tensors: *const Slot,
+    tensor_count: usize,
+) {
+    // SAFETY: the host passes the data that it was given, and texts and slots that live until this returns.
+    let (taken, name, encoded) = unsafe {
+        let taken = &mut *data.cast::<Taken>();
+        (taken, type_name.text(), EncodedValue::new(bytes, tensors, tensor_count))
+    };
+    let copied = guard(|| {
+        let bytes = growth::copied(encoded.bytes())?;
+        let tensors = (0..encoded.tensor_count()).map(|at| encoded.tensor(at));
+        let type_name = name.unwrap_or_default().to_owned();
+        Ok(EncodedVariant { type_name, bytes, tensors: growth::try_collected(tensors)? })
+    });
+    *taken = Some(copied.unwrap_or_else(|panic| Err(KernelError::internal(panic))));
 }

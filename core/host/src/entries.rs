@@ -20,7 +20,7 @@ use std::{
 };
 use tenon_abi::{
     self as abi, ABI_MAJOR, ABI_MINOR, Code, ExtCollectives, ExtFunctions, ExtHandles, ExtHeader,
-    ExtNativeOf, Host, KnobValue, LogLevel, Plugin, Str,
+    ExtNativeOf, ExtVariants, Host, KnobValue, LogLevel, Plugin, Str,
 };
 use tenon_framework::{
     attr_view::attr_entry,
@@ -30,8 +30,12 @@ use tenon_framework::{
 
 /// The links of the table, in a chain.
 static COLLECTIVES: ExtCollectives = call::COLLECTIVES;
+static VARIANTS: ExtVariants = ExtVariants {
+    header: ExtHeader { next: ptr::from_ref(&COLLECTIVES).cast(), ..state::VARIANTS.header },
+    ..state::VARIANTS
+};
 static HANDLES: ExtHandles = ExtHandles {
-    header: ExtHeader { next: ptr::from_ref(&COLLECTIVES).cast(), ..state::HANDLES.header },
+    header: ExtHeader { next: ptr::from_ref(&VARIANTS).cast(), ..state::HANDLES.header },
     ..state::HANDLES
 };
 static FUNCTIONS: ExtFunctions = ExtFunctions {

@@ -20,6 +20,7 @@ use crate::collective::Collectives;
 use arc_swap::ArcSwap;
 use std::sync::{Arc, OnceLock};
 use tenon_framework::{
+    registry::{Registry, RegistryHandle},
     resource::{Resource, ResourceRef},
     sync::{
         Mutex,
@@ -59,6 +60,7 @@ pub struct Resources {
     adding: Mutex<()>,
     in_steps: Arc<AtomicU64>,
     collectives: OnceLock<Arc<Collectives>>,
+    registry: Option<Arc<RegistryHandle>>,
 }
 
 impl Default for Resources {
@@ -75,7 +77,19 @@ impl Resources {
             adding: Mutex::ranked(rank::RESOURCES, ()),
             in_steps: Arc::default(),
             collectives: OnceLock::new(),
+            registry: None,
         }
+    }
+
+    /// Managers without resources, for steps whose kernels may make variants of the types in a
+    /// registry from their encoded form.
+    pub fn with_registry(registry: &Arc<RegistryHandle>) -> Resources {
+        Resources { registry: Some(Arc::clone(registry)), ..Resources::new() }
+    }
+
+    /// The current registry, for steps of a worker.
+    pub fn registry(&self) -> Option<Arc<Registry>> {
+        self.registry.as_ref().map(|registry| registry.load())
     }
 
     /// The resources of the device with this full name; an empty name means the host's own memory.

@@ -59,7 +59,7 @@ pub fn encode(tensor: &Tensor) -> Result<Vec<EncodedVariant>, KernelError> {
 
 /// # Safety
 /// - The element is empty, or has a live value of its table.
-unsafe fn encode_value(element: VariantElement) -> Result<EncodedVariant, KernelError> {
+pub(crate) unsafe fn encode_value(element: VariantElement) -> Result<EncodedVariant, KernelError> {
     // SAFETY: the caller guarantees an element of a live tensor, whose table is null or filled;
     // tables live as long as the process.
     let table = unsafe { element.table.as_ref() }.filter(|_| !element.value.is_null());
@@ -100,7 +100,10 @@ pub fn decode(
     let tensor = Tensor::allocate(&memory, DType::VARIANT, shape)?;
     let first = tensor.slot().data.cast::<VariantElement>();
     for (at, value) in values.iter().enumerate() {
-        if let Some(element) = decode_value(registry, value)? {
+        let slots: Vec<Slot> = value.tensors.iter().map(Tensor::slot).collect();
+        // SAFETY: the slots are of tensors that `value` holds.
+        let element = unsafe { decode_value(registry, &value.type_name, &value.metadata, &slots)? };
+        if let Some(element) = element {
             // SAFETY: a new tensor with this many empty elements, which nothing else has; it drops
             // its values.
             unsafe { first.add(at).write(element) };
@@ -109,36 +112,34 @@ pub fn decode(
     Ok(tensor)
 }
 
-fn decode_value(
+/// Makes an element of its encoded form; `None` for one without a value.
+///
+/// # Safety
+/// - The slots are filled, and show tensors in host memory that live during the call.
+pub(crate) unsafe fn decode_value(
     registry: &Registry,
-    value: &EncodedVariant,
+    type_name: &str,
+    metadata: &[u8],
+    tensors: &[Slot],
 ) -> Result<Option<VariantElement>, KernelError> {
-    if value.type_name.is_empty() {
+    if type_name.is_empty() {
         return Ok(None);
     }
-    let def = registry.variant(&value.type_name).ok_or_else(|| {
+    let def = registry.variant(type_name).ok_or_else(|| {
         KernelError::new(
             Code::NOT_FOUND,
             format!(
-                "no plugin has registered the type of variants '{}': load the one that makes its values",
-                value.type_name
+                "no plugin has registered the type of variants '{type_name}': load the one that makes its values"
             ),
         )
     })?;
     let table: &'static VariantTable = def.table;
     let entry = table.decode.ok_or_else(|| cannot(&def.name, "decoded"))?;
-    let slots: Vec<Slot> = value.tensors.iter().map(Tensor::slot).collect();
     let (mut made, sink): (*mut c_void, _) = (ptr::null_mut(), MessageSink::new());
     // SAFETY: the type's own entry with bytes and slots that are valid during the call, a valid
     // result pointer and a sink.
     let code = unsafe {
-        entry(
-            Str::from_bytes(&value.metadata),
-            slots.as_ptr(),
-            slots.len(),
-            &mut made,
-            sink.as_sink(),
-        )
+        entry(Str::from_bytes(metadata), tensors.as_ptr(), tensors.len(), &mut made, sink.as_sink())
     };
     sink.check(code)?;
     if made.is_null() {

@@ -1,7 +1,10 @@
 //! Rules by which nodes of certain ops cannot fail, although their shapes are only partly known. They
 //! know ops by name and go beyond what the ops declare.
 
-use crate::Draft;
+use crate::{
+    Draft,
+    spread::{has_axes, sums_single},
+};
 use tenon_framework::{
     attr::{AttrList, AttrValue},
     infer::Item,
@@ -15,6 +18,7 @@ pub(crate) fn never_fails(draft: &Draft<'_>, id: NodeId) -> bool {
     let alike =
         |&input: &Output| input == node.inputs[0] || draft.same_shape(node.inputs[0], input);
     match node.op.name.as_str() {
+        "BroadcastGradientArgs" => has_axes(draft, id),
         "Pack" => rank(0).is_some() && node.inputs.iter().all(alike),
         "ConcatV2" => joins(draft, node).unwrap_or(false),
         "GatherV2" => gathers(draft, node).unwrap_or(false),
@@ -23,9 +27,17 @@ pub(crate) fn never_fails(draft: &Draft<'_>, id: NodeId) -> bool {
         "Reshape" => reshapes(draft, id).unwrap_or(false),
         "Select" => chooses(draft, node),
         "Squeeze" => squeezes(draft, node),
+        "Sum" => rank(0).is_some() && sums_nothing(draft, node),
         "Transpose" => permutes(draft, node.inputs[0], node.inputs[1]),
         _ => false,
     }
+}
+
+/// Whether a reduction is one over no dimension, or over dimensions of size 1 of a gradient.
+fn sums_nothing(draft: &Draft<'_>, node: &Node) -> bool {
+    let &[x, axes] = &node.inputs[..] else { return false };
+    let is_empty = draft.shape(axes).full().is_some_and(|axes| axes.elements() == 0);
+    is_empty || sums_single(draft, x, axes)
 }
 
 /// Whether the condition of `Select` is a scalar, has the shape of both choices, or is a vector

@@ -51,6 +51,7 @@ mod pass;
 mod remapping;
 mod report;
 mod rewrites;
+mod spread;
 mod undo;
 
 pub use draft::{Draft, NewNode, Users};

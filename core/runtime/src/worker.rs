@@ -46,7 +46,8 @@ impl Drop for Values {
 impl Worker {
     /// Creates a worker without values on the devices of a runtime.
     pub fn new(runtime: &Runtime) -> Worker {
-        Worker { runtime: runtime.clone(), values: Arc::new(Values(Arc::new(Resources::new()))) }
+        let resources = Resources::with_registry(runtime.plugins().handle());
+        Worker { runtime: runtime.clone(), values: Arc::new(Values(Arc::new(resources))) }
     }
 
     /// The runtime with the devices and threads.

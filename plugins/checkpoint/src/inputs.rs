@@ -1,5 +1,6 @@
 //! Texts and tensors among the inputs.
 
+use crate::variants;
 use tenon_bundle::{BundleError, Content};
 use tenon_sdk::{growth, prelude::*};
 
@@ -36,9 +37,6 @@ fn dtype_of(c: &ComputeContext<'_>, input: usize) -> Result<DType, BundleError> 
         DType::RESOURCE => Err(BundleError::Argument(format!(
             "input {input}: expected a tensor of values, found a resource, which cannot be saved: save what it holds"
         ))),
-        DType::VARIANT => Err(BundleError::Unsupported(format!(
-            "input {input}: variants cannot be saved: save the tensors that they hold"
-        ))),
         dtype if dtype != DType::STRING && dtype.size().is_none() => {
             Err(BundleError::Unsupported(format!(
                 "input {input}: type {} has elements below one byte, which cannot be saved",
@@ -57,6 +55,11 @@ pub fn with_input<R>(
 ) -> Result<R, BundleError> {
     match dtype_of(c, input)? {
         DType::STRING => use_it(DType::STRING, Content::Strings(&c.strings(input)?)),
+        DType::VARIANT => {
+            let messages = variants::messages(c, input)?;
+            let messages: Vec<&[u8]> = growth::collected(messages.iter().map(Vec::as_slice))?;
+            use_it(DType::VARIANT, Content::Strings(&messages))
+        }
         dtype => use_it(dtype, Content::Bytes(c.input_bytes(input)?)),
     }
 }
@@ -70,6 +73,12 @@ pub fn contents<'t>(
     let mut found = growth::with_room(texts.len())?;
     for (at, texts) in texts.iter().enumerate() {
         let dtype = dtype_of(c, first + at)?;
+        if dtype == DType::VARIANT {
+            return Err(BundleError::Unsupported(format!(
+                "input {}: files of the first format have no variants: save them by SaveV2",
+                first + at
+            )));
+        }
         let content = match dtype {
             DType::STRING => Content::Strings(texts),
             _ => Content::Bytes(c.input_bytes(first + at)?),

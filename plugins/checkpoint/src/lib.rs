@@ -1,7 +1,8 @@
 //! Checkpoints on the CPU: kernels that save and restore tensors.
 //!
 //! What it is: a plugin with the kernels of TensorFlow's ops for checkpoints, of both formats, for device type `CPU`.
-//! `save` writes, `restore` reads, `merge` makes one bundle of several; `inputs` reads their texts.
+//! `save` writes, `restore` reads, `merge` makes one bundle of several; `inputs` reads their texts, `variants` encodes and
+//! decodes variants.
 //!
 //! What it is not: the forms of the files, which are in `tenon-bundle`; the ops, which `core/ops` defines; the names of
 //! shards (`ShardedFilename`), which plugins/text makes.
@@ -10,12 +11,13 @@
 //! - Every access to a file goes through `tenon-files`, which asks the knob `checkpoint.files`.
 //! - Kernels run on threads that may wait for a disk.
 //! - Elements go from the inputs to the files, and from the files to the outputs, without a copy of a whole tensor between
-//!   them, unless they are strings or parts.
+//!   them, unless they are strings, variants or parts.
 
 mod inputs;
 mod merge;
 mod restore;
 mod save;
+mod variants;
 
 tenon_sdk::export_plugin!();
 tenon_sdk::kernels_check_shapes!();

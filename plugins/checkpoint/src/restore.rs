@@ -2,7 +2,7 @@
 
 use crate::{
     inputs::{text, texts},
-    on_disk,
+    on_disk, variants,
 };
 use std::path::Path;
 use tenon_bundle::{Bundle, BundleError, Entry, Files, Part, SliceFiles};
@@ -35,18 +35,17 @@ fn check_type(
         return Err(BundleError::Type { checkpoint, name, expected: expected.base(), found });
     }
     match found {
-        DType::VARIANT | DType::RESOURCE => Err(BundleError::Unsupported(format!(
+        DType::RESOURCE => Err(BundleError::Unsupported(format!(
             "tensor '{}' of '{checkpoint}': elements of type {} cannot be restored",
             shown(name),
             found.name()
         ))),
-        found if found != DType::STRING && found.size().is_none() => {
-            Err(BundleError::Unsupported(format!(
-                "tensor '{}' of '{checkpoint}': type {} has elements below one byte, which cannot be restored",
-                shown(name),
-                found.name()
-            )))
-        }
+        DType::STRING | DType::VARIANT => Ok(()),
+        found if found.size().is_none() => Err(BundleError::Unsupported(format!(
+            "tensor '{}' of '{checkpoint}': type {} has elements below one byte, which cannot be restored",
+            shown(name),
+            found.name()
+        ))),
         _ => Ok(()),
     }
 }
@@ -107,6 +106,8 @@ fn from_bundle(
         if entry.dtype == DType::STRING {
             let strings = bundle.read_strings(one.name, entry, part)?;
             c.set_strings(at, dims, strings.iter())?;
+        } else if entry.dtype == DType::VARIANT {
+            variants::set(c, at, dims, &bundle.read_strings(one.name, entry, part)?)?;
         } else {
             let out = c.output_bytes(at, dims)?;
             bundle.read(one.name, entry, part, out)?;
@@ -131,6 +132,13 @@ fn from_old(
     for (at, one) in wanted.iter().enumerate() {
         let found = files.find(one.name).map_or(DType::INVALID, |tensor| tensor.dtype);
         check_type(files.name(), one.name, c.output_slot(at)?.dtype, found)?;
+        if found == DType::VARIANT {
+            return Err(BundleError::Unsupported(format!(
+                "tensor '{}' of '{}': files of the first format have no variants",
+                shown(one.name),
+                files.name()
+            )));
+        }
         files.check(one.name, one.part.as_ref())?;
     }
     for (at, one) in wanted.iter().enumerate() {

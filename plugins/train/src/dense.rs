@@ -42,10 +42,17 @@ impl<D: Door, T: Trained, R: Rule<T::Lane>, const N: usize> Kernel for Dense<D, 
         same_shape(self.inputs.trained(), views[0].dims, "the gradient", gradient.dims)?;
         let rule = self.inputs.rule::<T, R>(c, false)?;
         let parts = views.map(|view| Parts::new(view.data));
+        let whole = run::whole_packets::<T>(gradient.data.len());
         for_elements(c, gradient.data.len(), memory_ns::<T>(N) + R::COST_NS, |range| {
             // SAFETY: ranges of one split are disjoint, and the variables differ.
             let part = |at: usize| unsafe { parts[at].part(range.clone()) };
-            run::update::<T, R, N>(&rule, array::from_fn(part), &gradient.data[range.clone()]);
+            let gradient = &gradient.data[range.clone()];
+            run::update(
+                &rule,
+                array::from_fn::<_, N, _>(part),
+                gradient,
+                whole.saturating_sub(range.start),
+            );
         })?;
         drop(locked);
         D::finish(&state, variables[0])

@@ -20,12 +20,22 @@ pub trait Lane:
     + Mul<Output = Self>
     + Div<Output = Self>
 {
+    /// The elements that TensorFlow computes together where its formulas round otherwise for them
+    /// than for those left over at the end, and 1 where they do not.
+    const PACKET: usize = 1;
+
     /// The number, rounded.
     fn of(value: f64) -> Self;
     /// The square root.
     fn sqrt(self) -> Self;
-    /// The reciprocal of the square root.
+    /// The reciprocal of the square root, rounded once.
     fn rsqrt(self) -> Self;
+
+    /// The reciprocal of the rounded square root.
+    #[inline(always)]
+    fn rsqrt_of_rounded(self) -> Self {
+        Self::of(1.0) / self.sqrt()
+    }
 
     /// The square.
     #[inline(always)]
@@ -279,6 +289,10 @@ impl<T: Half> Neg for Narrow<T> {
 }
 
 impl<T: Half> Lane for Narrow<T> {
+    // Eigen's packets of 16-bit floats on x86-64, whatever the processor is: TensorFlow's binaries
+    // are compiled for AVX.
+    const PACKET: usize = 8;
+
     #[inline(always)]
     fn of(value: f64) -> Self {
         Self::rounded(value as f32)
@@ -348,6 +362,14 @@ mod tests {
         assert_eq!(f16::down(sum), f16::from_f32(2048.0));
         let third = bf16::from_f32(1.0).up() / bf16::from_f32(3.0).up();
         assert_eq!(bf16::down(third), bf16::from_f32(1.0 / 3.0));
+    }
+
+    #[test]
+    fn a_reciprocal_root_is_rounded_once_or_twice() {
+        // The root of 5.5 is 2.3452, and 2.3457 as a half.
+        let number = f16::from_f32(5.5).up();
+        assert_eq!(f16::down(number.rsqrt()).to_f32(), 0.426_513_67);
+        assert_eq!(f16::down(number.rsqrt_of_rounded()).to_f32(), 0.426_269_53);
     }
 
     #[test]

@@ -124,10 +124,11 @@ impl<D: Door, T: Trained, R: Rule<T::Lane>, const N: usize> Rows<D, T, R, N> {
         let chosen = Chosen::<T>::new(c, &self.inputs, views[0].dims)?;
         let rule = self.inputs.rule::<T, R>(c, chosen.len == 1)?;
         let (len, parts) = (chosen.len, views.map(|view| Parts::new(view.data)));
+        let whole = run::whole_packets::<T>(len);
         chosen.each(c, memory_ns::<T>(N) + Self::COST_NS, |row, gradient| {
             // SAFETY: one thread has all updates of a row, one after the other, and the variables differ.
             let part = |at: usize| unsafe { parts[at].part(row * len..(row + 1) * len) };
-            run::update::<T, R, N>(&rule, array::from_fn(part), gradient);
+            run::update(&rule, array::from_fn::<_, N, _>(part), gradient, whole);
         })
     }
 
@@ -142,28 +143,32 @@ impl<D: Door, T: Trained, R: Rule<T::Lane>, const N: usize> Rows<D, T, R, N> {
         let chosen = Chosen::<T>::new(c, &self.inputs, cells[0].dims())?;
         let rule = self.inputs.rule::<T, R>(c, chosen.len == 1)?;
         let len = chosen.len;
+        let whole = run::whole_packets::<T>(len);
         chosen.each(c, memory_ns::<T>(N) + Self::COST_NS, |row, gradient| {
             for (chunk, gradient) in gradient.chunks(CHUNK).enumerate() {
-                let first = row * len + chunk * CHUNK;
-                update_cells::<T, R, N>(&rule, &cells, first, gradient);
+                let (first, whole) =
+                    (row * len + chunk * CHUNK, whole.saturating_sub(chunk * CHUNK));
+                update_cells(&rule, &cells, first, gradient, whole);
             }
         })
     }
 }
 
-/// Updates elements of shared variables from a position on: as many as the gradient has, at most [`CHUNK`].
+/// Updates elements of shared variables from a position on: as many as the gradient has, at most [`CHUNK`]. The ones from
+/// `whole` on are of an incomplete packet.
 fn update_cells<T: Trained, R: Rule<T::Lane>, const N: usize>(
     rule: &R,
     cells: &[&Cells<'_, T>; N],
     first: usize,
     gradient: &[T],
+    whole: usize,
 ) {
     let mut values = [[T::default(); CHUNK]; N];
     for (values, cells) in values.iter_mut().zip(cells) {
         cells.read(first, &mut values[..gradient.len()]);
     }
     let slices = values.each_mut().map(|values| &mut values[..gradient.len()]);
-    run::update::<T, R, N>(rule, slices, gradient);
+    run::update(rule, slices, gradient, whole);
     for (values, cells) in values.iter().zip(cells) {
         cells.write(first, &values[..gradient.len()]);
     }

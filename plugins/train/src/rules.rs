@@ -45,4 +45,47 @@ pub trait Rule<W>: Copy + Send + Sync + 'static {
 
     /// The elements of the variables after an update; what is beyond the rule's variables is passed on.
     fn update(&self, variables: [W; MOST], gradient: W) -> [W; MOST];
+
+    /// The same for an element of an incomplete packet at the end ([`Lane::PACKET`]).
+    #[inline(always)]
+    fn update_rest(&self, variables: [W; MOST], gradient: W) -> [W; MOST] {
+        self.update(variables, gradient)
+    }
 }
+
+/// A rule for elements of an incomplete packet.
+#[derive(Clone, Copy)]
+pub struct OfRest<R>(pub R);
+
+impl<W, R: Rule<W>> Rule<W> for OfRest<R> {
+    const SCALARS: &'static [&'static str] = R::SCALARS;
+    const FLAG: Option<&'static str> = R::FLAG;
+    const HAS_STEP: bool = R::HAS_STEP;
+    const COST_NS: f64 = R::COST_NS;
+
+    fn new(given: &Given<W>) -> Result<Self, KernelError> {
+        Ok(OfRest(R::new(given)?))
+    }
+
+    #[inline(always)]
+    fn update(&self, variables: [W; MOST], gradient: W) -> [W; MOST] {
+        self.0.update_rest(variables, gradient)
+    }
+}
+
+/// Implements both updates of a rule by its method `step`, which takes the function for reciprocal
+/// roots.
+macro_rules! by_root {
+    () => {
+        #[inline(always)]
+        fn update(&self, variables: [W; MOST], gradient: W) -> [W; MOST] {
+            self.step(variables, gradient, W::rsqrt)
+        }
+
+        #[inline(always)]
+        fn update_rest(&self, variables: [W; MOST], gradient: W) -> [W; MOST] {
+            self.step(variables, gradient, W::rsqrt_of_rounded)
+        }
+    };
+}
+use by_root;

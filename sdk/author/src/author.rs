@@ -3,8 +3,8 @@
 
 pub use tenon_author::{
     AsyncCall, AttrReader, CancelGuard, Cells, ComputeContext, CopyTarget, CreateContext, Dim,
-    EncodedValue, FnTable, GradientContext, GradientFunction, Handle, InOut, Kept, KeptKnobs,
-    Kernel, KernelFn, Knob, Knobs, Mode, Native, NewNode, NodeMaker, NodeNumber, Packed,
+    EncodedValue, EncodedVariant, FnTable, GradientContext, GradientFunction, Handle, InOut, Kept,
+    KeptKnobs, Kernel, KernelFn, Knob, Knobs, Mode, Native, NewNode, NodeMaker, NodeNumber, Packed,
     PassContext, Piece, Prepack, ResourceHandle, ResourceValue, ShapeContext, ShapeFunction,
     ShapeHandle, ShapeResult, SharedVars, StateContext, StepWatch, Supported, Supports, TensorSink,
     Var, VarGuard, Variant, VariantRef, VariantValue, enter_pass, shape_entry,

@@ -106,7 +106,7 @@ impl Harness {
             let found = devices.iter().map(|d| d.full_name()).collect::<Vec<_>>().join(", ");
             TestkitError::NoDevice { wanted: device_type.to_owned(), found }
         })?;
-        let resources = Arc::new(Resources::new());
+        let resources = Arc::new(Resources::with_registry(runtime.plugins().handle()));
         let env = StepEnv::new(Arc::clone(runtime.pool()), resources);
         Ok(Harness { runtime: runtime.clone(), device, env })
     }

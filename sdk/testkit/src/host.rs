@@ -91,7 +91,8 @@ impl TestHost {
                 plugins.context(id)
             });
         let pool = Arc::new(ThreadPool::new(2));
-        let env = StepEnv::new(pool, Arc::new(Resources::new()));
+        let resources = Arc::new(Resources::with_registry(plugins.handle()));
+        let env = StepEnv::new(pool, resources);
         TestHost { plugins, devices, device: None, env }
     }
 
@@ -115,7 +116,8 @@ impl TestHost {
 
     /// The same plugins and devices with another session: no resources, no cancellation.
     pub fn fresh_env(&self) -> StepEnv {
-        StepEnv::new(self.env.pool.clone(), Arc::new(Resources::new()))
+        let resources = Arc::new(Resources::with_registry(self.plugins.handle()));
+        StepEnv::new(self.env.pool.clone(), resources)
     }
 
     /// A node of this op.

@@ -4,7 +4,7 @@ use super::StructLayout;
 use crate::{
     CollectiveJoin, ExtBench, ExtCapture, ExtCases, ExtCollectives, ExtCost, ExtFacts,
     ExtFunctions, ExtGradient, ExtHandles, ExtNative, ExtNativeOf, ExtPass, ExtTimers, ExtVariant,
-    Facts, GradientNode, GradientParts, GradientTable,
+    ExtVariants, Facts, GradientNode, GradientParts, GradientTable,
 };
 
 /// Layout of [`ExtCases`], for its hash.
@@ -99,6 +99,8 @@ pub(super) const GRADIENT_TABLE: StructLayout = struct_layout!(GradientTable {
 });
 /// Layout of [`ExtHandles`], for its hash.
 pub const EXT_HANDLES: StructLayout = struct_layout!(ExtHandles { header, remove, has_name });
+/// Layout of [`ExtVariants`], for its hash.
+pub const EXT_VARIANTS: StructLayout = struct_layout!(ExtVariants { header, encode, decode });
 /// Layout of [`ExtTimers`], for its hash.
 pub const EXT_TIMERS: StructLayout = struct_layout!(ExtTimers { header, create, elapsed_ns });
 /// Layout of [`ExtCapture`], for its hash.

@@ -23,6 +23,7 @@ static void print_sizes(void)
     SIZE(TenonExtFunctions);
     SIZE(TenonExtGradient);
     SIZE(TenonExtHandles);
+    SIZE(TenonExtVariants);
     SIZE(TenonCollectiveJoin);
     SIZE(TenonExtCollectives);
     SIZE(TenonExtTimers);

@@ -8,6 +8,7 @@ mod found;
 mod handles;
 mod locks;
 mod resources;
+mod variants;
 
 use crate::{
     call::{CallFrame, Cancellation, OVER, Value, input, output},
@@ -31,6 +32,7 @@ use tenon_framework::{
     resource::{ResourceRef, lend_raw},
     tensor::Memory,
 };
+pub use variants::VARIANTS;
 
 /// The table that `Host::state` points to.
 pub static STATE_TABLE: StateTable = StateTable {

@@ -150,3 +150,42 @@ fn a_value_that_is_read_on_a_stream_stays_until_the_stream_is_done() {
         unsafe { read_variable(record, variable, &mut value) }
     });
 }
+
+#[test]
+fn variants_of_any_type_are_encoded_and_made_again_by_kernels() {
+    let bench = Bench::host();
+    let crates = bench.call("HostTestCrates", &[], &[floats(&[1.0, 2.5])]).unwrap();
+    let stored = bench.call("HostTestStored", &[], &crates).unwrap().remove(0);
+    assert_eq!(stored.shape().dims(), [2]);
+    let encoded = crate::variants::encode(&stored).unwrap();
+    assert_eq!((&*encoded[0].type_name, &*encoded[0].metadata), ("test.Crate", &b"one"[..]));
+    assert_eq!(encoded[0].tensors[0].as_slice::<f32>().unwrap(), [1.0, 2.5]);
+    assert_eq!(encoded[1].type_name, "", "an element without a value stays one");
+}
+
+#[test]
+fn a_variant_that_cannot_be_made_is_refused_with_what_is_wrong() {
+    let bench = Bench::host();
+    let made = |type_name: &'static str, bytes: &'static str| {
+        let attrs = [attr("type_name", type_name), attr("bytes", bytes)];
+        bench.call("HostTestMade", &attrs, &[]).unwrap_err()
+    };
+    let error = made("test.Nobody", "one");
+    assert_eq!(error.code, Code::NOT_FOUND);
+    assert!(error.message.contains("no plugin has registered"), "{}", error.message);
+    let error = made("test.Crate", "two");
+    assert_eq!(error.code, Code::INVALID_ARGUMENT);
+    assert!(error.message.contains("expected one tensor"), "{}", error.message);
+    let error = made("test.Crate", "one");
+    assert!(error.message.contains("expected more than 0 tensors"), "{}", error.message);
+    // A type without `decode` is not registered.
+    let letters = bench.call("HostTestLetters", &[], &[]).unwrap();
+    let error = bench.call("HostTestStored", &[], &letters).unwrap_err();
+    assert_eq!(error.code, Code::NOT_FOUND);
+    // Steps without a registry have no types.
+    let mut bench = Bench::host();
+    bench.env.resources = Arc::new(crate::resources::Resources::new());
+    let attrs = [attr("type_name", "test.Crate"), attr("bytes", "one")];
+    let error = bench.call("HostTestMade", &attrs, &[]).unwrap_err();
+    assert_eq!(error.code, Code::UNIMPLEMENTED);
+}

@@ -41,7 +41,8 @@ impl Bench {
                 plugins.context(id)
             });
         let pool = Arc::new(ThreadPool::new(2));
-        let env = StepEnv::new(pool, Arc::new(Resources::new()));
+        let resources = Arc::new(Resources::with_registry(plugins.handle()));
+        let env = StepEnv::new(pool, resources);
         Bench { plugins, devices, device: None, env }
     }
 

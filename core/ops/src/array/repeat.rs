@@ -147,9 +147,17 @@ fn broadcast_gradient_args(c: &ShapeContext<'_>) -> ShapeResult {
     input_of_rank(c, 1, "s1", 1)?;
     let axes = match (c.constant_integers(0), c.constant_integers(1)) {
         (Some(a), Some(b)) => broadcast_gradient_axes(&a, &b)?.map(|axes| Some(axes.len() as i64)),
+        _ if same_sizes(c) => [Some(0); 2],
         _ => [None; 2],
     };
     (0..2).try_for_each(|at| c.set_output(at, c.make_shape(&[c.make_dim(axes[at])])))
+}
+
+/// Whether both inputs are certain to be one shape, of which some sizes may be unknown.
+fn same_sizes(c: &ShapeContext<'_>) -> bool {
+    let (Ok(a), Ok(b)) = (c.constant_as_shape(0), c.constant_as_shape(1)) else { return false };
+    let (Some(rank), true) = (c.rank(a), c.rank(a) == c.rank(b)) else { return false };
+    (0..rank).all(|at| c.dim(a, at) == c.dim(b, at))
 }
 
 /// Input 0 and its sizes, with the rank given by the paddings in input 1.
@@ -220,7 +228,11 @@ mod tests {
         check(
             "BroadcastGradientArgs",
             &[],
-            &[(&["[2]", "[3]"], "[?]; [?]"), (&["= [2,1]", "= [3,1,4]"], "[2]; [1]")],
+            &[
+                (&["[2]", "[3]"], "[?]; [?]"),
+                (&["= [2,1]", "= [3,1,4]"], "[2]; [1]"),
+                (&["[2]", "[2]"], "[?]; [?]"),
+            ],
         );
     }
 

@@ -157,6 +157,11 @@ register_fusion!(
 );
 
 register_fusion!(
+    "gelu_complement": "Mul(Mul(0.5, x), Erfc(Mul(Neg(x), 0.7071067811865476)))"
+        => "_FusedGelu(x; approximate = false)",
+);
+
+register_fusion!(
     "gelu_scaled_late": "Mul(x, Mul(0.5, AddV2|Add(1, Erf(Mul(x, 0.7071067811865476)))))"
         => "_FusedGelu(x; approximate = false)",
 );

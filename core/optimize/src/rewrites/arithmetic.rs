@@ -5,7 +5,7 @@
 //! signs are rules; `x + 0` (-0 + 0 is 0), `x * 0`, `x - x` and `x / x` (NaN, infinity) are not.
 //! For two negated numbers, a NaN may change its sign. A product of transposed matrices, or a sum
 //! over the gradient of a pooling, has the same terms, which a kernel may add in another order; a
-//! zero may change its sign there.
+//! zero may change its sign there, and where a sum over dimensions of size 1 is left out.
 //!
 //! A rule that removes a node checks whether it may fail; inputs of the node that may fail stay in
 //! the draft.

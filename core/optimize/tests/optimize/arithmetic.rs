@@ -298,3 +298,62 @@ fn a_transposed_product_is_that_of_the_transposed_operands() {
         assert!(text.contains("BatchMatMulV2(p, q)"), "{text}");
     }
 }
+
+/// The gradient of an operand with the sizes `own` in an op with another one: a tensor of the shape of
+/// `x`, summed where the operand was broadcast.
+fn unspread(b: &mut B, own: Output, other: Output) -> Output {
+    let x = b.graph().find("x").unwrap();
+    let gradient = op(b, "Relu", &[x.into()]);
+    let axes = op(b, "BroadcastGradientArgs", &[own, other]);
+    op(b, "Sum", &[gradient, axes])
+}
+
+/// `x` with rows of 3, in an unknown number.
+fn rows(b: &mut B) -> Output {
+    b.placeholder("x", DType::FLOAT, PartialShape::new(&[-1, 3]).unwrap()).unwrap()
+}
+
+#[test]
+fn a_gradient_is_not_summed_for_an_operand_that_was_not_broadcast() {
+    // Operands of one shape.
+    reads("Relu = Relu(x)\ny = Square(Relu)", |b| {
+        let x = rows(b);
+        let other = op(b, "Neg", &[x]);
+        let (own, other) = (op(b, "Shape", &[x]), op(b, "Shape", &[other]));
+        unspread(b, own, other)
+    });
+    // A vector that is added to each row. The number of rows may be 1, so that the sum stays unless its
+    // result gets the shape of `x` again.
+    reads("Relu = Relu(x)\ny = Square(Relu)", |b| {
+        let x = rows(b);
+        let (own, other) = (op(b, "Shape", &[x]), vector(b, &[3]));
+        let sum = unspread(b, own, other);
+        op(b, "Reshape", &[sum, own])
+    });
+    reads(
+        "BroadcastGradientArgs = BroadcastGradientArgs(Shape, c2)\nRelu = Relu(x)\nShape = Shape(x)\n\
+         Sum = Sum(Relu, BroadcastGradientArgs)\nc2 = Const()\ny = Square(Sum)",
+        |b| {
+            let x = rows(b);
+            let (own, other) = (op(b, "Shape", &[x]), vector(b, &[3]));
+            unspread(b, own, other)
+        },
+    );
+}
+
+#[test]
+fn a_gradient_is_summed_for_an_operand_that_may_have_been_broadcast() {
+    // The other operand may have more rows, since `x` may have one.
+    reads(
+        "BroadcastGradientArgs = BroadcastGradientArgs(Shape, Shape_1)\nRelu = Relu(x)\n\
+         Reshape = Reshape(Sum, Shape)\nShape = Shape(x)\nShape_1 = Shape(z)\n\
+         Sum = Sum(Relu, BroadcastGradientArgs)\ny = Square(Reshape)",
+        |b| {
+            let x = rows(b);
+            let z = b.placeholder("z", DType::FLOAT, PartialShape::new(&[-1, 3]).unwrap()).unwrap();
+            let (own, other) = (op(b, "Shape", &[x]), op(b, "Shape", &[z]));
+            let sum = unspread(b, own, other);
+            op(b, "Reshape", &[sum, own])
+        },
+    );
+}

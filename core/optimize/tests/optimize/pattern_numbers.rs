@@ -34,6 +34,34 @@ fn gelu<T: Number>(x_dims: Option<&[i64]>, shapes: [&[i64]; 3], root: f64) -> St
     text(&remapped(&case))
 }
 
+/// GELU of x by the complementary error function, of which the factor of x is `factor`.
+fn gelu_by_complement(x_dims: Option<&[i64]>, root_dims: &[i64], factor: &str) -> String {
+    let case = Case::new(|b| {
+        let x = fed(b, "x", DType::FLOAT, x_dims);
+        let half = number::<f32>(b, "half", &[], 0.5);
+        let root = number::<f32>(b, "root", root_dims, ROOT);
+        let turned = op(b, "turned", factor, &[x]);
+        let inner = op(b, "inner", "Mul", &[turned, root]);
+        let erfc = op(b, "erfc", "Erfc", &[inner]);
+        let halved = op(b, "halved", "Mul", &[half, x]);
+        vec![op(b, "y", "Mul", &[halved, erfc])]
+    });
+    text(&remapped(&case))
+}
+
+#[test]
+fn gelu_by_the_complementary_error_function_is_fused() {
+    assert_eq!(gelu_by_complement(None, &[], "Neg"), FUSED);
+    assert_eq!(gelu_by_complement(Some(&[-1, 4]), &[4], "Neg"), FUSED);
+    for found in [
+        gelu_by_complement(None, &[4], "Neg"),
+        gelu_by_complement(Some(&[4]), &[1, 4], "Neg"),
+        gelu_by_complement(None, &[], "Abs"),
+    ] {
+        assert!(found.contains("y = Mul(halved, erfc)"), "{found}");
+    }
+}
+
 const FUSED: &str = "y = _FusedGelu(x)";
 const ROOT: f64 = std::f64::consts::FRAC_1_SQRT_2;
 

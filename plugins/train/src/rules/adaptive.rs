@@ -3,7 +3,7 @@
 pub mod adagrad;
 pub mod adam;
 
-use super::{Given, MOST, Rule};
+use super::{Given, MOST, Rule, by_root};
 use crate::lane::Lane;
 use tenon_sdk::prelude::*;
 
@@ -17,6 +17,21 @@ pub struct Adadelta<W> {
     epsilon: W,
 }
 
+impl<W: Lane> Adadelta<W> {
+    #[inline(always)]
+    fn step(
+        &self,
+        [var, accum, accum_update, d]: [W; MOST],
+        gradient: W,
+        rsqrt: impl Fn(W) -> W,
+    ) -> [W; MOST] {
+        let Adadelta { lr, rho, rest, epsilon } = *self;
+        let accum = accum * rho + gradient.square() * rest;
+        let update = (accum_update + epsilon).sqrt() * rsqrt(accum + epsilon) * gradient;
+        [var - update * lr, accum, accum_update * rho + update.square() * rest, d]
+    }
+}
+
 impl<W: Lane> Rule<W> for Adadelta<W> {
     const SCALARS: &'static [&'static str] = &["lr", "rho", "epsilon"];
 
@@ -25,13 +40,7 @@ impl<W: Lane> Rule<W> for Adadelta<W> {
         Ok(Adadelta { lr, rho, rest: W::of(1.0) - rho, epsilon })
     }
 
-    #[inline(always)]
-    fn update(&self, [var, accum, accum_update, d]: [W; MOST], gradient: W) -> [W; MOST] {
-        let Adadelta { lr, rho, rest, epsilon } = *self;
-        let accum = accum * rho + gradient.square() * rest;
-        let update = (accum_update + epsilon).sqrt() * (accum + epsilon).rsqrt() * gradient;
-        [var - update * lr, accum, accum_update * rho + update.square() * rest, d]
-    }
+    by_root!();
 }
 
 /// The scalars of RMSProp.
@@ -78,6 +87,16 @@ impl<W: Lane> Rule<W> for RmsProp<W> {
 #[derive(Clone, Copy)]
 pub struct RmsPropRows<W>(OfRms<W>);
 
+impl<W: Lane> RmsPropRows<W> {
+    #[inline(always)]
+    fn step(&self, [var, ms, mom, d]: [W; MOST], gradient: W, rsqrt: impl Fn(W) -> W) -> [W; MOST] {
+        let OfRms { lr, rho, rest, momentum, epsilon } = self.0;
+        let ms = ms * rho + gradient.square() * rest;
+        let mom = mom * momentum + rsqrt(ms + epsilon) * lr * gradient;
+        [var - mom, ms, mom, d]
+    }
+}
+
 impl<W: Lane> Rule<W> for RmsPropRows<W> {
     const SCALARS: &'static [&'static str] = OF_RMS;
 
@@ -85,13 +104,7 @@ impl<W: Lane> Rule<W> for RmsPropRows<W> {
         Ok(RmsPropRows(OfRms::new(given)))
     }
 
-    #[inline(always)]
-    fn update(&self, [var, ms, mom, d]: [W; MOST], gradient: W) -> [W; MOST] {
-        let OfRms { lr, rho, rest, momentum, epsilon } = self.0;
-        let ms = ms * rho + gradient.square() * rest;
-        let mom = mom * momentum + (ms + epsilon).rsqrt() * lr * gradient;
-        [var - mom, ms, mom, d]
-    }
+    by_root!();
 }
 
 /// `ms += (grad^2 - ms) (1 - rho); mg += (grad - mg) (1 - rho);
@@ -122,6 +135,23 @@ impl<W: Lane> Rule<W> for CenteredRmsProp<W> {
 #[derive(Clone, Copy)]
 pub struct CenteredRmsPropRows<W>(OfRms<W>);
 
+impl<W: Lane> CenteredRmsPropRows<W> {
+    #[inline(always)]
+    fn step(
+        &self,
+        [var, mg, ms, mom]: [W; MOST],
+        gradient: W,
+        rsqrt: impl Fn(W) -> W,
+    ) -> [W; MOST] {
+        let OfRms { lr, rho, rest, momentum, epsilon } = self.0;
+        let ms = ms * rho + gradient.square() * rest;
+        let mg = mg * rho + gradient * rest;
+        let variance = ms + epsilon - mg.square();
+        let mom = mom * momentum + rsqrt(variance) * lr * gradient;
+        [var - mom, mg, ms, mom]
+    }
+}
+
 impl<W: Lane> Rule<W> for CenteredRmsPropRows<W> {
     const SCALARS: &'static [&'static str] = OF_RMS;
 
@@ -129,13 +159,5 @@ impl<W: Lane> Rule<W> for CenteredRmsPropRows<W> {
         Ok(CenteredRmsPropRows(OfRms::new(given)))
     }
 
-    #[inline(always)]
-    fn update(&self, [var, mg, ms, mom]: [W; MOST], gradient: W) -> [W; MOST] {
-        let OfRms { lr, rho, rest, momentum, epsilon } = self.0;
-        let ms = ms * rho + gradient.square() * rest;
-        let mg = mg * rho + gradient * rest;
-        let variance = ms + epsilon - mg.square();
-        let mom = mom * momentum + variance.rsqrt() * lr * gradient;
-        [var - mom, mg, ms, mom]
-    }
+    by_root!();
 }

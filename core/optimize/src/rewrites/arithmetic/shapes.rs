@@ -8,6 +8,7 @@ use crate::{
     Draft, NewNode,
     failures::{fits_open, is_permutation, permutes},
     fallible::may_fail,
+    spread::sums_single,
 };
 use tenon_framework::{DType, Tensor};
 use tenon_graph::{NodeId, Output};
@@ -64,7 +65,7 @@ pub(super) fn is_identity(perm: &[i64]) -> bool {
     perm.iter().enumerate().all(|(at, &dim)| dim == at as i64)
 }
 
-/// Of two consecutive reshapes, only the last one matters.
+/// Of two consecutive reshapes, only the last one matters; so do sums over dimensions of size 1 before it.
 pub(super) fn reshaped(draft: &Draft<'_>, id: NodeId) -> Option<Simpler> {
     let node = draft.node(id);
     let op = node.op.name.as_str();
@@ -73,6 +74,11 @@ pub(super) fn reshaped(draft: &Draft<'_>, id: NodeId) -> Option<Simpler> {
     }
     if draft.same_shape(node.inputs[0], id.into()) {
         return (!may_fail(draft, id)).then_some(Simpler::Input(0));
+    }
+    if let Some(x) = single_sum(draft, id) {
+        let mut new = NewNode::new("Reshape").input(x).input(node.inputs[1]);
+        new.attrs.clone_from(draft.attrs(id));
+        return (op == "Reshape").then_some(Simpler::Node(new));
     }
     let inner = RESHAPES.iter().find_map(|op| source_of_op(draft, id, 0, op))?;
     let x = first_input(draft, inner);
@@ -92,6 +98,15 @@ pub(super) fn reshaped(draft: &Draft<'_>, id: NodeId) -> Option<Simpler> {
         new.attrs.clone_from(draft.attrs(id));
         Simpler::Node(new)
     })
+}
+
+/// What the input of a node sums over dimensions of size 1: a gradient, for an operand that was not
+/// broadcast. A negative zero, which the sum turns into a positive
+/// one, stays.
+fn single_sum(draft: &Draft<'_>, id: NodeId) -> Option<Output> {
+    let sum = source_of_op(draft, id, 0, "Sum")?;
+    let &[x, axes] = &draft.node(sum).inputs[..] else { return None };
+    sums_single(draft, x, axes).then_some(x)
 }
 
 /// `Tile` by ones, `Pad` by zeros, reductions over no axis and the like.

@@ -2,7 +2,7 @@
 
 use crate::{
     lane::{Lane, Real},
-    rules::{Given, MOST, Rule},
+    rules::{Given, MOST, Rule, by_root},
 };
 use tenon_sdk::prelude::*;
 
@@ -14,6 +14,24 @@ pub struct Adagrad<W> {
     is_single: bool,
 }
 
+impl<W: Lane> Adagrad<W> {
+    #[inline(always)]
+    fn step(
+        &self,
+        [var, accum, c, d]: [W; MOST],
+        gradient: W,
+        rsqrt: impl Fn(W) -> W,
+    ) -> [W; MOST] {
+        let accum = if self.updates_slots { accum + gradient.square() } else { accum };
+        let step = gradient * self.lr;
+        let change = match self.is_single {
+            true => step / accum.sqrt(),
+            false => step * rsqrt(accum),
+        };
+        [var - change, accum, c, d]
+    }
+}
+
 impl<W: Lane> Rule<W> for Adagrad<W> {
     const SCALARS: &'static [&'static str] = &["lr"];
     const FLAG: Option<&'static str> = Some("update_slots");
@@ -23,16 +41,7 @@ impl<W: Lane> Rule<W> for Adagrad<W> {
         Ok(Adagrad { lr: given.scalars[0], updates_slots: given.flag, is_single })
     }
 
-    #[inline(always)]
-    fn update(&self, [var, accum, c, d]: [W; MOST], gradient: W) -> [W; MOST] {
-        let accum = if self.updates_slots { accum + gradient.square() } else { accum };
-        let step = gradient * self.lr;
-        let change = match self.is_single {
-            true => step / accum.sqrt(),
-            false => step * accum.rsqrt(),
-        };
-        [var - change, accum, c, d]
-    }
+    by_root!();
 }
 
 /// `accum += grad^2; var -= lr grad / (sqrt(accum) + epsilon)`; without `update_slots`, `accum` stays.

@@ -274,7 +274,10 @@ impl Transport for Peers {
             let request = DataRequest::Tensor(request.clone());
             own.fetch(&task, &request, done, over_grpc, ended, counted).await;
         });
-        Box::new(move |why| drop(end.send(why)))
+        Box::new(move |why| {
+            // It has ended already if nobody takes it.
+            let _ = end.send(why);
+        })
     }
 
     fn push(&self, task: &str, step: i64, key: &Key, parcel: &Parcel) -> bool {
@@ -338,7 +341,9 @@ impl Transport for Peers {
             let request = DataRequest::Buffer(request.clone());
             own.fetch(&task, &request, done, over_grpc, ended, counted).await;
         });
-        Box::new(move || drop(end.send(End::GivenUp)))
+        Box::new(move || {
+            let _ = end.send(End::GivenUp);
+        })
     }
 
     fn leader(&self) -> Option<String> {

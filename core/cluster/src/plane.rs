@@ -28,6 +28,8 @@ mod hub;
 mod lane;
 mod link;
 mod reader;
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) mod rogue;
 mod shm;
 mod value;
 mod writer;

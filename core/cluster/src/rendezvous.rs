@@ -9,6 +9,8 @@
 //! whoever takes it out calls it, so that it is called once. A pushed value is in `pushed` until its receiver or the end of the
 //! step takes it out.
 
+pub(crate) use crate::keys::task_of;
+
 use crate::{
     keys,
     plane::Hold,
@@ -198,11 +200,6 @@ impl StepRendezvous {
         drop(remote);
         (waiting.receiver)(result.map(|it| Parcel { tensor: it.tensor, is_dead: it.is_dead }));
     }
-}
-
-/// The task of a device, such as `/job:ps/replica:0/task:0`.
-pub(crate) fn task_of(device: &str) -> &str {
-    device.find("/device:").map_or(device, |at| &device[..at])
 }
 
 impl Rendezvous for StepRendezvous {

@@ -4,7 +4,7 @@
 //! over RDMA writes into a ring that the other side has registered, which the tests of this module do with a network card
 //! that is faked; core/docs/rdma.md has the design.
 
-use crate::way::Way;
+use crate::{dial::Stream, way::Way};
 use tokio::io::{AsyncRead, AsyncWrite};
 
 /// A lane.
@@ -17,6 +17,17 @@ pub(crate) struct Lane {
 }
 
 impl Lane {
+    /// A lane over TCP or TLS. The two directions of TCP need no lock between them.
+    pub fn of(stream: Stream) -> Lane {
+        match stream {
+            Stream::Plain(stream) => {
+                let (read, write) = stream.into_split();
+                Lane { way: Way::Tcp, checked: true, read: Box::new(read), write: Box::new(write) }
+            }
+            stream @ Stream::Tls(_) => Lane::of_stream(Way::Tcp, stream),
+        }
+    }
+
     /// A lane of a stream.
     pub fn of_stream(way: Way, stream: impl AsyncRead + AsyncWrite + Send + 'static) -> Lane {
         let (read, write) = tokio::io::split(stream);

@@ -246,8 +246,10 @@ impl Link {
         }
         pushes.credit = credit;
         pushes.unsure.push_back(step);
+        // The order of the steps is that of the frames.
+        let written = self.writer.frame(Kind::Push, 0, 0, step.cast_unsigned(), &body);
         drop(pushes);
-        self.sent(self.writer.frame(Kind::Push, 0, 0, step.cast_unsigned(), &body));
+        self.sent(written);
         true
     }
 

@@ -20,8 +20,6 @@ use tenon_proto::{
 };
 
 const FIXED: usize = 24;
-/// Most bytes of a head.
-pub(super) const MOST_HEAD: usize = FIXED + 8 * 255;
 
 const NONE: u8 = 0;
 const ELEMENTS: u8 = 1;
@@ -186,7 +184,6 @@ mod tests {
 
     fn back(answer: &Answer, chunk: usize) -> Answer {
         let out = Outgoing::of(answer).unwrap();
-        assert!(out.head.len() <= MOST_HEAD);
         let (mut incoming, rest) = Incoming::begin(&out.head).unwrap();
         assert!(rest.is_empty());
         out.content.chunks(chunk).for_each(|part| incoming.put(part).unwrap());

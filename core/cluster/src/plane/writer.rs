@@ -20,7 +20,7 @@ use std::{
     task::{Context, Poll, Wake, Waker},
     time::{Duration, Instant},
 };
-use tenon_framework::sync::{Mutex, rank};
+use tenon_framework::sync::{Mutex, Rank, rank};
 use tokio::{io::AsyncWrite, sync::Notify};
 
 /// Bytes that a sender writes itself.
@@ -36,6 +36,9 @@ const MOST: usize = 32 << 20;
 
 /// Large values that wait, at most.
 const STREAMS: usize = 1 << 16;
+
+/// Taken under a link's own locks.
+const RANK: Rank = Rank(rank::LINK.0 + 1);
 
 fn unread() -> io::Error {
     io::Error::other("the other side does not read what is sent to it")
@@ -90,7 +93,7 @@ impl Writer {
         };
         let bell = Arc::new(Bell(Notify::new()));
         let waker = Waker::from(Arc::clone(&bell));
-        let out = Mutex::ranked(rank::LINK, out);
+        let out = Mutex::ranked(RANK, out);
         (Writer { out, bell, waker, checked: lane.checked }, lane.read)
     }
 

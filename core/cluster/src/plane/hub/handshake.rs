@@ -88,7 +88,7 @@ impl Hub {
             Ok(task)
         };
         match in_time(greeted).await {
-            Ok(task) => self.accepted(&task, Lane::of_stream(Way::Tcp, stream)),
+            Ok(task) => self.accepted(&task, Lane::of(stream)),
             Err(error) => tracing::warn!("data plane: connection from {from} refused: {error}"),
         }
     }
@@ -133,5 +133,5 @@ async fn dial_there(
     let mut stream = dialer.stream(address).await?;
     hello(&mut stream, &answer.tcp).await?;
     admitted(&mut stream).await?;
-    Ok(Lane::of_stream(Way::Tcp, stream))
+    Ok(Lane::of(stream))
 }

@@ -2,13 +2,13 @@
 
 use super::{EAGER, Hold, Link, OVERHEAD, Request, serving};
 use crate::{
+    keys::task_of,
     plane::{
         frame::{Header, Kind, SETTLED, UNCHECKED},
         reader::{ReadError, Reader},
         value::{HeadError, Incoming},
     },
     refusal::Refusal,
-    rendezvous::task_of,
     transport::End,
     wire::Answer,
 };

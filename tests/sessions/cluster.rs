@@ -50,8 +50,7 @@ fn start(
     report.into_result().expect("every library is a plugin");
     let listen = spec.socket_address(job, task).expect("the cluster has the task");
     let cluster = spec.clone();
-    let options =
-        ServerOptions { listen, cluster, absent, data_plane, ..ServerOptions::default() };
+    let options = ServerOptions { listen, cluster, absent, data_plane, ..ServerOptions::default() };
     let server = Server::start(Worker::new(&runtime), &options).expect("the port is free");
     (runtime, server)
 }

@@ -98,7 +98,12 @@ fn a_way_that_the_other_task_does_not_have_is_an_error_that_says_so() {
     let error = session.run(&[("x", floats(&[1.0]))], &["y"], &[], LIMIT).unwrap_err();
     assert_eq!(error.code(), Code::FAILED_PRECONDITION, "{error}");
     let message = error.to_string();
-    let says = ["/job:worker/replica:0/task:0", "--data-plane tcp", "--data-plane grpc", "use --data-plane auto"];
+    let says = [
+        "/job:worker/replica:0/task:0",
+        "--data-plane tcp",
+        "--data-plane grpc",
+        "use --data-plane auto",
+    ];
     assert!(says.iter().all(|part| message.contains(part)), "{message}");
 }
 
@@ -120,7 +125,8 @@ fn collectives_go_the_same_ways() {
             assert!(got.iter().all(|it| values(it) == sum), "{plane:?} {count}");
         }
         session.close().unwrap();
-        let carried: u64 = tasks.ways("worker/1").iter().filter(|it| it.way == way).map(|it| it.bytes).sum();
+        let carried: u64 =
+            tasks.ways("worker/1").iter().filter(|it| it.way == way).map(|it| it.bytes).sum();
         assert!(carried > 8_000_000, "{plane:?}: {:?}", tasks.ways("worker/1"));
     }
 }

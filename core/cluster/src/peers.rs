@@ -28,11 +28,11 @@ use tenon_framework::{
     device::DeviceName,
     sync::{Mutex, rank},
 };
+use tenon_host::collective::tensor_of_bytes;
 use tenon_proto::{
     ClusterDef, CompleteGroupRequest, CompleteGroupResponse, CompleteInstanceRequest,
     CompleteInstanceResponse, MAX_MESSAGE_BYTES, RecvBufRequest, RecvTensorRequest,
 };
-use tenon_host::collective::tensor_of_bytes;
 use tenon_runtime::rendezvous::{Key, Parcel};
 use tokio::{runtime::Handle, sync::oneshot, task::AbortHandle};
 use tonic::{Request, Status, client::Grpc};
@@ -122,9 +122,9 @@ impl Peers {
             Err(refusal) => return done(Err(refusal)),
         };
         let (sender, answer) = oneshot::channel();
-        let withdraw = link.as_ref().map(|link| {
-            link.ask(request, Box::new(move |answer| drop(sender.send(answer))))
-        });
+        let withdraw = link
+            .as_ref()
+            .map(|link| link.ask(request, Box::new(move |answer| drop(sender.send(answer)))));
         let way = link.as_ref().map_or(Way::Grpc, |link| link.way());
         let gone = |_| Err(Refusal::new(Code::CANCELLED, "the request was withdrawn"));
         let answer = async {

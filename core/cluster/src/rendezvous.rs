@@ -361,6 +361,34 @@ mod tests {
     }
 
     #[test]
+    fn a_pushed_value_is_taken_without_a_request_and_settles_one() {
+        let (edges, rendezvous, held) = set_up();
+        let value = |of: f32| {
+            let tensor = Some(Tensor::scalar(of).unwrap());
+            Answer { tensor, is_dead: false, send_start_micros: 0 }
+        };
+        let taken = |got: &Got| {
+            let tensor = got.recv().unwrap().unwrap().tensor.unwrap();
+            tensor.as_slice::<f32>().unwrap()[0]
+        };
+        let key = key(&edges, 1);
+        rendezvous.pushed(keys::text(&key), value(1.0), Hold::free());
+        let got = ask(&rendezvous, &key);
+        assert!(held.0.lock().is_empty(), "it was there");
+        assert_eq!(taken(&got), 1.0);
+        // The next one comes after it was asked for.
+        let next = Key { iteration: 1, ..key };
+        let got = ask(&rendezvous, &next);
+        rendezvous.pushed(keys::text(&next), value(2.0), Hold::free());
+        assert_eq!(taken(&got), 2.0);
+        let (_, done) = held.0.lock().remove(0);
+        done(Ok(value(3.0)));
+        assert!(got.recv().is_err(), "its receiver is called once");
+        rendezvous.abort(StepError::step(Code::ABORTED, "over"));
+        rendezvous.pushed(keys::text(&next), value(4.0), Hold::free());
+    }
+
+    #[test]
     fn errors_of_other_tasks_are_known() {
         let (edges, rendezvous, held) = set_up();
         let got = ask(&rendezvous, &key(&edges, 1));

@@ -94,7 +94,10 @@ impl Traffic {
             LinkFigures {
                 from: from.clone(),
                 tensors: link.ways.values().map(|(tensors, _)| tensors).sum(),
-                bytes: link.ways.values().fold(0, |sum: u64, (_, bytes)| sum.saturating_add(*bytes)),
+                bytes: link
+                    .ways
+                    .values()
+                    .fold(0, |sum: u64, (_, bytes)| sum.saturating_add(*bytes)),
                 ways: link.ways.iter().map(of_way).collect(),
                 waiting: link.since.len() as u64,
                 waited: link.waited + open.sum::<Duration>(),

@@ -2,7 +2,10 @@
 //! them unmaps it.
 
 use rustix::{
-    fs::{MemfdFlags, SealFlags, fcntl_add_seals, fcntl_get_seals, fstat, ftruncate, memfd_create, open},
+    fs::{
+        MemfdFlags, SealFlags, fcntl_add_seals, fcntl_get_seals, fstat, ftruncate, memfd_create,
+        open,
+    },
     mm::{MapFlags, ProtFlags, mmap, munmap},
 };
 use std::{

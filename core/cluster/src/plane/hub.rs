@@ -37,14 +37,25 @@ pub(crate) use handshake::is_hello;
 
 /// How long an address without a data plane is not asked again.
 const AGAIN: Duration = Duration::from_secs(30);
+/// How long one that did not answer is not asked again.
+const SOON: Duration = Duration::from_secs(1);
 /// How long the steps of a handshake may take.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// What is known of an address.
 enum Place {
     Linked(Arc<Link>),
-    /// It has no data plane, for this reason.
-    Without(String, Instant),
+    /// There is none before this time.
+    Without(Missing, Instant),
+}
+
+/// Why there is no link.
+#[derive(Clone)]
+enum Missing {
+    /// The other task has no data plane, or no way that this one has.
+    No(String),
+    /// It did not answer.
+    Unknown(Refusal),
 }
 
 #[derive(Default)]
@@ -118,17 +129,15 @@ impl Hub {
     }
 
     /// What is known of an address: its link, or that it has none.
-    fn known(&self, address: &str) -> Option<Result<Arc<Link>, String>> {
+    fn known(&self, address: &str) -> Option<Result<Arc<Link>, Missing>> {
         let places = self.places.lock();
         if places.stopped {
-            return Some(Err("the server stops".to_owned()));
+            return Some(Err(stops()));
         }
         match places.known.get(address)? {
             Place::Linked(link) if link.is_open() => Some(Ok(Arc::clone(link))),
             Place::Linked(_) => None,
-            Place::Without(why, since) => {
-                (since.elapsed() < AGAIN).then(|| Err(why.clone()))
-            }
+            Place::Without(why, until) => (Instant::now() < *until).then(|| Err(why.clone())),
         }
     }
 
@@ -157,7 +166,8 @@ impl Hub {
         match made {
             Ok(link) => Ok(Some(link)),
             Err(_) if self.wish == DataPlane::Auto => Ok(None),
-            Err(why) => {
+            Err(Missing::Unknown(refusal)) => Err(refusal),
+            Err(Missing::No(why)) => {
                 let wish = self.wish.name();
                 let message = format!(
                     "there is no way to {task} by --data-plane {wish}: {why}; use --data-plane auto"
@@ -172,7 +182,7 @@ impl Hub {
         (task, address): (&str, &str),
         dialer: &Dialer,
         greet: impl AsyncFnOnce(GreetRequest) -> Result<GreetResponse, Refusal>,
-    ) -> Result<Arc<Link>, String> {
+    ) -> Result<Arc<Link>, Missing> {
         let boot = if self.wish.allows(Way::Shm) { self.boot.clone() } else { String::new() };
         let request = GreetRequest { version: VERSION, task: self.task.to_string(), boot };
         let greeted = tokio::time::timeout(PATIENCE, greet(request)).await;
@@ -180,44 +190,59 @@ impl Hub {
             Ok(Ok(answer)) => answer,
             Ok(Err(refusal)) if refusal.code == Code::UNIMPLEMENTED => {
                 let why = "it is a task of TensorFlow, or of a version without a data plane";
-                return Err(self.without(address, why.to_owned()));
+                return Err(self.without(address, Missing::No(why.to_owned())));
             }
-            // Whether it has one is not known: it is asked again.
-            Ok(Err(refusal)) => return Err(refusal.message),
-            Err(_) => return Err(format!("it did not answer within {PATIENCE:?}")),
+            Ok(Err(refusal)) => return Err(self.without(address, Missing::Unknown(refusal))),
+            Err(_) => {
+                let why = format!("it did not answer within {PATIENCE:?}");
+                let refusal = Refusal::unreachable(task, &why);
+                return Err(self.without(address, Missing::Unknown(refusal)));
+            }
         };
         if !answer.refused.is_empty() {
-            return Err(self.without(address, cut_message(&answer.refused).to_string()));
+            let why = cut_message(&answer.refused).to_string();
+            return Err(self.without(address, Missing::No(why)));
         }
         match self.dial(address, dialer, &answer).await {
-            Ok(lane) => self.begin(task, Some(address), lane),
+            Ok(lane) => self.begin(task, Some(address), lane).ok_or_else(stops),
             Err(why) => {
                 tracing::warn!("no link with {task}: {why}");
-                Err(self.without(address, why))
+                Err(self.without(address, Missing::No(why)))
             }
         }
     }
 
-    /// Remembers that an address has no data plane.
-    fn without(&self, address: &str, why: String) -> String {
-        let place = Place::Without(why.clone(), Instant::now());
-        self.places.lock().known.insert(address.to_owned(), place);
+    /// Remembers that an address has no link.
+    fn without(&self, address: &str, why: Missing) -> Missing {
+        let pause = match &why {
+            Missing::No(_) => AGAIN,
+            Missing::Unknown(_) => SOON,
+        };
+        let place = Place::Without(why.clone(), Instant::now() + pause);
+        let mut places = self.places.lock();
+        // The other task may have made a link meanwhile.
+        let is_linked =
+            matches!(places.known.get(address), Some(Place::Linked(it)) if it.is_open());
+        let former = (!is_linked).then(|| places.known.insert(address.to_owned(), place));
+        drop(places);
+        drop(former);
         why
     }
 
-    /// Begins a link with a task, which has this address.
-    fn begin(&self, task: &str, address: Option<&str>, lane: Lane) -> Result<Arc<Link>, String> {
-        let serve = self.serve.get().cloned().ok_or("the server begins")?;
+    /// Begins a link with a task, which has this address; `None` if the server stops.
+    fn begin(&self, task: &str, address: Option<&str>, lane: Lane) -> Option<Arc<Link>> {
+        let serve = self.serve.get().cloned()?;
         let link = Link::begin(&self.threads, task, lane, serve);
         tracing::info!("tensors from and to {task} go by {}", link.way().name());
         let mut places = self.places.lock();
         if places.stopped {
             drop(places);
             link.close("the server stops");
-            return Err("the server stops".to_owned());
+            return None;
         }
         let former = address.and_then(|address| {
-            let is_open = matches!(places.known.get(address), Some(Place::Linked(it)) if it.is_open());
+            let is_open =
+                matches!(places.known.get(address), Some(Place::Linked(it)) if it.is_open());
             let place = Place::Linked(Arc::clone(&link));
             (!is_open).then(|| places.known.insert(address.to_owned(), place)).flatten()
         });
@@ -225,7 +250,7 @@ impl Hub {
         places.others.push(Arc::downgrade(&link));
         drop(places);
         drop(former);
-        Ok(link)
+        Some(link)
     }
 
     /// Answers a task that asks for a link.
@@ -234,8 +259,9 @@ impl Hub {
             GreetResponse { version: VERSION, task: self.task.to_string(), ..Default::default() };
         if request.version != VERSION {
             let (task, found) = (&self.task, request.version);
-            answer.refused =
-                format!("{task} has version {VERSION} of the data plane, and the other task version {found}");
+            answer.refused = format!(
+                "{task} has version {VERSION} of the data plane, and the other task version {found}"
+            );
             return answer;
         }
         if !request.task.starts_with("/job:") || request.task.len() > 256 {
@@ -267,6 +293,10 @@ impl Hub {
         others.iter().filter_map(Weak::upgrade).for_each(|link| link.close("the server stops"));
         drop(known);
     }
+}
+
+fn stops() -> Missing {
+    Missing::Unknown(Refusal::new(Code::UNAVAILABLE, "the server stops"))
 }
 
 /// Runs a part of a handshake within its time.

@@ -77,7 +77,8 @@ impl<R: AsyncRead + Unpin> Reader<R> {
             self.ahead.copy_within(self.begin..self.end, 0);
             (self.begin, self.end) = (0, self.end - self.begin);
         }
-        let bytes = tokio::io::AsyncReadExt::read(&mut self.lane, &mut self.ahead[self.end..]).await?;
+        let bytes =
+            tokio::io::AsyncReadExt::read(&mut self.lane, &mut self.ahead[self.end..]).await?;
         self.end += bytes;
         Ok(bytes > 0)
     }

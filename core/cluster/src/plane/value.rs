@@ -90,8 +90,7 @@ impl Incoming {
     /// Reads a head from the beginning of some bytes; the rest of them is the beginning of the content.
     pub fn begin(bytes: &[u8]) -> Result<(Incoming, &[u8]), HeadError> {
         let wrong = |why: &str| HeadError::Wrong(format!("the head of a value: {why}"));
-        let (fixed, rest) =
-            bytes.split_at_checked(FIXED).ok_or_else(|| wrong("it is cut off"))?;
+        let (fixed, rest) = bytes.split_at_checked(FIXED).ok_or_else(|| wrong("it is cut off"))?;
         let long = |at: usize| u64::from_le_bytes(std::array::from_fn(|i| fixed[at + i]));
         let (form, dead, rank) = (fixed[0], fixed[1], usize::from(fixed[2]));
         let (dims, rest) = rest.split_at_checked(rank * 8).ok_or_else(|| wrong("it is cut off"))?;
@@ -101,11 +100,8 @@ impl Incoming {
             .collect();
         let dtype = DType(u32::from_le_bytes(std::array::from_fn(|i| fixed[4 + i])));
         let total = long(8);
-        let answer = Answer {
-            tensor: None,
-            is_dead: dead != 0,
-            send_start_micros: long(16).cast_signed(),
-        };
+        let answer =
+            Answer { tensor: None, is_dead: dead != 0, send_start_micros: long(16).cast_signed() };
         let content = match form {
             NONE if total == 0 => Content::None,
             ELEMENTS => Content::Elements(elements(dtype, &dims, total, rest.len() as u64)?),
@@ -173,8 +169,11 @@ fn elements(dtype: DType, dims: &[i64], total: u64, at: u64) -> Result<TensorFil
         return Err(wrong(format!("{dtype} {dims:?} does not have {total} bytes")));
     }
     let left = total.checked_sub(at).ok_or_else(|| wrong("more bytes follow".to_owned()))?;
-    TensorFiller::new(dtype, dims)
-        .map_err(|error| HeadError::NoMemory { why: error.to_string(), at, left })
+    TensorFiller::new(dtype, dims).map_err(|error| HeadError::NoMemory {
+        why: error.to_string(),
+        at,
+        left,
+    })
 }
 
 #[cfg(test)]

@@ -214,12 +214,7 @@ impl Out {
     }
 
     /// Writes up to about `most` bytes, until the lane takes no more; whether it may take more at once.
-    fn write(
-        &mut self,
-        context: &mut Context<'_>,
-        most: usize,
-        checked: bool,
-    ) -> io::Result<bool> {
+    fn write(&mut self, context: &mut Context<'_>, most: usize, checked: bool) -> io::Result<bool> {
         let mut written = 0;
         loop {
             if self.ready.is_empty() {

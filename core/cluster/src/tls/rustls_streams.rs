@@ -117,19 +117,14 @@ impl Connector {
 }
 
 /// Makes the handshake of a client.
-async fn shake(
-    config: Arc<ClientConfig>,
-    host: &str,
-    stream: TcpStream,
-) -> io::Result<TlsStream> {
+async fn shake(config: Arc<ClientConfig>, host: &str, stream: TcpStream) -> io::Result<TlsStream> {
     let name = ServerName::try_from(host.to_owned())
         .map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
-    let shaken =
-        timeout(HANDSHAKE, tokio_rustls::TlsConnector::from(config).connect(name, stream));
+    let shaken = timeout(HANDSHAKE, tokio_rustls::TlsConnector::from(config).connect(name, stream));
     let late = |_| io::Error::new(io::ErrorKind::TimedOut, "the handshake of TLS took too long");
     let stream = shaken.await.map_err(late)?;
-    let stream = stream
-        .map_err(|error| io::Error::new(error.kind(), reasons::at_client(&error, host)))?;
+    let stream =
+        stream.map_err(|error| io::Error::new(error.kind(), reasons::at_client(&error, host)))?;
     Ok(stream.into())
 }
 

@@ -7,13 +7,13 @@ use crate::{
     transport::{Done, Withdraw},
     wire::Answer,
 };
+use std::sync::Arc;
+use tenon_framework::sync::Mutex;
 use tenon_proto::{RecvBufRequest, RecvTensorRequest};
 use tenon_runtime::{
     StepError,
     rendezvous::{Parcel, Rendezvous},
 };
-use std::sync::Arc;
-use tenon_framework::sync::Mutex;
 
 /// A callback that is called once, by whoever comes first.
 #[derive(Clone)]

@@ -182,8 +182,7 @@ impl Since<'_> {
 fn text(before: Option<&Looks>, now: &Looks, seconds: f64) -> String {
     let since = Since { before, seconds };
     let mut tasks = Table::new(["task", ">steps/s", ">running", ">sessions", ">in MiB/s", "state"]);
-    let mut links =
-        Table::new(["to", "from", ">MiB/s", ">tensors/s", ">waiting", ">waits", "by"]);
+    let mut links = Table::new(["to", "from", ">MiB/s", ">tensors/s", ">waiting", ">waits", "by"]);
     for (name, look) in now {
         let (then, seconds) = since.of(name, look);
         let rate = |from: &str, at: usize| {

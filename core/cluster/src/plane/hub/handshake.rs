@@ -5,11 +5,7 @@
 use super::{Hub, in_time, tickets::TICKET};
 use crate::{
     dial::{Dialer, Stream},
-    plane::{
-        greet::GreetResponse,
-        lane::Lane,
-        shm,
-    },
+    plane::{greet::GreetResponse, lane::Lane, shm},
     way::Way,
 };
 use std::io;
@@ -97,7 +93,10 @@ impl Hub {
     pub(super) async fn welcome_here(&self, mut stream: UnixStream) {
         let greeted = async {
             if !shm::is_same_user(&stream)? {
-                return Err(io::Error::new(io::ErrorKind::PermissionDenied, "it is another user's"));
+                return Err(io::Error::new(
+                    io::ErrorKind::PermissionDenied,
+                    "it is another user's",
+                ));
             }
             let task = self.ticket(&mut stream, Way::Shm).await?;
             stream.write_all(&READY).await?;
@@ -112,9 +111,8 @@ impl Hub {
     /// Begins the link of a connection, which is the one with the task's address if there is none.
     fn accepted(&self, task: &str, lane: Lane) {
         let address = self.cluster.get(task).map(String::as_str);
-        if let Err(why) = self.begin(task, address, lane) {
-            tracing::debug!("data plane: no link with {task}: {why}");
-        }
+        // The lane ends if the server stops.
+        let _ = self.begin(task, address, lane);
     }
 }
 
@@ -125,11 +123,7 @@ async fn dial_here(answer: &GreetResponse) -> io::Result<Lane> {
     shm::take(stream).await
 }
 
-async fn dial_there(
-    address: &str,
-    dialer: &Dialer,
-    answer: &GreetResponse,
-) -> io::Result<Lane> {
+async fn dial_there(address: &str, dialer: &Dialer, answer: &GreetResponse) -> io::Result<Lane> {
     let mut stream = dialer.stream(address).await?;
     hello(&mut stream, &answer.tcp).await?;
     admitted(&mut stream).await?;

@@ -30,7 +30,8 @@ impl Tickets {
     /// A ticket for one connection of a task; empty where the system has no random bytes.
     pub fn new(&self, task: &str, way: Way) -> Vec<u8> {
         let mut number = [0; TICKET];
-        if let Err(error) = File::open("/dev/urandom").and_then(|mut it| it.read_exact(&mut number)) {
+        if let Err(error) = File::open("/dev/urandom").and_then(|mut it| it.read_exact(&mut number))
+        {
             tracing::warn!("no random bytes for a link: {error}");
             return Vec::new();
         }

@@ -43,7 +43,10 @@ impl From<String> for Fault {
 enum Filling {
     Value(Box<Incoming>),
     /// One for which there is no memory.
-    Skipped { left: u64, refusal: Refusal },
+    Skipped {
+        left: u64,
+        refusal: Refusal,
+    },
 }
 
 struct Fill {
@@ -108,7 +111,10 @@ impl In {
         let fill = self.filling.get_mut(&id);
         let fill = fill.filter(|fill| fill.at == header.at && header.length > 0);
         let fill = fill.ok_or_else(|| {
-            format!("{} bytes from {} on of request {id}: others were expected", header.length, header.at)
+            format!(
+                "{} bytes from {} on of request {id}: others were expected",
+                header.length, header.at
+            )
         })?;
         let length = header.length as u64;
         fill.at += length;
@@ -165,7 +171,8 @@ impl In {
             Kind::Chunk => {}
             Kind::Refused => {
                 let refusal = serving::refusal(&self.body);
-                let refusal = refusal.ok_or_else(|| format!("the refusal of request {id} is not one"))?;
+                let refusal =
+                    refusal.ok_or_else(|| format!("the refusal of request {id} is not one"))?;
                 link.expect_open(id)?;
                 self.filling.remove(&id);
                 link.answered(id, Err(refusal));
@@ -245,7 +252,8 @@ impl Link {
         let (length, rest) = body.split_first_chunk::<4>().ok_or_else(cut)?;
         let length = u32::from_le_bytes(*length) as usize;
         let (key, rest) = rest.split_at_checked(length).ok_or_else(cut)?;
-        let key = std::str::from_utf8(key).map_err(|_| "the key of a push is not text".to_owned())?;
+        let key =
+            std::str::from_utf8(key).map_err(|_| "the key of a push is not text".to_owned())?;
         let sender = task_of(key.split(';').next().unwrap_or_default());
         if sender != &*self.peer {
             let sender = tenon_framework::text::cut(sender);

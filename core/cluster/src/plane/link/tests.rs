@@ -281,7 +281,8 @@ fn pushes_stop_without_credit_and_go_on_when_some_were_taken() {
 fn a_push_settles_the_request_that_it_crosses_and_lost_ones_are_named() {
     let pair = over(plain);
     let key = key_of(TWO);
-    let waiting = RecvTensorRequest { step_id: 9, rendezvous_key: key.clone(), ..Default::default() };
+    let waiting =
+        RecvTensorRequest { step_id: 9, rendezvous_key: key.clone(), ..Default::default() };
     // The other side does not answer the request itself: it refuses keys that it does not have after the push has gone.
     let (sender, got) = mpsc::channel();
     let value = tensor(10);
@@ -301,22 +302,32 @@ fn a_push_of_another_task_ends_the_link() {
     let (got, _withdraw) = ask(&pair.one, &request("later"));
     assert!(pair.two.push(1, &key_of("/job:w/replica:0/task:5"), &answer(tensor(4))));
     let error = got.recv_timeout(PATIENCE).unwrap().unwrap_err();
-    assert!(error.message.contains("it pushed a tensor of '/job:w/replica:0/task:5'"), "{}", error.message);
+    assert!(
+        error.message.contains("it pushed a tensor of '/job:w/replica:0/task:5'"),
+        "{}",
+        error.message
+    );
 }
 
 #[test]
 fn who_does_not_read_makes_its_peer_keep_no_copies() {
-    let pair = over(|one, two| {
-        // Nothing is read from this side's end.
-        let (read, _) = tokio::io::split(one);
-        let closed = Lane::of_stream(Way::Tcp, two);
-        let idle = Lane { way: Way::Tcp, checked: true, read: Box::new(tokio::io::empty()), write: Box::new(tokio::io::sink()) };
-        std::mem::forget(read);
-        (idle, closed)
-    });
+    let (threads, store) = (threads(), Arc::<Store>::default());
+    // Nothing is read from the other end.
+    let (_other, own) = tokio::io::duplex(64 << 10);
+    let serve: Arc<dyn Serve> = store.clone();
+    let lane = Lane::of_stream(Way::Tcp, own);
+    let link = Link::begin(threads.handle(), ONE, lane, Arc::downgrade(&serve));
     let value = answer(tensor(60_000));
-    let sent = (0..1000).take_while(|step| pair.two.push(*step, &key_of(TWO), &value)).count();
+    let sent = (0..1000).take_while(|step| link.push(*step, &key_of(TWO), &value)).count();
     assert!(sent <= EAGER / 60_000, "{sent}");
+    // What it asked for waits as the tensor itself, which all requests share.
+    let large = tensor(1 << 20);
+    store.values.lock().unwrap().insert("k".into(), large);
+    for id in 0..1000 {
+        let request = RecvTensorRequest { rendezvous_key: "k".into(), ..Default::default() };
+        link.serve(id, Request::Tensor(request)).unwrap();
+    }
+    assert!(link.is_open());
 }
 
 #[test]

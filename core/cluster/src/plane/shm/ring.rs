@@ -75,7 +75,8 @@ impl Ring {
     fn between(tail: u64, head: u64) -> io::Result<usize> {
         let bytes = head.wrapping_sub(tail);
         usize::try_from(bytes).ok().filter(|bytes| *bytes <= ROOM).ok_or_else(|| {
-            let why = format!("the other side broke the ring: its counters are {bytes} bytes apart");
+            let why =
+                format!("the other side broke the ring: its counters are {bytes} bytes apart");
             io::Error::new(io::ErrorKind::InvalidData, why)
         })
     }

@@ -124,7 +124,8 @@ pub(crate) struct Link {
     own: Weak<Link>,
 }
 
-/// A pushed value that counts against the credit of its sender until this is dropped.
+/// A pushed value that counts against the credit of its sender until this is dropped, which may send a frame: under no lock of
+/// a higher rank than that of a rendezvous.
 pub(crate) struct Hold {
     link: Weak<Link>,
     way: Way,

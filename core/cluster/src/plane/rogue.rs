@@ -66,8 +66,9 @@ impl Serve for Given {
     }
 
     fn pushed(&self, step: i64, _: String, _: Answer, hold: Hold) {
-        let keep = step % 2 == 0;
-        self.kept.lock().push((None, keep.then_some(hold)));
+        // A hold that is not kept is dropped before the lock.
+        let hold = Some(hold).filter(|_| step % 2 == 0);
+        self.kept.lock().push((None, hold));
     }
 
     fn lost(&self, _: &[i64], _: &Refusal) {}
@@ -190,7 +191,10 @@ pub fn play(bytes: &[u8]) -> Result<(), String> {
     for step in 0..3 {
         let sender = sender.clone();
         let request = Request::Tensor(RecvTensorRequest { step_id: step, ..Default::default() });
-        drop(link.ask(&request, Box::new(move |_| drop(sender.send(())))));
+        let done = Box::new(move |_| {
+            let _ = sender.send(());
+        });
+        drop(link.ask(&request, done));
     }
     drop(sender);
     let played = threads.block_on(async {

@@ -1,6 +1,9 @@
 //! Servers with TLS, tokens, limits and an audit log, seen by clients. They load no plugin.
 
-use super::*;
+use super::{
+    plane_tests::{free_address, over_two_tasks},
+    *,
+};
 use crate::{
     dial::Access,
     proxy::{Proxy, ProxyOptions},
@@ -112,11 +115,6 @@ impl Served {
     }
 }
 
-/// An address of the loopback interface whose port nobody has.
-fn free_address() -> SocketAddr {
-    std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
-}
-
 fn trusting(ca: PathBuf, identity: Option<Identity>) -> Access {
     Access { tls: Some(ClientTls { ca, identity }), ..Access::default() }
 }
@@ -153,28 +151,6 @@ fn a_session_over_tls_with_certificates_on_both_sides() {
     let created = served.events("CreateSession");
     assert_eq!((&created[0]["who"], &created[0]["outcome"]), (&"ada.example".into(), &"OK".into()));
     assert_eq!(served.events("CloseSession").len(), 1);
-}
-
-/// A graph whose value goes from task 0 to task 1.
-fn over_two_tasks() -> GraphDef {
-    let dtype = || {
-        let value = Some(tenon_proto::AttrValueKind::Type(1));
-        tenon_proto::AttrValue { value }
-    };
-    let node = |name: &str, op: &str, task: u32, input: &[&str], attr: &str| NodeDef {
-        name: name.to_owned(),
-        op: op.to_owned(),
-        device: format!("/job:worker/task:{task}/device:CPU:0"),
-        input: input.iter().map(|&it| it.to_owned()).collect(),
-        attr: [(attr.to_owned(), dtype())].into(),
-        ..NodeDef::default()
-    };
-    let node = [
-        node("x", "Placeholder", 0, &[], "dtype"),
-        node("there", "Identity", 0, &["x"], "T"),
-        node("y", "Identity", 1, &["there"], "T"),
-    ];
-    GraphDef { node: node.into(), ..GraphDef::default() }
 }
 
 #[test]

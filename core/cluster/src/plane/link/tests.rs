@@ -22,7 +22,6 @@ const PATIENCE: Duration = Duration::from_secs(30);
 struct Store {
     values: Mutex2<HashMap<String, Tensor>>,
     pushed: Mutex2<Vec<(i64, String, Hold)>>,
-    withdrawn: Mutex2<Vec<End>>,
     lost: Mutex2<Vec<i64>>,
     waiting: Mutex2<Vec<Done>>,
 }

@@ -40,6 +40,18 @@ fn start(
     absent: Duration,
     data_plane: DataPlane,
 ) -> (Runtime, Server) {
+    start_changed(job, task, spec, |options| {
+        options.absent = absent;
+        options.data_plane = data_plane;
+    })
+}
+
+fn start_changed(
+    job: &str,
+    task: u32,
+    spec: &ClusterSpec,
+    change: impl FnOnce(&mut ServerOptions),
+) -> (Runtime, Server) {
     let options = RuntimeOptions {
         threads: Some(2),
         settings: Settings::default(),
@@ -50,7 +62,8 @@ fn start(
     report.into_result().expect("every library is a plugin");
     let listen = spec.socket_address(job, task).expect("the cluster has the task");
     let cluster = spec.clone();
-    let options = ServerOptions { listen, cluster, absent, data_plane, ..ServerOptions::default() };
+    let mut options = ServerOptions { listen, cluster, ..ServerOptions::default() };
+    change(&mut options);
     let server = Server::start(Worker::new(&runtime), &options).expect("the port is free");
     (runtime, server)
 }
@@ -63,6 +76,15 @@ impl Tasks {
 
     /// The same, whose tensors take these ways: the last one is that of further tasks too.
     pub(super) fn by(tasks: &[(&str, u32)], planes: &[DataPlane]) -> Tasks {
+        Tasks::changed(tasks, planes, |_| ())
+    }
+
+    /// The same with other changes of the options of all servers.
+    pub(super) fn changed(
+        tasks: &[(&str, u32)],
+        planes: &[DataPlane],
+        change: impl Fn(&mut ServerOptions),
+    ) -> Tasks {
         let mut spec = ClusterSpec::default();
         for &(job, task) in tasks {
             let address = format!("127.0.0.1:{}", free_port());
@@ -71,7 +93,11 @@ impl Tasks {
         let (mut servers, mut runtimes) = (Vec::new(), Vec::new());
         for (at, &(job, task)) in tasks.iter().enumerate() {
             let plane = planes[at.min(planes.len() - 1)];
-            let (runtime, server) = start(job, task, &spec, Duration::from_secs(20), plane);
+            let (runtime, server) = start_changed(job, task, &spec, |options| {
+                options.absent = Duration::from_secs(20);
+                options.data_plane = plane;
+                change(options);
+            });
             servers.push((format!("{job}/{task}"), server));
             runtimes.push(runtime);
         }
@@ -100,6 +126,13 @@ impl Tasks {
         make: impl FnOnce(&mut GraphBuilder<'_>) -> Result<(), GraphError>,
     ) -> GraphDef {
         graph(&self.runtimes[0], make).to_graph_def().expect("it can be written")
+    }
+
+    /// Starts a task anew that was stopped.
+    pub(super) fn restart(&mut self, job: &str, task: u32, plane: DataPlane) {
+        let (runtime, server) = start(job, task, &self.spec, Duration::from_secs(20), plane);
+        self.servers.push((format!("{job}/{task}"), server));
+        self.runtimes.push(runtime);
     }
 
     pub(super) fn stop(&mut self, name: &str) {

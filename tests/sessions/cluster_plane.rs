@@ -2,15 +2,18 @@
 //! the rules of a link harm nobody.
 
 use super::cluster::Tasks;
+use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 use std::{
     io::{Read, Write},
     net::TcpStream,
+    path::{Path, PathBuf},
     thread,
     time::{Duration, Instant},
 };
-use tenon_cluster::{DataPlane, Session};
+use tenon_cluster::{Access, ClientTls, DataPlane, Identity, ServerTls, Session};
 use tenon_graph::{GraphBuilder, GraphError};
-use tenon_runtime::framework::{Code, DType, PartialShape};
+use tenon_proto::ConfigProto;
+use tenon_runtime::framework::{Code, DType, PartialShape, Tensor};
 use tenon_tests::session::{floats, turn, values};
 
 const PS: &str = "/job:ps/task:0/device:CPU:0";
@@ -18,14 +21,14 @@ const WORKER: &str = "/job:worker/task:0/device:CPU:0";
 const LIMIT: Option<Duration> = Some(Duration::from_secs(60));
 const TASKS: [(&str, u32); 2] = [("ps", 0), ("worker", 0)];
 
-/// Goes from the ps to the worker and back: `y = 2 * (x + x)`, with the sum at the ps; `t` is a text that crosses, too, and
-/// `none` a value of a branch that is not taken.
+/// Goes from the ps to the worker and back: `y = -4 * x`, with parts of the sum at both; `t` is a text that crosses, too.
 fn there_and_back(b: &mut GraphBuilder<'_>) -> Result<(), GraphError> {
     let x = b.placeholder("x", DType::FLOAT, PartialShape::UNKNOWN)?;
     let sum = b.op("AddV2").name("sum").device(PS).input(x).input(x).build()?;
     let back = b.op("AddV2").name("back").device(WORKER).input(sum).input(sum).build()?;
     b.op("Neg").name("y").device(PS).input(back).build()?;
-    let text = b.op("AsString").name("text").device(PS).input(sum).build()?;
+    let text = b.placeholder("text", DType::STRING, PartialShape::UNKNOWN)?;
+    let text = b.op("Identity").name("there").device(PS).input(text).build()?;
     b.op("Identity").name("t").device(WORKER).input(text).build()?;
     Ok(())
 }
@@ -44,9 +47,9 @@ fn results(tasks: &Tasks) -> Vec<Vec<f32>> {
             all.push(values(&got[0]).to_vec());
         }
     }
-    let texts = session.run(&[("x", floats(&[1.5, -2.0]))], &["t"], &[], LIMIT).unwrap();
-    let texts = texts[0].as_strings().unwrap();
-    assert_eq!(texts, [b"3.000000".as_slice(), b"-4.000000"]);
+    let text = Tensor::from_strings(&[2], &["a", "longer than a"]).unwrap();
+    let texts = session.run(&[("text", text)], &["t"], &[], LIMIT).unwrap();
+    assert_eq!(texts[0].as_strings().unwrap(), [b"a".as_slice(), b"longer than a"]);
     session.close().unwrap();
     all
 }
@@ -156,6 +159,10 @@ fn a_task_that_goes_ends_what_waits_for_it_by_each_way() {
         assert!(begin.elapsed() < Duration::from_secs(20), "{plane:?}");
         let message = error.to_string();
         assert!(message.contains("/job:ps/replica:0/task:0"), "{plane:?}: {message}");
+        // The task comes again, and gets another link.
+        tasks.restart("ps", 0, plane);
+        results(&tasks);
+        assert_eq!(ways(&tasks, "ps/0"), [plane.name()]);
     }
 }
 
@@ -180,4 +187,54 @@ fn connections_without_a_ticket_are_closed_and_harm_nobody() {
         assert!(answer.is_empty(), "{answer:?}");
     }
     results(&tasks);
+}
+
+/// A certificate for the loopback address, of one authority, in files; and the authority's own.
+fn certificates(folder: &Path) -> (Identity, PathBuf) {
+    let own = KeyPair::generate().unwrap();
+    let mut params = CertificateParams::new(Vec::new()).unwrap();
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    let authority = params.self_signed(&own).unwrap();
+    let issuer = Issuer::new(params, own);
+    let key = KeyPair::generate().unwrap();
+    let params = CertificateParams::new(vec!["127.0.0.1".to_owned()]).unwrap();
+    let certificate = params.signed_by(&key, &issuer).unwrap();
+    let file = |name: &str, text: String| {
+        let path = folder.join(name);
+        std::fs::write(&path, text).unwrap();
+        path
+    };
+    let identity = Identity {
+        cert: file("cert.pem", certificate.pem()),
+        key: file("cert.key", key.serialize_pem()),
+    };
+    (identity, file("ca.pem", authority.pem()))
+}
+
+#[test]
+fn tensors_of_tasks_with_tls_go_over_tls_too() {
+    let _turn = turn();
+    let folder = tempfile::tempdir().unwrap();
+    let (identity, ca) = certificates(folder.path());
+    let tls = ServerTls { identity: identity.clone(), ca: Some(ca.clone()) };
+    let tasks =
+        Tasks::changed(&TASKS, &[DataPlane::Tcp], |options| options.tls = Some(tls.clone()));
+    let access =
+        Access { tls: Some(ClientTls { ca, identity: Some(identity) }), ..Access::default() };
+    let target = tasks.target("worker/0").replace("grpc://", "grpcs://");
+    let (graph, config) = (tasks.graph(there_and_back), ConfigProto::default());
+    let session = Session::connect_as(&target, graph, config, &access).unwrap();
+    for count in [1usize, 500_000] {
+        let x = vec![0.5; count];
+        let got = session.run(&[("x", floats(&x))], &["y"], &[], LIMIT).unwrap();
+        assert!(values(&got[0]) == vec![-2.0; count], "{count}");
+    }
+    assert_eq!((ways(&tasks, "ps/0"), ways(&tasks, "worker/0")), (vec!["tcp"], vec!["tcp"]));
+    // A connection without TLS gets no link.
+    let mut plain = TcpStream::connect(tasks.address("ps/0")).unwrap();
+    plain.write_all(b"\xA7tenon-data/1\r\n\0................").unwrap();
+    plain.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    let mut answer = Vec::new();
+    let _ = plain.read_to_end(&mut answer);
+    assert!(!answer.starts_with(b"\xA7"), "{answer:?}");
 }

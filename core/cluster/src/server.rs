@@ -4,8 +4,6 @@
 //! *Ready* from [`Server::start`] on; *draining* after [`Server::stop`]: no new connections and no new steps, while the steps
 //! in flight may end; *stopped* once they have ended, or were cancelled when the time for draining was over.
 
-#[cfg(test)]
-mod plane_tests;
 #[cfg(all(test, feature = "tls"))]
 mod tests;
 

@@ -1,9 +1,6 @@
 //! Servers with TLS, tokens, limits and an audit log, seen by clients. They load no plugin.
 
-use super::{
-    plane_tests::{free_address, over_two_tasks},
-    *,
-};
+use super::*;
 use crate::{
     dial::Access,
     proxy::{Proxy, ProxyOptions},
@@ -17,7 +14,7 @@ use std::{
     path::{Path, PathBuf},
 };
 use tempfile::TempDir;
-use tenon_framework::{Code, Tensor, device::DeviceName};
+use tenon_framework::Code;
 use tenon_proto::{ConfigProto, GraphDef, NodeDef};
 use tenon_runtime::{Runtime, RuntimeOptions};
 
@@ -70,13 +67,8 @@ struct Served {
 
 impl Served {
     fn new(change: impl FnOnce(&mut ServerOptions, &Path)) -> Served {
-        Served::of_task(DeviceName::of_task("localhost", 0), change)
-    }
-
-    fn of_task(task: DeviceName, change: impl FnOnce(&mut ServerOptions, &Path)) -> Served {
-        let none = Vec::<String>::new();
-        let options = RuntimeOptions { task, ..RuntimeOptions::with_plugins(none) };
-        let (runtime, _) = Runtime::new(options).unwrap();
+        let (runtime, _) =
+            Runtime::new(RuntimeOptions::with_plugins(Vec::<String>::new())).unwrap();
         let folder = tempfile::tempdir().unwrap();
         let audit = Some(AuditOptions::in_file(folder.path().join("audit")));
         let mut options = ServerOptions { audit, ..ServerOptions::default() };
@@ -151,44 +143,6 @@ fn a_session_over_tls_with_certificates_on_both_sides() {
     let created = served.events("CreateSession");
     assert_eq!((&created[0]["who"], &created[0]["outcome"]), (&"ada.example".into(), &"OK".into()));
     assert_eq!(served.events("CloseSession").len(), 1);
-}
-
-#[test]
-fn tensors_of_tasks_with_tls_and_tokens_go_over_tls_too() {
-    let authority = Authority::new();
-    let addresses = [free_address(), free_address()];
-    let spec = format!(r#"{{"worker": ["{}", "{}"]}}"#, addresses[0], addresses[1]);
-    let served = [0u32, 1].map(|task| {
-        Served::of_task(DeviceName::of_task("worker", task), |options, folder| {
-            let identity = authority.signs("127.0.0.1", |_| ());
-            options.tls = Some(ServerTls { identity, ca: Some(authority.ca()) });
-            options.token_file = Some(token(folder, &format!("{ADA}{TASK}")));
-            options.listen = addresses[task as usize];
-            options.cluster = ClusterSpec::parse(&spec).unwrap();
-            options.data_plane = DataPlane::Tcp;
-        })
-    });
-    let mut access = trusting(authority.ca(), Some(authority.signs("ada.example", |_| ())));
-    access.token_file = Some(token(authority.folder.path(), ADA));
-    let target = format!("grpcs://{}", addresses[1]);
-    let config = ConfigProto::default();
-    let session = Session::connect_as(&target, over_two_tasks(), config, &access).unwrap();
-    for count in [1usize, 500_000] {
-        let x: Vec<f32> = (0..count).map(|at| at as f32).collect();
-        let fed = Tensor::from_slice(&[count as i64], &x).unwrap();
-        let limit = Some(Duration::from_secs(60));
-        let got = session.run(&[("x", fed)], &["y"], &[], limit).unwrap();
-        assert!(got[0].as_slice::<f32>().unwrap() == x, "{count}");
-    }
-    for one in &served {
-        let links = one.server.watch().links();
-        let ways: Vec<_> = links.iter().flat_map(|link| &link.ways).map(|way| way.way).collect();
-        assert_eq!(ways, ["tcp"], "{links:?}");
-    }
-    // Without TLS there is no link.
-    let mut plain = std::net::TcpStream::connect(addresses[0]).unwrap();
-    std::io::Write::write_all(&mut plain, b"\xA7tenon-data/1\r\n\0................").unwrap();
-    assert!(served[0].refused().contains("does not speak TLS"), "{}", served[0].refused());
 }
 
 #[test]

@@ -269,11 +269,11 @@ impl Hub {
             return answer;
         }
         if self.wish.allows(Way::Tcp) {
-            answer.tcp = self.tickets.new(&request.task, Way::Tcp);
+            answer.tcp = self.tickets.issue(&request.task, Way::Tcp);
         }
         let is_here = !self.boot.is_empty() && request.boot == self.boot;
         if let Some(door) = self.door.as_ref().filter(|_| is_here) {
-            answer.shm = self.tickets.new(&request.task, Way::Shm);
+            answer.shm = self.tickets.issue(&request.task, Way::Shm);
             answer.door = door.name().to_owned();
         }
         if answer.tcp.is_empty() && answer.shm.is_empty() {

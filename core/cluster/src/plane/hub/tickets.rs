@@ -28,7 +28,7 @@ pub(super) struct Tickets(Mutex<HashMap<[u8; TICKET], Ticket>>);
 
 impl Tickets {
     /// A ticket for one connection of a task; empty where the system has no random bytes.
-    pub fn new(&self, task: &str, way: Way) -> Vec<u8> {
+    pub fn issue(&self, task: &str, way: Way) -> Vec<u8> {
         let mut number = [0; TICKET];
         if let Err(error) = File::open("/dev/urandom").and_then(|mut it| it.read_exact(&mut number))
         {
@@ -62,14 +62,14 @@ mod tests {
     fn a_ticket_is_for_one_connection_of_its_way() {
         let tickets = Tickets::default();
         let number = |bytes: Vec<u8>| <[u8; TICKET]>::try_from(bytes).unwrap();
-        let first = number(tickets.new("/job:w/replica:0/task:1", Way::Tcp));
-        let second = number(tickets.new("/job:w/replica:0/task:1", Way::Shm));
+        let first = number(tickets.issue("/job:w/replica:0/task:1", Way::Tcp));
+        let second = number(tickets.issue("/job:w/replica:0/task:1", Way::Shm));
         assert_ne!(first, second);
         assert_eq!(tickets.take(&first, Way::Tcp).unwrap(), "/job:w/replica:0/task:1");
         assert!(tickets.take(&first, Way::Tcp).is_none(), "it is used up");
         assert!(tickets.take(&second, Way::Tcp).is_none(), "it is for another way");
         assert!(tickets.take(&[0; TICKET], Way::Tcp).is_none());
-        (0..MOST + 5).for_each(|_| drop(tickets.new("t", Way::Tcp)));
+        (0..MOST + 5).for_each(|_| drop(tickets.issue("t", Way::Tcp)));
         assert_eq!(tickets.0.lock().len(), MOST);
     }
 }

@@ -63,6 +63,8 @@ const PLACES: &[Exception] = &[
     place("core/host/src/testing/", "a device and ops that stand in for a plugin's in the unit tests"),
     place("core/host/src/variants.rs", "calls the entries of a variant's type"),
     place("core/isolate/src/", "memory that two processes see, and the entries of kernels on both sides of it"),
+    place("core/cluster/src/plane/reader.rs", "counts bytes that a lane wrote to a tensor's memory"),
+    place("core/cluster/src/plane/shm/ring.rs", "memory that two processes see"),
     place("core/runtime/src/executor/", "value slots without locks: a node's slots belong to the thread that runs it"),
     place("core/runtime/src/plan/", "flat arrays indexed without checks, validated when the plan is built"),
     place("benches/benches/bench_overhead.rs", "times a kernel's entry with a prepared call"),

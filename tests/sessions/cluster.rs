@@ -5,7 +5,9 @@ use std::{
     thread,
     time::{Duration, Instant},
 };
-use tenon_cluster::{ClusterError, ClusterSpec, Server, ServerOptions, Session};
+use tenon_cluster::{
+    ClusterError, ClusterSpec, DataPlane, Server, ServerOptions, Session, WayFigures,
+};
 use tenon_graph::{GraphBuilder, GraphError, NodeId};
 use tenon_proto::{ConfigProto, GraphDef};
 use tenon_runtime::{
@@ -31,7 +33,25 @@ fn free_port() -> u16 {
     listener.local_addr().expect("it is bound").port()
 }
 
-fn start(job: &str, task: u32, spec: &ClusterSpec, absent: Duration) -> (Runtime, Server) {
+fn start(
+    job: &str,
+    task: u32,
+    spec: &ClusterSpec,
+    absent: Duration,
+    data_plane: DataPlane,
+) -> (Runtime, Server) {
+    start_changed(job, task, spec, |options| {
+        options.absent = absent;
+        options.data_plane = data_plane;
+    })
+}
+
+fn start_changed(
+    job: &str,
+    task: u32,
+    spec: &ClusterSpec,
+    change: impl FnOnce(&mut ServerOptions),
+) -> (Runtime, Server) {
     let options = RuntimeOptions {
         threads: Some(2),
         settings: Settings::default(),
@@ -41,8 +61,9 @@ fn start(job: &str, task: u32, spec: &ClusterSpec, absent: Duration) -> (Runtime
     let (runtime, report) = Runtime::new(options).expect("the runtime starts");
     report.into_result().expect("every library is a plugin");
     let listen = spec.socket_address(job, task).expect("the cluster has the task");
-    let options =
-        ServerOptions { listen, cluster: spec.clone(), absent, ..ServerOptions::default() };
+    let cluster = spec.clone();
+    let mut options = ServerOptions { listen, cluster, ..ServerOptions::default() };
+    change(&mut options);
     let server = Server::start(Worker::new(&runtime), &options).expect("the port is free");
     (runtime, server)
 }
@@ -50,18 +71,49 @@ fn start(job: &str, task: u32, spec: &ClusterSpec, absent: Duration) -> (Runtime
 impl Tasks {
     /// A cluster of these tasks.
     pub(super) fn of(tasks: &[(&str, u32)]) -> Tasks {
+        Tasks::by(tasks, &[DataPlane::Auto])
+    }
+
+    /// The same, whose tensors take these ways: the last one is that of further tasks too.
+    pub(super) fn by(tasks: &[(&str, u32)], planes: &[DataPlane]) -> Tasks {
+        Tasks::changed(tasks, planes, |_| ())
+    }
+
+    /// The same with other changes of the options of all servers.
+    pub(super) fn changed(
+        tasks: &[(&str, u32)],
+        planes: &[DataPlane],
+        change: impl Fn(&mut ServerOptions),
+    ) -> Tasks {
         let mut spec = ClusterSpec::default();
         for &(job, task) in tasks {
             let address = format!("127.0.0.1:{}", free_port());
             spec.jobs.entry(job.to_owned()).or_default().insert(task, address);
         }
         let (mut servers, mut runtimes) = (Vec::new(), Vec::new());
-        for &(job, task) in tasks {
-            let (runtime, server) = start(job, task, &spec, Duration::from_secs(20));
+        for (at, &(job, task)) in tasks.iter().enumerate() {
+            let plane = planes[at.min(planes.len() - 1)];
+            let (runtime, server) = start_changed(job, task, &spec, |options| {
+                options.absent = Duration::from_secs(20);
+                options.data_plane = plane;
+                change(options);
+            });
             servers.push((format!("{job}/{task}"), server));
             runtimes.push(runtime);
         }
         Tasks { servers, runtimes, spec }
+    }
+
+    /// What came to a task from all others, by what carried it.
+    pub(super) fn ways(&self, name: &str) -> Vec<WayFigures> {
+        let found = self.servers.iter().find(|(other, _)| other == name);
+        let links = found.expect("the cluster has it").1.watch().links();
+        links.into_iter().flat_map(|link| link.ways).collect()
+    }
+
+    pub(super) fn address(&self, name: &str) -> std::net::SocketAddr {
+        let found = self.servers.iter().find(|(other, _)| other == name);
+        found.expect("the cluster has it").1.address()
     }
 
     pub(super) fn target(&self, name: &str) -> String {
@@ -74,6 +126,13 @@ impl Tasks {
         make: impl FnOnce(&mut GraphBuilder<'_>) -> Result<(), GraphError>,
     ) -> GraphDef {
         graph(&self.runtimes[0], make).to_graph_def().expect("it can be written")
+    }
+
+    /// Starts a task anew that was stopped.
+    pub(super) fn restart(&mut self, job: &str, task: u32, plane: DataPlane) {
+        let (runtime, server) = start(job, task, &self.spec, Duration::from_secs(20), plane);
+        self.servers.push((format!("{job}/{task}"), server));
+        self.runtimes.push(runtime);
     }
 
     pub(super) fn stop(&mut self, name: &str) {
@@ -261,7 +320,7 @@ fn a_step_ends_when_one_of_its_tasks_goes() {
     let gone = session.run(&[], &["y"], &[], None).unwrap_err();
     assert_eq!(code(&gone), Code::UNAVAILABLE, "{gone}");
     // A server with other state on the same port does not have the graph.
-    let (_runtime, _server) = start("ps", 0, &tasks.spec, Duration::from_secs(20));
+    let (_runtime, _server) = start("ps", 0, &tasks.spec, Duration::from_secs(20), DataPlane::Auto);
     let restarted = session.run(&[], &["y"], &[], None).unwrap_err();
     assert!([Code::ABORTED, Code::UNAVAILABLE].contains(&code(&restarted)), "{restarted}");
 }
@@ -274,14 +333,14 @@ fn absent_tasks_are_named_and_may_be_left_out() {
         let address = format!("127.0.0.1:{}", free_port());
         spec.jobs.entry(job.to_owned()).or_default().insert(task, address);
     }
-    let (_worker, server) = start("worker", 0, &spec, Duration::from_millis(800));
+    let (_worker, server) = start("worker", 0, &spec, Duration::from_millis(800), DataPlane::Auto);
     let target = format!("grpc://{}", server.address());
     let absent = Session::connect(&target, GraphDef::default()).err().expect("they are absent");
     assert_eq!(code(&absent), Code::UNAVAILABLE, "{absent}");
     let message = absent.to_string();
     let named = ["/job:ps/replica:0/task:0", "/job:ps/replica:0/task:1", "device_filters"];
     assert!(named.iter().all(|it| message.contains(it)), "{message}");
-    let (ps, _ps) = start("ps", 0, &spec, Duration::from_millis(800));
+    let (ps, _ps) = start("ps", 0, &spec, Duration::from_millis(800), DataPlane::Auto);
     let filters = vec!["/job:ps/task:0".to_owned()];
     let filtered = ConfigProto { device_filters: filters, ..ConfigProto::default() };
     let def = graph(&ps, variable).to_graph_def().expect("it can be written");

@@ -18,7 +18,7 @@ fn device(task: usize) -> String {
 }
 
 /// Adds `y0`, `y1`, ...: the sum over the tasks of what is fed as `x0`, `x1`, ..., each at its task.
-fn sums(b: &mut GraphBuilder<'_>, tasks: &[usize], size: i64) -> Result<(), GraphError> {
+pub(super) fn sums(b: &mut GraphBuilder<'_>, tasks: &[usize], size: i64) -> Result<(), GraphError> {
     for &task in tasks {
         let x = b.placeholder(&format!("x{task}"), DType::FLOAT, PartialShape::UNKNOWN)?;
         let checked = b.op("CheckNumerics").name(&format!("checked{task}")).device(&device(task));

@@ -93,6 +93,15 @@ impl Dialer {
         Ok(self.link(channel?))
     }
 
+    /// A stream of the data plane to an address.
+    pub async fn stream(&self, address: &str) -> io::Result<Stream> {
+        let stream = TcpStream::connect(address).await?;
+        stream.set_nodelay(true)?;
+        let Some(connector) = &self.tls else { return Ok(Stream::Plain(stream)) };
+        let host = bare(address.rsplit_once(':').map_or(address, |(host, _)| host));
+        Ok(Stream::Tls(Box::new(connector.connect_data(host, stream).await?)))
+    }
+
     fn dial(&self) -> Option<Dial> {
         self.tls.clone().map(Dial)
     }

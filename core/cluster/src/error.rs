@@ -50,6 +50,9 @@ pub enum ClusterError {
         /// The error of the system.
         why: String,
     },
+    /// Shared memory is required between tasks, and cannot be had.
+    #[error("no shared memory for tensors of other tasks: {0}; use --data-plane auto or tcp")]
+    SharedMemory(io::Error),
     /// The threads of the server, or of a session, cannot be started.
     #[error("cannot start the threads: {0}")]
     Threads(io::Error),
@@ -137,7 +140,7 @@ impl ClusterError {
                 io::ErrorKind::PermissionDenied => Code::PERMISSION_DENIED,
                 _ => Code::INVALID_ARGUMENT,
             },
-            ClusterError::Threads(_) => Code::RESOURCE_EXHAUSTED,
+            ClusterError::Threads(_) | ClusterError::SharedMemory(_) => Code::RESOURCE_EXHAUSTED,
             ClusterError::Target { .. } | ClusterError::Spec { .. } => Code::INVALID_ARGUMENT,
             ClusterError::NoTask { .. } => Code::NOT_FOUND,
             ClusterError::Tokens { .. }

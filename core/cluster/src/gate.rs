@@ -5,6 +5,7 @@ use crate::{
     client::Client,
     limits::Usage,
     methods::WORKER,
+    plane::GREET,
     refusal::Refusal,
     tls::Certified,
     tokens::{Role, Tokens},
@@ -56,7 +57,7 @@ pub(crate) struct Who {
 
 /// The role that a method requires.
 fn required(path: &str) -> Role {
-    if path.starts_with(WORKER) { Role::Worker } else { Role::Client }
+    if path.starts_with(WORKER) || path == GREET { Role::Worker } else { Role::Client }
 }
 
 impl Gate {

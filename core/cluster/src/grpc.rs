@@ -11,6 +11,7 @@ use crate::{
     gate::{Counted, Gate, Who},
     master::Master,
     methods::{self, Method, RECV_TENSOR, WORKER},
+    plane::{GREET, GreetRequest, Hub},
     refusal::Refusal,
     wire,
     worker::WorkerService,
@@ -52,6 +53,7 @@ pub(crate) struct Services {
     pub master: Arc<Master>,
     pub worker: Arc<WorkerService>,
     pub gate: Arc<Gate>,
+    pub hub: Arc<Hub>,
 }
 
 impl Service<http::Request<Body>> for Services {
@@ -109,7 +111,11 @@ async fn answer(
     request: http::Request<Body>,
 ) -> http::Response<Body> {
     let path = request.uri().path().to_owned();
-    let Services { master, worker, gate } = services;
+    let Services { master, worker, gate, hub } = services;
+    if path == GREET {
+        let greeted = async |request: GreetRequest| Ok(hub.greeted(&request));
+        return waiting(request, greeted).await;
+    }
     let Some(method) = path.strip_prefix(WORKER) else {
         let (head, body) = request.into_parts();
         let (body, taken) = Counted::new(body, &gate, &who);

@@ -5,6 +5,11 @@ use crate::refusal::Refusal;
 use tenon_framework::text::cut;
 use tenon_runtime::rendezvous::{EdgeName, Edges, Key};
 
+/// The task of a device, such as `/job:ps/replica:0/task:0`.
+pub(crate) fn task_of(device: &str) -> &str {
+    device.find("/device:").map_or(device, |at| &device[..at])
+}
+
 /// The text of a key.
 pub(crate) fn text(key: &Key) -> String {
     edge_text(key.edge.name(), key.frame, key.iteration)

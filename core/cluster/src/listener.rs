@@ -5,20 +5,24 @@ use crate::{
     dial::Stream,
     error::ClusterError,
     gate::{Gate, Who},
-    tls::{Acceptor, ServerTls},
+    plane::{Hub, is_hello},
+    tls::{Acceptor, ServerTls, is_data},
 };
 use std::{io, net::SocketAddr, sync::Arc, time::Duration};
 use tenon_framework::Code;
 use tokio::{
     net::{TcpListener, TcpStream},
-    sync::{Semaphore, mpsc, watch},
-    time::sleep,
+    sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch},
+    time::{sleep, timeout},
 };
 
 /// Handshakes at the same time; further connections wait in the system's queue.
 const HANDSHAKES: usize = 256;
 /// How long the listener waits when the system has no descriptor for a connection.
 const PAUSE: Duration = Duration::from_millis(50);
+
+/// How long a connection may be silent before it is taken for one of gRPC.
+const SILENT: Duration = Duration::from_secs(2);
 
 /// Refuses an address at which other machines would reach the server without showing who they are, or send tokens that
 /// others can read.
@@ -51,12 +55,21 @@ pub(crate) fn check_exposure(
     Err(ClusterError::Exposed { listen, lack })
 }
 
+/// Where connections go.
+#[derive(Clone)]
+pub(crate) struct Doors {
+    pub acceptor: Option<Arc<Acceptor>>,
+    pub gate: Arc<Gate>,
+    /// Those of gRPC.
+    pub calls: mpsc::Sender<io::Result<Connection>>,
+    /// Those of the data plane.
+    pub data: Arc<Hub>,
+}
+
 /// Accepts connections until the server stops.
 pub(crate) async fn accept(
     listener: TcpListener,
-    acceptor: Option<Arc<Acceptor>>,
-    gate: Arc<Gate>,
-    connections: mpsc::Sender<io::Result<Connection>>,
+    doors: Doors,
     mut stopped: watch::Receiver<bool>,
 ) {
     let handshakes = Arc::new(Semaphore::new(HANDSHAKES));
@@ -75,20 +88,28 @@ pub(crate) async fn accept(
         };
         // A client waits for a step's answer, which is small: it is sent at once.
         let _ = stream.set_nodelay(true);
-        let Some(acceptor) = acceptor.clone() else {
-            let caller = Caller { address: Some(address), certified: None };
-            if connections.send(Ok(Connection::new(Stream::Plain(stream), caller))).await.is_err() {
-                return;
-            }
+        let doors = doors.clone();
+        let Some(acceptor) = doors.acceptor.clone() else {
+            tokio::spawn(plain(stream, address, doors));
             continue;
         };
         let Ok(turn) = Arc::clone(&handshakes).acquire_owned().await else { return };
-        let (gate, connections) = (Arc::clone(&gate), connections.clone());
         tokio::spawn(async move {
-            shake(&acceptor, stream, address, &gate, &connections).await;
-            drop(turn);
+            shake(&acceptor, stream, address, turn, &doors).await;
         });
     }
+}
+
+/// Gives a connection without TLS to gRPC or to the data plane, by its first byte.
+async fn plain(stream: TcpStream, address: SocketAddr, doors: Doors) {
+    let mut first = [0];
+    let looked = timeout(SILENT, stream.peek(&mut first)).await;
+    if matches!(looked, Ok(Ok(1))) && is_hello(first[0]) {
+        return doors.data.welcome(Stream::Plain(stream), address).await;
+    }
+    let caller = Caller { address: Some(address), certified: None };
+    // The server has stopped if nobody takes it.
+    let _ = doors.calls.send(Ok(Connection::new(Stream::Plain(stream), caller))).await;
 }
 
 /// Makes the handshake of a connection.
@@ -96,20 +117,25 @@ async fn shake(
     acceptor: &Acceptor,
     stream: TcpStream,
     address: SocketAddr,
-    gate: &Gate,
-    connections: &mpsc::Sender<io::Result<Connection>>,
+    turn: OwnedSemaphorePermit,
+    doors: &Doors,
 ) {
-    match acceptor.accept(stream).await {
+    let accepted = acceptor.accept(stream).await;
+    drop(turn);
+    match accepted {
+        Ok((stream, _)) if is_data(&stream) => {
+            doors.data.welcome(Stream::Tls(Box::new(stream)), address).await;
+        }
         Ok((stream, certified)) => {
             let caller = Caller { address: Some(address), certified };
             let stream = Stream::Tls(Box::new(stream));
             // The server has stopped if nobody takes it.
-            let _ = connections.send(Ok(Connection::new(stream, caller))).await;
+            let _ = doors.calls.send(Ok(Connection::new(stream, caller))).await;
         }
         Err(why) => {
             tracing::warn!("connection from {address} refused: {why}");
             let who = Who { name: address.ip().to_string(), from: address.to_string() };
-            gate.record(&who, "handshake", Code::UNAUTHENTICATED, &why, &[]);
+            doors.gate.record(&who, "handshake", Code::UNAUTHENTICATED, &why, &[]);
         }
     }
 }

@@ -1,6 +1,11 @@
 //! The methods of the worker's service: their paths, messages, and who answers them.
 
-use crate::{call::Call, refusal::Refusal, worker::WorkerService};
+use crate::{
+    call::Call,
+    plane::{GREET, GreetRequest, GreetResponse},
+    refusal::Refusal,
+    worker::WorkerService,
+};
 use prost::Message;
 use tenon_proto::{
     CleanupAllRequest, CleanupAllResponse, CleanupGraphRequest, CleanupGraphResponse,
@@ -71,6 +76,15 @@ methods! {
     CleanupAll(CleanupAllRequest) -> CleanupAllResponse = cleanup_all,
     Logging(LoggingRequest) -> LoggingResponse = logging,
     GetStepSequence(GetStepSequenceRequest) -> GetStepSequenceResponse = get_step_sequence,
+}
+
+/// Asks for a link of the data plane.
+pub(crate) struct Greet;
+
+impl Remote for Greet {
+    const PATH: &'static str = GREET;
+    type Request = GreetRequest;
+    type Response = GreetResponse;
 }
 
 /// Joins a group of devices.

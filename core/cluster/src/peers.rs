@@ -1,36 +1,40 @@
-//! The other tasks of a cluster, over gRPC.
+//! The other tasks of a cluster.
 //!
-//! A task has two connections: one for calls, and one for tensors, so that a large tensor does not keep a call waiting. They
-//! are made at their first use, and again after they broke. A call to a task that cannot be reached fails at once.
+//! Calls go over gRPC. Tensors go over the [data plane](crate::plane) to tasks that have one, and else over gRPC too: a task
+//! then has a second connection, so that a large tensor does not keep a call waiting. Connections are made at their first use,
+//! and again after they broke. A call to a task that cannot be reached fails at once.
 
 use crate::{
     codec::ProtobufCodec,
     dial::{Dialer, Link, broken as causes},
     methods::{self, RECV_TENSOR, Remote},
+    plane::{Hub, Link as DataLink, Request as DataRequest},
     refusal::Refusal,
-    spec::ClusterSpec,
     traffic::Traffic,
-    transport::{Abandon, Asked, Done, Transport, Wanted},
+    transport::{Abandon, Asked, Done, End, Transport, Wanted, Withdraw},
+    way::Way,
     wire::{self, Answer, AnswerReader},
+    worker::{collective, transfer},
 };
 use http::uri::PathAndQuery;
 use std::{
     collections::{BTreeMap, HashMap},
     future::{Future, poll_fn},
-    sync::Arc,
+    sync::{Arc, Weak},
     time::Duration,
 };
 use tenon_framework::{
-    Code, Tensor,
+    Code, DType, Tensor,
     device::DeviceName,
     sync::{Mutex, rank},
 };
+use tenon_host::collective::tensor_of_bytes;
 use tenon_proto::{
     ClusterDef, CompleteGroupRequest, CompleteGroupResponse, CompleteInstanceRequest,
-    CompleteInstanceResponse, MAX_MESSAGE_BYTES, RecvBufRequest, RecvBufResponse,
-    RecvTensorRequest,
+    CompleteInstanceResponse, MAX_MESSAGE_BYTES, RecvBufRequest, RecvTensorRequest,
 };
-use tokio::{runtime::Handle, task::AbortHandle};
+use tenon_runtime::rendezvous::{Key, Parcel};
+use tokio::{runtime::Handle, sync::oneshot, task::AbortHandle};
 use tonic::{Request, Status, client::Grpc};
 use tower_service::Service;
 
@@ -57,6 +61,8 @@ pub(crate) struct Peers {
     channels: Mutex<HashMap<(String, Use), Link>>,
     dialer: Dialer,
     traffic: Traffic,
+    hub: Arc<Hub>,
+    own: Weak<Peers>,
 }
 
 /// The name of a task of a job.
@@ -66,17 +72,79 @@ pub(crate) fn task_name(job: &str, task: u32) -> String {
 
 impl Peers {
     /// The tasks of a cluster; their calls run on these threads.
-    pub fn new(threads: &Handle, cluster: &ClusterSpec, dialer: Dialer) -> Peers {
-        let tasks = cluster.jobs.iter().flat_map(|(job, tasks)| {
-            tasks.iter().map(|(&task, address)| (task_name(job, task), address.clone()))
-        });
-        let channels = Mutex::ranked(rank::LEAF, HashMap::new());
-        Peers {
+    pub fn new(
+        threads: &Handle,
+        addresses: BTreeMap<String, String>,
+        dialer: Dialer,
+        hub: &Arc<Hub>,
+    ) -> Arc<Peers> {
+        Arc::new_cyclic(|own| Peers {
             threads: threads.clone(),
-            addresses: tasks.collect(),
-            channels,
+            addresses,
+            channels: Mutex::ranked(rank::LEAF, HashMap::new()),
             dialer,
             traffic: Traffic::default(),
+            hub: Arc::clone(hub),
+            own: own.clone(),
+        })
+    }
+
+    /// The address of a task.
+    fn address(&self, task: &str) -> Result<&String, Refusal> {
+        self.addresses.get(task).ok_or_else(|| {
+            let there: Vec<&str> = self.addresses.keys().map(String::as_str).collect();
+            let message = format!("the cluster has no task {task}: it has {}", there.join(", "));
+            Refusal::new(Code::UNAVAILABLE, message)
+        })
+    }
+
+    /// The link with a task, which is made now if need be; `None` if its tensors go over gRPC.
+    async fn reach(&self, task: &str) -> Result<Option<Arc<DataLink>>, Refusal> {
+        let address = self.address(task)?;
+        let greet = async |request| {
+            call::<methods::Greet>(self.channel(task, Use::Calls)?, request, task).await
+        };
+        self.hub.reach((task, address), &self.dialer, greet).await
+    }
+
+    /// Gets a tensor of a task with which there may be no link yet.
+    async fn fetch(
+        &self,
+        task: &str,
+        request: &DataRequest,
+        done: Done,
+        over_grpc: impl Future<Output = Result<Answer, Refusal>>,
+        ended: oneshot::Receiver<End>,
+        counted: impl Fn(Way, &Answer),
+    ) {
+        let link = match self.reach(task).await {
+            Ok(link) => link,
+            Err(refusal) => return done(Err(refusal)),
+        };
+        let (sender, answer) = oneshot::channel();
+        let withdraw = link
+            .as_ref()
+            .map(|link| link.ask(request, Box::new(move |answer| drop(sender.send(answer)))));
+        let way = link.as_ref().map_or(Way::Grpc, |link| link.way());
+        let gone = |_| Err(Refusal::new(Code::CANCELLED, "the request was withdrawn"));
+        let answer = async {
+            match link {
+                Some(_) => answer.await.unwrap_or_else(gone),
+                None => over_grpc.await,
+            }
+        };
+        tokio::select! {
+            answer = answer => {
+                if let Ok(answer) = &answer {
+                    counted(way, answer);
+                }
+                done(answer);
+            }
+            Ok(end) = ended => {
+                if let Some(withdraw) = withdraw {
+                    withdraw(end);
+                }
+            }
         }
     }
 
@@ -92,11 +160,7 @@ impl Peers {
 
     /// A connection to a task; the first one is not made yet.
     fn channel(&self, task: &str, for_what: Use) -> Result<Link, Refusal> {
-        let address = self.addresses.get(task).ok_or_else(|| {
-            let there: Vec<&str> = self.addresses.keys().map(String::as_str).collect();
-            let message = format!("the cluster has no task {task}: it has {}", there.join(", "));
-            Refusal::new(Code::UNAVAILABLE, message)
-        })?;
+        let address = self.address(task)?;
         let key = (address.clone(), for_what);
         if let Some(channel) = self.channels.lock().get(&key) {
             return Ok(channel.clone());
@@ -174,26 +238,57 @@ async fn call<M: Remote>(
 }
 
 impl Transport for Peers {
-    fn recv_tensor(&self, wanted: Wanted, done: Done) -> Abandon {
-        let channel = self.channel(&wanted.task, Use::Tensors);
+    fn recv_tensor(&self, wanted: Wanted, done: Done) -> Withdraw {
         let waiting = self.traffic.wait_for(&wanted.task);
-        let handle = self.spawn(async move {
-            let answer = match channel {
-                Ok(channel) => recv_tensor(channel, &wanted).await,
-                Err(refusal) => Err(refusal),
-            };
-            if let Ok(answer) = &answer {
-                let bytes = answer.tensor.as_ref().map_or(0, Tensor::byte_len);
-                waiting.received(bytes);
+        let request = RecvTensorRequest {
+            step_id: wanted.step,
+            rendezvous_key: wanted.key,
+            dma_ok: true,
+            request_id: crate::handles::new_request(),
+            ..RecvTensorRequest::default()
+        };
+        let key = request.rendezvous_key.clone();
+        let task = wanted.task.clone();
+        let link = self.addresses.get(&task).and_then(|address| self.hub.link(address));
+        let way = link.as_ref().map(|link| link.way());
+        let done: Done = Box::new(move |answer| {
+            if let (Some(way), Ok(answer)) = (way, &answer) {
+                waiting.received(way, bytes_of(answer));
             }
             drop(waiting);
             done(answer.map_err(|refusal| {
-                let what = wanted.key.split(';').nth(3).unwrap_or_default();
-                let message = format!("tensor '{what}' of {}: {}", wanted.task, refusal.message);
+                let what = key.split(';').nth(3).unwrap_or_default();
+                let message = format!("tensor '{what}' of {task}: {}", refusal.message);
                 Refusal { message, ..refusal }
             }));
         });
-        Box::new(move || handle.abort())
+        if let Some(link) = link {
+            return link.ask(&DataRequest::Tensor(request), done);
+        }
+        let Some(own) = self.own.upgrade() else { return Box::new(|_| ()) };
+        let task = wanted.task;
+        let (end, ended) = oneshot::channel();
+        self.spawn(async move {
+            let over_grpc = own.tensor_by_grpc(&task, &request);
+            let counted = |way, answer: &Answer| own.traffic.received(&task, way, bytes_of(answer));
+            let request = DataRequest::Tensor(request.clone());
+            own.fetch(&task, &request, done, over_grpc, ended, counted).await;
+        });
+        Box::new(move |why| {
+            // It has ended already if nobody takes it.
+            let _ = end.send(why);
+        })
+    }
+
+    fn push(&self, task: &str, step: i64, key: &Key, parcel: &Parcel) -> bool {
+        let link = self.addresses.get(task).and_then(|address| self.hub.link(address));
+        let Some(link) = link else { return false };
+        let answer = transfer::answer(parcel.clone());
+        link.push(step, &crate::keys::text(key), &answer)
+    }
+
+    fn came(&self, task: &str, way: Way, bytes: usize) {
+        self.traffic.received(task, way, bytes);
     }
 
     fn complete_group(
@@ -218,9 +313,37 @@ impl Transport for Peers {
         &self,
         task: &str,
         request: RecvBufRequest,
-        done: Asked<RecvBufResponse>,
+        dtype: DType,
+        done: Asked<Tensor>,
     ) -> Abandon {
-        self.ask::<methods::RecvBuf>(task, request, done)
+        let from = task.to_owned();
+        let done: Done = Box::new(move |answer| {
+            done(answer.and_then(|answer| elements(&from, dtype, answer)));
+        });
+        let Some(own) = self.own.upgrade() else { return Box::new(|| ()) };
+        let task = task.to_owned();
+        let link = self.addresses.get(&task).and_then(|address| self.hub.link(address));
+        if let Some(link) = link {
+            let way = link.way();
+            let counted: Done = Box::new(move |answer| {
+                if let Ok(answer) = &answer {
+                    own.traffic.received(&task, way, bytes_of(answer));
+                }
+                done(answer);
+            });
+            let withdraw = link.ask(&DataRequest::Buffer(request), counted);
+            return Box::new(move || withdraw(End::GivenUp));
+        }
+        let (end, ended) = oneshot::channel();
+        self.spawn(async move {
+            let over_grpc = own.buffer_by_grpc(&task, request.clone(), dtype);
+            let counted = |way, answer: &Answer| own.traffic.received(&task, way, bytes_of(answer));
+            let request = DataRequest::Buffer(request.clone());
+            own.fetch(&task, &request, done, over_grpc, ended, counted).await;
+        });
+        Box::new(move || {
+            let _ = end.send(End::GivenUp);
+        })
     }
 
     fn leader(&self) -> Option<String> {
@@ -238,25 +361,63 @@ impl Transport for Peers {
                 Some((task_name(&job.name, u32::try_from(task).ok()?), address.clone()))
             })
         });
-        let channels = Mutex::ranked(rank::LEAF, HashMap::new());
-        let (threads, dialer) = (self.threads.clone(), self.dialer.clone());
-        let traffic = self.traffic.clone();
-        Arc::new(Peers { threads, addresses: tasks.collect(), channels, dialer, traffic })
+        Arc::new_cyclic(|own| Peers {
+            threads: self.threads.clone(),
+            addresses: tasks.collect(),
+            channels: Mutex::ranked(rank::LEAF, HashMap::new()),
+            dialer: self.dialer.clone(),
+            traffic: self.traffic.clone(),
+            hub: Arc::clone(&self.hub),
+            own: own.clone(),
+        })
     }
 }
 
+impl Peers {
+    async fn tensor_by_grpc(
+        &self,
+        task: &str,
+        request: &RecvTensorRequest,
+    ) -> Result<Answer, Refusal> {
+        recv_tensor(self.channel(task, Use::Tensors)?, task, request).await
+    }
+
+    async fn buffer_by_grpc(
+        &self,
+        task: &str,
+        request: RecvBufRequest,
+        dtype: DType,
+    ) -> Result<Answer, Refusal> {
+        let channel = self.channel(task, Use::Calls)?;
+        let answer = call::<methods::RecvBuf>(channel, request, task).await?;
+        let bytes = collective::content(&answer)?;
+        let tensor = Some(tensor_of_bytes(dtype, &bytes)?);
+        Ok(Answer { tensor, is_dead: false, send_start_micros: answer.send_start_micros })
+    }
+}
+
+fn bytes_of(answer: &Answer) -> usize {
+    answer.tensor.as_ref().map_or(0, Tensor::byte_len)
+}
+
+/// The elements of an answer for a collective operation.
+fn elements(task: &str, dtype: DType, answer: Answer) -> Result<Tensor, Refusal> {
+    let found = answer.tensor.as_ref().map(Tensor::dtype);
+    answer.tensor.filter(|_| found == Some(dtype)).ok_or_else(|| {
+        let found = found.map_or_else(|| "no value".to_owned(), |found| found.to_string());
+        let message = format!("a collective expects {dtype} of {task}, found {found}");
+        Refusal::new(Code::INTERNAL, message)
+    })
+}
+
 /// Asks for a tensor, and reads it into its memory.
-async fn recv_tensor(mut channel: Link, wanted: &Wanted) -> Result<Answer, Refusal> {
-    let task = &wanted.task;
+async fn recv_tensor(
+    mut channel: Link,
+    task: &str,
+    request: &RecvTensorRequest,
+) -> Result<Answer, Refusal> {
     let broken = |status: Status| Refusal::of_status(&status, task);
-    let request = RecvTensorRequest {
-        step_id: wanted.step,
-        rendezvous_key: wanted.key.clone(),
-        dma_ok: true,
-        request_id: crate::handles::new_request(),
-        ..RecvTensorRequest::default()
-    };
-    let body = wire::request_body(&request).map_err(broken)?;
+    let body = wire::request_body(request).map_err(broken)?;
     let request = http::Request::post(RECV_TENSOR)
         .version(http::Version::HTTP_2)
         .header(http::header::TE, "trailers")

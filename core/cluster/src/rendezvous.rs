@@ -1,16 +1,21 @@
 //! The rendezvous of a step whose parts run in several processes.
 //!
-//! A value is sent to the rendezvous of its sender's task. A receiver of the same task takes it there; a receiver of another
-//! task asks for it through the [`Transport`], and so does a value that is asked for before the step has begun here.
+//! A value is sent to the rendezvous of its sender's task, or pushed at once to that of its receiver if it is small and the
+//! [`Transport`] takes it. A receiver of the same task takes it there; a receiver of another task takes what was pushed, or
+//! asks for it.
 //!
 //! # Ownership
 //! A receiver that waits for another task is in `remote` until its value, an error, or the abortion of the step takes it out:
-//! whoever takes it out calls it, so that it is called once.
+//! whoever takes it out calls it, so that it is called once. A pushed value is in `pushed` until its receiver or the end of the
+//! step takes it out.
+
+pub(crate) use crate::keys::task_of;
 
 use crate::{
     keys,
+    plane::Hold,
     refusal::Refusal,
-    transport::{Abandon, Transport, Wanted},
+    transport::{End, Transport, Wanted, Withdraw},
     wire::Answer,
 };
 use std::{
@@ -18,7 +23,7 @@ use std::{
     sync::{Arc, OnceLock, Weak},
 };
 use tenon_framework::{
-    Code,
+    Code, Tensor,
     sync::{Mutex, rank},
 };
 use tenon_runtime::{
@@ -29,17 +34,29 @@ use tenon_runtime::{
 /// A receiver that waits for a value of another task.
 struct Waiting {
     receiver: Receiver,
+    key: String,
     /// `None` until the request is on its way.
-    abandon: Option<Abandon>,
+    withdraw: Option<Withdraw>,
 }
 
 #[derive(Default)]
 struct Remote {
     waiting: HashMap<u64, Waiting>,
+    by_key: HashMap<String, u64>,
     next: u64,
+    /// Values that came before they were asked for.
+    pushed: HashMap<String, (Answer, Hold)>,
     aborted: Option<StepError>,
     /// The first error that another task gave instead of a value.
     failed: Option<StepError>,
+}
+
+impl Remote {
+    fn take(&mut self, number: u64) -> Option<Waiting> {
+        let waiting = self.waiting.remove(&number)?;
+        self.by_key.remove(&waiting.key);
+        Some(waiting)
+    }
 }
 
 /// The rendezvous of one step at one task.
@@ -87,10 +104,15 @@ impl StepRendezvous {
 
     /// Asks another task for a value.
     fn ask(&self, task: &str, key: &Key, receiver: Receiver) {
+        let text = keys::text(key);
         let mut remote = self.remote.lock();
         if let Some(error) = remote.aborted.clone() {
             drop(remote);
             return receiver(Err(error));
+        }
+        if let Some((answer, hold)) = remote.pushed.remove(&text) {
+            drop(remote);
+            return self.taken(task, answer, &hold, receiver);
         }
         let Some(transport) = self.transport.get() else {
             drop(remote);
@@ -99,27 +121,78 @@ impl StepRendezvous {
         };
         remote.next += 1;
         let number = remote.next;
-        remote.waiting.insert(number, Waiting { receiver, abandon: None });
+        remote.by_key.insert(text.clone(), number);
+        let waiting = Waiting { receiver, key: text.clone(), withdraw: None };
+        remote.waiting.insert(number, waiting);
         drop(remote);
-        let wanted = Wanted { task: task.to_owned(), step: self.step, key: keys::text(key) };
+        let wanted = Wanted { task: task.to_owned(), step: self.step, key: text };
         let own = self.own.clone();
         let done = Box::new(move |answer| {
             if let Some(own) = own.upgrade() {
                 own.arrived(number, answer);
             }
         });
-        let abandon = transport.recv_tensor(wanted, done);
-        if let Some(waiting) = self.remote.lock().waiting.get_mut(&number) {
-            waiting.abandon = Some(abandon);
+        let withdraw = transport.recv_tensor(wanted, done);
+        let mut remote = self.remote.lock();
+        if let Some(waiting) = remote.waiting.get_mut(&number) {
+            waiting.withdraw = Some(withdraw);
             return;
         }
-        // The answer is there, or the step was aborted meanwhile.
-        abandon();
+        // The value is there, perhaps by a push, or the step was aborted meanwhile.
+        let end = if remote.aborted.is_some() { End::GivenUp } else { End::Settled };
+        drop(remote);
+        withdraw(end);
+    }
+
+    /// Gives a pushed value to its receiver.
+    fn taken(&self, task: &str, answer: Answer, hold: &Hold, receiver: Receiver) {
+        if let Some(transport) = self.transport.get() {
+            let bytes = answer.tensor.as_ref().map_or(0, Tensor::byte_len);
+            transport.came(task, hold.way(), bytes);
+        }
+        receiver(Ok(Parcel { tensor: answer.tensor, is_dead: answer.is_dead }));
+    }
+
+    /// Takes a value that another task has pushed.
+    pub fn pushed(&self, key: String, answer: Answer, hold: Hold) {
+        let mut remote = self.remote.lock();
+        if remote.aborted.is_some() {
+            return;
+        }
+        let number = remote.by_key.get(&key).copied();
+        let Some(waiting) = number.and_then(|number| remote.take(number)) else {
+            let former = remote.pushed.insert(key, (answer, hold));
+            drop(remote);
+            drop(former);
+            return;
+        };
+        drop(remote);
+        if let Some(withdraw) = waiting.withdraw {
+            withdraw(End::Settled);
+        }
+        let task = task_of(key.split(';').next().unwrap_or_default());
+        self.taken(task, answer, &hold, waiting.receiver);
+    }
+
+    /// Drops the receiver of another task that waits for a value here, and has it by another way.
+    pub fn forget(&self, key: &Key) {
+        self.local.forget(key);
+    }
+
+    /// Sends a value to another task: to its request, or without one, or keeps it for a later request.
+    fn send_away(&self, task: &str, key: &Key, parcel: Parcel) -> Result<(), StepError> {
+        let Some(parcel) = self.local.send_to_waiting(key, parcel)? else { return Ok(()) };
+        if let Some(transport) = self.transport.get()
+            && transport.push(task, self.step, key, &parcel)
+        {
+            return Ok(());
+        }
+        self.local.send(key, parcel)
     }
 
     fn arrived(&self, number: u64, answer: Result<Answer, Refusal>) {
         let mut remote = self.remote.lock();
-        let Some(waiting) = remote.waiting.remove(&number) else { return };
+        let Some(waiting) = remote.take(number) else { return };
         let result = answer.map_err(|refusal| StepError::step(refusal.code, refusal.message));
         if let Err(error) = &result {
             remote.failed.get_or_insert_with(|| error.clone());
@@ -129,14 +202,12 @@ impl StepRendezvous {
     }
 }
 
-/// The task of a device, such as `/job:ps/replica:0/task:0`.
-pub(crate) fn task_of(device: &str) -> &str {
-    device.find("/device:").map_or(device, |at| &device[..at])
-}
-
 impl Rendezvous for StepRendezvous {
     fn send(&self, key: &Key, parcel: Parcel) -> Result<(), StepError> {
-        self.local.send(key, parcel)
+        match task_of(&key.edge.name().destination) {
+            task if task == &*self.task => self.local.send(key, parcel),
+            task => self.send_away(task, key, parcel),
+        }
     }
 
     fn recv(&self, key: &Key, receiver: Receiver) {
@@ -150,11 +221,14 @@ impl Rendezvous for StepRendezvous {
         let mut remote = self.remote.lock();
         let first = remote.aborted.get_or_insert(error).clone();
         let waiting = std::mem::take(&mut remote.waiting);
+        let pushed = std::mem::take(&mut remote.pushed);
+        remote.by_key.clear();
         drop(remote);
+        drop(pushed);
         self.local.abort(first.clone());
-        for Waiting { receiver, abandon } in waiting.into_values() {
-            if let Some(abandon) = abandon {
-                abandon();
+        for Waiting { receiver, withdraw, .. } in waiting.into_values() {
+            if let Some(withdraw) = withdraw {
+                withdraw(End::GivenUp);
             }
             receiver(Err(first.clone()));
         }
@@ -168,7 +242,7 @@ impl Rendezvous for StepRendezvous {
 mod tests {
     use super::*;
     use std::sync::mpsc;
-    use tenon_framework::{Tensor, sync};
+    use tenon_framework::sync;
     use tenon_runtime::rendezvous::{EdgeName, Edges};
 
     /// Keeps requests until the test answers them.
@@ -176,16 +250,23 @@ mod tests {
     struct Held(sync::Mutex<Vec<(Wanted, crate::transport::Done)>>);
 
     impl Transport for Held {
-        fn recv_tensor(&self, wanted: Wanted, done: crate::transport::Done) -> Abandon {
+        fn recv_tensor(&self, wanted: Wanted, done: crate::transport::Done) -> Withdraw {
             self.0.lock().push((wanted, done));
-            Box::new(|| ())
+            Box::new(|_| ())
         }
+
+        fn push(&self, _: &str, _: i64, _: &Key, _: &Parcel) -> bool {
+            false
+        }
+
+        fn came(&self, _: &str, _: crate::way::Way, _: usize) {}
+
         fn complete_group(
             &self,
             leader: &str,
             _: tenon_proto::CompleteGroupRequest,
             done: crate::transport::Asked<tenon_proto::CompleteGroupResponse>,
-        ) -> Abandon {
+        ) -> crate::transport::Abandon {
             done(Err(Refusal::unreachable(leader, "there is none")));
             Box::new(|| ())
         }
@@ -195,7 +276,7 @@ mod tests {
             leader: &str,
             _: tenon_proto::CompleteInstanceRequest,
             done: crate::transport::Asked<tenon_proto::CompleteInstanceResponse>,
-        ) -> Abandon {
+        ) -> crate::transport::Abandon {
             done(Err(Refusal::unreachable(leader, "there is none")));
             Box::new(|| ())
         }
@@ -204,8 +285,9 @@ mod tests {
             &self,
             task: &str,
             _: tenon_proto::RecvBufRequest,
-            done: crate::transport::Asked<tenon_proto::RecvBufResponse>,
-        ) -> Abandon {
+            _: tenon_framework::DType,
+            done: crate::transport::Asked<Tensor>,
+        ) -> crate::transport::Abandon {
             done(Err(Refusal::unreachable(task, "there is none")));
             Box::new(|| ())
         }
@@ -276,6 +358,34 @@ mod tests {
         let (_, done) = held.0.lock().remove(0);
         done(Ok(Answer { tensor: None, is_dead: true, send_start_micros: 0 }));
         assert!(first.recv().is_err());
+    }
+
+    #[test]
+    fn a_pushed_value_is_taken_without_a_request_and_settles_one() {
+        let (edges, rendezvous, held) = set_up();
+        let value = |of: f32| {
+            let tensor = Some(Tensor::scalar(of).unwrap());
+            Answer { tensor, is_dead: false, send_start_micros: 0 }
+        };
+        let taken = |got: &Got| {
+            let tensor = got.recv().unwrap().unwrap().tensor.unwrap();
+            tensor.as_slice::<f32>().unwrap()[0]
+        };
+        let key = key(&edges, 1);
+        rendezvous.pushed(keys::text(&key), value(1.0), Hold::free());
+        let got = ask(&rendezvous, &key);
+        assert!(held.0.lock().is_empty(), "it was there");
+        assert_eq!(taken(&got), 1.0);
+        // The next one comes after it was asked for.
+        let next = Key { iteration: 1, ..key };
+        let got = ask(&rendezvous, &next);
+        rendezvous.pushed(keys::text(&next), value(2.0), Hold::free());
+        assert_eq!(taken(&got), 2.0);
+        let (_, done) = held.0.lock().remove(0);
+        done(Ok(value(3.0)));
+        assert!(got.recv().is_err(), "its receiver is called once");
+        rendezvous.abort(StepError::step(Code::ABORTED, "over"));
+        rendezvous.pushed(keys::text(&next), value(4.0), Hold::free());
     }
 
     #[test]

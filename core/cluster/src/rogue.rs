@@ -6,12 +6,16 @@
 //! - no method panics, and no refusal has the code `INTERNAL` or `UNKNOWN`;
 //! - a refusal has a message of bounded length, and an answer is the message of its method.
 //!
+//! [`frames`] does the same with frames of a link of the data plane.
+//!
 //! The memory that the requests take is bounded by the runtime's own limit (`host.memory_limit_mb`). Fuzzing and a seeded
 //! test use this module.
 
 mod choices;
 mod graphs;
 mod requests;
+
+pub use crate::plane::rogue::play as frames;
 
 use crate::{
     grpc::Services,

@@ -15,14 +15,16 @@ use crate::{
     gate::{Gate, Served},
     grpc::Services,
     limits::{ClientLimits, Usage},
-    listener::{accept, check_exposure},
+    listener::{Doors, accept, check_exposure},
     master::{Limits, Master, Place},
     peers::{CONNECTION_WINDOW, FRAME, Peers, STREAM_WINDOW},
+    plane::{Hub, Serve, admit},
     rendezvous::task_of,
     spec::ClusterSpec,
     tls::{Acceptor, ClientTls, Connector, ServerTls},
     tokens::{Role, Tokens},
     traffic::LinkFigures,
+    way::DataPlane,
     worker::WorkerService,
 };
 use std::{
@@ -34,7 +36,7 @@ use std::{
 };
 use tenon_runtime::Worker;
 use tokio::{
-    net::TcpListener,
+    net::{TcpListener, UnixListener},
     runtime::{Builder, Handle, Runtime},
     sync::{mpsc, watch},
     time::{interval, sleep},
@@ -81,6 +83,8 @@ pub struct ServerOptions {
     pub clients: ClientLimits,
     /// The audit log.
     pub audit: Option<AuditOptions>,
+    /// Which way tensors take between this task and others of Tenon.
+    pub data_plane: DataPlane,
 }
 
 /// How long tasks may be absent unless the options say otherwise.
@@ -98,6 +102,7 @@ impl Default for ServerOptions {
             insecure: false,
             clients: ClientLimits::default(),
             audit: None,
+            data_plane: DataPlane::Auto,
         }
     }
 }
@@ -136,11 +141,16 @@ impl Server {
         let not_there = |source| ClusterError::Listen { listen, source };
         let listener = threads.block_on(TcpListener::bind(listen)).map_err(not_there)?;
         let address = listener.local_addr().map_err(not_there)?;
-        let (services, peers) = secured.services(worker, threads.handle(), options);
+        let Begun { services, peers, door } =
+            secured.services(worker, threads.handle(), options)?;
         let (stop, stopped) = watch::channel(false);
-        let (sender, connections) = mpsc::channel(CONNECTIONS);
-        let gate = Arc::clone(&services.gate);
-        threads.spawn(accept(listener, acceptor.clone(), gate, sender, stopped.clone()));
+        let (calls, connections) = mpsc::channel(CONNECTIONS);
+        let (gate, data) = (Arc::clone(&services.gate), Arc::clone(&services.hub));
+        let doors = Doors { acceptor: acceptor.clone(), gate, calls, data };
+        threads.spawn(accept(listener, doors, stopped.clone()));
+        if let Some(door) = door {
+            threads.spawn(admit(Arc::clone(&services.hub), door, stopped.clone()));
+        }
         let connections = ReceiverStream::new(connections);
         let served = threads.spawn(serve(connections, services.clone(), stopped.clone()));
         threads.spawn(collect(services.clone(), options.limits.away, stopped));
@@ -188,7 +198,7 @@ impl Server {
     fn drain(&mut self, patience: Duration) {
         let Some(threads) = self.threads.take() else { return };
         let _ = self.stop.send(true);
-        let Services { master, worker, .. } = self.services.clone();
+        let Services { master, worker, hub, .. } = self.services.clone();
         threads.block_on(async move {
             let end = Instant::now() + patience;
             while (master.is_busy() || worker.is_busy()) && Instant::now() < end {
@@ -197,6 +207,7 @@ impl Server {
         });
         self.services.master.close_all();
         self.services.worker.close_all();
+        hub.stop();
         // Connections that clients keep open are cut: their requests are answered.
         if let Some(served) = self.served.take() {
             let wait = async { tokio::time::timeout(DRAIN, served).await };
@@ -267,6 +278,14 @@ async fn serve(
         .await
 }
 
+/// The services of a server, and what they need of it.
+struct Begun {
+    services: Services,
+    peers: Arc<Peers>,
+    /// Where tasks on this host get shared memory.
+    door: Option<UnixListener>,
+}
+
 /// What a server read from files before it listens.
 struct Secured {
     acceptor: Option<Arc<Acceptor>>,
@@ -295,11 +314,16 @@ impl Secured {
         worker: Worker,
         threads: &Handle,
         options: &ServerOptions,
-    ) -> (Services, Arc<Peers>) {
-        let peers = Arc::new(Peers::new(threads, &options.cluster, self.dialer));
+    ) -> Result<Begun, ClusterError> {
         let devices = worker.runtime().devices().devices();
         let task = devices.first().map_or("", |device| task_of(device.full_name())).to_owned();
+        let tasks = options.cluster.by_name();
+        let (hub, door) = Hub::new(threads, options.data_plane, &task, tasks.clone())
+            .map_err(ClusterError::SharedMemory)?;
+        let peers = Peers::new(threads, tasks, self.dialer, &hub);
         let own = Arc::new(WorkerService::new(worker.clone(), &task, peers.clone()));
+        let served: Arc<dyn Serve> = own.clone();
+        hub.serve(Arc::downgrade(&served));
         let place =
             Place { own: Arc::clone(&own), peers: Arc::clone(&peers), absent: options.absent };
         let usage = Usage::new(options.clients);
@@ -310,7 +334,7 @@ impl Secured {
             served: Served::default(),
         });
         let master = Arc::new(Master::new(worker, place, options.limits));
-        (Services { master, worker: own, gate }, peers)
+        Ok(Begun { services: Services { master, worker: own, gate, hub }, peers, door })
     }
 }
 
@@ -335,7 +359,7 @@ pub(crate) fn services(
     threads: &Handle,
     options: &ServerOptions,
 ) -> Result<Services, ClusterError> {
-    Ok(Secured::read(options)?.services(worker, threads, options).0)
+    Ok(Secured::read(options)?.services(worker, threads, options)?.services)
 }
 
 /// Closes sessions whose clients or masters have been away for too long.
@@ -346,7 +370,7 @@ async fn collect(services: Services, away: Duration, mut stopped: watch::Receive
             _ = stopped.changed() => return,
             _ = turns.tick() => {}
         }
-        let Services { master, worker, gate } = services.clone();
+        let Services { master, worker, gate, .. } = services.clone();
         let collect = move || {
             let now = Instant::now();
             master.collect(now);

@@ -6,6 +6,7 @@ use std::{
     collections::BTreeMap,
     net::{SocketAddr, ToSocketAddrs},
 };
+use tenon_framework::device::DeviceName;
 
 /// The addresses of the tasks of a cluster, by job and number.
 ///
@@ -46,6 +47,17 @@ impl ClusterSpec {
             return Err(wrong("no tasks".to_owned()));
         }
         Ok(spec)
+    }
+
+    /// The addresses of all tasks, by their names, such as `/job:ps/replica:0/task:0`.
+    pub(crate) fn by_name(&self) -> BTreeMap<String, String> {
+        let named = |(job, tasks): (&String, &BTreeMap<u32, String>)| {
+            let of_job = |(&task, address): (&u32, &String)| {
+                (DeviceName::of_task(job, task).to_string(), address.clone())
+            };
+            tasks.iter().map(of_job).collect::<Vec<_>>()
+        };
+        self.jobs.iter().flat_map(named).collect()
     }
 
     /// The address of a task.

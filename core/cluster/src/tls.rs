@@ -13,9 +13,9 @@ mod reasons;
 mod rustls_streams;
 
 #[cfg(not(feature = "tls"))]
-pub(crate) use absent::{Acceptor, Connector, TlsStream};
+pub(crate) use absent::{Acceptor, Connector, TlsStream, is_data};
 #[cfg(feature = "tls")]
-pub(crate) use rustls_streams::{Acceptor, Connector, TlsStream};
+pub(crate) use rustls_streams::{Acceptor, Connector, TlsStream, is_data};
 
 use crate::tokens::Roles;
 use std::path::PathBuf;

@@ -1,5 +1,6 @@
 //! What a task receives from the others: tensors, bytes, and the time that its steps wait for them.
 
+use crate::way::Way;
 use std::{
     collections::BTreeMap,
     sync::Arc,
@@ -16,16 +17,29 @@ pub struct LinkFigures {
     pub tensors: u64,
     /// Their bytes.
     pub bytes: u64,
+    /// The same by what carried them: `grpc`, `tcp` or `shm`.
+    pub ways: Vec<WayFigures>,
     /// Tensors that are awaited now.
     pub waiting: u64,
     /// The time for which they were awaited, summed over all; those that are awaited now are included.
     pub waited: Duration,
 }
 
+/// What came from one task by one way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WayFigures {
+    /// What carried it: `grpc`, `tcp` or `shm`.
+    pub way: &'static str,
+    /// Tensors that came.
+    pub tensors: u64,
+    /// Their bytes.
+    pub bytes: u64,
+}
+
 #[derive(Default)]
 struct Link {
-    tensors: u64,
-    bytes: u64,
+    /// Tensors and bytes by way.
+    ways: BTreeMap<Way, (u64, u64)>,
     waited: Duration,
     next: u64,
     /// When each request that is not answered was sent.
@@ -53,16 +67,38 @@ impl Traffic {
         Waiting { traffic: self.clone(), task: task.to_owned(), number }
     }
 
+    /// A tensor of a task has come.
+    pub fn received(&self, task: &str, way: Way, bytes: usize) {
+        let mut links = self.0.lock();
+        if !links.contains_key(task) {
+            links.insert(task.to_owned(), Link::default());
+        }
+        if let Some(link) = links.get_mut(task) {
+            let (tensors, sum) = link.ways.entry(way).or_default();
+            *tensors += 1;
+            *sum = sum.saturating_add(bytes as u64);
+        }
+    }
+
     /// The figures of all links.
     pub fn figures(&self) -> Vec<LinkFigures> {
         let now = Instant::now();
         let links = self.0.lock();
+        let of_way = |(way, &(tensors, bytes)): (&Way, &(u64, u64))| WayFigures {
+            way: way.name(),
+            tensors,
+            bytes,
+        };
         let figures = links.iter().map(|(from, link)| {
             let open = link.since.values().map(|since| now.saturating_duration_since(*since));
             LinkFigures {
                 from: from.clone(),
-                tensors: link.tensors,
-                bytes: link.bytes,
+                tensors: link.ways.values().map(|(tensors, _)| tensors).sum(),
+                bytes: link
+                    .ways
+                    .values()
+                    .fold(0, |sum: u64, (_, bytes)| sum.saturating_add(*bytes)),
+                ways: link.ways.iter().map(of_way).collect(),
                 waiting: link.since.len() as u64,
                 waited: link.waited + open.sum::<Duration>(),
             }
@@ -80,11 +116,8 @@ pub(crate) struct Waiting {
 
 impl Waiting {
     /// The tensor has come.
-    pub fn received(&self, bytes: usize) {
-        if let Some(link) = self.traffic.0.lock().get_mut(&self.task) {
-            link.tensors += 1;
-            link.bytes = link.bytes.saturating_add(bytes as u64);
-        }
+    pub fn received(&self, way: Way, bytes: usize) {
+        self.traffic.received(&self.task, way, bytes);
     }
 }
 
@@ -106,7 +139,7 @@ mod tests {
     fn what_came_and_what_is_awaited() {
         let traffic = Traffic::default();
         let (came, awaited) = (traffic.wait_for("ps/0"), traffic.wait_for("ps/0"));
-        came.received(100);
+        came.received(Way::Shm, 100);
         drop(came);
         std::thread::sleep(Duration::from_millis(5));
         let [link] = &traffic.figures()[..] else { panic!("one link") };

@@ -1,12 +1,14 @@
-//! The way by which a worker gets tensors from others. Between the workers of a TensorFlow cluster that is RecvTensor over gRPC
-//! ([`Peers`](crate::peers::Peers)); a step's rendezvous knows this trait alone.
+//! The way by which a worker gets tensors from others: links of the data plane between tasks of Tenon, RecvTensor over gRPC
+//! with tasks of TensorFlow ([`Peers`](crate::peers::Peers) chooses); a step's rendezvous knows this trait alone.
 
-use crate::{refusal::Refusal, wire::Answer};
+use crate::{refusal::Refusal, way::Way, wire::Answer};
 use std::sync::Arc;
+use tenon_framework::{DType, Tensor};
 use tenon_proto::{
     ClusterDef, CompleteGroupRequest, CompleteGroupResponse, CompleteInstanceRequest,
-    CompleteInstanceResponse, RecvBufRequest, RecvBufResponse,
+    CompleteInstanceResponse, RecvBufRequest,
 };
+use tenon_runtime::rendezvous::{Key, Parcel};
 
 /// A tensor that another task sends.
 #[derive(Debug)]
@@ -25,6 +27,18 @@ pub(crate) type Done = Box<dyn FnOnce(Result<Answer, Refusal>) + Send>;
 /// Gives up a request: its [`Done`] may then not be called.
 pub(crate) type Abandon = Box<dyn FnOnce() + Send>;
 
+/// Why nobody waits for a tensor any more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum End {
+    /// It came by another way.
+    Settled,
+    /// The step has failed here.
+    GivenUp,
+}
+
+/// Withdraws a request for a tensor: its [`Done`] may then not be called.
+pub(crate) type Withdraw = Box<dyn FnOnce(End) + Send>;
+
 /// Takes the answer of another task.
 pub(crate) type Asked<R> = Box<dyn FnOnce(Result<R, Refusal>) + Send>;
 
@@ -32,7 +46,13 @@ pub(crate) type Asked<R> = Box<dyn FnOnce(Result<R, Refusal>) + Send>;
 pub(crate) trait Transport: Send + Sync {
     /// Requests a tensor. Never blocks: `done` is called later, from any thread. A task that cannot be reached is an error at
     /// once.
-    fn recv_tensor(&self, wanted: Wanted, done: Done) -> Abandon;
+    fn recv_tensor(&self, wanted: Wanted, done: Done) -> Withdraw;
+
+    /// Sends a tensor to a task that has not asked for it; whether it went. Never blocks.
+    fn push(&self, task: &str, step: i64, key: &Key, parcel: &Parcel) -> bool;
+
+    /// Counts a tensor that was taken without a request.
+    fn came(&self, task: &str, way: Way, bytes: usize);
 
     /// Joins a group at the task that leads it. Never blocks, as the following ones.
     fn complete_group(
@@ -50,12 +70,13 @@ pub(crate) trait Transport: Send + Sync {
         done: Asked<CompleteInstanceResponse>,
     ) -> Abandon;
 
-    /// Requests a tensor of a collective operation.
+    /// Requests a tensor of a collective operation, which has elements of this type; it may have one dimension for all of them.
     fn recv_buf(
         &self,
         task: &str,
         request: RecvBufRequest,
-        done: Asked<RecvBufResponse>,
+        dtype: DType,
+        done: Asked<Tensor>,
     ) -> Abandon;
 
     /// The task that leads groups of devices where nobody says otherwise, the same at all tasks; `None` without other tasks.

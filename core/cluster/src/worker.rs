@@ -6,6 +6,7 @@
 //! | `steps.rs` | the steps, by number, each with its rendezvous |
 //! | `run.rs` | the part of a step |
 //! | `transfer.rs` | tensors that other tasks ask for |
+//! | `served.rs` | what the task at the other end of a link gets |
 //! | `collective.rs` | collective operations that this task leads, and their tensors |
 //! | `members.rs` | members of collective operations at other tasks |
 //! | `sequences.rs` | the numbers of steps on which masters agree |
@@ -15,15 +16,16 @@
 //! - A request that comes again is not run twice.
 //! - A step that nobody cleans up goes when its master has been away for too long.
 
-mod collective;
+pub(crate) mod collective;
 mod members;
 mod run;
 mod sequences;
+mod served;
 mod sessions;
 mod steps;
 #[cfg(test)]
 mod tests;
-mod transfer;
+pub(crate) mod transfer;
 
 use crate::{call::Call, refusal::Refusal, requests::Requests, transport::Transport};
 use members::{Members, Way};

@@ -41,6 +41,8 @@ pub mod rank {
     pub const STEP: Rank = Rank(50);
     /// The rendezvous.
     pub const RENDEZVOUS: Rank = Rank(60);
+    /// What is on its way to another process.
+    pub const LINK: Rank = Rank(65);
     /// The thread pool.
     pub const POOL: Rank = Rank(70);
     /// Allocators.

@@ -7,17 +7,17 @@ use rustix::net::{
 use std::{
     io::{self, IoSlice, IoSliceMut},
     mem::MaybeUninit,
-    os::{
-        fd::{AsFd, OwnedFd},
-        unix::net::UnixStream,
-    },
+    os::fd::{AsFd, OwnedFd},
 };
 
-/// Number of descriptors with one message.
-pub(super) const COUNT: usize = 4;
+/// The most descriptors with one message.
+pub const COUNT: usize = 4;
 
-/// Sends descriptors with a byte of data, which they need.
-pub(super) fn send(socket: &UnixStream, descriptors: &[OwnedFd]) -> io::Result<()> {
+/// Sends descriptors, at most [`COUNT`], with a byte of data, which they need.
+///
+/// # Errors
+/// More descriptors; those of the system.
+pub fn send(socket: impl AsFd, descriptors: &[OwnedFd]) -> io::Result<()> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(COUNT))];
     let mut messages = SendAncillaryBuffer::new(&mut space);
     let borrowed: Vec<_> = descriptors.iter().map(AsFd::as_fd).collect();
@@ -28,8 +28,11 @@ pub(super) fn send(socket: &UnixStream, descriptors: &[OwnedFd]) -> io::Result<(
     Ok(())
 }
 
-/// Receives descriptors that [`send`] sent.
-pub(super) fn receive(socket: &UnixStream) -> io::Result<[OwnedFd; COUNT]> {
+/// Receives descriptors that [`send`] sent, of which there have to be this many.
+///
+/// # Errors
+/// Another number of them; those of the system.
+pub fn receive<const N: usize>(socket: impl AsFd) -> io::Result<[OwnedFd; N]> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(COUNT))];
     let mut messages = RecvAncillaryBuffer::new(&mut space);
     let mut byte = [0];
@@ -42,6 +45,6 @@ pub(super) fn receive(socket: &UnixStream) -> io::Result<[OwnedFd; COUNT]> {
         }
     }
     all.try_into().map_err(|all: Vec<OwnedFd>| {
-        io::Error::other(format!("expected {COUNT} descriptors, found {}", all.len()))
+        io::Error::other(format!("expected {N} descriptors, found {}", all.len()))
     })
 }

@@ -65,7 +65,7 @@ mod channel;
 mod compute;
 mod crash;
 mod definition;
-mod descriptors;
+pub mod descriptors;
 mod extents;
 mod kernel;
 mod limits;
@@ -78,7 +78,7 @@ mod protocol;
 #[cfg(any(all(test, not(loom)), feature = "fuzzing"))]
 pub mod rogue;
 mod shape;
-mod shared;
+pub mod shared;
 mod start;
 mod surroundings;
 mod talk;

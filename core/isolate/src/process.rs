@@ -161,7 +161,7 @@ impl Process {
         };
         descriptors.push(channels.as_fd().try_clone_to_owned()?);
         let mut socket = process.socket.lock();
-        let told = super::descriptors::send(&socket, &descriptors)
+        let told = super::descriptors::send(&*socket, &descriptors)
             .and_then(|()| write_message(&mut *socket, &order));
         drop(socket);
         // A process that has ended already reads nothing: the wait for its first message reports

@@ -2,7 +2,10 @@
 //! them unmaps it.
 
 use rustix::{
-    fs::{MemfdFlags, SealFlags, fcntl_add_seals, ftruncate, memfd_create, open},
+    fs::{
+        MemfdFlags, SealFlags, fcntl_add_seals, fcntl_get_seals, fstat, ftruncate, memfd_create,
+        open,
+    },
     mm::{MapFlags, ProtFlags, mmap, munmap},
 };
 use std::{
@@ -13,13 +16,16 @@ use std::{
 };
 
 /// Memory of a fixed size, whose pages exist only once they are touched.
-pub(super) struct SharedFile {
+pub struct SharedFile {
     file: OwnedFd,
     bytes: usize,
 }
 
 impl SharedFile {
     /// Creates memory of zeros. `name` shows in the system's list of mappings.
+    ///
+    /// # Errors
+    /// Those of the system, as for the other functions of this module.
     pub fn new(name: &str, bytes: usize) -> io::Result<SharedFile> {
         let file = memfd_create(name, MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
         ftruncate(&file, bytes as u64)?;
@@ -28,7 +34,27 @@ impl SharedFile {
         Ok(SharedFile { file, bytes })
     }
 
+    /// Memory that another process has created with [`SharedFile::new`].
+    ///
+    /// # Errors
+    /// The descriptor is not of such memory, or not of this size, or some process could change its size.
+    pub fn received(file: OwnedFd, bytes: usize) -> io::Result<SharedFile> {
+        let needed = SealFlags::SHRINK | SealFlags::GROW;
+        if !fcntl_get_seals(&file)?.contains(needed) {
+            return Err(io::Error::other("shared memory came without seals on its size"));
+        }
+        let found = fstat(&file)?.st_size;
+        if u64::try_from(found) != Ok(bytes as u64) {
+            let why = format!("shared memory has {found} bytes, expected {bytes}");
+            return Err(io::Error::other(why));
+        }
+        Ok(SharedFile { file, bytes })
+    }
+
     /// A descriptor through which the memory can only be read.
+    ///
+    /// # Errors
+    /// Those of the system.
     pub fn read_only(&self) -> io::Result<OwnedFd> {
         let name = format!("/proc/self/fd/{}", self.file.as_raw_fd());
         let flags = rustix::fs::OFlags::RDONLY | rustix::fs::OFlags::CLOEXEC;
@@ -36,6 +62,9 @@ impl SharedFile {
     }
 
     /// Maps all of the memory.
+    ///
+    /// # Errors
+    /// Those of the system.
     pub fn map(&self) -> io::Result<Mapping> {
         Mapping::new(self.file.as_fd(), self.bytes, true)
     }
@@ -48,7 +77,7 @@ impl AsFd for SharedFile {
 }
 
 /// Shared memory mapped into this process.
-pub(super) struct Mapping {
+pub struct Mapping {
     base: NonNull<c_void>,
     bytes: usize,
 }
@@ -60,6 +89,9 @@ unsafe impl Sync for Mapping {}
 
 impl Mapping {
     /// Maps the first `bytes` bytes of a file; for reading only unless `write`.
+    ///
+    /// # Errors
+    /// Those of the system.
     pub fn new(file: BorrowedFd<'_>, bytes: usize, write: bool) -> io::Result<Mapping> {
         let access = if write { ProtFlags::READ | ProtFlags::WRITE } else { ProtFlags::READ };
         let flags = MapFlags::SHARED | MapFlags::NORESERVE;
@@ -110,6 +142,12 @@ mod tests {
     #[test]
     fn two_mappings_show_the_same_bytes_and_a_read_only_one_stays_so() {
         let file = SharedFile::new("tenon-test", 8192).unwrap();
+        let sent = || file.as_fd().try_clone_to_owned().unwrap();
+        assert!(SharedFile::received(sent(), 8192).is_ok());
+        assert!(SharedFile::received(sent(), 4096).is_err(), "of another size");
+        let unsealed = memfd_create("tenon-test", MemfdFlags::CLOEXEC).unwrap();
+        ftruncate(&unsealed, 8192).unwrap();
+        assert!(SharedFile::received(unsealed, 8192).is_err(), "its size may change");
         let (writer, reader) = (file.map().unwrap(), file.read_only().unwrap());
         let read = Mapping::new(reader.as_fd(), 8192, false).unwrap();
         // SAFETY: both are mapped, and nothing else uses them.

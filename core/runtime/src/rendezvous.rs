@@ -84,6 +84,35 @@ impl Default for LocalRendezvous {
     }
 }
 
+impl LocalRendezvous {
+    /// Gives a value to the receiver that waits for it, or gives it back if none does.
+    ///
+    /// # Errors
+    /// The error of an aborted step.
+    pub fn send_to_waiting(&self, key: &Key, parcel: Parcel) -> Result<Option<Parcel>, StepError> {
+        let mut table = self.table.lock();
+        if let Some(error) = &table.aborted {
+            return Err(error.clone());
+        }
+        let Some(Waiting::Receiver(_)) = table.waiting.get(key) else { return Ok(Some(parcel)) };
+        let waiting = table.waiting.remove(key);
+        drop(table);
+        if let Some(Waiting::Receiver(receiver)) = waiting {
+            receiver(Ok(parcel));
+        }
+        Ok(None)
+    }
+
+    /// Drops the receiver that waits for a key, if one does, without calling it.
+    pub fn forget(&self, key: &Key) {
+        let mut table = self.table.lock();
+        let waits = matches!(table.waiting.get(key), Some(Waiting::Receiver(_)));
+        let receiver = if waits { table.waiting.remove(key) } else { None };
+        drop(table);
+        drop(receiver);
+    }
+}
+
 impl Rendezvous for LocalRendezvous {
     fn send(&self, key: &Key, parcel: Parcel) -> Result<(), StepError> {
         let mut table = self.table.lock();

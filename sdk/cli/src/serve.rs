@@ -27,7 +27,7 @@ use std::{
     process, thread,
     time::Duration,
 };
-use tenon_cluster::{Limits, Server, ServerOptions};
+use tenon_cluster::{DataPlane, Limits, Server, ServerOptions};
 use tenon_runtime::{RuntimeOptions, Worker, framework::device::DeviceName};
 
 /// The knob of the number of CPU devices.
@@ -68,6 +68,10 @@ pub struct ServeArgs {
     /// Seconds that a session waits for tasks of the cluster that are absent when it is opened
     #[arg(long, value_name = "SECONDS", default_value = "60")]
     pub absent: u64,
+    /// Which way tensors take between this task and others of Tenon: auto is shared memory on one host, else TCP, else gRPC. The
+    /// others fail a step whose tensors cannot take that way; with tasks of TensorFlow it is always gRPC, which tcp and shm refuse
+    #[arg(long, value_name = "auto|grpc|tcp|shm", default_value = "auto", value_parser = data_plane)]
+    pub data_plane: DataPlane,
     /// CPU devices: all compute with the same threads
     #[arg(long, value_name = "N")]
     pub cpus: Option<NonZeroUsize>,
@@ -95,6 +99,15 @@ pub struct ServeArgs {
     pub clients: ClientArgs,
 }
 
+/// Reads the name of a way.
+fn data_plane(text: &str) -> Result<DataPlane, String> {
+    let found = DataPlane::NAMES.iter().find(|(name, _)| *name == text);
+    found.map(|(_, plane)| *plane).ok_or_else(|| {
+        let names: Vec<&str> = DataPlane::NAMES.iter().map(|(name, _)| *name).collect();
+        format!("expected one of {}", names.join(", "))
+    })
+}
+
 /// Serves until a signal ends it.
 ///
 /// # Errors
@@ -120,6 +133,7 @@ pub fn serve(global: &Global, args: &ServeArgs) -> Result<(), CliError> {
         insecure: args.access.insecure,
         clients: args.clients.limits(),
         audit: args.clients.audit(),
+        data_plane: args.data_plane,
     };
     let server = Server::start(Worker::new(&runtime), &options)?;
     if let Some(monitor) = args.monitor {

@@ -40,10 +40,19 @@ impl Connector {
     pub async fn connect(&self, _: &str, _: TcpStream) -> io::Result<TlsStream> {
         match *self {}
     }
+
+    pub async fn connect_data(&self, _: &str, _: TcpStream) -> io::Result<TlsStream> {
+        match *self {}
+    }
 }
 
 /// There is none.
 pub(crate) enum TlsStream {}
+
+/// Whether a stream is one of the data plane.
+pub(crate) fn is_data(stream: &TlsStream) -> bool {
+    match *stream {}
+}
 
 impl AsyncRead for TlsStream {
     fn poll_read(

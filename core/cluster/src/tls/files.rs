@@ -15,6 +15,8 @@ use std::{
 
 /// HTTP/2, by its name in TLS.
 const PROTOCOL: &[u8] = b"h2";
+/// The data plane, likewise.
+pub(super) const DATA: &[u8] = b"tenon-data";
 
 fn wrong<E: Display>(file: &Path) -> impl Fn(E) -> ClusterError {
     move |error| ClusterError::TlsFile { file: file.to_owned(), reason: error.to_string() }
@@ -61,7 +63,7 @@ pub(super) fn server(tls: &ServerTls) -> Result<ServerConfig, ClusterError> {
     let (chain, key) = pair(&tls.identity)?;
     let built = builder.with_single_cert(chain, key);
     let mut config = built.map_err(wrong(&tls.identity.cert))?;
-    config.alpn_protocols = vec![PROTOCOL.to_vec()];
+    config.alpn_protocols = vec![PROTOCOL.to_vec(), DATA.to_vec()];
     Ok(config)
 }
 

@@ -6,7 +6,7 @@ use rustls::{
     ClientConfig, ServerConfig,
     pki_types::{CertificateDer, ServerName},
 };
-use std::{io, time::Duration};
+use std::{io, sync::Arc, time::Duration};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpStream,
@@ -105,16 +105,30 @@ impl Connector {
 
     /// The stream after the handshake with a server that has to have a certificate for this host.
     pub async fn connect(&self, host: &str, stream: TcpStream) -> io::Result<TlsStream> {
-        let name = ServerName::try_from(host.to_owned())
-            .map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
-        let config = self.0.current();
-        let shaken =
-            timeout(HANDSHAKE, tokio_rustls::TlsConnector::from(config).connect(name, stream));
-        let late =
-            |_| io::Error::new(io::ErrorKind::TimedOut, "the handshake of TLS took too long");
-        let stream = shaken.await.map_err(late)?;
-        let stream = stream
-            .map_err(|error| io::Error::new(error.kind(), reasons::at_client(&error, host)))?;
-        Ok(stream.into())
+        shake(self.0.current(), host, stream).await
     }
+
+    /// The same, for the data plane.
+    pub async fn connect_data(&self, host: &str, stream: TcpStream) -> io::Result<TlsStream> {
+        let mut config = ClientConfig::clone(&self.0.current());
+        config.alpn_protocols = vec![files::DATA.to_vec()];
+        shake(Arc::new(config), host, stream).await
+    }
+}
+
+/// Makes the handshake of a client.
+async fn shake(config: Arc<ClientConfig>, host: &str, stream: TcpStream) -> io::Result<TlsStream> {
+    let name = ServerName::try_from(host.to_owned())
+        .map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
+    let shaken = timeout(HANDSHAKE, tokio_rustls::TlsConnector::from(config).connect(name, stream));
+    let late = |_| io::Error::new(io::ErrorKind::TimedOut, "the handshake of TLS took too long");
+    let stream = shaken.await.map_err(late)?;
+    let stream =
+        stream.map_err(|error| io::Error::new(error.kind(), reasons::at_client(&error, host)))?;
+    Ok(stream.into())
+}
+
+/// Whether the client of a stream has chosen the data plane.
+pub(crate) fn is_data(stream: &TlsStream) -> bool {
+    stream.get_ref().1.alpn_protocol() == Some(files::DATA)
 }

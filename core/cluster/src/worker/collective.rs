@@ -76,7 +76,7 @@ fn key_of(step: u64, text: &str) -> Option<BufferKey> {
 ///
 /// # Errors
 /// It has none.
-pub(super) fn content(answer: &RecvBufResponse) -> Result<Vec<u8>, KernelError> {
+pub(crate) fn content(answer: &RecvBufResponse) -> Result<Vec<u8>, KernelError> {
     let wrong = |why: String| KernelError::internal(format!("the answer to RecvBuf: {why}"));
     let options = answer.transport_options.as_deref().unwrap_or_default();
     let any = Any::decode(options).map_err(|error| wrong(error.to_string()))?;
@@ -235,6 +235,26 @@ impl WorkerService {
 
     /// A tensor of a collective, when a member of this task has sent it: the step may not have begun here.
     pub async fn recv_buf(&self, request: RecvBufRequest) -> Answered<RecvBufResponse> {
+        let (sender, tensor) = oneshot::channel();
+        let number = self.await_buffer(&request, move |it| drop(sender.send(it)))?;
+        let mut withdraw = Withdraw(Some(|| self.give_up_buffers(number)));
+        let tensor = tensor.await;
+        withdraw.0 = None;
+        let gone = |_| Refusal::new(Code::CANCELLED, "the collective ended without an answer");
+        answer_of(&tensor.map_err(gone)??)
+    }
+
+    /// Ends what members of a step exchange here: one of them gave it up.
+    pub(super) fn give_up_buffers(&self, step: u64) {
+        self.collectives.abort_step(step, &given_up());
+    }
+
+    /// Calls `done` with a tensor of a collective, when a member of this task has sent it; the step.
+    pub(super) fn await_buffer(
+        &self,
+        request: &RecvBufRequest,
+        done: impl FnOnce(Answered<Tensor>) + Send + 'static,
+    ) -> Answered<u64> {
         self.requests.note(request.request_id)?;
         let number = request.step_id;
         let text = &request.buf_rendezvous_key;
@@ -250,17 +270,13 @@ impl WorkerService {
             let message = format!("step {number} is over: it was cleaned up");
             Refusal::new(Code::ABORTED, message).marked(Mark::Derived)
         })?;
-        let (sender, tensor) = oneshot::channel();
-        self.collectives.take(&key, Box::new(move |it| drop(sender.send(it))));
+        let derived = |error: KernelError| Refusal::from(error).marked(Mark::Derived);
+        self.collectives.take(&key, Box::new(move |it| done(it.map_err(derived))));
         if self.steps.find(number).is_none() {
             // It was cleaned up meanwhile: nobody else ends what waits.
             self.collectives.end_step(number.cast_unsigned());
         }
-        let give_up = || self.collectives.abort_step(number.cast_unsigned(), &given_up());
-        let mut withdraw = Withdraw(Some(give_up));
-        let tensor = tensor.await;
-        withdraw.0 = None;
-        answer_of(&ended(tensor).map_err(|refusal| refusal.marked(Mark::Derived))?)
+        Ok(number.cast_unsigned())
     }
 
     /// Checks that a member is a device of this worker, and of this incarnation.

@@ -11,14 +11,14 @@ use crate::{
     transport::{Asked, Transport},
 };
 use std::sync::{Arc, Weak};
-use tenon_framework::KernelError;
+use tenon_framework::{KernelError, Tensor};
 use tenon_host::collective::{
     Abandon, Arrived, Collectives, Done, Group, GroupDevice, GroupRequest, InstanceRequest, Remote,
-    Wanted, tensor_of_bytes,
+    Wanted,
 };
 use tenon_proto::{
     CompleteGroupRequest, CompleteGroupResponse, CompleteInstanceRequest, CompleteInstanceResponse,
-    DeviceAttributes, Dim, RecvBufRequest, RecvBufResponse, TensorShapeProto,
+    DeviceAttributes, Dim, RecvBufRequest, TensorShapeProto,
 };
 
 /// The way of a step to members at other tasks.
@@ -140,11 +140,8 @@ impl Remote for Members {
             ..RecvBufRequest::default()
         };
         let dtype = wanted.dtype;
-        let answered: Asked<RecvBufResponse> = Box::new(move |answer| {
-            let bytes = answer.map_err(error).and_then(|it| collective::content(&it));
-            done(bytes.and_then(|bytes| tensor_of_bytes(dtype, &bytes)));
-        });
-        way.transport.recv_buf(&task, sent, answered)
+        let answered: Asked<Tensor> = Box::new(move |answer| done(answer.map_err(error)));
+        way.transport.recv_buf(&task, sent, dtype, answered)
     }
 }
 

@@ -98,6 +98,11 @@ impl Steps {
         Some(step)
     }
 
+    /// The step of a number, if it is there.
+    pub fn there(&self, number: i64) -> Option<Arc<Step>> {
+        self.table.lock().steps.get(&number).cloned()
+    }
+
     /// A part of a step that begins to run.
     pub fn enter(&self, number: i64, session: &OpenSession) -> Option<Running> {
         let step = self.find(number)?;

@@ -4,7 +4,7 @@ use super::WorkerService;
 use crate::{
     call::Call,
     refusal::{Mark, Refusal},
-    transport::{Abandon, Done, Transport, Wanted},
+    transport::{Abandon, Done, Transport, Wanted, Withdraw},
 };
 use std::sync::Arc;
 use tenon_framework::Code;
@@ -13,16 +13,26 @@ use tenon_proto::{
     DeregisterGraphRequest, GraphDef, NodeDef, RecvTensorRequest, RegisterGraphRequest,
     RunGraphRequest,
 };
-use tenon_runtime::{CancelToken, Runtime, RuntimeOptions, Worker};
+use tenon_runtime::{
+    CancelToken, Runtime, RuntimeOptions, Worker,
+    rendezvous::{Key, Parcel},
+};
 
 /// A cluster without other tasks.
 struct Nobody;
 
 impl Transport for Nobody {
-    fn recv_tensor(&self, wanted: Wanted, done: Done) -> Abandon {
+    fn recv_tensor(&self, wanted: Wanted, done: Done) -> Withdraw {
         done(Err(Refusal::unreachable(&wanted.task, "there is none")));
-        Box::new(|| ())
+        Box::new(|_| ())
     }
+
+    fn push(&self, _: &str, _: i64, _: &Key, _: &Parcel) -> bool {
+        false
+    }
+
+    fn came(&self, _: &str, _: crate::way::Way, _: usize) {}
+
     fn complete_group(
         &self,
         leader: &str,
@@ -47,7 +57,8 @@ impl Transport for Nobody {
         &self,
         task: &str,
         _: tenon_proto::RecvBufRequest,
-        done: crate::transport::Asked<tenon_proto::RecvBufResponse>,
+        _: tenon_framework::DType,
+        done: crate::transport::Asked<tenon_framework::Tensor>,
     ) -> Abandon {
         done(Err(Refusal::unreachable(task, "there is none")));
         Box::new(|| ())

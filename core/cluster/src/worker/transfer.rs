@@ -5,6 +5,7 @@ use crate::{
     keys,
     refusal::{Mark, Refusal},
     rendezvous::StepRendezvous,
+    transport::End,
     wire::Answer,
 };
 use std::{
@@ -31,9 +32,39 @@ impl Drop for GivenUp {
     }
 }
 
+/// A request that waits for its value.
+pub(super) struct Awaited {
+    rendezvous: Arc<StepRendezvous>,
+    key: Key,
+}
+
+impl Awaited {
+    /// Ends the request.
+    pub fn end(self, end: End) {
+        match end {
+            End::Settled => self.rendezvous.forget(&self.key),
+            End::GivenUp => drop(GivenUp(Some(self.rendezvous))),
+        }
+    }
+}
+
 impl WorkerService {
     /// The value of a key, when it is sent: the step may not have begun here.
     pub async fn recv_tensor(&self, request: RecvTensorRequest) -> Answered<Answer> {
+        let (sender, value) = oneshot::channel();
+        let awaited = self.await_tensor(&request, move |value| drop(sender.send(value)))?;
+        let mut given_up = GivenUp(Some(awaited.rendezvous));
+        let value = value.await;
+        given_up.0 = None;
+        value.unwrap_or_else(|_| Err(Refusal::new(Code::ABORTED, "the step ended without it")))
+    }
+
+    /// Calls `done` with the value of a key, when it is sent.
+    pub(super) fn await_tensor(
+        &self,
+        request: &RecvTensorRequest,
+        done: impl FnOnce(Answered<Answer>) + Send + 'static,
+    ) -> Answered<Awaited> {
         self.requests.note(request.request_id)?;
         let key = keys::parse(self.worker.runtime().edges(), &request.rendezvous_key)?;
         self.check_sender(&key)?;
@@ -41,16 +72,15 @@ impl WorkerService {
             let message = format!("step {} is over: it was cleaned up", request.step_id);
             Refusal::new(Code::ABORTED, message).marked(Mark::Derived)
         })?;
-        let (sender, value) = oneshot::channel();
-        step.rendezvous.recv_here(&key, Box::new(move |parcel| drop(sender.send(parcel))));
-        let mut given_up = GivenUp(Some(Arc::clone(&step.rendezvous)));
-        let parcel = value.await;
-        given_up.0 = None;
+        let rendezvous = Arc::clone(&step.rendezvous);
         let derived = |error: StepError| {
             Refusal::new(error.code, error.message.to_string()).marked(Mark::Derived)
         };
-        let gone = |_| Refusal::new(Code::ABORTED, "the step ended without it");
-        Ok(answer(parcel.map_err(gone)?.map_err(derived)?))
+        let receiver = move |parcel: Result<Parcel, StepError>| {
+            done(parcel.map(answer).map_err(derived));
+        };
+        rendezvous.recv_here(&key, Box::new(receiver));
+        Ok(Awaited { rendezvous, key })
     }
 
     /// Checks that the sender is a device of this worker, and of this incarnation.
@@ -78,7 +108,7 @@ impl WorkerService {
 }
 
 /// What is sent for a value.
-fn answer(parcel: Parcel) -> Answer {
+pub(crate) fn answer(parcel: Parcel) -> Answer {
     let Parcel { tensor, is_dead } = parcel;
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let send_start_micros = i64::try_from(now.as_micros()).unwrap_or(i64::MAX);

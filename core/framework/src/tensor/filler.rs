@@ -2,6 +2,7 @@
 
 use super::{Tensor, TensorError, host_memory, value::check_bools};
 use crate::{DType, Shape};
+use std::mem::MaybeUninit;
 
 /// A host tensor of plain elements of which a first part is filled. The bytes are written where they stay.
 ///
@@ -56,6 +57,41 @@ impl TensorFiller {
         Ok(())
     }
 
+    /// The memory that is not filled, for a source that writes bytes itself; [`TensorFiller::advance`] then counts them.
+    pub fn spare(&mut self) -> &mut [MaybeUninit<u8>] {
+        let missing = self.missing();
+        if missing == 0 {
+            return &mut [];
+        }
+        // SAFETY: `filled + missing` is the length of the buffer, which is host memory that this value alone refers to; it
+        // stays borrowed while the slice is used.
+        unsafe {
+            let next = self.tensor.buffer().data().cast::<MaybeUninit<u8>>().add(self.filled);
+            std::slice::from_raw_parts_mut(next, missing)
+        }
+    }
+
+    /// Counts bytes that were written to the beginning of [`TensorFiller::spare`].
+    ///
+    /// # Safety
+    /// The caller has written that many bytes there, which are not more than were missing.
+    pub unsafe fn advance(&mut self, bytes: usize) {
+        debug_assert!(bytes <= self.missing());
+        self.filled += bytes;
+    }
+
+    /// The bytes that are filled.
+    pub fn filled(&self) -> &[u8] {
+        if self.filled == 0 {
+            return &[];
+        }
+        // SAFETY: the first `filled` bytes of the buffer are written, and change only through `&mut self`.
+        unsafe {
+            let first = self.tensor.buffer().data().cast::<u8>().cast_const();
+            std::slice::from_raw_parts(first, self.filled)
+        }
+    }
+
     /// The tensor.
     ///
     /// # Errors
@@ -95,6 +131,16 @@ mod tests {
         ));
         assert!(matches!(filler.finish(), Err(TensorError::Count { expected: 2, found: 1, .. })));
         assert!(TensorFiller::new(DType::STRING, &[1]).is_err());
+        let mut spare = TensorFiller::new(DType::UINT8, &[3]).unwrap();
+        spare.put(&[1]).unwrap();
+        assert_eq!(spare.spare().len(), 2);
+        spare.spare()[0].write(2);
+        // SAFETY: one byte was written.
+        unsafe { spare.advance(1) };
+        assert_eq!((spare.filled(), spare.missing()), (&[1, 2][..], 1));
+        spare.put(&[3]).unwrap();
+        assert!(spare.spare().is_empty());
+        assert_eq!(spare.finish().unwrap().as_slice::<u8>().unwrap(), [1, 2, 3]);
         let mut bools = TensorFiller::new(DType::BOOL, &[1]).unwrap();
         bools.put(&[2]).unwrap();
         assert!(bools.finish().is_err());

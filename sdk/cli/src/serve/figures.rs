@@ -1,6 +1,6 @@
 //! The figures of a server, beside those of its runtime.
 
-use tenon_cluster::{LinkFigures, ServerWatch};
+use tenon_cluster::{LinkFigures, ServerWatch, WayFigures};
 use tenon_monitor::{Extras, Figure};
 
 /// What `/readyz` and the pages of figures say of a server.
@@ -30,6 +30,14 @@ fn all(place: &str, watch: &ServerWatch) -> Vec<Figure> {
         };
         links.iter().map(sample).collect()
     };
+    let by_way = |link: &LinkFigures| {
+        let (from, to) = (short(&link.from), place.to_owned());
+        let sample = move |it: &WayFigures| {
+            let way = ("way", it.way.to_owned());
+            (vec![("from", from.clone()), ("to", to.clone()), way], it.bytes as f64)
+        };
+        link.ways.iter().map(sample).collect::<Vec<_>>()
+    };
     let one = |value| vec![(vec![("task", place.to_owned())], value)];
     let (steps, parts) = watch.served();
     let served = |kind: &str, count: u64| {
@@ -52,6 +60,12 @@ fn all(place: &str, watch: &ServerWatch) -> Vec<Figure> {
             of(|it| it.tensors as f64),
         ),
         figure("tenon_link_bytes_total", "counter", "Their bytes.", of(|it| it.bytes as f64)),
+        figure(
+            "tenon_link_way_bytes_total",
+            "counter",
+            "The same by what carried them: grpc, tcp or shm.",
+            links.iter().flat_map(by_way).collect(),
+        ),
         figure(
             "tenon_link_waiting",
             "gauge",

@@ -28,7 +28,12 @@ struct Look {
     sessions: f64,
     /// By the task that sends: bytes, tensors, waiting, waited seconds.
     links: BTreeMap<String, [f64; 4]>,
+    /// The bytes by the task that sends and what carried them.
+    ways: BTreeMap<String, BTreeMap<String, f64>>,
 }
+
+/// The name of the figures by what carried the bytes.
+const WAYS: &str = "tenon_link_way_bytes_total";
 
 /// The names of a link's figures.
 const LINK: [&str; 4] = [
@@ -117,6 +122,12 @@ fn read_look(value: &Value) -> Look {
             links.entry(from).or_default()[at] = number(&sample["value"]);
         }
     }
+    let mut ways: BTreeMap<String, BTreeMap<String, f64>> = BTreeMap::new();
+    for sample in figures[WAYS].as_array().into_iter().flatten() {
+        let label = |name: &str| sample["labels"][name].as_str().unwrap_or_default().to_owned();
+        let of_task = ways.entry(label("from")).or_default();
+        of_task.insert(label("way"), number(&sample["value"]));
+    }
     // A part of a step is no step of the runtime: a server counts both.
     let served = figures["tenon_served_total"].as_array();
     let served = served.map(|all| all.iter().map(|sample| number(&sample["value"])).sum::<f64>());
@@ -127,6 +138,7 @@ fn read_look(value: &Value) -> Look {
         running: number(&value["steps"]["running"]),
         sessions: number(&figures["tenon_sessions"][0]["value"]),
         links,
+        ways,
     }
 }
 
@@ -140,6 +152,7 @@ fn as_value(looks: &Looks) -> Value {
             "steps": { "done": look.done, "running": look.running },
             "sessions": look.sessions,
             "from": links,
+            "bytes_by_way": look.ways,
         })
     };
     looks
@@ -169,7 +182,7 @@ impl Since<'_> {
 fn text(before: Option<&Looks>, now: &Looks, seconds: f64) -> String {
     let since = Since { before, seconds };
     let mut tasks = Table::new(["task", ">steps/s", ">running", ">sessions", ">in MiB/s", "state"]);
-    let mut links = Table::new(["to", "from", ">MiB/s", ">tensors/s", ">waiting", ">waits"]);
+    let mut links = Table::new(["to", "from", ">MiB/s", ">tensors/s", ">waiting", ">waits", "by"]);
     for (name, look) in now {
         let (then, seconds) = since.of(name, look);
         let rate = |from: &str, at: usize| {
@@ -195,10 +208,23 @@ fn text(before: Option<&Looks>, now: &Looks, seconds: f64) -> String {
                 format!("{:.1}", rate(from, 1)),
                 format!("{waiting:.0}"),
                 format!("{:.0} %", 100.0 * rate(from, 3)),
+                by(look.ways.get(from), then.ways.get(from)),
             ]);
         }
     }
     format!("{}\n{}\n{}\n", tasks.render(0), links.render(0), stragglers_line(&since, now))
+}
+
+/// What carried the bytes of a link since an earlier look; since the beginning if nothing came since then.
+fn by(now: Option<&BTreeMap<String, f64>>, then: Option<&BTreeMap<String, f64>>) -> String {
+    let Some(now) = now else { return "-".to_owned() };
+    let earlier = |way: &str| then.and_then(|then| then.get(way)).copied().unwrap_or(0.0);
+    let moved = |(way, bytes): &(&String, &f64)| **bytes > earlier(way);
+    let mut ways: Vec<_> = now.iter().filter(moved).map(|(way, _)| plain(way)).collect();
+    if ways.is_empty() {
+        ways = now.keys().map(|way| plain(way)).collect();
+    }
+    ways.join(", ")
 }
 
 /// The tasks that others wait for much longer than for most, with the seconds of waiting in each second.
@@ -242,6 +268,12 @@ mod tests {
         for (at, name) in LINK.iter().enumerate() {
             figures[name] = links.iter().map(|(from, values)| sample(from, values[at])).collect();
         }
+        figures[WAYS] = links
+            .iter()
+            .map(|(from, values)| {
+                json!({ "labels": { "from": from, "way": "shm" }, "value": values[0] })
+            })
+            .collect();
         read_look(&json!({
             "uptime_seconds": uptime, "steps": { "done": done, "running": 1 }, "figures": figures,
         }))
@@ -270,7 +302,7 @@ mod tests {
         let link =
             shown.lines().find(|line| line.starts_with("worker/0") && line.contains("worker/1"));
         let cells: Vec<&str> = link.unwrap().split_whitespace().collect();
-        assert_eq!(cells, ["worker/0", "worker/1", "2.5", "2.5", "1", "50", "%"]);
+        assert_eq!(cells, ["worker/0", "worker/1", "2.5", "2.5", "1", "50", "%", "shm"]);
         assert!(shown.contains("stragglers: worker/1 (waits of 0.50 s in a second)"), "{shown}");
         let even = text(Some(&before), &cluster(20, 0.5), 4.0);
         assert!(even.contains("stragglers: none"), "{even}");

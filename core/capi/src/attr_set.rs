@@ -12,6 +12,7 @@ use std::ffi::c_int;
 use tenon_framework::{
     DType, PartialShape,
     attr::{AttrList, AttrValue},
+    op::OpDef,
 };
 use tenon_proto::{
     AttrValue as AttrProto, TensorShapeProto,
@@ -84,13 +85,12 @@ fn tensor(value: Option<&TF_Tensor>) -> Result<tenon_framework::Tensor, Failure>
 }
 
 /// The value of a message, of the type that the op declares.
-fn value_of_message(
-    description: &Description,
+pub(crate) fn value_of_message(
+    op: &OpDef,
     name: &str,
     bytes: &[u8],
 ) -> Result<Option<AttrValue>, Failure> {
     let message: AttrProto = buffer::message(bytes)?;
-    let op = description.op()?;
     let mut decoder = Decoder::new();
     Ok(match op.attr(name) {
         Some(attr) => decoder.attr(&message, attr.ty)?,
@@ -274,7 +274,7 @@ api! {
         status: Option<&mut TF_Status>,
     ) [status] {
         try_set(description, name, |description, name| {
-            value_of_message(description, name, message.message(length))
+            value_of_message(&*description.op()?, name, message.message(length))
         })
     }
 }

@@ -21,6 +21,11 @@ fn file() -> PathBuf {
 
 /// A comment, with the lines of a text wrapped anew.
 fn comment(doc: &[String], pad: &str) -> String {
+    if let [one] = doc
+        && pad.len() + one.len() + 7 <= WIDTH
+    {
+        return format!("{pad}/** {one} */\n");
+    }
     let mut text = format!("{pad}/**\n");
     for paragraph in doc {
         let mut line = format!("{pad} *");

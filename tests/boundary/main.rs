@@ -6,6 +6,7 @@
 
 mod authors;
 mod c_api;
+mod client_api;
 mod client_header;
 mod growth;
 mod loading;

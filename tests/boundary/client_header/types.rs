@@ -1,6 +1,6 @@
 //! Rust's types as C's.
 
-use syn::{GenericArgument, PathArguments, Type, TypePath};
+use syn::{GenericArgument, PathArguments, PointerMutability, Type, TypePath};
 
 /// A type and a name, as C declares them.
 pub fn joined(ty: &str, name: &str) -> String {
@@ -66,11 +66,11 @@ fn array(element: &Type) -> String {
 pub fn c(ty: &Type) -> String {
     match ty {
         Type::Path(path) => of_path(path),
-        Type::Ptr(it) if it.const_token.is_some() => pointer_to_const(&c(&it.elem)),
+        Type::Ptr(it) if matches!(it.mutability, PointerMutability::Const(_)) => pointer_to_const(&c(&it.elem)),
         Type::Ptr(it) => pointer(&c(&it.elem)),
         Type::Reference(it) if it.mutability.is_some() => pointer(&c(&it.elem)),
         Type::Reference(it) => pointer_to_const(&c(&it.elem)),
-        other => panic!("no type of C is known for {other:?}: add it to types.rs"),
+        _ => panic!("a type that is not known here: add it to types.rs"),
     }
 }
 

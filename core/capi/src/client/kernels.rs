@@ -42,7 +42,7 @@ pub struct KernelInfo {
     /// The plugin that has it.
     pub plugin: *const c_char,
     /// The priority: of the kernels that fit a node, the one with the highest number is taken.
-    pub priority: i32,
+    pub priority: i64,
 }
 
 // SAFETY: `repr(C)`, the size comes first, and zeros are null pointers and numbers.
@@ -99,7 +99,7 @@ api! {
             device_type: found.device_type.as_ptr(),
             label: found.label.as_ptr(),
             plugin: found.plugin.as_ptr(),
-            priority: found.priority,
+            priority: i64::from(found.priority),
             ..KernelInfo::defaults()
         })?;
         Ok(true)

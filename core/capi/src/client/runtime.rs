@@ -47,7 +47,7 @@ pub struct RuntimeOptions {
     /// The job of this process in a cluster, such as "worker"; null for "localhost".
     pub job: Text<'static>,
     /// The number of the task in the job.
-    pub task: u32,
+    pub task: usize,
 }
 
 // SAFETY: `repr(C)`, the size comes first, and zeros are null pointers, numbers and false.
@@ -91,7 +91,10 @@ fn settings(options: &RuntimeOptions) -> Result<Settings, Failure> {
     }
     if !job.is_empty() || options.task > 0 {
         let job = if job.is_empty() { "localhost" } else { job };
-        made.task = DeviceName::of_task(job, options.task);
+        let task = u32::try_from(options.task).map_err(|_| {
+            Failure::invalid(format!("task: expected the number of a task, found {}", options.task))
+        })?;
+        made.task = DeviceName::of_task(job, task);
     }
     Ok(made)
 }

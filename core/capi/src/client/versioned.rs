@@ -12,7 +12,8 @@ pub type Flag = u8;
 /// A struct of options or of results.
 ///
 /// # Safety
-/// It is `repr(C)`, its first field is a `usize` with its size in bytes, and all bytes zero are a value of it: the defaults.
+/// It is `repr(C)`, its first field is a `usize` with its size in bytes, and all bytes zero are a value of it: the defaults. It does
+/// not end in padding, so that the bytes of fields which a later version adds are all that a longer struct has.
 pub unsafe trait Versioned: Copy {
     /// The name in C.
     const NAME: &'static str;

@@ -198,6 +198,7 @@ const CRATES: &[(&str, &[Row])] = &[
         knot("session run partial", "a session keeps the steps that were prepared or are run in parts, and a step runs in a session"),
         row("constant devices load registry"),
         row("plugins"),
+        row("client"),
     ]),
     ("core/monitor", &[
         knot("pages prometheus", "a page has the figures of a program, which Prometheus's text has too"),

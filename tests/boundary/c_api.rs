@@ -87,6 +87,8 @@ fn what_tensorflow_leaves_undefined_is_refused() {
     let expected = "ops of the plugin: 1\n\
         on a server: type 3, [ ], 4 bytes: -7\n\
         on a server, later: type 3, [ ], 4 bytes: 49\n\
+        the first part on a server: type 3, [ ], 4 bytes: 9\n\
+        the second part on a server: type 3, [ ], 4 bytes: 7\n\
         as expected\n";
     assert_eq!(found, expected);
 }

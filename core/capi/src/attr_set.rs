@@ -76,6 +76,15 @@ fn list<T, V>(
     values.checked(count, "the values of an attribute")?.iter().map(convert).collect()
 }
 
+/// What a node of a graph has where a function would have an attribute of its own: an error.
+fn placeholder_of(name: Text<'_>, placeholder: Text<'_>) -> Result<AttrValue, Failure> {
+    let (name, of) = (name.required("the name of an attribute")?, placeholder.required("a placeholder")?);
+    Err(Failure::invalid(format!(
+        "attribute '{name}': expected a value, found placeholder '{of}', which only nodes in the body of a function have: \
+         write the function as a FunctionDef"
+    )))
+}
+
 fn shape_of_message(bytes: &[u8]) -> Result<PartialShape, Failure> {
     Ok(shape_from_proto(&buffer::message::<TensorShapeProto>(bytes)?)?)
 }
@@ -185,6 +194,14 @@ api! {
             let text = text.map_err(|_| Failure::invalid("the name of a function is not UTF-8"))?;
             Ok(AttrValue::function(&text))
         });
+    }
+
+    /// Sets an attribute to a placeholder, which stands for an attribute of the function that the node is a part of. A node of a graph
+    /// cannot have one: `TF_FinishOperation` refuses it. (TensorFlow adds the node, whose outputs then have no type.)
+    fn TF_SetAttrPlaceholder(
+        description: Option<&mut Description>, name: Text<'_>, placeholder: Text<'_>,
+    ) {
+        set(description, name, || placeholder_of(name, placeholder));
     }
 
     /// Sets an attribute to a shape. A dimension of -1 is unknown; a rank of -1 means that the rank is.

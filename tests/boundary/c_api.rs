@@ -32,7 +32,16 @@ pub fn program(name: &str, sources: &[PathBuf]) -> PathBuf {
     };
     locked(name, || {
         run(Command::new(env::var_os(variable).unwrap_or_else(|| usual.into()))
-            .args([standard, "-D_DEFAULT_SOURCE", "-Wall", "-Wextra", "-Werror", "-pedantic", "-O1", "-g"])
+            .args([
+                standard,
+                "-D_DEFAULT_SOURCE",
+                "-Wall",
+                "-Wextra",
+                "-Werror",
+                "-pedantic",
+                "-O1",
+                "-g",
+            ])
             .arg("-I")
             .arg(folder().join("include"))
             .arg("-I")

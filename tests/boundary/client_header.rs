@@ -43,7 +43,8 @@ fn comment(doc: &[String], pad: &str) -> String {
 }
 
 fn enumeration(doc: &str, name: &str, values: impl Iterator<Item = (String, i32)>) -> String {
-    let values: Vec<String> = values.map(|(name, value)| format!("  TN_{name} = {value}")).collect();
+    let values: Vec<String> =
+        values.map(|(name, value)| format!("  TN_{name} = {value}")).collect();
     format!("/** {doc} */\ntypedef enum {name} {{\n{}\n}} {name};\n\n", values.join(",\n"))
 }
 
@@ -56,7 +57,9 @@ fn enumerations() -> String {
     enumeration("Canonical codes of statuses, numbered as TensorFlow's.", "tn_code", codes)
         + &enumeration("Element types, numbered as TensorFlow's.", "tn_dtype", types)
         + &enumeration("Severities of log messages, the most severe first.", "tn_log_level", levels)
-        + &format!("/** The most dimensions that a tensor has. */\n#define TN_MAX_RANK {MAX_RANK}\n\n")
+        + &format!(
+            "/** The most dimensions that a tensor has. */\n#define TN_MAX_RANK {MAX_RANK}\n\n"
+        )
 }
 
 fn record(record: &Record) -> String {

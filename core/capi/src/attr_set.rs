@@ -78,7 +78,8 @@ fn list<T, V>(
 
 /// What a node of a graph has where a function would have an attribute of its own: an error.
 fn placeholder_of(name: Text<'_>, placeholder: Text<'_>) -> Result<AttrValue, Failure> {
-    let (name, of) = (name.required("the name of an attribute")?, placeholder.required("a placeholder")?);
+    let (name, of) =
+        (name.required("the name of an attribute")?, placeholder.required("a placeholder")?);
     Err(Failure::invalid(format!(
         "attribute '{name}': expected a value, found placeholder '{of}', which only nodes in the body of a function have: \
          write the function as a FunctionDef"

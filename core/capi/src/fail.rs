@@ -98,7 +98,7 @@ impl Failure {
     fn at(self, place: Place) -> Failure {
         match place.node.is_empty() {
             true => self,
-            false => Failure { place: Some(Box::new(place)), ..self }
+            false => Failure { place: Some(Box::new(place)), ..self },
         }
     }
 }

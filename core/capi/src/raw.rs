@@ -112,7 +112,9 @@ impl<'a, T> Array<'a, T> {
             return Err(Failure::null(what));
         }
         if count > isize::MAX as usize / size_of::<T>().max(1) {
-            return Err(Failure::invalid(format!("{what}: {count} of them do not fit into memory")));
+            return Err(Failure::invalid(format!(
+                "{what}: {count} of them do not fit into memory"
+            )));
         }
         Ok(self.of_size(count))
     }

@@ -3,8 +3,7 @@
 use super::types;
 use std::{fs, path::Path};
 use syn::{
-    Attribute, Block, Expr, Ident, Item, Lit, LitStr, Meta, Token, Type, bracketed,
-    parenthesized,
+    Attribute, Block, Expr, Ident, Item, Lit, LitStr, Meta, Token, Type, bracketed, parenthesized,
     parse::{Parse, ParseStream},
     punctuated::Punctuated,
 };
@@ -157,7 +156,8 @@ impl Source {
         source.handles.push(("tn_status".to_owned(), status.to_owned()));
         for file in files(folder, &[".rs"]) {
             let text = fs::read_to_string(&file).expect("a source");
-            let parsed = syn::parse_file(&text).unwrap_or_else(|e| panic!("{}: {e}", file.display()));
+            let parsed =
+                syn::parse_file(&text).unwrap_or_else(|e| panic!("{}: {e}", file.display()));
             let title = doc(&parsed.attrs).concat();
             let title = title.split_inclusive('.').next().unwrap_or_default().to_owned();
             let mut functions = Vec::new();
@@ -180,11 +180,14 @@ impl Source {
                 let kinds = it.mac.parse_body::<Kinds>().expect("kinds").0;
                 self.handles.extend(kinds.into_iter().map(|(name, text)| {
                     let mut letters = text.chars();
-                    let first: String = letters.next().map(|c| c.to_ascii_uppercase()).into_iter().collect();
+                    let first: String =
+                        letters.next().map(|c| c.to_ascii_uppercase()).into_iter().collect();
                     (name, format!("{first}{}.", letters.as_str()))
                 }));
             }
-            Item::Struct(it) if is_public_c(&it.attrs) && matches!(it.vis, syn::Visibility::Public(_)) => {
+            Item::Struct(it)
+                if is_public_c(&it.attrs) && matches!(it.vis, syn::Visibility::Public(_)) =>
+            {
                 let name = it.ident.to_string();
                 if name.starts_with("DL") {
                     return;

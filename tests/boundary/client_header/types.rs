@@ -66,7 +66,9 @@ fn array(element: &Type) -> String {
 pub fn c(ty: &Type) -> String {
     match ty {
         Type::Path(path) => of_path(path),
-        Type::Ptr(it) if matches!(it.mutability, PointerMutability::Const(_)) => pointer_to_const(&c(&it.elem)),
+        Type::Ptr(it) if matches!(it.mutability, PointerMutability::Const(_)) => {
+            pointer_to_const(&c(&it.elem))
+        }
         Type::Ptr(it) => pointer(&c(&it.elem)),
         Type::Reference(it) if it.mutability.is_some() => pointer(&c(&it.elem)),
         Type::Reference(it) => pointer_to_const(&c(&it.elem)),

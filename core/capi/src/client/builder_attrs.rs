@@ -20,11 +20,7 @@ use tenon_framework::attr::AttrValue;
 ///
 /// # Errors
 /// The builder or the name is wrong.
-pub fn set(
-    builder: Handle<Builder>,
-    name: Text<'_>,
-    value: AttrValue,
-) -> Result<bool, Failure> {
+pub fn set(builder: Handle<Builder>, name: Text<'_>, value: AttrValue) -> Result<bool, Failure> {
     let name = name.required("the name of an attribute")?;
     builder.get()?.change(|it| {
         it.set(name, value);

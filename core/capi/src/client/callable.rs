@@ -14,12 +14,7 @@ use crate::{
     raw::{Array, Out, Text},
     session::Place,
 };
-use std::{
-    cell::Cell,
-    ffi::c_int,
-    ptr,
-    sync::Arc,
-};
+use std::{cell::Cell, ffi::c_int, ptr, sync::Arc};
 use tenon_framework::{
     Code, Tensor as Value,
     sync::{Mutex, rank},
@@ -63,12 +58,7 @@ impl Callable {
     }
 
     /// Runs the step with what is in `feeds`.
-    fn run(
-        &self,
-        asked: &Asked,
-        feeds: &[Value],
-        fetched: &mut Vec<Value>,
-    ) -> Result<(), Failure> {
+    fn run(&self, asked: &Asked, feeds: &[Value], fetched: &mut Vec<Value>) -> Result<(), Failure> {
         self.session.check_open()?;
         match (&self.compiled, &self.session.inner.place) {
             (Some(compiled), _) if asked.is_plain() => Ok(compiled.run(feeds, fetched)?),
@@ -116,9 +106,9 @@ impl Callable {
     fn check_count(&self, what: &str, expected: usize, found: usize) -> Result<(), Failure> {
         match expected == found {
             true => Ok(()),
-            false => Err(Failure::invalid(format!(
-                "the callable has {expected} {what}, found {found}"
-            ))),
+            false => {
+                Err(Failure::invalid(format!("the callable has {expected} {what}, found {found}")))
+            }
         }
     }
 }
@@ -163,7 +153,9 @@ fn run_bound(callable: &Callable, asked: &Asked) -> Result<(), Failure> {
     let lacks = |name: &String| {
         Failure::new(
             Code::FAILED_PRECONDITION,
-            format!("'{name}' is not bound: bind it by tn_callable_bind_input or tn_callable_bind_output"),
+            format!(
+                "'{name}' is not bound: bind it by tn_callable_bind_input or tn_callable_bind_output"
+            ),
         )
     };
     let fill = |feeds: &mut Vec<Value>| {

@@ -2,13 +2,8 @@
 
 use crate::{
     client::{
-        handle::Handle,
-        info::ValueInfo,
-        runtime::texts,
-        status::Status,
-        tensor::Tensor,
-        text::List,
-        versioned::Filled,
+        handle::Handle, info::ValueInfo, runtime::texts, status::Status, tensor::Tensor,
+        text::List, versioned::Filled,
     },
     fail::Failure,
     raw::{Array, Text},

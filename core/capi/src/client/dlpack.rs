@@ -190,7 +190,8 @@ fn import(
             "the elements are not dense and in the order of rows: export a contiguous copy",
         ));
     }
-    let Some(data) = NonNull::new(shown.data.wrapping_byte_add(offset)).filter(|_| !shown.data.is_null())
+    let Some(data) =
+        NonNull::new(shown.data.wrapping_byte_add(offset)).filter(|_| !shown.data.is_null())
     else {
         return Err(Failure::null("the memory of the tensor"));
     };

@@ -16,10 +16,7 @@ use crate::{
     raw::{Array, Text},
     shapes::refine,
 };
-use std::{
-    ffi::c_int,
-    sync::Arc,
-};
+use std::{ffi::c_int, sync::Arc};
 use tenon_framework::sync::{Mutex, Rank};
 use tenon_proto::{GraphDef, MAX_MESSAGE_BYTES, decode};
 use tenon_training::Variables;

@@ -3,7 +3,10 @@
 //! A handle is a number in the form of a pointer. Each kind of object has a table from numbers to objects; no number is given twice
 //! in a process. So a handle that was deleted is recognised, and an object lives as long as a call uses it.
 
-use crate::{fail::{Failure, Fallback}, raw::Array};
+use crate::{
+    fail::{Failure, Fallback},
+    raw::Array,
+};
 use std::{
     collections::HashMap,
     ffi::c_int,

@@ -1,10 +1,6 @@
 //! Element types and shapes, as functions tell them.
 
-use crate::{
-    client::versioned::Versioned,
-    fail::Failure,
-    raw::Array,
-};
+use crate::{client::versioned::Versioned, fail::Failure, raw::Array};
 use std::ffi::c_int;
 use tenon_framework::{DType, PartialShape, abi::MAX_RANK};
 

@@ -4,11 +4,7 @@
 //! *Current* from the call that sets it to the next one; then *retired*, when no call of it begins. The call that retires it waits for
 //! those that run. A receiver's record is never freed, so that a thread that looks at a retired one reads no freed memory.
 
-use crate::{
-    client::status::Status,
-    fail::Failure,
-    status::c_text,
-};
+use crate::{client::status::Status, fail::Failure, status::c_text};
 use std::{
     cell::Cell,
     ffi::{c_char, c_int, c_void},

@@ -26,11 +26,7 @@ kept! { Model => "a model" }
 /// The signature that a null key means.
 const SERVING: &str = "serving_default";
 
-fn load(
-    runtime: &tenon_runtime::Runtime,
-    folder: &str,
-    tags: &[&str],
-) -> Result<Model, Failure> {
+fn load(runtime: &tenon_runtime::Runtime, folder: &str, tags: &[&str]) -> Result<Model, Failure> {
     let tags = if tags.is_empty() { &[SERVE] } else { tags };
     let options = LoadOptions::default();
     Ok(Model(SavedModel::open(folder)?.load(runtime, tags, &options)?))

@@ -46,7 +46,11 @@ impl Node {
             op: c_text(&node.op.name),
             device: c_text(origin.unwrap_or(&requested)),
             inputs: node.inputs.iter().map(tensor).collect(),
-            control: node.control_inputs.iter().map(|&id| state.graph.node(id).name.clone()).collect(),
+            control: node
+                .control_inputs
+                .iter()
+                .map(|&id| state.graph.node(id).name.clone())
+                .collect(),
             node,
         })
     }

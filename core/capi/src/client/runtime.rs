@@ -118,7 +118,8 @@ fn load(runtime: &tenon_runtime::Runtime, path: &str) -> Result<Vec<String>, Fai
     let report = match place.is_dir() {
         false => runtime.load([place]),
         true => {
-            let search = SearchPath { places: vec![(Origin::Data, place)], ..SearchPath::default() };
+            let search =
+                SearchPath { places: vec![(Origin::Data, place)], ..SearchPath::default() };
             let report = runtime.plugins().load_search(&search);
             // This opens the devices of what was found.
             let _ = runtime.load(iter::empty::<PathBuf>());

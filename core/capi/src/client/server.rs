@@ -109,10 +109,13 @@ impl Server {
                 stopped = self.ended.wait(stopped);
                 continue;
             };
-            let Some(left) = limit.checked_sub(begin.elapsed()).filter(|left| !left.is_zero()) else {
+            let Some(left) = limit.checked_sub(begin.elapsed()).filter(|left| !left.is_zero())
+            else {
                 return Err(Failure::new(
                     Code::DEADLINE_EXCEEDED,
-                    format!("the server was not stopped within {limit:?}: stop it by tn_server_stop"),
+                    format!(
+                        "the server was not stopped within {limit:?}: stop it by tn_server_stop"
+                    ),
                 ));
             };
             stopped = self.ended.wait_timeout(stopped, left);

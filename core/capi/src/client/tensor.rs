@@ -152,8 +152,7 @@ pub unsafe fn lend(
 ) -> Result<Value, Failure> {
     if !(lent.data.as_ptr() as usize).is_multiple_of(ALIGNMENT) && needed > 0 {
         // SAFETY: the caller gave readable memory of that size.
-        let bytes =
-            unsafe { std::slice::from_raw_parts(lent.data.as_ptr().cast::<u8>(), needed) };
+        let bytes = unsafe { std::slice::from_raw_parts(lent.data.as_ptr().cast::<u8>(), needed) };
         let copy = Value::from_bytes(dtype, shape.dims(), bytes)?;
         // SAFETY: the copy has been made, and no buffer has the memory.
         unsafe { lent.deallocate(lent.data, lent.bytes) };

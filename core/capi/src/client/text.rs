@@ -1,10 +1,6 @@
 //! Results of variable size: bytes, and lists of texts.
 
-use crate::{
-    client::handle::Handle,
-    fail::Failure,
-    status::c_text,
-};
+use crate::{client::handle::Handle, fail::Failure, status::c_text};
 use prost::Message;
 use std::{
     ffi::{CString, c_char, c_int, c_void},

@@ -102,7 +102,11 @@ impl<T: Versioned> Filled<'_, T> {
             let (size, skip) = (size(self.0)?, size_of::<usize>());
             let known = size.min(size_of::<T>());
             let to = self.0.cast::<u8>();
-            ptr::copy_nonoverlapping(ptr::from_ref(value).cast::<u8>().add(skip), to.add(skip), known - skip);
+            ptr::copy_nonoverlapping(
+                ptr::from_ref(value).cast::<u8>().add(skip),
+                to.add(skip),
+                known - skip,
+            );
             to.add(known).write_bytes(0, size - known);
         }
         Ok(())

@@ -59,7 +59,7 @@ pub fn program(name: &str, sources: &[PathBuf]) -> PathBuf {
 /// Runs a program, and gives what it prints.
 pub fn printed(program: &Path, arguments: &[&str]) -> String {
     // Variables are a plugin's, and so are checkpoints and strings.
-    let plugins = ["tenon_cpu", "tenon_data", "tenon_checkpoint", "tenon_text"];
+    let plugins = ["tenon_cpu", "tenon_data", "tenon_checkpoint", "tenon_text", "tenon_train"];
     let plugins = plugins.map(session::library);
     let plugins = env::join_paths(plugins).expect("paths");
     let done = Command::new(program)

@@ -14,6 +14,8 @@ use crate::{
     raw::{Array, Text},
 };
 use std::ffi::c_int;
+use tenon_framework::DType;
+use tenon_graph::Output;
 use tenon_training::{Initial, Saver as Inner, SaverOptions as Settings, VariableOptions};
 
 /// Saves the variables of a graph to checkpoints, and restores them.
@@ -56,14 +58,39 @@ fn settings(options: &SaverOptions) -> Result<Settings, Failure> {
     Ok(made)
 }
 
+/// The tensor with a variable's first value.
+///
+/// # Errors
+/// The graph does not have it, or it is of another type, or of a shape that is known to be another one.
+fn initial_value(
+    graph: &Graph,
+    name: &str,
+    dtype: DType,
+    dims: &[i64],
+) -> Result<Output, Failure> {
+    let state = graph.shared.lock();
+    let output = state.graph.tensor(name)?;
+    let (found, shape) = (state.graph.dtype(output).base(), state.shapes.shape(output));
+    let fits = |known: &[i64]| {
+        let mut pairs = known.iter().zip(dims);
+        known.len() == dims.len() && pairs.all(|(&known, &dim)| known < 0 || known == dim)
+    };
+    if found != dtype || !shape.dims().is_none_or(fits) {
+        return Err(Failure::invalid(format!(
+            "the initial value '{name}': expected {dtype} of shape {dims:?}, found {found} of shape {shape}"
+        )));
+    }
+    Ok(output)
+}
+
 fn add_variable(
     graph: &Graph,
     name: &str,
     initial: &str,
-    options: (tenon_framework::DType, &[i64], &str, bool),
+    options: (DType, &[i64], &str, bool),
 ) -> Result<Vec<String>, Failure> {
     let (dtype, dims, device, is_trainable) = options;
-    let initial = graph.output(initial)?.of(&graph.shared, "the initial value")?;
+    let initial = initial_value(graph, initial, dtype, dims)?;
     let options = VariableOptions { is_trainable, device: device.to_owned(), slice: None };
     let mut variables = graph.variables.lock();
     let made = graph.shared.build(|b| {

@@ -24,7 +24,7 @@ static void show(const char* file) {
     tn::call(tn_kernels_get, kernels.get(), at, &info);
     of_plugin += plugin == info.plugin;
   }
-  std::printf("its kernels are all there are: %s\n", of_plugin == count && count > 0 ? "yes" : "no");
+  std::printf("it has most kernels: %s\n", of_plugin > count / 2 ? "yes" : "no");
 }
 
 int main(int count, char** arguments) {

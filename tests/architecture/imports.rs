@@ -180,7 +180,9 @@ const CRATES: &[(&str, &[Row])] = &[
         row("rogue"),
     ]),
     ("core/capi", &[
-        knot("fail status raw", "a failure becomes a status, which is made of a text of C"),
+        row("fail"),
+        row("raw"),
+        row("status"),
         row("buffer process tstring"),
         row("tensor"),
         row("tensor_value"),

@@ -26,6 +26,7 @@ const VARIABLES: Rank = Rank(2);
 
 /// A graph.
 pub struct Graph {
+    /// The nodes, and what is known of their shapes.
     pub shared: Arc<Shared>,
     /// The variables that were added by functions of this API.
     pub variables: Mutex<Variables>,

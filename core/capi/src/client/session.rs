@@ -19,6 +19,7 @@ use tenon_proto::decode;
 
 /// A session.
 pub struct Session {
+    /// The graph, and where its steps run.
     pub inner: TF_Session,
 }
 

@@ -43,6 +43,7 @@ unsafe impl Versioned for RunOptions {
 
 /// The options of a step, as they were given.
 pub struct Asked {
+    /// The time limit, the token and the receiver of times.
     pub run: Inner,
     stats: Option<(Arc<StepStatsSink>, Out<'static, Handle<Buffer>>)>,
 }

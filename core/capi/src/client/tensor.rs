@@ -27,6 +27,7 @@ use tenon_proto::convert::tensor_to_proto;
 
 /// A tensor.
 pub struct Tensor {
+    /// The elements, in host memory.
     pub value: Value,
     /// The elements of a tensor of strings, found at the first question: address and length.
     strings: OnceLock<Vec<(usize, usize)>>,

@@ -62,12 +62,7 @@ fn settings(options: &SaverOptions) -> Result<Settings, Failure> {
 ///
 /// # Errors
 /// The graph does not have it, or it is of another type, or of a shape that is known to be another one.
-fn initial_value(
-    graph: &Graph,
-    name: &str,
-    dtype: DType,
-    dims: &[i64],
-) -> Result<Output, Failure> {
+fn initial_value(graph: &Graph, name: &str, dtype: DType, dims: &[i64]) -> Result<Output, Failure> {
     let state = graph.shared.lock();
     let output = state.graph.tensor(name)?;
     let (found, shape) = (state.graph.dtype(output).base(), state.shapes.shape(output));

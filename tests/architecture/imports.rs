@@ -181,7 +181,9 @@ const CRATES: &[(&str, &[Row])] = &[
         row("rogue"),
     ]),
     ("core/capi", &[
-        knot("fail status raw", "a failure becomes a status, which is made of a text of C"),
+        row("fail"),
+        row("raw"),
+        row("status"),
         row("buffer process tstring"),
         row("tensor"),
         row("tensor_value"),
@@ -199,6 +201,7 @@ const CRATES: &[(&str, &[Row])] = &[
         knot("session run partial", "a session keeps the steps that were prepared or are run in parts, and a step runs in a session"),
         row("constant devices load registry"),
         row("plugins"),
+        row("client"),
     ]),
     ("core/monitor", &[
         knot("pages prometheus", "a page has the figures of a program, which Prometheus's text has too"),

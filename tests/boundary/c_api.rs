@@ -16,17 +16,32 @@ use tenon_tests::{
     session,
 };
 
-fn folder() -> PathBuf {
+/// The folder of the library's crate.
+pub fn folder() -> PathBuf {
     repository().join("core/capi")
 }
 
-/// Compiles a program with the headers of `core/capi` and links the library.
-fn program(name: &str, sources: &[PathBuf]) -> PathBuf {
+/// Compiles a program with the headers of `core/capi` and links the library. Sources whose names end in `.cpp` are C++.
+pub fn program(name: &str, sources: &[PathBuf]) -> PathBuf {
     let made = output("c_api").join(name);
     let library = session::library("tenon_tensorflow");
+    let is_cpp = sources.iter().any(|source| source.extension().is_some_and(|it| it == "cpp"));
+    let (variable, usual, standard) = match is_cpp {
+        true => ("CXX", "c++", "-std=c++17"),
+        false => ("CC", "cc", "-std=c11"),
+    };
     locked(name, || {
-        run(Command::new(env::var_os("CC").unwrap_or_else(|| "cc".into()))
-            .args(["-std=c11", "-Wall", "-Wextra", "-Werror", "-O1", "-g"])
+        run(Command::new(env::var_os(variable).unwrap_or_else(|| usual.into()))
+            .args([
+                standard,
+                "-D_DEFAULT_SOURCE",
+                "-Wall",
+                "-Wextra",
+                "-Werror",
+                "-pedantic",
+                "-O1",
+                "-g",
+            ])
             .arg("-I")
             .arg(folder().join("include"))
             .arg("-I")
@@ -42,9 +57,9 @@ fn program(name: &str, sources: &[PathBuf]) -> PathBuf {
 }
 
 /// Runs a program, and gives what it prints.
-fn printed(program: &Path, arguments: &[&str]) -> String {
+pub fn printed(program: &Path, arguments: &[&str]) -> String {
     // Variables are a plugin's, and so are checkpoints and strings.
-    let plugins = ["tenon_cpu", "tenon_data", "tenon_checkpoint", "tenon_text"];
+    let plugins = ["tenon_cpu", "tenon_data", "tenon_checkpoint", "tenon_text", "tenon_train"];
     let plugins = plugins.map(session::library);
     let plugins = env::join_paths(plugins).expect("paths");
     let done = Command::new(program)
@@ -81,6 +96,8 @@ fn what_tensorflow_leaves_undefined_is_refused() {
     let expected = "ops of the plugin: 1\n\
         on a server: type 3, [ ], 4 bytes: -7\n\
         on a server, later: type 3, [ ], 4 bytes: 49\n\
+        the first part on a server: type 3, [ ], 4 bytes: 9\n\
+        the second part on a server: type 3, [ ], 4 bytes: 7\n\
         as expected\n";
     assert_eq!(found, expected);
 }
@@ -101,8 +118,8 @@ fn declared(text: &str) -> BTreeSet<String> {
     names
 }
 
-/// The names that the library exports; `None` without `nm`.
-fn exported() -> Option<BTreeSet<String>> {
+/// The names with this start that the library exports; `None` without `nm`.
+pub fn exported(start: &str) -> Option<BTreeSet<String>> {
     let library = session::library("tenon_tensorflow");
     let Ok(told) = Command::new("nm").args(["-D", "--defined-only"]).arg(library).output() else {
         println!("skipped: no nm on this machine");
@@ -110,7 +127,7 @@ fn exported() -> Option<BTreeSet<String>> {
     };
     let text = String::from_utf8_lossy(&told.stdout).into_owned();
     let names = text.lines().filter_map(|line| line.split(' ').next_back()).map(str::to_owned);
-    Some(names.filter(|name| name.starts_with("TF_")).collect())
+    Some(names.filter(|name| name.starts_with(start)).collect())
 }
 
 #[test]
@@ -118,7 +135,7 @@ fn the_header_declares_what_the_library_exports() {
     let text = fs::read_to_string(folder().join("include/tenon_tensorflow.h")).expect("the header");
     let declared = declared(&text);
     assert!(declared.len() > 150, "{} functions are declared", declared.len());
-    if let Some(exported) = exported() {
+    if let Some(exported) = exported("TF_") {
         assert_eq!(declared, exported);
     }
 }
@@ -137,11 +154,13 @@ fn the_programs_call_every_function() {
 }
 
 #[test]
-fn the_header_is_c_and_cpp() {
-    let header = folder().join("include/tenon_tensorflow.h");
-    for (compiler, language) in [("cc", "c"), ("c++", "c++")] {
-        run(Command::new(compiler)
-            .args(["-Wall", "-Wextra", "-Werror", "-fsyntax-only", "-x", language])
-            .arg(&header));
+fn the_headers_are_c_and_cpp() {
+    for header in ["tenon_tensorflow.h", "tenon_client.h"] {
+        let header = folder().join("include").join(header);
+        for (compiler, language) in [("cc", "c"), ("c++", "c++")] {
+            run(Command::new(compiler)
+                .args(["-Wall", "-Wextra", "-Werror", "-fsyntax-only", "-x", language])
+                .arg(&header));
+        }
     }
 }

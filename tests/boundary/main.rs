@@ -6,6 +6,8 @@
 
 mod authors;
 mod c_api;
+mod client_api;
+mod client_header;
 mod growth;
 mod loading;
 mod opening;

@@ -210,6 +210,7 @@ void TF_SetAttrType(TF_OperationDescription* desc, const char* attr_name, TF_Dat
 void TF_SetAttrTypeList(
     TF_OperationDescription* desc, const char* attr_name, const TF_DataType* values,
     int num_values);
+void TF_SetAttrPlaceholder(TF_OperationDescription* desc, const char* attr_name, const char* placeholder);
 void TF_SetAttrFuncName(
     TF_OperationDescription* desc, const char* attr_name, const char* value, size_t length);
 void TF_SetAttrShape(

@@ -12,6 +12,7 @@ use std::ffi::c_int;
 use tenon_framework::{
     DType, PartialShape,
     attr::{AttrList, AttrValue},
+    op::OpDef,
 };
 use tenon_proto::{
     AttrValue as AttrProto, TensorShapeProto,
@@ -75,6 +76,16 @@ fn list<T, V>(
     values.checked(count, "the values of an attribute")?.iter().map(convert).collect()
 }
 
+/// What a node of a graph has where a function would have an attribute of its own: an error.
+fn placeholder_of(name: Text<'_>, placeholder: Text<'_>) -> Result<AttrValue, Failure> {
+    let (name, of) =
+        (name.required("the name of an attribute")?, placeholder.required("a placeholder")?);
+    Err(Failure::invalid(format!(
+        "attribute '{name}': expected a value, found placeholder '{of}', which only nodes in the body of a function have: \
+         write the function as a FunctionDef"
+    )))
+}
+
 fn shape_of_message(bytes: &[u8]) -> Result<PartialShape, Failure> {
     Ok(shape_from_proto(&buffer::message::<TensorShapeProto>(bytes)?)?)
 }
@@ -84,13 +95,12 @@ fn tensor(value: Option<&TF_Tensor>) -> Result<tenon_framework::Tensor, Failure>
 }
 
 /// The value of a message, of the type that the op declares.
-fn value_of_message(
-    description: &Description,
+pub(crate) fn value_of_message(
+    op: &OpDef,
     name: &str,
     bytes: &[u8],
 ) -> Result<Option<AttrValue>, Failure> {
     let message: AttrProto = buffer::message(bytes)?;
-    let op = description.op()?;
     let mut decoder = Decoder::new();
     Ok(match op.attr(name) {
         Some(attr) => decoder.attr(&message, attr.ty)?,
@@ -187,6 +197,14 @@ api! {
         });
     }
 
+    /// Sets an attribute to a placeholder, which stands for an attribute of the function that the node is a part of. A node of a graph
+    /// cannot have one: `TF_FinishOperation` refuses it. (TensorFlow adds the node, whose outputs then have no type.)
+    fn TF_SetAttrPlaceholder(
+        description: Option<&mut Description>, name: Text<'_>, placeholder: Text<'_>,
+    ) {
+        set(description, name, || placeholder_of(name, placeholder));
+    }
+
     /// Sets an attribute to a shape. A dimension of -1 is unknown; a rank of -1 means that the rank is.
     fn TF_SetAttrShape(
         description: Option<&mut Description>, name: Text<'_>, dims: Array<'_, i64>, rank: c_int,
@@ -274,7 +292,7 @@ api! {
         status: Option<&mut TF_Status>,
     ) [status] {
         try_set(description, name, |description, name| {
-            value_of_message(description, name, message.message(length))
+            value_of_message(&*description.op()?, name, message.message(length))
         })
     }
 }

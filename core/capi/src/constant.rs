@@ -4,7 +4,6 @@ use crate::{
     fail::Failure,
     graph::{State, TF_Graph, shared},
     operation::TF_Output,
-    process::runtime,
     raw::Out,
     status::TF_Status,
     tensor::TF_Tensor,
@@ -64,7 +63,7 @@ fn evaluate(graph: Option<&TF_Graph>, output: &TF_Output) -> Result<Option<Tenso
         (constant_part(&state, output)?, state.graph.output_name(output))
     };
     let Some(part) = part else { return Ok(None) };
-    let session = Session::new(runtime()?, SessionOptions::default())?;
+    let session = Session::new(graph.runtime()?, SessionOptions::default())?;
     session.extend_owned(part)?;
     let (mut fetched, _) = session.run(&[], &[&name], &[], &RunOptions::default())?;
     Ok(fetched.pop())

@@ -53,6 +53,46 @@ pub struct TF_OperationDescription {
 }
 
 impl TF_OperationDescription {
+    /// A description of an operation without inputs and attributes.
+    pub(crate) fn new(graph: Arc<Shared>, op: &str, name: &str) -> TF_OperationDescription {
+        TF_OperationDescription {
+            graph,
+            op: op.to_owned(),
+            name: name.to_owned(),
+            device: String::new(),
+            inputs: Vec::new(),
+            control: Vec::new(),
+            colocated: BTreeSet::new(),
+            attrs: AttrMap::new(),
+            failure: None,
+        }
+    }
+
+    /// Requests a device.
+    pub(crate) fn set_device(&mut self, device: &str) {
+        device.clone_into(&mut self.device);
+    }
+
+    /// Adds the tensor of the next input, which is not a list.
+    pub(crate) fn add_input(&mut self, input: TF_Output) {
+        self.inputs.push(Given::One(input));
+    }
+
+    /// Adds the tensors of the next input, a list.
+    pub(crate) fn add_list(&mut self, inputs: Vec<TF_Output>) {
+        self.inputs.push(Given::List(inputs));
+    }
+
+    /// Makes the operation wait for another one.
+    pub(crate) fn add_control(&mut self, input: Option<OpRef>) {
+        self.control.push(input);
+    }
+
+    /// Requests the device of another operation of the graph.
+    pub(crate) fn colocate(&mut self, other: OpRef) {
+        self.colocated.insert(format!("loc:@{}", other.node.name).into_bytes());
+    }
+
     /// Notes what is wrong with a setter's arguments.
     pub(crate) fn note(&mut self, result: Result<(), Failure>) {
         if let (Err(failure), None) = (result, &self.failure) {
@@ -73,7 +113,7 @@ impl TF_OperationDescription {
 
     /// The op of a node: a registered one, or that of a function of the graph.
     pub(crate) fn op(&self) -> Result<Arc<OpDef>, Failure> {
-        let registry = crate::process::runtime()?.registry();
+        let registry = self.graph.runtime()?.registry();
         if let Some(op) = registry.op(&self.op) {
             return Ok(Arc::clone(op));
         }
@@ -150,7 +190,7 @@ impl TF_OperationDescription {
     }
 
     /// Adds the operation to its graph.
-    fn finish(mut self) -> Result<OpRef, Failure> {
+    pub(crate) fn finish(mut self) -> Result<OpRef, Failure> {
         let op = self.op()?;
         if let Some(failure) = self.failure.take() {
             return Err(failure);
@@ -165,7 +205,7 @@ impl TF_OperationDescription {
             self.attrs.insert(CLASS.to_owned(), AttrValue::List(AttrList::String(groups)));
         }
         let graph = Arc::clone(&self.graph);
-        let is_function = crate::process::runtime()?.registry().op(&self.op).is_none();
+        let is_function = graph.runtime()?.registry().op(&self.op).is_none();
         if is_function {
             return self.finish_call(&inputs, &control);
         }
@@ -227,17 +267,9 @@ fn begin(graph: Option<&TF_Graph>, op: Text<'_>, name: Text<'_>) -> *mut TF_Oper
     let Ok(graph) = shared(graph).map(Arc::clone) else { return ptr::null_mut() };
     let (op_name, name_text) = (op.required("the op"), name.required("the name"));
     let failure = op_name.as_ref().err().or(name_text.as_ref().err()).cloned();
-    let made = Box::into_raw(Box::new(TF_OperationDescription {
-        graph,
-        op: op_name.unwrap_or_default().to_owned(),
-        name: name_text.unwrap_or_default().to_owned(),
-        device: String::new(),
-        inputs: Vec::new(),
-        control: Vec::new(),
-        colocated: BTreeSet::new(),
-        attrs: AttrMap::new(),
-        failure,
-    }));
+    let (op, name) = (op_name.unwrap_or_default(), name_text.unwrap_or_default());
+    let made = TF_OperationDescription { failure, ..TF_OperationDescription::new(graph, op, name) };
+    let made = Box::into_raw(Box::new(made));
     OPEN.lock().insert(made as usize);
     made
 }
@@ -270,7 +302,7 @@ api! {
     fn TF_SetDevice(description: Option<&mut TF_OperationDescription>, device: Text<'_>) {
         let Some(description) = description else { return };
         match device.optional("the device") {
-            Ok(device) => device.clone_into(&mut description.device),
+            Ok(device) => description.set_device(device),
             Err(failure) => description.note(Err(failure)),
         }
     }
@@ -278,7 +310,7 @@ api! {
     /// Adds the tensor of the next input, which is not a list.
     fn TF_AddInput(description: Option<&mut TF_OperationDescription>, input: TF_Output) {
         if let Some(description) = description {
-            description.inputs.push(Given::One(input));
+            description.add_input(input);
         }
     }
 
@@ -290,7 +322,7 @@ api! {
     ) {
         let Some(description) = description else { return };
         match inputs.checked(count, "the inputs") {
-            Ok(inputs) => description.inputs.push(Given::List(inputs.to_vec())),
+            Ok(inputs) => description.add_list(inputs.to_vec()),
             Err(failure) => description.note(Err(failure)),
         }
     }
@@ -301,7 +333,7 @@ api! {
         input: Option<OpRef>,
     ) {
         if let Some(description) = description {
-            description.control.push(input);
+            description.add_control(input);
         }
     }
 
@@ -310,8 +342,9 @@ api! {
         let Some(description) = description else { return };
         match node_of(other, &description.graph, "the operation to be colocated with") {
             Ok(_) => {
-                let group = other.map(|other| format!("loc:@{}", other.node.name));
-                description.colocated.extend(group.map(String::into_bytes));
+                if let Some(other) = other {
+                    description.colocate(other);
+                }
             }
             Err(failure) => description.note(Err(failure)),
         }

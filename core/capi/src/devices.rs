@@ -2,7 +2,6 @@
 
 use crate::{
     fail::Failure,
-    process::runtime,
     raw::c_count,
     session::{Place, TF_Session, session},
     status::{TF_Status, c_text},
@@ -36,7 +35,7 @@ fn device(found: &DeviceAttributes) -> Device {
 fn list(found: &TF_Session) -> Result<TF_DeviceList, Failure> {
     let devices = match &found.place {
         Place::Here(_) => {
-            let devices = runtime()?.devices().devices();
+            let devices = found.graph.runtime()?.devices().devices();
             devices.iter().map(|device| device_to_proto(&DeviceSummary::of(&**device))).collect()
         }
         Place::Server(session) => session.devices()?,

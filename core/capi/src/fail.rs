@@ -1,12 +1,12 @@
 //! Failures, and the frame around every exported function.
 
-use crate::status::TF_Status;
 use std::{
     any::Any,
     ffi::c_int,
     panic::{AssertUnwindSafe, catch_unwind},
     ptr,
 };
+use tenon_bundle::BundleError;
 use tenon_cluster::ClusterError;
 use tenon_framework::{Code, KernelError, shape::ShapeError, tensor::TensorError};
 use tenon_gradient::GradientError;
@@ -14,6 +14,7 @@ use tenon_graph::GraphError;
 use tenon_import::ImportError;
 use tenon_proto::{ProtoError, convert::ConvertError};
 use tenon_runtime::{RuntimeError, SessionError};
+use tenon_training::TrainError;
 
 /// Why a function did not do what it was asked: what becomes a status.
 #[derive(Debug, Clone)]
@@ -22,12 +23,34 @@ pub struct Failure {
     pub code: Code,
     /// What was expected, what was found, and what to do.
     pub message: String,
+    /// The node that failed, if one did.
+    pub place: Option<Box<Place>>,
+}
+
+/// Where a step or the change of a graph failed. Texts are empty where they are not known.
+#[derive(Debug, Clone, Default)]
+pub struct Place {
+    /// The name of the node.
+    pub node: String,
+    /// Its op.
+    pub op: String,
+    /// The full name of the device on which it ran.
+    pub device: String,
+}
+
+/// A status of one of the APIs.
+pub trait Report {
+    /// Notes success.
+    fn clear(&mut self);
+
+    /// Notes a failure.
+    fn report(&mut self, failure: &Failure);
 }
 
 impl Failure {
     /// A failure with this code.
     pub fn new(code: Code, message: impl Into<String>) -> Failure {
-        Failure { code, message: message.into() }
+        Failure { code, message: message.into(), place: None }
     }
 
     /// A failure of code `INVALID_ARGUMENT`.
@@ -61,21 +84,89 @@ macro_rules! failures_from {
     };
 }
 failures_from!(
+    BundleError,
     ClusterError,
     ConvertError,
     GradientError,
-    GraphError,
-    ImportError,
     ProtoError,
-    RuntimeError,
     SessionError,
     ShapeError,
     TensorError
 );
 
+impl Failure {
+    fn at(self, place: Place) -> Failure {
+        match place.node.is_empty() {
+            true => self,
+            false => Failure { place: Some(Box::new(place)), ..self },
+        }
+    }
+}
+
+impl From<GraphError> for Failure {
+    fn from(error: GraphError) -> Failure {
+        Failure::new(error.code(), error.to_string()).at(place_of(&error))
+    }
+}
+
+/// The node that a graph's error names.
+fn place_of(error: &GraphError) -> Place {
+    match error {
+        GraphError::UnknownOp { node, op, .. }
+        | GraphError::InputType { node, op, .. }
+        | GraphError::Shape { node, op, .. }
+        | GraphError::Foreign { node, op, .. }
+        | GraphError::NoDevice { node, op, .. } => {
+            Place { node: node.clone(), op: op.clone(), ..Place::default() }
+        }
+        GraphError::Op { node, .. }
+        | GraphError::Attr { node, .. }
+        | GraphError::Device { node, .. }
+        | GraphError::DuplicateNode { node } => Place { node: node.clone(), ..Place::default() },
+        _ => Place::default(),
+    }
+}
+
+impl From<RuntimeError> for Failure {
+    fn from(error: RuntimeError) -> Failure {
+        let failure = Failure::new(error.code(), error.to_string());
+        failure.at(match error {
+            RuntimeError::Step(step) => Place {
+                node: step.node.to_string(),
+                op: step.op.to_string(),
+                device: step.device.to_string(),
+            },
+            RuntimeError::NoKernel { node, op, .. } | RuntimeError::NoDevices { node, op, .. } => {
+                Place { node, op, ..Place::default() }
+            }
+            RuntimeError::Kernel { node, op, device, .. } => Place { node, op, device },
+            RuntimeError::Graph(error) => place_of(&error),
+            _ => Place::default(),
+        })
+    }
+}
+
+impl From<ImportError> for Failure {
+    fn from(error: ImportError) -> Failure {
+        match error {
+            ImportError::Runtime(error) => error.into(),
+            error => Failure::new(error.code(), error.to_string()),
+        }
+    }
+}
+
+impl From<TrainError> for Failure {
+    fn from(error: TrainError) -> Failure {
+        match error {
+            TrainError::Graph(error) => (*error).into(),
+            error => Failure::new(error.code(), error.to_string()),
+        }
+    }
+}
+
 impl From<KernelError> for Failure {
     fn from(error: KernelError) -> Failure {
-        Failure { code: error.code, message: error.message }
+        Failure::new(error.code, error.message)
     }
 }
 
@@ -94,7 +185,7 @@ macro_rules! fallback_by_default {
         })*
     };
 }
-fallback_by_default!((), bool, c_int, i64, u32, u64, usize, u8);
+fallback_by_default!((), bool, c_int, f32, i64, u32, u64, usize, u8);
 
 impl<T> Fallback for *mut T {
     fn fallback() -> *mut T {
@@ -115,8 +206,8 @@ impl<T> Fallback for Option<T> {
 }
 
 /// Runs a function that reports by a status.
-pub fn checked<T: Fallback>(
-    status: Option<&mut TF_Status>,
+pub fn checked<T: Fallback, S: Report>(
+    status: Option<&mut S>,
     run: impl FnOnce() -> Result<T, Failure>,
 ) -> T {
     let outcome = catch_unwind(AssertUnwindSafe(run));
@@ -130,7 +221,7 @@ pub fn checked<T: Fallback>(
         }
         Err(failure) => {
             if let Some(status) = status {
-                status.set(failure.code, &failure.message);
+                status.report(&failure);
             }
             T::fallback()
         }

@@ -15,12 +15,12 @@ use tenon_graph::Graph;
 const PREFIX: &str = "gradients";
 
 /// What is asked for.
-struct Asked<'a> {
-    prefix: Option<&'a str>,
-    ys: &'a [TF_Output],
-    xs: &'a [TF_Output],
+pub(crate) struct Asked<'a> {
+    pub(crate) prefix: Option<&'a str>,
+    pub(crate) ys: &'a [TF_Output],
+    pub(crate) xs: &'a [TF_Output],
     /// The gradients of `ys`; empty for ones.
-    given: &'a [TF_Output],
+    pub(crate) given: &'a [TF_Output],
 }
 
 impl Asked<'_> {
@@ -51,7 +51,7 @@ impl Asked<'_> {
     ///
     /// # Errors
     /// No path leads from an x to the ys, as in TensorFlow.
-    fn add(&self, of: &Shared) -> Result<Vec<TF_Output>, Failure> {
+    pub(crate) fn add(&self, of: &Shared) -> Result<Vec<TF_Output>, Failure> {
         let outputs = |outputs: &[TF_Output], what: &str| {
             outputs.iter().map(|output| output.of(of, what)).collect::<Result<Vec<_>, _>>()
         };

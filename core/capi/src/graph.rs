@@ -10,7 +10,7 @@
 use crate::{
     fail::Failure,
     operation::{OpRef, TF_Operation, TF_Output},
-    process::runtime,
+    process,
 };
 use std::{
     collections::HashMap,
@@ -25,6 +25,7 @@ use tenon_framework::{
 };
 use tenon_graph::{Graph, GraphBuilder, Inferred, NodeId, Output};
 use tenon_proto::{FunctionDefLibrary, GraphDef, versions::own_versions};
+use tenon_runtime::Runtime;
 
 /// The rank of a graph's lock: outside of those of sessions, here and on a server.
 const GRAPH: Rank = Rank(3);
@@ -47,6 +48,8 @@ pub(crate) struct Shared {
     state: Mutex<State>,
     /// A number that every change of the graph increments.
     version: AtomicU64,
+    /// The runtime; `None` for that of the process.
+    runtime: Option<Runtime>,
 }
 
 /// The contents of a graph.
@@ -69,7 +72,8 @@ struct Readers {
 }
 
 impl Shared {
-    pub(crate) fn new() -> Arc<Shared> {
+    /// An empty graph over a runtime, or over that of the process.
+    pub(crate) fn new(runtime: Option<Runtime>) -> Arc<Shared> {
         Arc::new_cyclic(|own| {
             let mut graph = Graph::new();
             graph.set_versions(own_versions());
@@ -80,8 +84,19 @@ impl Shared {
                 readers: Readers::default(),
                 own: own.clone(),
             };
-            Shared { state: Mutex::ranked(GRAPH, state), version: AtomicU64::new(0) }
+            Shared { state: Mutex::ranked(GRAPH, state), version: AtomicU64::new(0), runtime }
         })
+    }
+
+    /// The runtime with the graph's ops.
+    ///
+    /// # Errors
+    /// That of the process does not start.
+    pub(crate) fn runtime(&self) -> Result<&Runtime, Failure> {
+        match &self.runtime {
+            Some(runtime) => Ok(runtime),
+            None => process::runtime(),
+        }
     }
 
     /// The state, to read.
@@ -99,7 +114,7 @@ impl Shared {
         &self,
         change: impl FnOnce(&mut Graph, &Arc<Registry>) -> Result<T, Failure>,
     ) -> Result<T, Failure> {
-        let registry = runtime()?.registry();
+        let registry = self.runtime()?.registry();
         let mut state = self.lock();
         let mut graph = state.graph.clone();
         let made = change(&mut graph, &registry)?;
@@ -126,7 +141,7 @@ impl Shared {
         &self,
         build: impl FnOnce(&mut GraphBuilder<'_>) -> Result<tenon_graph::Node, Failure>,
     ) -> Result<OpRef, Failure> {
-        let registry = runtime()?.registry();
+        let registry = self.runtime()?.registry();
         let mut state = self.lock();
         let mut builder = GraphBuilder::extending(std::mem::take(&mut state.graph), &registry);
         let node = build(&mut builder);
@@ -238,7 +253,7 @@ pub(crate) fn shared(graph: Option<&TF_Graph>) -> Result<&Arc<Shared>, Failure> 
 api! {
     /// Makes an empty graph.
     fn TF_NewGraph() -> Option<Box<TF_Graph>> {
-        Some(Box::new(TF_Graph { shared: Shared::new(), parent: None }))
+        Some(Box::new(TF_Graph { shared: Shared::new(None), parent: None }))
     }
 
     /// Deletes a graph. Its operations stay valid until its sessions are deleted.

@@ -6,7 +6,6 @@ use crate::{
     fail::Failure,
     graph::{TF_Graph, shared},
     operation::{OpRef, TF_Output},
-    process::runtime,
     raw::{Array, Out, Text, c_count},
     shapes::refine,
     status::TF_Status,
@@ -103,7 +102,7 @@ api! {
         status: Option<&mut TF_Status>,
     ) [status] {
         let (graph, name) = (shared(graph)?, name.required("the name of the op")?);
-        if let Some(op) = runtime()?.registry().op(name) {
+        if let Some(op) = graph.runtime()?.registry().op(name) {
             return give(message, &op_def_to_proto(op)?);
         }
         let state = graph.lock();

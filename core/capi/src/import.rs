@@ -19,8 +19,8 @@ use tenon_proto::{GraphDef, MAX_MESSAGE_BYTES, versions::merged_versions};
 #[derive(Default, Clone)]
 pub struct TF_ImportGraphDefOptions {
     /// Without what is mapped, which `mapped` and `after` have.
-    plan: Plan,
-    mapped: BTreeMap<(String, c_int), TF_Output>,
+    pub(crate) plan: Plan,
+    pub(crate) mapped: BTreeMap<(String, c_int), TF_Output>,
     after: Vec<Option<OpRef>>,
     return_outputs: Vec<(String, c_int)>,
     return_operations: Vec<String>,

@@ -37,6 +37,7 @@ mod attr_get;
 mod attr_lists;
 mod attr_set;
 mod buffer;
+mod client;
 mod constant;
 mod describe;
 mod devices;

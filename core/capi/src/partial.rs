@@ -12,19 +12,33 @@ use crate::{
     tensor::TF_Tensor,
 };
 use std::{
-    collections::HashMap,
+    collections::{HashMap, HashSet},
     ffi::{CStr, CString, c_char, c_int},
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
     },
 };
-use tenon_framework::{Code, sync::Mutex};
+use tenon_framework::{Code, Tensor, sync::Mutex};
 use tenon_runtime::{PartialRun, RunOptions};
+
+/// A step that is run in parts.
+enum Run {
+    Here(PartialRun),
+    Server(RemoteRun),
+}
+
+/// A step on a server.
+struct RemoteRun {
+    /// The server's handle.
+    handle: String,
+    /// The feeds and the fetches that no part has had: without any, the step is done.
+    left: Mutex<HashSet<String>>,
+}
 
 /// The steps of a session that are run in parts, by handle.
 pub(crate) struct PartialRuns {
-    runs: Mutex<HashMap<CString, Arc<PartialRun>>>,
+    runs: Mutex<HashMap<CString, Arc<Run>>>,
     next: AtomicU64,
 }
 
@@ -35,14 +49,14 @@ impl Default for PartialRuns {
 }
 
 impl PartialRuns {
-    fn add(&self, run: PartialRun) -> CString {
+    fn add(&self, run: Run) -> CString {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         let handle = crate::status::c_text(&format!("partial-run-{number}"));
         self.runs.lock().insert(handle.clone(), Arc::new(run));
         handle
     }
 
-    fn find(&self, handle: &CStr) -> Result<Arc<PartialRun>, Failure> {
+    fn find(&self, handle: &CStr) -> Result<Arc<Run>, Failure> {
         self.runs.lock().get(handle).cloned().ok_or_else(|| {
             Failure::invalid(format!(
                 "partial run {handle:?} was not set up in this session, or is complete"
@@ -82,10 +96,41 @@ fn set_up(found: &TF_Session, signature: Signature<'_>) -> Result<CString, Failu
     found.follow()?;
     let names = signature.names(found)?;
     match &found.place {
-        Place::Here(session) => Ok(found.partial.add(session.partial_run(&names)?)),
-        Place::Server(_) => Err(Failure::new(
-            Code::UNIMPLEMENTED,
-            "a partial run on a server is not supported: run whole steps there",
+        Place::Here(session) => {
+            let run = session.partial_run(&names)?;
+            Ok(found.partial.add(Run::Here(run)))
+        }
+        Place::Server(session) => {
+            let handle = session.set_up_partial_run(&names)?;
+            let left = names.feeds.into_iter().chain(names.fetches).collect();
+            Ok(found.partial.add(Run::Server(RemoteRun { handle, left: Mutex::new(left) })))
+        }
+    }
+}
+
+/// Runs a part of a step, and says whether the step is done.
+fn run_part(
+    found: &TF_Session,
+    run: &Run,
+    feeds: &[(&str, Tensor)],
+    fetches: &[&str],
+) -> Result<(Vec<Tensor>, bool), Failure> {
+    match (run, &found.place) {
+        (Run::Here(run), _) => {
+            let fetched = run.run(feeds, fetches, &RunOptions::default())?;
+            Ok((fetched, run.is_done()))
+        }
+        (Run::Server(run), Place::Server(session)) => {
+            let fetched = session.run_part(&run.handle, feeds, fetches, found.timeout)?;
+            let mut left = run.left.lock();
+            for name in feeds.iter().map(|(name, _)| name).chain(fetches) {
+                left.remove(*name);
+            }
+            Ok((fetched, left.is_empty()))
+        }
+        (Run::Server(_), Place::Here(_)) => Err(Failure::new(
+            Code::INTERNAL,
+            "a partial run of a server in a session of this process; please report it",
         )),
     }
 }
@@ -139,8 +184,8 @@ api! {
         let names = signature.names(found)?;
         let feeds = names.feeds.iter().map(String::as_str).zip(read(input_values, input_count)?);
         let fetches: Vec<&str> = names.fetches.iter().map(String::as_str).collect();
-        let fetched = run.run(&feeds.collect::<Vec<_>>(), &fetches, &RunOptions::default())?;
-        if run.is_done() {
+        let (fetched, is_done) = run_part(found, &run, &feeds.collect::<Vec<_>>(), &fetches)?;
+        if is_done {
             found.partial.remove(handle);
         }
         write(&fetched, &values)

@@ -39,13 +39,18 @@ fn own_file() -> Option<PathBuf> {
     fs::canonicalize(OsStr::from_bytes(name.to_bytes())).ok()
 }
 
-fn start() -> Result<Runtime, Failure> {
-    let (runtime, _) = Runtime::new(RuntimeOptions::default())?;
+/// Loads the plugins beside this library, and opens the devices of all.
+pub(crate) fn load_beside(runtime: &Runtime) {
     let beside = Surroundings { executable: own_file(), ..Surroundings::default() };
     // Refused files are logged; a missing kernel is an error of the step that needs it.
     let _ = runtime.plugins().load_search(&SearchPath::new([], &beside));
     // This opens the devices of what was found.
     let _ = runtime.load(iter::empty::<PathBuf>());
+}
+
+fn start() -> Result<Runtime, Failure> {
+    let (runtime, _) = Runtime::new(RuntimeOptions::default())?;
+    load_beside(&runtime);
     Ok(runtime)
 }
 

@@ -66,6 +66,11 @@ impl<'a, T> Array<'a, T> {
     /// No array.
     pub const NULL: Array<'a, T> = Array(ptr::null(), PhantomData);
 
+    /// Whether the pointer is null.
+    pub fn is_null(self) -> bool {
+        self.0.is_null()
+    }
+
     /// The elements. Null, and a number that is not positive, give none.
     pub fn of(self, count: c_int) -> &'a [T] {
         self.of_size(usize::try_from(count).unwrap_or(0))
@@ -97,6 +102,24 @@ impl<'a, T> Array<'a, T> {
     }
 }
 
+impl<'a, T> Array<'a, T> {
+    /// As [`Array::checked`], with a number of another type.
+    ///
+    /// # Errors
+    /// Null with a number that is not 0.
+    pub fn required(self, count: usize, what: &str) -> Result<&'a [T], Failure> {
+        if count > 0 && self.0.is_null() {
+            return Err(Failure::null(what));
+        }
+        if count > isize::MAX as usize / size_of::<T>().max(1) {
+            return Err(Failure::invalid(format!(
+                "{what}: {count} of them do not fit into memory"
+            )));
+        }
+        Ok(self.of_size(count))
+    }
+}
+
 impl<'a> Array<'a, u8> {
     /// A message of this many bytes.
     pub fn message(self, length: usize) -> &'a [u8] {
@@ -107,6 +130,14 @@ impl<'a> Array<'a, u8> {
 /// A place for results: null, or writable for as many values as the number beside it says.
 #[repr(transparent)]
 pub struct Out<'a, T>(*mut T, PhantomData<&'a mut [T]>);
+
+impl<T> Clone for Out<'_, T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T> Copy for Out<'_, T> {}
 
 impl<T> Out<'_, T> {
     /// Whether the pointer is null.

@@ -7,7 +7,6 @@ use crate::{
     fail::Failure,
     graph::{Shared, State, TF_Graph, shared},
     partial::PartialRuns,
-    process::runtime,
     run::Prepared,
     session_options::TF_SessionOptions,
     status::TF_Status,
@@ -63,10 +62,13 @@ impl Place {
         }
     }
 
-    fn open(options: &TF_SessionOptions) -> Result<(Place, Option<Duration>), Failure> {
+    fn open(
+        graph: &Shared,
+        options: &TF_SessionOptions,
+    ) -> Result<(Place, Option<Duration>), Failure> {
         let (session, timeout) = tenon_cluster::session_options(&options.config)?;
         let place = match options.target.as_str() {
-            "" => Place::Here(tenon_runtime::Session::new(runtime()?, session)?),
+            "" => Place::Here(tenon_runtime::Session::new(graph.runtime()?, session)?),
             target if target.starts_with("grpc://") => {
                 Place::Server(tenon_cluster::Session::connect_with(
                     target,
@@ -94,9 +96,21 @@ impl TF_Session {
         graph: Option<&TF_Graph>,
         options: Option<&TF_SessionOptions>,
     ) -> Result<TF_Session, Failure> {
-        let graph = Arc::clone(shared(graph)?);
+        let graph = shared(graph)?;
         let options = options.ok_or_else(|| Failure::null("the session's options"))?;
-        let (place, timeout) = Place::open(options)?;
+        TF_Session::over(graph, options)
+    }
+
+    /// Opens a session over a graph.
+    ///
+    /// # Errors
+    /// A target or options that make no sense; the server cannot be reached.
+    pub(crate) fn over(
+        graph: &Arc<Shared>,
+        options: &TF_SessionOptions,
+    ) -> Result<TF_Session, Failure> {
+        let graph = Arc::clone(graph);
+        let (place, timeout) = Place::open(&graph, options)?;
         Ok(TF_Session {
             graph,
             place,
@@ -164,6 +178,11 @@ impl TF_Session {
             ..GraphDef::default()
         };
         Ok((Some(def), after))
+    }
+
+    /// Whether it was closed.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::Relaxed)
     }
 
     /// Cancels the steps in flight and refuses new ones.

@@ -1,6 +1,9 @@
 //! Statuses: a code and a message.
 
-use crate::raw::Text;
+use crate::{
+    fail::{Failure, Report},
+    raw::Text,
+};
 use std::{
     collections::BTreeMap,
     ffi::{CString, c_char, c_int, c_void},
@@ -28,14 +31,19 @@ pub fn c_text(text: &str) -> CString {
     })
 }
 
-impl TF_Status {
-    /// Notes success.
-    pub fn clear(&mut self) {
+impl Report for TF_Status {
+    fn clear(&mut self) {
         if self.code != 0 {
             *self = TF_Status::default();
         }
     }
 
+    fn report(&mut self, failure: &Failure) {
+        self.set(failure.code, &failure.message);
+    }
+}
+
+impl TF_Status {
     /// Notes a failure.
     pub fn set(&mut self, code: Code, message: &str) {
         self.code = code.0;

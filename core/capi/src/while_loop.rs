@@ -59,7 +59,7 @@ fn part(
     inputs: &[TF_Output],
     prefix: &str,
 ) -> Result<(TF_Graph, Vec<TF_Output>), Failure> {
-    let graph = Shared::new();
+    let graph = Shared::new(None);
     let mut placeholders = Vec::with_capacity(inputs.len());
     for (at, input) in inputs.iter().enumerate() {
         let source = input.of(parent, "a value of the loop")?;

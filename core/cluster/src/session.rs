@@ -20,11 +20,11 @@ use tenon_graph::Graph;
 use tenon_proto::{
     CloseSessionRequest, CloseSessionResponse, ConfigProto, CreateSessionRequest,
     CreateSessionResponse, DeviceAttributes, ExtendSessionRequest, ExtendSessionResponse, GraphDef,
-    ListDevicesRequest, ListDevicesResponse, MAX_MESSAGE_BYTES, NamedTensorProto, RunOptions,
-    RunStepRequest, RunStepResponse,
+    ListDevicesRequest, ListDevicesResponse, MAX_MESSAGE_BYTES, NamedTensorProto,
+    PartialRunSetupRequest, PartialRunSetupResponse, RunOptions, RunStepRequest, RunStepResponse,
     convert::{tensor_from_proto, tensor_to_proto},
 };
-use tenon_runtime::{AnySession, SessionError};
+use tenon_runtime::{AnySession, CallableOptions, SessionError};
 use tokio::runtime::{Builder, Runtime};
 use tonic::{Request, client::Grpc};
 
@@ -238,7 +238,51 @@ impl Session {
         targets: &[&str],
         deadline: Option<Duration>,
     ) -> Result<Vec<Tensor>, ClusterError> {
-        let own = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+        let target = targets.iter().map(|&name| name.to_owned()).collect();
+        self.step(RunStepRequest { target, ..RunStepRequest::default() }, feeds, fetches, deadline)
+    }
+
+    /// Begins a step whose feeds and fetches come in parts; returns its handle, which ends with the step or the session.
+    ///
+    /// # Errors
+    /// The server has no such tensors or nodes, or no partial runs; the server is gone.
+    pub fn set_up_partial_run(&self, names: &CallableOptions) -> Result<String, ClusterError> {
+        let request = PartialRunSetupRequest {
+            session_handle: self.handle.clone(),
+            feed: names.feeds.clone(),
+            fetch: names.fetches.clone(),
+            target: names.targets.clone(),
+            ..PartialRunSetupRequest::default()
+        };
+        let prepared: PartialRunSetupResponse =
+            self.call("/tensorflow.MasterService/PartialRunSetup", request, None)?;
+        Ok(prepared.partial_run_handle)
+    }
+
+    /// Feeds and fetches a part of a step that [`Session::set_up_partial_run`] began.
+    ///
+    /// # Errors
+    /// As [`Session::run`]; the step is done, or was not set up with these names.
+    pub fn run_part(
+        &self,
+        handle: &str,
+        feeds: &[(&str, Tensor)],
+        fetches: &[&str],
+        deadline: Option<Duration>,
+    ) -> Result<Vec<Tensor>, ClusterError> {
+        let partial_run_handle = handle.to_owned();
+        let request = RunStepRequest { partial_run_handle, ..RunStepRequest::default() };
+        self.step(request, feeds, fetches, deadline)
+    }
+
+    /// Runs a step, or a part of one, of which `request` has the rest.
+    fn step(
+        &self,
+        request: RunStepRequest,
+        feeds: &[(&str, Tensor)],
+        fetches: &[&str],
+        deadline: Option<Duration>,
+    ) -> Result<Vec<Tensor>, ClusterError> {
         let feed = feeds.iter().map(|(name, tensor)| {
             let tensor = Some(tensor_to_proto(tensor).map_err(ClusterError::Value)?);
             Ok(NamedTensorProto { name: (*name).to_owned(), tensor })
@@ -248,11 +292,10 @@ impl Session {
         let request = RunStepRequest {
             session_handle: self.handle.clone(),
             feed: feed.collect::<Result<_, ClusterError>>()?,
-            fetch: own(fetches),
-            target: own(targets),
+            fetch: fetches.iter().map(|&name| name.to_owned()).collect(),
             options: Some(RunOptions { timeout_in_ms: milliseconds, ..RunOptions::default() }),
             store_errors_in_response_body: true,
-            ..RunStepRequest::default()
+            ..request
         };
         // The server ends the step at its deadline. A server that does not answer is given up a little later.
         let patience = deadline.and_then(|deadline| deadline.checked_add(CLOSE));

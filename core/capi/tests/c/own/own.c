@@ -90,6 +90,10 @@ static void decided_otherwise(void) {
   made = TF_NewOperation(graph, "Relu", "bad\xff");
   TF_FinishOperation(made, status);
   is(TF_INVALID_ARGUMENT, "a name that is no text");
+  made = TF_NewOperation(graph, "Placeholder", "open");
+  TF_SetAttrPlaceholder(made, "dtype", "T");
+  TF_FinishOperation(made, status);
+  is(TF_INVALID_ARGUMENT, "a placeholder as an attribute");
   made = TF_NewOperation(graph, "NoOp", "once");
   expect(TF_FinishOperation(made, status) != NULL, "a first finish");
   expect(!TF_FinishOperation(made, NULL), "a second finish");
@@ -177,6 +181,31 @@ static void plugin(const char* file) {
   TF_DeleteLibraryHandle(library);
 }
 
+/* A step on a server in two parts: x is fed and z fetched, then another feed for what reads both. */
+static void partial(TF_Graph* graph, TF_Session* in, TF_Operation* x, TF_Operation* y, TF_Operation* z) {
+  TF_Operation* other = placeholder(graph, "other", TF_INT32, NULL, 0);
+  TF_Operation* sum = binary(graph, "AddV2", "sum", y, other);
+  const TF_Output feeds[] = {out(x, 0), out(other, 0)}, fetches[] = {out(z, 0), out(sum, 0)};
+  const char* handle = NULL;
+  TF_SessionPRunSetup(in, feeds, 2, fetches, 2, NULL, 0, &handle, status);
+  ok("a partial run on a server");
+  TF_Tensor *value = scalar_i(3), *fetched = NULL;
+  TF_SessionPRun(in, handle, feeds, &value, 1, fetches, &fetched, 1, NULL, 0, status);
+  ok("the first part on a server");
+  TF_DeleteTensor(value);
+  show("the first part on a server", fetched);
+  value = scalar_i(10);
+  TF_SessionPRun(in, handle, feeds + 1, &value, 1, fetches + 1, &fetched, 1, NULL, 0, status);
+  ok("the second part on a server");
+  show("the second part on a server", fetched);
+  TF_SessionPRun(in, handle, feeds + 1, &value, 1, fetches + 1, &fetched, 1, NULL, 0, status);
+  is(TF_INVALID_ARGUMENT, "a part after the last");
+  TF_DeleteTensor(value);
+  TF_DeletePRunHandle(handle);
+  TF_SessionPRunSetup(in, feeds, 2, fetches, 2, NULL, 0, &handle, NULL);
+  TF_DeletePRunHandle(handle);
+}
+
 static void server(const char* target) {
   TF_Graph* graph = TF_NewGraph();
   TF_Operation* x = placeholder(graph, "x", TF_INT32, NULL, 0);
@@ -189,6 +218,7 @@ static void server(const char* target) {
   run("on a server", in, x, scalar_i(7), out(y, 0));
   TF_Operation* z = unary(graph, "Square", "z", y);
   run("on a server, later", in, x, scalar_i(7), out(z, 0));
+  partial(graph, in, x, y, z);
   TF_DeviceList* list = TF_SessionListDevices(in, status);
   ok("devices of a server");
   expect(TF_DeviceListCount(list) > 0, "a server has devices");

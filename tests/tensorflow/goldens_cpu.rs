@@ -122,7 +122,7 @@ fn sparse() {
 
 #[test]
 fn speech() {
-    family_of("speech", &["tenon_cpu", "tenon_fft"], 128);
+    family_of("speech", &["tenon_cpu", "tenon_fft"], 177);
 }
 
 #[test]

@@ -72,12 +72,12 @@ fn logging() {
 
 #[test]
 fn math_binary() {
-    family("math_binary", 4876);
+    family("math_binary", 4892);
 }
 
 #[test]
 fn math_unary() {
-    family("math_unary", 1866);
+    family("math_unary", 2159);
 }
 
 #[test]
@@ -96,8 +96,18 @@ fn quantization() {
 }
 
 #[test]
+fn ragged() {
+    family_of("ragged", &["tenon_cpu", "tenon_data"], 244);
+}
+
+#[test]
+fn recurrent() {
+    family("recurrent", 126);
+}
+
+#[test]
 fn reduction() {
-    family("reduction", 2422);
+    family("reduction", 2632);
 }
 
 #[test]
@@ -108,6 +118,11 @@ fn random() {
 #[test]
 fn sparse() {
     family_of("sparse", &["tenon_cpu", "tenon_data"], 540);
+}
+
+#[test]
+fn speech() {
+    family_of("speech", &["tenon_cpu", "tenon_fft"], 177);
 }
 
 #[test]

@@ -22,6 +22,7 @@
 //! ```
 
 mod array;
+mod audio;
 mod checkpoint;
 mod collective;
 mod control_flow;
@@ -41,12 +42,15 @@ mod nn;
 mod nn_grad;
 mod parsing;
 mod quantization;
+mod ragged;
 mod random;
 mod reader;
+mod recurrent;
 mod reduction;
 mod sendrecv;
 mod shape;
 mod sparse;
+mod speech;
 mod state;
 mod string;
 mod summary;

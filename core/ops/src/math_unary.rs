@@ -3,5 +3,6 @@
 mod complex;
 mod elementary;
 mod functions;
+mod integrals;
 mod rounding;
 mod special;

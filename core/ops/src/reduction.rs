@@ -1,6 +1,7 @@
 //! Ops that reduce many elements to few: reductions, scans, segments, histograms, ranking.
 
 mod axes;
+mod bincount;
 mod counting;
 mod ranking;
 mod scan;

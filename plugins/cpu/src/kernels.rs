@@ -10,5 +10,7 @@ pub mod math_binary;
 pub mod math_unary;
 pub mod nn;
 mod random;
+mod recurrent;
 pub mod reduction;
 mod reference;
+mod speech;

@@ -13,7 +13,7 @@
 //! queue, `mutex` locks between steps. `parsing` makes tensors of messages, whose fields `wire` reads;
 //! `files` says which files graphs may read.
 //!
-//! `sparse` computes with tensors by the coordinates of their values.
+//! `sparse` computes with tensors by the coordinates of their values, `ragged` with tensors of rows of unequal length.
 //!
 //! `dataset` has descriptions of elements, `iterator` the walks over them that steps share, `optional` elements
 //! that may be there or not.
@@ -45,6 +45,7 @@ mod optional;
 mod parsing;
 mod place;
 mod queue;
+mod ragged;
 mod reader;
 mod reference;
 mod resource;

@@ -20,3 +20,6 @@ mod places;
 mod product;
 mod reduce;
 mod rows;
+
+pub use moved::{MOVED, Values};
+pub use rows::Filled;

@@ -1,7 +1,7 @@
-//! Fourier transforms on the CPU.
+//! Fourier transforms, and sound, on the CPU.
 //!
 //! What it is: a plugin with the kernels of `FFT`, `RFFT`, their inverses and their 2D forms
-//! (`complex`, `real`) for device type `CPU`, through `rustfft` and `realfft`. `plans` keeps what
+//! (`complex`, `real`) for device type `CPU`, through `rustfft` and `realfft`, and with those of sound (`audio`). `plans` keeps what
 //! was computed for a length, and `columns` transforms the columns of two dimensions. It is a
 //! plugin of its own so that a build without transforms does not compile these libraries.
 //!
@@ -14,6 +14,7 @@
 //! - Memory that a library allocates by itself is asked of the host's limit beforehand
 //!   (`growth::foresee`).
 
+mod audio;
 mod columns;
 mod complex;
 mod plans;

@@ -1,12 +1,21 @@
 //! Special functions of doubles. Poles and values outside the domain give what TensorFlow gives.
 
+mod bessel;
+mod beta;
 mod gamma;
 mod gamma_grad;
+mod integrals;
 mod quantile;
 mod zeta;
 
+pub use bessel::{
+    bessel_i0, bessel_i0e, bessel_i1, bessel_i1e, bessel_j0, bessel_j1, bessel_k0, bessel_k0e,
+    bessel_k1, bessel_k1e, bessel_y0, bessel_y1,
+};
+pub use beta::betainc;
 pub use gamma::{digamma, igamma, igammac};
 pub use gamma_grad::{igamma_grad_a, random_gamma_grad};
+pub use integrals::{dawsn, expint, fresnel_cos, fresnel_sin, spence};
 pub use quantile::{erfinv, ndtri};
 pub use zeta::{polygamma, zeta};
 

@@ -133,6 +133,20 @@ register_gradient!("Igammac", |c| {
     let g = c.neg(c.gradient(0)?)?;
     c.set_broadcast(|| igamma_shape(c, g), || igamma_argument(c, g))
 });
+register_gradient!("Betainc", |c| {
+    // The derivatives by the parameters are no functions of these ops.
+    if !c.wants(2) {
+        return Ok(());
+    }
+    let (g, a, b, x) = (c.gradient(0)?, c.input(0), c.input(1), c.input(2));
+    let log = |x| c.unary("Lgamma", x);
+    let beta = c.sub(c.add(log(a)?, log(b)?)?, log(c.add(a, b)?)?)?;
+    let one_less = |x| c.sub(x, c.scalar(x, 1.0)?);
+    let rest = c.binary("Xlog1py", one_less(b)?, c.neg(x)?)?;
+    let powers = c.add(rest, c.binary("Xlogy", one_less(a)?, x)?)?;
+    let slope = c.unary("Exp", c.sub(powers, beta)?)?;
+    c.set(2, c.reduce_to(c.mul(slope, g)?, x, a)?)
+});
 register_gradient!("Zeta", |c| {
     let (g, x, q) = (c.gradient(0)?, c.input(0), c.input(1));
     if !c.wants(1) {

@@ -133,3 +133,72 @@ fn gauss(c: &GradientContext<'_>, factor: f64) -> Made {
     let bell = c.unary("Exp", c.neg(c.unary("Square", x(c)?)?)?)?;
     c.mul(c.scale(c.gradient(0)?, factor)?, bell)
 }
+
+// Bessel functions: the derivative of each is made of both orders.
+register_gradient!("BesselI0", |c| times(c, c.unary("BesselI1", c.input(0))?));
+register_gradient!("BesselI0e", |c| {
+    let signed = c.mul(c.unary("Sign", c.input(0))?, c.output(0))?;
+    times(c, c.sub(c.unary("BesselI1e", c.input(0))?, signed)?)
+});
+register_gradient!("BesselI1", |c| {
+    let other = c.unary("BesselI0", c.input(0))?;
+    times(c, unless_zero(c, c.sub(other, c.div(c.output(0), c.input(0))?)?)?)
+});
+register_gradient!("BesselI1e", |c| {
+    let (x, y) = (c.input(0), c.output(0));
+    let both = c.add(c.unary("Sign", x)?, c.unary("Reciprocal", x)?)?;
+    let slope = c.sub(c.unary("BesselI0e", x)?, c.mul(y, both)?)?;
+    times(c, unless_zero(c, slope)?)
+});
+register_gradient!("BesselK0", |c| times(c, c.neg(c.unary("BesselK1", c.input(0))?)?));
+register_gradient!("BesselK0e", |c| {
+    times(c, c.sub(c.output(0), c.unary("BesselK1e", c.input(0))?)?)
+});
+register_gradient!("BesselK1", |c| {
+    let quotient = c.div(c.output(0), c.input(0))?;
+    times(c, c.sub(c.neg(c.unary("BesselK0", c.input(0))?)?, quotient)?)
+});
+register_gradient!("BesselK1e", |c| {
+    let (x, y) = (c.input(0), c.output(0));
+    let factor = c.sub(c.scalar(x, 1.0)?, c.unary("Reciprocal", x)?)?;
+    times(c, c.sub(c.mul(y, factor)?, c.unary("BesselK0e", x)?)?)
+});
+register_gradient!("BesselJ0", |c| times(c, c.neg(c.unary("BesselJ1", c.input(0))?)?));
+register_gradient!("BesselJ1", |c| {
+    let other = c.unary("BesselJ0", c.input(0))?;
+    times(c, unless_zero(c, c.sub(other, c.div(c.output(0), c.input(0))?)?)?)
+});
+register_gradient!("BesselY0", |c| times(c, c.neg(c.unary("BesselY1", c.input(0))?)?));
+register_gradient!("BesselY1", |c| {
+    let quotient = c.div(c.output(0), c.input(0))?;
+    times(c, c.sub(c.unary("BesselY0", c.input(0))?, quotient)?)
+});
+
+/// The slope, and a half where the input is 0.
+fn unless_zero(c: &GradientContext<'_>, slope: GraphValue) -> Made {
+    let x = c.input(0);
+    let is_zero = c.binary("Equal", x, c.scalar(x, 0.0)?)?;
+    let half = c.add(c.zeros_like(x)?, c.scalar(x, 0.5)?)?;
+    c.select(is_zero, half, slope)
+}
+
+// Integrals: the derivative is what is integrated.
+register_gradient!("Dawsn", |c| {
+    let product = c.scale(c.mul(c.input(0), c.output(0))?, 2.0)?;
+    times(c, c.sub(c.scalar(c.input(0), 1.0)?, product)?)
+});
+register_gradient!("Expint", |c| { times(c, c.div(c.unary("Exp", c.input(0))?, c.input(0))?) });
+register_gradient!("FresnelCos", |c| times(c, wave(c, "Cos")?));
+register_gradient!("FresnelSin", |c| times(c, wave(c, "Sin")?));
+
+fn wave(c: &GradientContext<'_>, op: &str) -> Made {
+    c.unary(op, c.scale(c.unary("Square", c.input(0))?, PI / 2.0)?)
+}
+
+register_gradient!("Spence", |c| {
+    let x = c.input(0);
+    let one = c.scalar(x, 1.0)?;
+    let slope = c.div(c.unary("Log", x)?, c.sub(one, x)?)?;
+    let limit = c.neg(c.unary("OnesLike", x)?)?;
+    times(c, c.select(c.binary("Equal", x, one)?, limit, slope)?)
+});

@@ -1,7 +1,7 @@
 //! Division, powers, and special functions of two numbers.
 
 use super::broadcast;
-use tenon_author::register_op;
+use tenon_author::{ShapeContext, ShapeResult, register_op};
 use tenon_framework::op::{GradientRule, Refusal, Symmetry};
 
 register_op!(
@@ -203,6 +203,16 @@ register_op!(
 );
 
 register_op!(
+    "Betainc",
+    inputs = &["a: T", "b: T", "x: T"],
+    outputs = &["z: T"],
+    attrs = &["T: {float, double}"],
+    cases = &["alike; a: [n] uniform(0.1, 9); b: [n] uniform(0.1, 9); x: [n] uniform(0, 1)"],
+    shape = alike_or_scalars,
+    summary = "The regularised incomplete beta function I_x(a, b); an input may be a scalar.",
+);
+
+register_op!(
     "Zeta",
     inputs = &["x: T", "q: T"],
     outputs = &["z: T"],
@@ -219,6 +229,20 @@ register_op!(
     shape = broadcast,
     summary = "The derivative of order a of the digamma function at x, broadcast.",
 );
+
+/// The shape that all inputs have but for scalars.
+fn alike_or_scalars(c: &ShapeContext<'_>) -> ShapeResult {
+    let mut shape = c.scalar();
+    for input in 0..c.input_count() {
+        match c.rank(c.input(input)) {
+            None => return c.set_output(0, c.unknown()),
+            Some(0) => {}
+            Some(_) if c.rank(shape) == Some(0) => shape = c.input(input),
+            Some(_) => shape = c.merge(shape, c.input(input))?,
+        }
+    }
+    c.set_output(0, shape)
+}
 
 #[cfg(test)]
 mod tests {

@@ -2,6 +2,7 @@
 
 mod accumulate;
 mod arithmetic;
+mod beta;
 mod bitwise;
 mod comparison;
 mod complex;

@@ -2,6 +2,7 @@
 //! elements to few.
 
 pub mod arg;
+mod bincount;
 mod counting;
 mod fold;
 mod ranking;

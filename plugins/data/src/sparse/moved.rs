@@ -70,6 +70,37 @@ impl<'c> Values<'c> {
         }
     }
 
+    /// Writes an output of this shape: runs of elements of the first input, which fill it.
+    ///
+    /// # Errors
+    /// Those of the output; `RESOURCE_EXHAUSTED` without memory for a list of texts.
+    pub fn write_runs(
+        &self,
+        c: &ComputeContext<'_>,
+        output: usize,
+        dims: &[i64],
+        runs: impl Iterator<Item = std::ops::Range<usize>>,
+    ) -> Result<(), KernelError> {
+        match self {
+            Values::Texts(texts) => {
+                let mut all = Vec::new();
+                for run in runs {
+                    growth::append(&mut all, &texts[0][run])?;
+                }
+                c.set_strings(output, dims, all.into_iter())
+            }
+            Values::Bytes(bytes, size) => {
+                let mut rest = c.output_bytes(output, dims)?;
+                for run in runs {
+                    let (part, after) = rest.split_at_mut(run.len() * size);
+                    part.copy_from_slice(&bytes[0][run.start * size..run.end * size]);
+                    rest = after;
+                }
+                Ok(())
+            }
+        }
+    }
+
     /// Writes a vector of elements of the first input.
     ///
     /// # Errors

@@ -1,4 +1,4 @@
-//! `SparseFillEmptyRows` and its gradient.
+//! `SparseFillEmptyRows`, and its gradient, which is that of `RaggedFillEmptyRows` too.
 
 use super::{
     moved::{From, MOVED, Values},
@@ -9,22 +9,30 @@ use num_complex::Complex;
 use tenon_sdk::{geometry::GeometryError, growth, prelude::*};
 
 /// The places in the result: of each value of the input, and of the values that fill rows.
-struct Filled {
+pub struct Filled {
     /// The first place of each row, and the number of all.
-    starts: Vec<usize>,
+    pub starts: Vec<usize>,
     /// For each value of the input, its place in the result.
-    map: Vec<i64>,
+    pub map: Vec<i64>,
     /// For each place in the result, a value of the input, or none.
-    from: Vec<Option<usize>>,
+    pub from: Vec<Option<usize>>,
 }
 
 impl Filled {
-    fn new(places: &Places) -> Result<Filled, KernelError> {
-        let rows = places.shape[0];
-        let in_rows = usize::try_from(rows).map_err(|_| too_large(places))?;
+    /// The places of `values` values in `rows` rows, of which `row_of` gives each value's.
+    ///
+    /// # Errors
+    /// `INVALID_ARGUMENT` for a row that is not there; `RESOURCE_EXHAUSTED` without memory.
+    pub fn new(
+        rows: i64,
+        values: usize,
+        row_of: impl Fn(usize) -> i64,
+    ) -> Result<Filled, KernelError> {
+        let in_rows =
+            usize::try_from(rows).map_err(|_| GeometryError::TooLarge { dims: vec![rows] })?;
         let mut counts = growth::filled(in_rows, 0usize)?;
-        for value in 0..places.count {
-            let found = places.at(value)[0];
+        for value in 0..values {
+            let found = row_of(value);
             let count = usize::try_from(found).ok().and_then(|row| counts.get_mut(row));
             *count.ok_or_else(|| {
                 KernelError::invalid_argument(format!(
@@ -40,19 +48,15 @@ impl Filled {
         }
         starts.push(total);
         let mut next = growth::copied(&starts)?;
-        let (mut map, mut from) = (growth::with_room(places.count)?, growth::filled(total, None)?);
-        for value in 0..places.count {
-            let place = &mut next[places.at(value)[0] as usize];
+        let (mut map, mut from) = (growth::with_room(values)?, growth::filled(total, None)?);
+        for value in 0..values {
+            let place = &mut next[row_of(value) as usize];
             map.push(*place as i64);
             from[*place] = Some(value);
             *place += 1;
         }
         Ok(Filled { starts, map, from })
     }
-}
-
-fn too_large(places: &Places) -> GeometryError {
-    GeometryError::TooLarge { dims: places.shape.clone() }
 }
 
 fn fill(c: &ComputeContext<'_>) -> Result<(), KernelError> {
@@ -62,7 +66,8 @@ fn fill(c: &ComputeContext<'_>) -> Result<(), KernelError> {
     if columns == 0 {
         return Err(GeometryError::Length { what: "dense_shape", expected: 1, found: 0 }.into());
     }
-    let Filled { starts, map, from } = Filled::new(&places)?;
+    let row_of = |value| places.at(value)[0];
+    let Filled { starts, map, from } = Filled::new(places.shape[0], places.count, row_of)?;
     let total = from.len() as i64;
     let indices = c.output::<i64>(0, &[total, columns as i64])?.data;
     let mut row = 0;
@@ -114,4 +119,6 @@ fn grad<T: Sum>(c: &ComputeContext<'_>) -> Result<(), KernelError> {
 register_kernel!("SparseFillEmptyRows" on "CPU": fn fill, types = ("T", MOVED),
     host_memory = &["dense_shape"]);
 register_kernel!("SparseFillEmptyRowsGrad" on "CPU": fn grad<T> for "T" in [
+    i8, i16, i32, i64, u8, u16, u32, u64, f16, bf16, f32, f64, Complex<f32>, Complex<f64>]);
+register_kernel!("RaggedFillEmptyRowsGrad" on "CPU": fn grad<T> for "T" in [
     i8, i16, i32, i64, u8, u16, u32, u64, f16, bf16, f32, f64, Complex<f32>, Complex<f64>]);

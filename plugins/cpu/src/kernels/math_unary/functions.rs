@@ -209,4 +209,21 @@ inverses! {
 special! {
     "Lgamma" lgamma, 25.0, 1e-14, [f16, f32, f64], special::lgamma;
     "Digamma" digamma, 40.0, 1e-14, [f16, f32, f64], special::digamma;
+    "BesselI0" bessel_i0, 60.0, 1e-13, [f16, f32, f64], special::bessel_i0;
+    "BesselI0e" bessel_i0e, 60.0, 1e-13, [f16, f32, f64], special::bessel_i0e;
+    "BesselI1" bessel_i1, 60.0, 1e-13, [f16, f32, f64], special::bessel_i1;
+    "BesselI1e" bessel_i1e, 60.0, 1e-13, [f16, f32, f64], special::bessel_i1e;
+    "BesselK0" bessel_k0, 60.0, 1e-13, [f16, f32, f64], special::bessel_k0;
+    "BesselK0e" bessel_k0e, 60.0, 1e-13, [f16, f32, f64], special::bessel_k0e;
+    "BesselK1" bessel_k1, 60.0, 1e-13, [f16, f32, f64], special::bessel_k1;
+    "BesselK1e" bessel_k1e, 60.0, 1e-13, [f16, f32, f64], special::bessel_k1e;
+    "BesselJ0" bessel_j0, 60.0, 1e-13, [f16, f32, f64], special::bessel_j0;
+    "BesselJ1" bessel_j1, 60.0, 1e-13, [f16, f32, f64], special::bessel_j1;
+    "BesselY0" bessel_y0, 60.0, 1e-13, [f16, f32, f64], special::bessel_y0;
+    "BesselY1" bessel_y1, 60.0, 1e-13, [f16, f32, f64], special::bessel_y1;
+    "Dawsn" dawsn, 60.0, 1e-13, [f32, f64], special::dawsn;
+    "Expint" expint, 60.0, 1e-13, [f32, f64], special::expint;
+    "FresnelCos" fresnel_cos, 60.0, 1e-13, [f32, f64], special::fresnel_cos;
+    "FresnelSin" fresnel_sin, 60.0, 1e-13, [f32, f64], special::fresnel_sin;
+    "Spence" spence, 60.0, 1e-13, [f32, f64], special::spence;
 }

@@ -11,21 +11,14 @@ use crate::{
     cancel::PyCancelToken,
     fail::Fail,
     interrupt, profile,
-    session::Place,
+    session::{Place, PySession},
     tensor::{PyTensor, convert},
 };
 use pyo3::{
     prelude::*,
     types::{PyList, PyTuple},
 };
-use std::{
-    collections::HashSet,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
-    time::Duration,
-};
+use std::{collections::HashSet, sync::Arc, time::Duration};
 use tenon_framework::{Code, DType, Tensor};
 use tenon_host::call::TraceSink;
 use tenon_runtime::{Callable, CallableOptions, NodeReport, RunOptions};
@@ -112,7 +105,8 @@ impl Prepared {
 pub(crate) struct PyCallable {
     prepared: Option<Prepared>,
     dtypes: Vec<DType>,
-    closed: Arc<AtomicBool>,
+    /// It stays open as long as it has steps to run.
+    session: Py<PySession>,
     single: bool,
     raw: bool,
 }
@@ -121,17 +115,17 @@ impl PyCallable {
     pub fn new(
         prepared: Prepared,
         dtypes: Vec<DType>,
-        closed: Arc<AtomicBool>,
+        session: Py<PySession>,
         single: bool,
         raw: bool,
     ) -> PyCallable {
-        PyCallable { prepared: Some(prepared), dtypes, closed, single, raw }
+        PyCallable { prepared: Some(prepared), dtypes, session, single, raw }
     }
 
     fn prepared(&self) -> Result<&Prepared, Fail> {
         check_fork()?;
         match &self.prepared {
-            Some(prepared) if !self.closed.load(Ordering::Acquire) => Ok(prepared),
+            Some(prepared) if !self.session.get().closed() => Ok(prepared),
             _ => Err(Fail::precondition("the session is closed: open another one")),
         }
     }

@@ -53,7 +53,7 @@ pub(crate) struct PySession {
     place: Mutex<Option<Place>>,
     graph: Py<PyGraph>,
     taken: Mutex<Taken>,
-    closed: Arc<AtomicBool>,
+    closed: AtomicBool,
 }
 
 /// The nodes that a graph has beyond the first ones.
@@ -178,13 +178,13 @@ impl PySession {
             Ok((place, taken))
         })?;
         let (place, taken) = (Mutex::new(Some(place)), Mutex::new(taken));
-        Ok(PySession { place, graph, taken, closed: Arc::default() })
+        Ok(PySession { place, graph, taken, closed: AtomicBool::new(false) })
     }
 
     /// Prepares a step. `single` makes the callable return the only fetch itself.
     #[pyo3(signature = (feeds, fetches, targets=vec![], *, single=false, raw=false))]
     fn prepare(
-        &self,
+        slf: &Bound<'_, Self>,
         py: Python<'_>,
         feeds: Vec<String>,
         fetches: Vec<String>,
@@ -192,11 +192,12 @@ impl PySession {
         single: bool,
         raw: bool,
     ) -> Result<PyCallable, Fail> {
-        let place = self.follow(py)?;
-        let dtypes = self.dtypes(&feeds)?;
+        let session = slf.get();
+        let place = session.follow(py)?;
+        let dtypes = session.dtypes(&feeds)?;
         let names = CallableOptions { feeds, fetches, targets };
         let prepared = blocking(py, || Prepared::new(&place, names))?;
-        Ok(PyCallable::new(prepared, dtypes, Arc::clone(&self.closed), single, raw))
+        Ok(PyCallable::new(prepared, dtypes, slf.clone().unbind(), single, raw))
     }
 
     /// Begins a step that is fed and fetched in parts.
@@ -270,7 +271,7 @@ impl PySession {
     }
 
     #[getter]
-    fn closed(&self) -> bool {
+    pub fn closed(&self) -> bool {
         self.closed.load(Ordering::Acquire)
     }
 

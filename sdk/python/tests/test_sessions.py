@@ -2,6 +2,7 @@
 
 import asyncio
 import collections
+import gc
 import pickle
 import threading
 import time
@@ -63,6 +64,20 @@ def test_feeds_that_do_not_fit(session):
         session.run(3)
     with pytest.raises(tenon.errors.InvalidArgumentError, match="2 feeds"):
         session.callable(["x", "y"], "sum")([1.0])
+
+
+def test_a_callable_keeps_its_session_open():
+    with tenon.Graph() as graph:
+        x = tenon.placeholder(tenon.float32, [2], name="x")
+        y = tenon.ops.neg(x)
+    call = tenon.Session(graph).callable([x], y)
+    gc.collect()
+    assert call(np.array([1.0, -2.0], np.float32)).tolist() == [-1.0, 2.0]
+    session = tenon.Session(graph)
+    call = session.callable([x], y)
+    session.close()
+    with pytest.raises(tenon.errors.FailedPreconditionError, match="closed"):
+        call(np.zeros(2, np.float32))
 
 
 def test_callables_copy_nothing_that_fits(session):

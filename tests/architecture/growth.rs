@@ -27,7 +27,7 @@ const BOUNDED: &[Bounded] = &[
     Bounded("cpu/src/kernels/fused/mask.rs", 1, "the number of inputs"),
     Bounded("cpu/src/kernels/fused/program.rs", 3, "the program of a fused chain"),
     Bounded("cpu/src/kernels/fused/softmax_scale.rs", 2, "the rank"),
-    Bounded("cpu/src/kernels/linalg/einsum.rs", 3, "the number of inputs"),
+    Bounded("cpu/src/kernels/linalg/einsum.rs", 4, "the number of inputs, and of dimensions"),
     Bounded("cpu/src/kernels/math_binary/complex.rs", 1, "the number of inputs"),
     Bounded("cpu/src/kernels/math_binary/selection.rs", 1, "the rank"),
     Bounded("cpu/src/kernels/nn/bias.rs", 1, "the rank"),

@@ -132,7 +132,7 @@ const CRATES: &[(&str, &[Row])] = &[
     ]),
     ("core/ops", &[
         row("gradients shape"),
-        row("array checkpoint collective control_flow data_flow dataset fft functional image io linalg logging math_binary nn parsing reader reduction sendrecv sparse string summary table training"),
+        row("array audio checkpoint collective control_flow data_flow dataset fft functional image io linalg logging math_binary nn parsing ragged reader recurrent reduction sendrecv sparse speech string summary table training"),
         row("fused math_unary nn_grad quantization random state"),
     ]),
     ("core/isolate", &[

@@ -3,7 +3,7 @@
 use super::copy;
 use tenon_sdk::{
     KernelError,
-    geometry::{Dims, Offsets, row_major_strides},
+    geometry::{Dims, GeometryError, Offsets, row_major_strides},
 };
 
 /// Writes to `y` the elements of a box with these extents and strides, from element `base` on.
@@ -58,7 +58,11 @@ fn turned<W: Copy>(
     let (len, step, width) = (extents[last] as usize, strides[last], extents[across] as usize);
     let below = extents[across + 1..].iter().product::<i64>() as usize;
     // The other dimensions, in the order of `y`.
-    let others = |of: &[i64]| Dims::from_slice(&[&of[..across], &of[across + 1..last]].concat());
+    let others = |of: &[i64]| {
+        let mut others = Dims::EMPTY;
+        (0..last).filter(|&d| d != across).try_for_each(|d| others.push(of[d]))?;
+        Ok::<_, GeometryError>(others)
+    };
     let in_y = row_major_strides(&Dims::from_slice(extents)?)?;
     let (outer, from) = (others(extents)?, others(strides)?);
     let to = others(&in_y)?;

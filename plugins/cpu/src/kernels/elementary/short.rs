@@ -280,12 +280,11 @@ pub fn erfc<I: Isa>(x: f64) -> f64 {
     if a < 1.0 { 1.0 - small_erf::<I>(x) } else { large }
 }
 
-/// `erfinv(x) / x` of `w = -ln(1 - x^2)`, up to 121: as a polynomial of `w` up to 6, of its square
-/// root up to 5, and beyond; errors 2e-10, 6e-10 and 5e-10.
+/// `erfinv(x) / x` of `w = -ln(1 - x^2)`, up to 121: as a polynomial of `w` up to 6, with an error
+/// of 2e-10, and of its square root beyond.
 #[inline(always)]
 fn inverse_erf_ratio<I: Isa>(w: f64) -> f64 {
-    const TAIL: f64 = 3.724_744_871_391_589;
-    let (near, s) = (w - 3.0, w.sqrt());
+    let near = w - 3.0;
     let centre = polynomial!(
         I,
         near,
@@ -306,6 +305,14 @@ fn inverse_erf_ratio<I: Isa>(w: f64) -> f64 {
             1.6235420065379758,
         ]
     );
+    let large = large_inverse_erf_ratio::<I>(w.sqrt());
+    if w < 6.0 { centre } else { large }
+}
+
+/// [`inverse_erf_ratio`] of a square root up to 5, and beyond; errors 6e-10 and 5e-10.
+#[inline(always)]
+fn large_inverse_erf_ratio<I: Isa>(s: f64) -> f64 {
+    const TAIL: f64 = 3.724_744_871_391_589;
     let t = s - TAIL;
     let tail = polynomial!(
         I,
@@ -345,8 +352,7 @@ fn inverse_erf_ratio<I: Isa>(w: f64) -> f64 {
             7.8771136061629345,
         ]
     );
-    let large = if s < 5.0 { tail } else { far };
-    if w < 6.0 { centre } else { large }
+    if s < 5.0 { tail } else { far }
 }
 
 /// The inverse of the error function.

@@ -46,7 +46,7 @@ register_op!(
     outputs = &["cs_prev_grad: T", "dicfo: T", "wci_grad: T", "wcf_grad: T", "wco_grad: T"],
     attrs = &["use_peephole: bool", "T: {half, float}"],
     cases = &[
-        "step; x: [2, 3]; cs_prev: [2, 2]; h_prev: [2, 2]; w: [5, 8]; wci: [2]; wcf: [2]; wco: [2]; b: [8]; i: [2, 2]; cs: [2, 2]; f: [2, 2]; o: [2, 2]; ci: [2, 2]; co: [2, 2]; cs_grad: [2, 2]; h_grad: [2, 2]"
+        "step; x: [2, 3]; cs_prev: [2, 2]; h_prev: [2, 2]; w: [5, 8]; wci: [2]; wcf: [2]; wco: [2]; b: [8]; i: [2, 2]; cs: [2, 2]; f: [2, 2]; o: [2, 2]; ci: [2, 2]; co: [2, 2]; cs_grad: [2, 2]; h_grad: [2, 2]; use_peephole = true"
     ],
     shape = cell_grad,
     summary = "The gradients of LSTMBlockCell by the state before, by the sums of the gates and by the weights of peepholes.",
@@ -114,7 +114,7 @@ register_op!(
     ],
     attrs = &["use_peephole: bool", "T: {half, float}"],
     cases = &[
-        "steps; seq_len_max: [] values(3); x: [3, 2, 3]; cs_prev: [2, 2]; h_prev: [2, 2]; w: [5, 8]; wci: [2]; wcf: [2]; wco: [2]; b: [8]; i: [3, 2, 2]; cs: [3, 2, 2]; f: [3, 2, 2]; o: [3, 2, 2]; ci: [3, 2, 2]; co: [3, 2, 2]; h: [3, 2, 2]; cs_grad: [3, 2, 2]; h_grad: [3, 2, 2]"
+        "steps; seq_len_max: [] values(3); x: [3, 2, 3]; cs_prev: [2, 2]; h_prev: [2, 2]; w: [5, 8]; wci: [2]; wcf: [2]; wco: [2]; b: [8]; i: [3, 2, 2]; cs: [3, 2, 2]; f: [3, 2, 2]; o: [3, 2, 2]; ci: [3, 2, 2]; co: [3, 2, 2]; h: [3, 2, 2]; cs_grad: [3, 2, 2]; h_grad: [3, 2, 2]; use_peephole = true"
     ],
     shape = sequence_grad,
     summary = "The gradients of BlockLSTM by its inputs but the first.",
@@ -176,7 +176,7 @@ register_op!(
     ],
     attrs = &["use_peephole: bool", "T: {half, float}"],
     cases = &[
-        "steps; seq_len_max: [] values(3); x: [3, 2, 3]; cs_prev: [2, 2]; h_prev: [2, 2]; w: [5, 8]; wci: [2]; wcf: [2]; wco: [2]; b: [8]; i: [3, 2, 2]; cs: [3, 2, 2]; f: [3, 2, 2]; o: [3, 2, 2]; ci: [3, 2, 2]; co: [3, 2, 2]; h: [3, 2, 2]; cs_grad: [3, 2, 2]; h_grad: [3, 2, 2]"
+        "steps; seq_len_max: [] values(3); x: [3, 2, 3]; cs_prev: [2, 2]; h_prev: [2, 2]; w: [5, 8]; wci: [2]; wcf: [2]; wco: [2]; b: [8]; i: [3, 2, 2]; cs: [3, 2, 2]; f: [3, 2, 2]; o: [3, 2, 2]; ci: [3, 2, 2]; co: [3, 2, 2]; h: [3, 2, 2]; cs_grad: [3, 2, 2]; h_grad: [3, 2, 2]; use_peephole = true"
     ],
     shape = sequence_grad,
     summary = "The gradients of BlockLSTMV2 by its inputs but the first.",

@@ -77,7 +77,9 @@ register_op!(
         "T: {float, double} = DT_FLOAT"
     ],
     gradient = GradientRule::None,
-    cases = &["two; inputs: [4, 2, 5]; sequence_length: [2] values(4, 3)"],
+    cases = &[
+        "two; beam_width = 3; top_paths = 2; inputs: [4, 2, 5]; sequence_length: [2] values(4, 3)"
+    ],
     shape = beams,
     summary = "The most probable sequences of labels, found by a search among the best prefixes.",
 );

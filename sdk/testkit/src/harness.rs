@@ -302,13 +302,16 @@ impl fmt::Debug for Harness {
 }
 
 /// Ops whose outputs' shapes follow from values that no shape function computes with.
-const DATA_DEPENDENT: [&str; 36] = [
+const DATA_DEPENDENT: [&str; 43] = [
+    "CTCBeamSearchDecoder",
+    "CTCGreedyDecoder",
     "DecodeBmp",
     "DecodeGif",
     "DecodeImage",
     "DecodeJpeg",
     "DecodePng",
     "DecodeRaw",
+    "DecodeWav",
     "DynamicPartition",
     "ListDiff",
     "MatchingFiles",
@@ -318,6 +321,10 @@ const DATA_DEPENDENT: [&str; 36] = [
     "NonMaxSuppressionV4",
     "NonMaxSuppressionV5",
     "NonMaxSuppressionWithOverlaps",
+    "RaggedFillEmptyRows",
+    "RaggedGather",
+    "RaggedRange",
+    "RaggedTensorToTensor",
     "SegmentMax",
     "SegmentMean",
     "SegmentMin",

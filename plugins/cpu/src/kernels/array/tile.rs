@@ -36,7 +36,9 @@ fn repeat<T: Copy>(dims: &[i64], multiples: &[i64], x: &[T], y: &mut [T]) {
         return;
     }
     let len = y.len() / multiple;
-    if let (&[1], &[times]) = (dims, multiples) {
+    if let (&[1], &[times]) = (dims, multiples)
+        && x.len() == size
+    {
         // Single elements: the rows of the first repetition are runs of them.
         let (first, others) = y.split_at_mut(len);
         first.chunks_exact_mut(times as usize).zip(x).for_each(|(y, &x)| y.fill(x));

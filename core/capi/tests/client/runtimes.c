@@ -66,17 +66,22 @@ static void devices(void) {
   OK();
   EXPECT(tn_devices_count(all) > 0);
   tn_device_info info = TN_INIT(tn_device_info);
-  EXPECT(tn_devices_get(all, 0, &info, status));
-  EXPECT(strcmp(info.device_type, "CPU") == 0 && strstr(info.name, "/device:CPU:0") && info.incarnation != 0);
-  size_t at = 7;
-  EXPECT(tn_devices_find(all, info.name, &at, status) && at == 0);
+  size_t cpu = 0;
+  /* Plugins may have devices of their own. */
+  while (cpu < tn_devices_count(all) && tn_devices_get(all, cpu, &info, status) && strcmp(info.device_type, "CPU") != 0) {
+    ++cpu;
+  }
+  OK();
+  EXPECT(cpu < tn_devices_count(all) && strstr(info.name, "/device:CPU:0") && info.incarnation != 0);
+  size_t at = cpu + 7;
+  EXPECT(tn_devices_find(all, info.name, &at, status) && at == cpu);
   EXPECT(!tn_devices_find(all, "/device:NONE:0", &at, status));
   IS(TN_NOT_FOUND, "CPU:0");
   struct {
     size_t size;
     const char* name;
   } older = {sizeof older, NULL};
-  EXPECT(tn_devices_get(all, 0, (tn_device_info*)(void*)&older, status) && older.name == info.name);
+  EXPECT(tn_devices_get(all, cpu, (tn_device_info*)(void*)&older, status) && older.name == info.name);
   EXPECT(!tn_devices_get(all, tn_devices_count(all), &info, status));
   IS(TN_INVALID_ARGUMENT, "devices");
   EXPECT(!tn_devices_get(all, 0, NULL, status));

@@ -130,11 +130,14 @@ struct CellGrad<T> {
     of: PhantomData<fn(T)>,
 }
 
+/// Computes the gradients of the three weights of peepholes.
+type Diagonals<'a> = dyn Fn([&mut [f32]; 3]) + 'a;
+
 /// Three outputs of the weights of peepholes, 0 where there are none.
 fn diagonal_outputs<T: Compute<Wide = f32>>(
     c: &ComputeContext<'_>,
     (first, cells): (usize, usize),
-    compute: Option<&dyn Fn([&mut [f32]; 3])>,
+    compute: Option<&Diagonals<'_>>,
 ) -> Result<(), KernelError> {
     let output = |at: usize| Output::<T>::new(c, first + at, &[cells as i64]);
     let mut outputs = [output(0)?, output(1)?, output(2)?];

@@ -206,7 +206,8 @@ mod tests {
 
     #[test]
     fn forms_meet_where_they_take_over() {
-        let pairs: [(fn(f64) -> f64, &[f64]); 5] = [
+        type Forms<'a> = (fn(f64) -> f64, &'a [f64]);
+        let pairs: [Forms<'_>; 5] = [
             (expint, &[40.0]),
             (dawsn, &[0.3, 50.0]),
             (fresnel_cos, &[1.6]),

@@ -179,7 +179,8 @@ fn connections_without_a_ticket_are_closed_and_harm_nobody() {
     for bytes in forged {
         let mut stream = TcpStream::connect(tasks.address("ps/0")).unwrap();
         stream.write_all(&bytes).unwrap();
-        stream.shutdown(std::net::Shutdown::Write).unwrap();
+        // The server may have closed the connection already.
+        let _ = stream.shutdown(std::net::Shutdown::Write);
         stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
         let mut answer = Vec::new();
         // The server may reset a connection with bytes that it did not read.

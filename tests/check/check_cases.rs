@@ -66,6 +66,28 @@ fn kinds(op: &str) -> &'static [Tag] {
         | "StatelessTruncatedNormal"
         | "TruncatedNormal" => &[Tag::Declared],
         "StatelessRandomGetAlg" => &[],
+        // Inputs whose sizes and values depend on each other, as the cases of the ops give them.
+        "Betainc"
+        | "BlockLSTM"
+        | "BlockLSTMGrad"
+        | "BlockLSTMGradV2"
+        | "BlockLSTMV2"
+        | "CTCBeamSearchDecoder"
+        | "CTCGreedyDecoder"
+        | "CTCLoss"
+        | "CTCLossV2"
+        | "DenseBincount"
+        | "EncodeWav"
+        | "GRUBlockCell"
+        | "GRUBlockCellGrad"
+        | "LSTMBlockCell"
+        | "LSTMBlockCellGrad"
+        | "Mfcc"
+        | "RaggedBincount"
+        | "RaggedFillEmptyRows"
+        | "RaggedFillEmptyRowsGrad"
+        | "RaggedRange"
+        | "SparseBincount" => &[Tag::Declared],
         // Truth values are all alike, and no numbers.
         "All" | "Any" | "LogicalAnd" | "LogicalNot" | "LogicalOr" => {
             &[Tag::Empty, Tag::Prime, Tag::Large]

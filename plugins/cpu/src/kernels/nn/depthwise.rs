@@ -339,7 +339,8 @@ fn compute<T: Compute<Wide: Factor>>(
     let plane_len = (g.height.input * g.width.input) as usize;
     let image_len = plane_len * g.in_channels as usize;
     let window = (g.height.kernel * g.width.kernel) as f64;
-    if g.format == DataFormat::Nhwc && slabs::are_needed::<T>(g) {
+    // Without pixels there is no line to repeat; all taps are in the padding.
+    if g.format == DataFormat::Nhwc && slabs::are_needed::<T>(g) && !x.is_empty() {
         return slabs::compute(c, g, x, wide::<T>(c, 1)?, y, ending.all);
     }
     if g.format == DataFormat::Nhwc {

@@ -18,7 +18,7 @@ use std::{
 };
 use tenon_framework::{Code, sync::Mutex};
 
-/// The number of the next object. Numbers are no addresses: a page at 0 is never mapped, and numbers are odd.
+/// The number of the next object. Numbers are not addresses: a page at 0 is never mapped, and numbers are odd.
 static NEXT: AtomicUsize = AtomicUsize::new(0x1001);
 
 /// The objects of one kind.

@@ -61,7 +61,7 @@ enum Missing {
 #[derive(Default)]
 struct Places {
     known: HashMap<String, Place>,
-    /// Held by who asks an address, so that others wait for the answer.
+    /// Held by the thread that asks an address, so that others wait for the answer.
     turns: HashMap<String, Arc<tokio::sync::Mutex<()>>>,
     /// Links that other tasks have made, whatever their addresses.
     others: Vec<Weak<Link>>,

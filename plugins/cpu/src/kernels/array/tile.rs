@@ -36,17 +36,16 @@ fn repeat<T: Copy>(dims: &[i64], multiples: &[i64], x: &[T], y: &mut [T]) {
         return;
     }
     let len = y.len() / multiple;
+    let (first, others) = y.split_at_mut(len);
     if let (&[1], &[times]) = (dims, multiples)
         && x.len() == size
     {
-        // Single elements: the rows of the first repetition are runs of them.
-        let (first, others) = y.split_at_mut(len);
+        // Single elements: a run of each.
         first.chunks_exact_mut(times as usize).zip(x).for_each(|(y, &x)| y.fill(x));
-        return others.chunks_exact_mut(len).for_each(|y| y.copy_from_slice(first));
-    }
-    let (first, others) = y.split_at_mut(len);
-    for (x, y) in x.chunks_exact(x.len() / size).zip(first.chunks_exact_mut(len / size)) {
-        repeat(dims, multiples, x, y);
+    } else {
+        for (x, y) in x.chunks_exact(x.len() / size).zip(first.chunks_exact_mut(len / size)) {
+            repeat(dims, multiples, x, y);
+        }
     }
     others.chunks_exact_mut(len).for_each(|y| y.copy_from_slice(first));
 }

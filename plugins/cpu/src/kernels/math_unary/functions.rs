@@ -38,11 +38,9 @@ macro_rules! in_double {
     };
 }
 
-macro_rules! functions {
-    ($($op:literal $fast:ident $fast_name:ident $name:ident,
-        $cost:expr, $ulps:expr, $function:expr;)*) => {$(
-        in_double!($op $name, 4.0 * $cost, $ulps, $function);
-
+/// Defines the op of a function of `elementary::short`.
+macro_rules! short {
+    ($fast:ident $name:ident, $cost:expr) => {
         struct $fast;
 
         impl UnaryOp<f32> for $fast {
@@ -53,6 +51,15 @@ macro_rules! functions {
                 short::$name::<I>(f64::from(x)) as f32
             }
         }
+    };
+}
+
+macro_rules! functions {
+    ($($op:literal $fast:ident $fast_name:ident $name:ident,
+        $cost:expr, $ulps:expr, $function:expr;)*) => {$(
+        in_double!($op $name, 4.0 * $cost, $ulps, $function);
+
+        short!($fast $name, $cost);
 
         #[inline(always)]
         fn $fast_name<T: Compute<Wide = f32>>(c: &ComputeContext<'_>) -> Result<(), KernelError> {
@@ -120,16 +127,7 @@ macro_rules! periodic {
     ($($op:literal $fast:ident $fast_name:ident $name:ident, $cost:expr, $function:expr;)*) => {$(
         in_double!($op $name, 4.0 * $cost, 1.0, $function);
 
-        struct $fast;
-
-        impl UnaryOp<f32> for $fast {
-            const COST_NS: f64 = $cost;
-            const BY_ISA: bool = true;
-            #[inline(always)]
-            fn apply<I: Isa>(x: f32) -> f32 {
-                short::$name::<I>(f64::from(x)) as f32
-            }
-        }
+        short!($fast $name, $cost);
 
         fn $fast_name<T: Compute<Wide = f32>>(c: &ComputeContext<'_>) -> Result<(), KernelError> {
             periodic::<T, $fast>(c, $function)
@@ -181,16 +179,7 @@ macro_rules! inverses {
     ($($op:literal $fast:ident $fast_name:ident $name:ident;)*) => {$(
         in_double!($op $name, 60.0, 1.0, special::$name);
 
-        struct $fast;
-
-        impl UnaryOp<f32> for $fast {
-            const COST_NS: f64 = 6.0;
-            const BY_ISA: bool = true;
-            #[inline(always)]
-            fn apply<I: Isa>(x: f32) -> f32 {
-                short::$name::<I>(f64::from(x)) as f32
-            }
-        }
+        short!($fast $name, 6.0);
 
         fn $fast_name(c: &ComputeContext<'_>) -> Result<(), KernelError> {
             unary::<f32, $fast>(c)

@@ -109,9 +109,13 @@ fn kinds(op: &str) -> &'static [Tag] {
         "MatrixSetDiagV3" => &[Tag::Prime, Tag::Special],
         "DiagPart" | "MaxPoolWithArgmax" => &[Tag::Special],
         "MaxPoolGradGradWithArgmax" => &[Tag::Empty, Tag::Large, Tag::Special],
-        // They refuse some values, are defined for positive ones, or search in sorted ones.
-        "CheckNumerics" | "IgammaGradA" | "InvertPermutation" | "LowerBound"
-        | "RandomGammaGrad" | "UpperBound" => &[Tag::Empty, Tag::Prime, Tag::Large],
+        // They refuse some values, have cases of positive ones alone, or search in sorted ones.
+        "BesselI0" | "BesselI0e" | "BesselI1" | "BesselI1e" | "BesselJ0" | "BesselJ1"
+        | "BesselK0" | "BesselK0e" | "BesselK1" | "BesselK1e" | "BesselY0" | "BesselY1"
+        | "CheckNumerics" | "Dawsn" | "Expint" | "FresnelCos" | "FresnelSin" | "IgammaGradA"
+        | "InvertPermutation" | "LowerBound" | "RandomGammaGrad" | "Spence" | "UpperBound" => {
+            &[Tag::Empty, Tag::Prime, Tag::Large]
+        }
         _ => &[Tag::Empty, Tag::Prime, Tag::Large, Tag::Special],
     }
 }

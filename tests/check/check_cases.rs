@@ -36,88 +36,134 @@ fn accepted(subject: &Subject, case: &CheckCase) {
     assert!(inferred.is_ok(), "{subject}, {}: {inferred:?}", case.name);
 }
 
+/// The kinds of cases that ops have to have which cannot have all of them.
+const KINDS: &[(&[&str], &[Tag])] = &[
+    // Its sizes are values of an input, its data a scalar.
+    (&["Fill"], &[Tag::Scalar, Tag::Special]),
+    (&["OneHot"], &[Tag::Empty, Tag::Prime, Tag::Special]),
+    // Their inputs are sizes and ends, or as many as an attribute says.
+    (
+        &[
+            "BroadcastArgs",
+            "BroadcastGradientArgs",
+            "ConcatOffset",
+            "Empty",
+            "LinSpace",
+            "ParallelConcat",
+            "Range",
+        ],
+        &[Tag::Declared],
+    ),
+    // So are those of random numbers.
+    (
+        &[
+            "Multinomial",
+            "RandomGamma",
+            "RandomShuffle",
+            "RandomStandardNormal",
+            "RandomUniform",
+            "RandomUniformInt",
+            "StatelessRandomGetKeyCounter",
+            "StatelessRandomNormal",
+            "StatelessRandomNormalV2",
+            "StatelessRandomUniform",
+            "StatelessRandomUniformInt",
+            "StatelessRandomUniformV2",
+            "StatelessTruncatedNormal",
+            "TruncatedNormal",
+        ],
+        &[Tag::Declared],
+    ),
+    (&["StatelessRandomGetAlg"], &[]),
+    // Inputs whose sizes and values depend on each other, as the cases of the ops give them.
+    (
+        &[
+            "Betainc",
+            "BlockLSTM",
+            "BlockLSTMGrad",
+            "BlockLSTMGradV2",
+            "BlockLSTMV2",
+            "CTCBeamSearchDecoder",
+            "CTCGreedyDecoder",
+            "CTCLoss",
+            "CTCLossV2",
+            "DenseBincount",
+            "EncodeWav",
+            "GRUBlockCell",
+            "GRUBlockCellGrad",
+            "LSTMBlockCell",
+            "LSTMBlockCellGrad",
+            "Mfcc",
+            "RaggedBincount",
+            "RaggedFillEmptyRows",
+            "RaggedFillEmptyRowsGrad",
+            "RaggedRange",
+            "SparseBincount",
+        ],
+        &[Tag::Declared],
+    ),
+    // Truth values are all alike, and no numbers.
+    (
+        &["All", "Any", "LogicalAnd", "LogicalNot", "LogicalOr"],
+        &[Tag::Empty, Tag::Prime, Tag::Large],
+    ),
+    // The first input is one; large tensors of three inputs cost too much.
+    (&["Select"], &[Tag::Empty, Tag::Prime, Tag::Large]),
+    (&["SelectV2"], &[Tag::Empty, Tag::Prime]),
+    // Sizes that are fixed, squared, or given by the cases.
+    (
+        &[
+            "Cross",
+            "Diag",
+            "HistogramFixedWidth",
+            "MatrixDiag",
+            "MatrixDiagV3",
+            "SparseSegmentMean",
+            "SparseSegmentMeanGrad",
+            "SparseSegmentSum",
+            "SparseSegmentSumGrad",
+            "TopK",
+        ],
+        &[Tag::Empty, Tag::Prime, Tag::Special],
+    ),
+    (&["MatrixSetDiagV3"], &[Tag::Prime, Tag::Special]),
+    (&["DiagPart", "MaxPoolWithArgmax"], &[Tag::Special]),
+    (&["MaxPoolGradGradWithArgmax"], &[Tag::Empty, Tag::Large, Tag::Special]),
+    // They refuse some values, have cases of positive ones alone, or search in sorted ones.
+    (
+        &[
+            "BesselI0",
+            "BesselI0e",
+            "BesselI1",
+            "BesselI1e",
+            "BesselJ0",
+            "BesselJ1",
+            "BesselK0",
+            "BesselK0e",
+            "BesselK1",
+            "BesselK1e",
+            "BesselY0",
+            "BesselY1",
+            "CheckNumerics",
+            "Dawsn",
+            "Expint",
+            "FresnelCos",
+            "FresnelSin",
+            "IgammaGradA",
+            "InvertPermutation",
+            "LowerBound",
+            "RandomGammaGrad",
+            "Spence",
+            "UpperBound",
+        ],
+        &[Tag::Empty, Tag::Prime, Tag::Large],
+    ),
+];
+
 /// The kinds of cases that an op has to have.
 fn kinds(op: &str) -> &'static [Tag] {
-    match op {
-        // Its sizes are values of an input, its data a scalar.
-        "Fill" => &[Tag::Scalar, Tag::Special],
-        "OneHot" => &[Tag::Empty, Tag::Prime, Tag::Special],
-        // Their inputs are sizes and ends, or as many as an attribute says.
-        "BroadcastArgs"
-        | "BroadcastGradientArgs"
-        | "ConcatOffset"
-        | "Empty"
-        | "LinSpace"
-        | "ParallelConcat"
-        | "Range" => &[Tag::Declared],
-        // So are those of random numbers.
-        "Multinomial"
-        | "RandomGamma"
-        | "RandomShuffle"
-        | "RandomStandardNormal"
-        | "RandomUniform"
-        | "RandomUniformInt"
-        | "StatelessRandomGetKeyCounter"
-        | "StatelessRandomNormal"
-        | "StatelessRandomNormalV2"
-        | "StatelessRandomUniform"
-        | "StatelessRandomUniformInt"
-        | "StatelessRandomUniformV2"
-        | "StatelessTruncatedNormal"
-        | "TruncatedNormal" => &[Tag::Declared],
-        "StatelessRandomGetAlg" => &[],
-        // Inputs whose sizes and values depend on each other, as the cases of the ops give them.
-        "Betainc"
-        | "BlockLSTM"
-        | "BlockLSTMGrad"
-        | "BlockLSTMGradV2"
-        | "BlockLSTMV2"
-        | "CTCBeamSearchDecoder"
-        | "CTCGreedyDecoder"
-        | "CTCLoss"
-        | "CTCLossV2"
-        | "DenseBincount"
-        | "EncodeWav"
-        | "GRUBlockCell"
-        | "GRUBlockCellGrad"
-        | "LSTMBlockCell"
-        | "LSTMBlockCellGrad"
-        | "Mfcc"
-        | "RaggedBincount"
-        | "RaggedFillEmptyRows"
-        | "RaggedFillEmptyRowsGrad"
-        | "RaggedRange"
-        | "SparseBincount" => &[Tag::Declared],
-        // Truth values are all alike, and no numbers.
-        "All" | "Any" | "LogicalAnd" | "LogicalNot" | "LogicalOr" => {
-            &[Tag::Empty, Tag::Prime, Tag::Large]
-        }
-        // The first input is one; large tensors of three inputs cost too much.
-        "Select" => &[Tag::Empty, Tag::Prime, Tag::Large],
-        "SelectV2" => &[Tag::Empty, Tag::Prime],
-        // Sizes that are fixed, squared, or given by the cases.
-        "Cross"
-        | "Diag"
-        | "HistogramFixedWidth"
-        | "MatrixDiag"
-        | "MatrixDiagV3"
-        | "SparseSegmentMean"
-        | "SparseSegmentMeanGrad"
-        | "SparseSegmentSum"
-        | "SparseSegmentSumGrad"
-        | "TopK" => &[Tag::Empty, Tag::Prime, Tag::Special],
-        "MatrixSetDiagV3" => &[Tag::Prime, Tag::Special],
-        "DiagPart" | "MaxPoolWithArgmax" => &[Tag::Special],
-        "MaxPoolGradGradWithArgmax" => &[Tag::Empty, Tag::Large, Tag::Special],
-        // They refuse some values, have cases of positive ones alone, or search in sorted ones.
-        "BesselI0" | "BesselI0e" | "BesselI1" | "BesselI1e" | "BesselJ0" | "BesselJ1"
-        | "BesselK0" | "BesselK0e" | "BesselK1" | "BesselK1e" | "BesselY0" | "BesselY1"
-        | "CheckNumerics" | "Dawsn" | "Expint" | "FresnelCos" | "FresnelSin" | "IgammaGradA"
-        | "InvertPermutation" | "LowerBound" | "RandomGammaGrad" | "Spence" | "UpperBound" => {
-            &[Tag::Empty, Tag::Prime, Tag::Large]
-        }
-        _ => &[Tag::Empty, Tag::Prime, Tag::Large, Tag::Special],
-    }
+    let named = KINDS.iter().find(|(ops, _)| ops.contains(&op));
+    named.map_or(&[Tag::Empty, Tag::Prime, Tag::Large, Tag::Special], |(_, kinds)| kinds)
 }
 
 #[test]

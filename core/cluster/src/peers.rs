@@ -4,8 +4,10 @@
 //! are made at their first use, and again after they broke. A call to a task that cannot be reached fails at once.
 
 use crate::{
+    clock,
     codec::ProtobufCodec,
     dial::{Dialer, Link, broken as causes},
+    health::{Ask, Told},
     methods::{self, RECV_TENSOR, Remote},
     refusal::Refusal,
     spec::ClusterSpec,
@@ -27,8 +29,8 @@ use tenon_framework::{
 };
 use tenon_proto::{
     ClusterDef, CompleteGroupRequest, CompleteGroupResponse, CompleteInstanceRequest,
-    CompleteInstanceResponse, MAX_MESSAGE_BYTES, RecvBufRequest, RecvBufResponse,
-    RecvTensorRequest,
+    CompleteInstanceResponse, GetStatusRequest, MAX_MESSAGE_BYTES, MarkRecvFinishedRequest,
+    RecvBufRequest, RecvBufResponse, RecvTensorRequest,
 };
 use tokio::{runtime::Handle, task::AbortHandle};
 use tonic::{Request, Status, client::Grpc};
@@ -103,8 +105,9 @@ impl Peers {
         }
         let endpoint =
             self.dialer.endpoint(address).map_err(|why| Refusal::unreachable(task, &why))?;
-        let endpoint = endpoint
-            .connect_timeout(CONNECT)
+        let endpoint = self
+            .dialer
+            .limited(endpoint, CONNECT)
             .tcp_nodelay(true)
             .initial_stream_window_size(STREAM_WINDOW)
             .initial_connection_window_size(CONNECTION_WINDOW)
@@ -151,7 +154,7 @@ async fn within<T>(
     call: impl Future<Output = Result<T, Refusal>>,
 ) -> Result<T, Refusal> {
     let Some(limit) = limit else { return call.await };
-    tokio::time::timeout(limit, call).await.unwrap_or_else(|_| {
+    clock::within(limit, call).await.unwrap_or_else(|| {
         let message = format!("{task} did not answer within {limit:?}");
         Err(Refusal::new(Code::DEADLINE_EXCEEDED, message))
     })
@@ -173,15 +176,43 @@ async fn call<M: Remote>(
     Ok(answer.map_err(|status| Refusal::of_status(&status, task))?.into_inner())
 }
 
+impl Ask for Peers {
+    fn knows(&self, task: &str) -> bool {
+        self.addresses.contains_key(task)
+    }
+
+    fn status(&self, task: &str, limit: Duration, told: Told) {
+        self.start::<methods::GetStatus>(task, GetStatusRequest {}, Some(limit), told);
+    }
+
+    /// Calls that are on their way end by their own limits.
+    fn renew(&self, task: &str) {
+        let Some(address) = self.addresses.get(task) else { return };
+        let uses = [Use::Calls, Use::Tensors].map(|it| (address.clone(), it));
+        let mut channels = self.channels.lock();
+        let gone = uses.map(|key| channels.remove(&key));
+        drop(channels);
+        drop(gone);
+    }
+}
+
 impl Transport for Peers {
     fn recv_tensor(&self, wanted: Wanted, done: Done) -> Abandon {
-        let channel = self.channel(&wanted.task, Use::Tensors);
+        let (channel, calls) =
+            (self.channel(&wanted.task, Use::Tensors), self.channel(&wanted.task, Use::Calls));
         let waiting = self.traffic.wait_for(&wanted.task);
         let handle = self.spawn(async move {
+            let request_id = crate::handles::new_request();
             let answer = match channel {
-                Ok(channel) => recv_tensor(channel, &wanted).await,
+                Ok(channel) => recv_tensor(channel, &wanted, request_id).await,
                 Err(refusal) => Err(refusal),
             };
+            if answer.as_ref().is_ok_and(|answer| answer.must_confirm)
+                && let Ok(calls) = calls
+            {
+                let finished = MarkRecvFinishedRequest { request_id };
+                tokio::spawn(confirm(calls, finished, wanted.task.clone()));
+            }
             if let Ok(answer) = &answer {
                 let bytes = answer.tensor.as_ref().map_or(0, Tensor::byte_len);
                 waiting.received(bytes);
@@ -245,15 +276,26 @@ impl Transport for Peers {
     }
 }
 
+/// Confirms that a tensor has come.
+async fn confirm(calls: Link, finished: MarkRecvFinishedRequest, task: String) {
+    // A task that does not hear it forgets the answer at the end of the step.
+    let call = call::<methods::MarkRecvFinished>(calls, finished, &task);
+    let _ = within(Some(CONNECT), &task, call).await;
+}
+
 /// Asks for a tensor, and reads it into its memory.
-async fn recv_tensor(mut channel: Link, wanted: &Wanted) -> Result<Answer, Refusal> {
+async fn recv_tensor(
+    mut channel: Link,
+    wanted: &Wanted,
+    request_id: i64,
+) -> Result<Answer, Refusal> {
     let task = &wanted.task;
     let broken = |status: Status| Refusal::of_status(&status, task);
     let request = RecvTensorRequest {
         step_id: wanted.step,
         rendezvous_key: wanted.key.clone(),
         dma_ok: true,
-        request_id: crate::handles::new_request(),
+        request_id,
         ..RecvTensorRequest::default()
     };
     let body = wire::request_body(&request).map_err(broken)?;

@@ -9,6 +9,7 @@
 
 use crate::{
     keys,
+    records::Records,
     refusal::Refusal,
     transport::{Abandon, Transport, Wanted},
     wire::Answer,
@@ -18,7 +19,7 @@ use std::{
     sync::{Arc, OnceLock, Weak},
 };
 use tenon_framework::{
-    Code,
+    Code, Tensor,
     sync::{Mutex, rank},
 };
 use tenon_runtime::{
@@ -29,6 +30,8 @@ use tenon_runtime::{
 /// A receiver that waits for a value of another task.
 struct Waiting {
     receiver: Receiver,
+    /// When the request was sent, if it is recorded.
+    since: Option<(i64, Key)>,
     /// `None` until the request is on its way.
     abandon: Option<Abandon>,
 }
@@ -50,17 +53,19 @@ pub(crate) struct StepRendezvous {
     local: LocalRendezvous,
     remote: Mutex<Remote>,
     transport: OnceLock<Arc<dyn Transport>>,
+    records: Arc<Records>,
     own: Weak<StepRendezvous>,
 }
 
 impl StepRendezvous {
-    pub fn new(step: i64, task: &Arc<str>) -> Arc<StepRendezvous> {
+    pub fn new(step: i64, task: &Arc<str>, records: &Arc<Records>) -> Arc<StepRendezvous> {
         Arc::new_cyclic(|own| StepRendezvous {
             step,
             task: Arc::clone(task),
             local: LocalRendezvous::default(),
             remote: Mutex::ranked(rank::RENDEZVOUS, Remote::default()),
             transport: OnceLock::new(),
+            records: Arc::clone(records),
             own: own.clone(),
         })
     }
@@ -99,7 +104,8 @@ impl StepRendezvous {
         };
         remote.next += 1;
         let number = remote.next;
-        remote.waiting.insert(number, Waiting { receiver, abandon: None });
+        let since = self.records.begin().map(|begin| (begin, key.clone()));
+        remote.waiting.insert(number, Waiting { receiver, since, abandon: None });
         drop(remote);
         let wanted = Wanted { task: task.to_owned(), step: self.step, key: keys::text(key) };
         let own = self.own.clone();
@@ -125,6 +131,10 @@ impl StepRendezvous {
             remote.failed.get_or_insert_with(|| error.clone());
         }
         drop(remote);
+        if let (Some((begin, key)), Ok(answer)) = (&waiting.since, &result) {
+            let bytes = answer.tensor.as_ref().map_or(0, Tensor::byte_len);
+            self.records.note(self.step, key.edge.name(), *begin, bytes);
+        }
         (waiting.receiver)(result.map(|it| Parcel { tensor: it.tensor, is_dead: it.is_dead }));
     }
 }
@@ -152,7 +162,7 @@ impl Rendezvous for StepRendezvous {
         let waiting = std::mem::take(&mut remote.waiting);
         drop(remote);
         self.local.abort(first.clone());
-        for Waiting { receiver, abandon } in waiting.into_values() {
+        for Waiting { receiver, abandon, .. } in waiting.into_values() {
             if let Some(abandon) = abandon {
                 abandon();
             }
@@ -168,7 +178,7 @@ impl Rendezvous for StepRendezvous {
 mod tests {
     use super::*;
     use std::sync::mpsc;
-    use tenon_framework::{Tensor, sync};
+    use tenon_framework::sync;
     use tenon_runtime::rendezvous::{EdgeName, Edges};
 
     /// Keeps requests until the test answers them.
@@ -240,7 +250,8 @@ mod tests {
 
     fn set_up() -> (Edges, Arc<StepRendezvous>, Arc<Held>) {
         let task: Arc<str> = "/job:w/replica:0/task:0".into();
-        let (rendezvous, held) = (StepRendezvous::new(5, &task), Arc::<Held>::default());
+        let (rendezvous, held) =
+            (StepRendezvous::new(5, &task, &Arc::default()), Arc::<Held>::default());
         rendezvous.connect(Arc::clone(&held) as Arc<dyn Transport>);
         (Edges::default(), rendezvous, held)
     }
@@ -253,7 +264,7 @@ mod tests {
         assert_eq!((wanted.task.as_str(), wanted.step), ("/job:w/replica:0/task:1", 5));
         assert!(wanted.key.starts_with("/job:w/replica:0/task:1/device:CPU:0;0000000000000009;"));
         let tensor = Some(Tensor::scalar(3f32).unwrap());
-        done(Ok(Answer { tensor, is_dead: false, send_start_micros: 0 }));
+        done(Ok(Answer { tensor, is_dead: false, send_start_micros: 0, must_confirm: false }));
         let parcel = got.recv().unwrap().unwrap();
         assert_eq!(parcel.tensor.unwrap().as_slice::<f32>().unwrap(), [3.0]);
         // A value of this task needs no other one.
@@ -274,7 +285,7 @@ mod tests {
         assert_eq!(&*late.recv().unwrap().unwrap_err().message, "first");
         // What comes after all is dropped.
         let (_, done) = held.0.lock().remove(0);
-        done(Ok(Answer { tensor: None, is_dead: true, send_start_micros: 0 }));
+        done(Ok(Answer { tensor: None, is_dead: true, send_start_micros: 0, must_confirm: false }));
         assert!(first.recv().is_err());
     }
 

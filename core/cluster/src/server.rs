@@ -1,8 +1,9 @@
 //! A server: listens, answers, and stops.
 //!
 //! # States
-//! *Ready* from [`Server::start`] on; *draining* after [`Server::stop`]: no new connections and no new steps, while the steps
-//! in flight may end; *stopped* once they have ended, or were cancelled when the time for draining was over.
+//! *Ready* from [`Server::start`] on; *draining* after [`Server::stop`]: no new sessions and no new steps, while the steps
+//! in flight may end, also those of other tasks that take tensors from here; *stopped* once they have ended, or were cancelled
+//! when the time for draining was over.
 
 #[cfg(all(test, feature = "tls"))]
 mod tests;
@@ -10,22 +11,26 @@ mod tests;
 use crate::{
     audit::{Audit, AuditOptions},
     client::Connection,
+    clock,
     dial::Dialer,
     error::ClusterError,
     gate::{Gate, Served},
     grpc::Services,
+    health::{BEAT, Health},
     limits::{ClientLimits, Usage},
     listener::{accept, check_exposure},
-    master::{Limits, Master, Place},
+    master::{Leavings, Limits, Master, Place},
     peers::{CONNECTION_WINDOW, FRAME, Peers, STREAM_WINDOW},
     rendezvous::task_of,
     spec::ClusterSpec,
     tls::{Acceptor, ClientTls, Connector, ServerTls},
     tokens::{Role, Tokens},
     traffic::LinkFigures,
+    turns::Turns,
     worker::WorkerService,
 };
 use std::{
+    convert::Infallible,
     io,
     net::SocketAddr,
     path::PathBuf,
@@ -37,21 +42,20 @@ use tokio::{
     net::TcpListener,
     runtime::{Builder, Handle, Runtime},
     sync::{mpsc, watch},
-    time::{interval, sleep},
+    time::sleep,
 };
 use tokio_stream::wrappers::ReceiverStream;
-use tonic::transport;
+use tonic::{body::Body, transport};
+use tower_service::Service;
 
 /// Threads that read requests and write answers; steps run on others.
 const IO_THREADS: usize = 2;
-/// Requests that run at the same time; others wait for their turn.
-const RUNNING: usize = 1024;
 /// How often a silent connection is asked whether its client is there, and how long the client may take to say so. A machine
 /// that lost its power closes no connections.
 const ASK: Duration = Duration::from_secs(60);
 const ASKED: Duration = Duration::from_secs(60);
-/// How often the server looks at sessions whose clients are away.
-const COLLECT: Duration = Duration::from_secs(1);
+/// How often the server looks at sessions whose clients are away, and asks whether the tasks that it uses are there.
+const COLLECT: Duration = BEAT;
 /// Connections that wait for their first request.
 const CONNECTIONS: usize = 64;
 /// How often a draining server checks whether steps run.
@@ -127,7 +131,7 @@ impl Server {
         let acceptor = secured.acceptor.clone();
         let threads = Builder::new_multi_thread()
             .worker_threads(IO_THREADS)
-            .max_blocking_threads(RUNNING)
+            .max_blocking_threads(Turns::threads(options.limits.steps, options.limits.parts))
             .thread_name("tenon-serve")
             .enable_all()
             .build()
@@ -166,7 +170,7 @@ impl Server {
             master: Arc::clone(&self.services.master),
             peers: Arc::clone(&self.peers),
             gate: Arc::clone(&self.services.gate),
-            stopped: self.stop.subscribe(),
+            turns: Arc::clone(&self.services.turns),
         }
     }
 
@@ -179,7 +183,7 @@ impl Server {
         self.services.gate.reload();
     }
 
-    /// Stops: refuses new connections, waits until the steps in flight have ended, for at most this long, cancels the
+    /// Stops: refuses new sessions and steps, waits until the steps in flight have ended, for at most this long, cancels the
     /// rest, and closes all sessions.
     pub fn stop(mut self, patience: Duration) {
         self.drain(patience);
@@ -187,14 +191,16 @@ impl Server {
 
     fn drain(&mut self, patience: Duration) {
         let Some(threads) = self.threads.take() else { return };
-        let _ = self.stop.send(true);
-        let Services { master, worker, .. } = self.services.clone();
-        threads.block_on(async move {
+        let Services { master, worker, turns, .. } = self.services.clone();
+        turns.drain();
+        let is_busy = || !turns.are_free() || master.is_busy() || worker.is_busy();
+        threads.block_on(async {
             let end = Instant::now() + patience;
-            while (master.is_busy() || worker.is_busy()) && Instant::now() < end {
+            while is_busy() && Instant::now() < end {
                 sleep(DRAIN).await;
             }
         });
+        let _ = self.stop.send(true);
         self.services.master.close_all();
         self.services.worker.close_all();
         // Connections that clients keep open are cut: their requests are answered.
@@ -220,7 +226,7 @@ pub struct ServerWatch {
     master: Arc<Master>,
     peers: Arc<Peers>,
     gate: Arc<Gate>,
-    stopped: watch::Receiver<bool>,
+    turns: Arc<Turns>,
 }
 
 impl ServerWatch {
@@ -229,7 +235,7 @@ impl ServerWatch {
     /// # Errors
     /// Why not.
     pub fn ready(&self) -> Result<(), String> {
-        match *self.stopped.borrow() {
+        match self.turns.is_draining() {
             true => Err("the server stops: steps in flight may end".to_owned()),
             false => Ok(()),
         }
@@ -252,11 +258,18 @@ impl ServerWatch {
     }
 }
 
-async fn serve(
+pub(crate) async fn serve<S>(
     connections: ReceiverStream<io::Result<Connection>>,
-    services: Services,
+    services: S,
     stopped: watch::Receiver<bool>,
-) -> Result<(), transport::Error> {
+) -> Result<(), transport::Error>
+where
+    S: Service<http::Request<Body>, Response = http::Response<Body>, Error = Infallible>
+        + Clone
+        + Send
+        + 'static,
+    S::Future: Send + 'static,
+{
     transport::Server::builder()
         .initial_stream_window_size(STREAM_WINDOW)
         .initial_connection_window_size(CONNECTION_WINDOW)
@@ -285,7 +298,7 @@ impl Secured {
             None => None,
         };
         let sent = tokens.clone().map(|tokens| (tokens, Role::Worker));
-        let dialer = Dialer { tls, tokens: sent, insecure: options.insecure };
+        let dialer = Dialer { tls, tokens: sent, insecure: options.insecure, ..Dialer::plain() };
         Ok(Secured { acceptor, dialer, tokens, audit })
     }
 
@@ -299,9 +312,16 @@ impl Secured {
         let peers = Arc::new(Peers::new(threads, &options.cluster, self.dialer));
         let devices = worker.runtime().devices().devices();
         let task = devices.first().map_or("", |device| task_of(device.full_name())).to_owned();
-        let own = Arc::new(WorkerService::new(worker.clone(), &task, peers.clone()));
-        let place =
-            Place { own: Arc::clone(&own), peers: Arc::clone(&peers), absent: options.absent };
+        let health = Health::new(peers.clone());
+        let of_masters = Some(Arc::clone(&health));
+        let own = Arc::new(WorkerService::new(worker.clone(), &task, peers.clone(), of_masters));
+        let place = Place {
+            own: Arc::clone(&own),
+            peers: Arc::clone(&peers),
+            health,
+            leavings: Leavings::new(),
+            absent: options.absent,
+        };
         let usage = Usage::new(options.clients);
         let gate = Arc::new(Gate {
             tokens: self.tokens,
@@ -310,7 +330,8 @@ impl Secured {
             served: Served::default(),
         });
         let master = Arc::new(Master::new(worker, place, options.limits));
-        (Services { master, worker: own, gate }, peers)
+        let turns = Arc::new(Turns::new(options.limits.steps, options.limits.parts));
+        (Services { master, worker: own, gate, turns }, peers)
     }
 }
 
@@ -328,27 +349,33 @@ fn connector(tls: &ServerTls, cluster: &ClusterSpec) -> Result<Option<Connector>
     }
 }
 
-/// The services of a server without TLS and tokens.
+/// The services of a server without TLS and tokens, which reaches the other tasks by this dialer.
 #[cfg(feature = "fuzzing")]
 pub(crate) fn services(
     worker: Worker,
     threads: &Handle,
     options: &ServerOptions,
+    dialer: Dialer,
 ) -> Result<Services, ClusterError> {
-    Ok(Secured::read(options)?.services(worker, threads, options).0)
+    let secured = Secured { dialer, ..Secured::read(options)? };
+    Ok(secured.services(worker, threads, options).0)
 }
 
-/// Closes sessions whose clients or masters have been away for too long.
-async fn collect(services: Services, away: Duration, mut stopped: watch::Receiver<bool>) {
-    let mut turns = interval(COLLECT);
+/// Asks whether tasks are there, and closes sessions whose clients or masters have been away for too long.
+pub(crate) async fn collect(
+    services: Services,
+    away: Duration,
+    mut stopped: watch::Receiver<bool>,
+) {
     loop {
         tokio::select! {
             _ = stopped.changed() => return,
-            _ = turns.tick() => {}
+            () = clock::sleep(COLLECT) => {}
         }
-        let Services { master, worker, gate } = services.clone();
+        let Services { master, worker, gate, .. } = services.clone();
+        master.look_at_tasks();
         let collect = move || {
-            let now = Instant::now();
+            let now = clock::now();
             master.collect(now);
             worker.collect(now, away);
             gate.usage.forget_closed(|handle| master.has(handle));

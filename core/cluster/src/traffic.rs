@@ -1,5 +1,6 @@
 //! What a task receives from the others: tensors, bytes, and the time that its steps wait for them.
 
+use crate::clock;
 use std::{
     collections::BTreeMap,
     sync::Arc,
@@ -49,13 +50,13 @@ impl Traffic {
         let link = links.entry(task.to_owned()).or_default();
         let number = link.next;
         link.next += 1;
-        link.since.insert(number, Instant::now());
+        link.since.insert(number, clock::now());
         Waiting { traffic: self.clone(), task: task.to_owned(), number }
     }
 
     /// The figures of all links.
     pub fn figures(&self) -> Vec<LinkFigures> {
-        let now = Instant::now();
+        let now = clock::now();
         let links = self.0.lock();
         let figures = links.iter().map(|(from, link)| {
             let open = link.since.values().map(|since| now.saturating_duration_since(*since));

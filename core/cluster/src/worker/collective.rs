@@ -211,10 +211,7 @@ impl WorkerService {
         })?;
         let place = group.place_of(&request.device).ok_or_else(|| {
             let (device, key) = (cut(&request.device), request.group_key);
-            Refusal::new(
-                Code::INTERNAL,
-                format!("device '{device}' is not a member of group {key}"),
-            )
+            Refusal::invalid(format!("device '{device}' is not a member of group {key}"))
         })?;
         let dims = request.shape.unwrap_or_default().dim;
         Ok(InstanceRequest {

@@ -1,6 +1,6 @@
 //! Tensors that other tasks ask for.
 
-use super::{Answered, WorkerService};
+use super::{Answered, WorkerService, answers::Begun};
 use crate::{
     keys,
     refusal::{Mark, Refusal},
@@ -34,6 +34,12 @@ impl Drop for GivenUp {
 impl WorkerService {
     /// The value of a key, when it is sent: the step may not have begun here.
     pub async fn recv_tensor(&self, request: RecvTensorRequest) -> Answered<Answer> {
+        let first = match self.steps.answers.begin(request.request_id, request.step_id) {
+            Begun::First(first) => first,
+            Begun::Again(answer) => return Ok(answer),
+            Begun::Waits(answer) => return answer.await.map_err(gone)?,
+        };
+        // One that came before, and was answered and confirmed.
         self.requests.note(request.request_id)?;
         let key = keys::parse(self.worker.runtime().edges(), &request.rendezvous_key)?;
         self.check_sender(&key)?;
@@ -43,14 +49,15 @@ impl WorkerService {
         })?;
         let (sender, value) = oneshot::channel();
         step.rendezvous.recv_here(&key, Box::new(move |parcel| drop(sender.send(parcel))));
+        if self.steps.answers.are_kept() {
+            // A receiver whose connection breaks may ask again.
+            let wait = async move { first.answer(answer_of(value.await)) };
+            return tokio::spawn(wait).await.map_err(|_| no_value())?;
+        }
         let mut given_up = GivenUp(Some(Arc::clone(&step.rendezvous)));
         let parcel = value.await;
         given_up.0 = None;
-        let derived = |error: StepError| {
-            Refusal::new(error.code, error.message.to_string()).marked(Mark::Derived)
-        };
-        let gone = |_| Refusal::new(Code::ABORTED, "the step ended without it");
-        Ok(answer(parcel.map_err(gone)?.map_err(derived)?))
+        first.answer(answer_of(parcel))
     }
 
     /// Checks that the sender is a device of this worker, and of this incarnation.
@@ -77,10 +84,28 @@ impl WorkerService {
     }
 }
 
+fn no_value() -> Refusal {
+    Refusal::new(Code::ABORTED, "the step ended without it")
+}
+
+fn gone(_: oneshot::error::RecvError) -> Refusal {
+    no_value()
+}
+
+type Taken = Result<Result<Parcel, StepError>, oneshot::error::RecvError>;
+
+/// What is sent for a value that was taken.
+fn answer_of(parcel: Taken) -> Answered<Answer> {
+    let derived = |error: StepError| {
+        Refusal::new(error.code, error.message.to_string()).marked(Mark::Derived)
+    };
+    Ok(answer(parcel.map_err(gone)?.map_err(derived)?))
+}
+
 /// What is sent for a value.
 fn answer(parcel: Parcel) -> Answer {
     let Parcel { tensor, is_dead } = parcel;
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let send_start_micros = i64::try_from(now.as_micros()).unwrap_or(i64::MAX);
-    Answer { tensor, is_dead, send_start_micros }
+    Answer { tensor, is_dead, send_start_micros, must_confirm: false }
 }

@@ -115,8 +115,7 @@ pub(super) fn compile(
         calls.push((link.clone(), request));
     }
     let links: Vec<Link> = calls.iter().map(|(link, _)| link.clone()).collect();
-    let limit = options.deadline.map_or(CONTROL, |deadline| deadline.min(CONTROL));
-    let answers = together::<methods::RegisterGraph>(calls, limit);
+    let answers = together::<methods::RegisterGraph>(calls, super::limit_of(options));
     let fetches = step.fetches.iter().map(keys::of_edge).collect();
     let mut compiled = Compiled {
         step,

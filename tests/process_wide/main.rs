@@ -2,5 +2,6 @@
 //! One test runs at a time (`session::turn`).
 
 mod completions;
+mod faults;
 mod memory_limit;
 mod requests;

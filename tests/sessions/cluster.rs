@@ -5,7 +5,7 @@ use std::{
     thread,
     time::{Duration, Instant},
 };
-use tenon_cluster::{ClusterError, ClusterSpec, Server, ServerOptions, Session};
+use tenon_cluster::{ClusterError, ClusterSpec, Limits, Server, ServerOptions, Session};
 use tenon_graph::{GraphBuilder, GraphError, NodeId};
 use tenon_proto::{ConfigProto, GraphDef};
 use tenon_runtime::{
@@ -32,6 +32,16 @@ fn free_port() -> u16 {
 }
 
 fn start(job: &str, task: u32, spec: &ClusterSpec, absent: Duration) -> (Runtime, Server) {
+    start_with(job, task, spec, absent, Limits::default())
+}
+
+fn start_with(
+    job: &str,
+    task: u32,
+    spec: &ClusterSpec,
+    absent: Duration,
+    limits: Limits,
+) -> (Runtime, Server) {
     let options = RuntimeOptions {
         threads: Some(2),
         settings: Settings::default(),
@@ -42,7 +52,7 @@ fn start(job: &str, task: u32, spec: &ClusterSpec, absent: Duration) -> (Runtime
     report.into_result().expect("every library is a plugin");
     let listen = spec.socket_address(job, task).expect("the cluster has the task");
     let options =
-        ServerOptions { listen, cluster: spec.clone(), absent, ..ServerOptions::default() };
+        ServerOptions { listen, cluster: spec.clone(), absent, limits, ..ServerOptions::default() };
     let server = Server::start(Worker::new(&runtime), &options).expect("the port is free");
     (runtime, server)
 }
@@ -50,6 +60,11 @@ fn start(job: &str, task: u32, spec: &ClusterSpec, absent: Duration) -> (Runtime
 impl Tasks {
     /// A cluster of these tasks.
     pub(super) fn of(tasks: &[(&str, u32)]) -> Tasks {
+        Tasks::limited(tasks, Limits::default())
+    }
+
+    /// A cluster of these tasks, with servers of these limits.
+    pub(super) fn limited(tasks: &[(&str, u32)], limits: Limits) -> Tasks {
         let mut spec = ClusterSpec::default();
         for &(job, task) in tasks {
             let address = format!("127.0.0.1:{}", free_port());
@@ -57,7 +72,8 @@ impl Tasks {
         }
         let (mut servers, mut runtimes) = (Vec::new(), Vec::new());
         for &(job, task) in tasks {
-            let (runtime, server) = start(job, task, &spec, Duration::from_secs(20));
+            let absent = Duration::from_secs(20);
+            let (runtime, server) = start_with(job, task, &spec, absent, limits);
             servers.push((format!("{job}/{task}"), server));
             runtimes.push(runtime);
         }
@@ -77,9 +93,20 @@ impl Tasks {
     }
 
     pub(super) fn stop(&mut self, name: &str) {
+        self.take(name).stop(Duration::ZERO);
+    }
+
+    /// The server of a task, which is the caller's then.
+    pub(super) fn take(&mut self, name: &str) -> Server {
         let at = self.servers.iter().position(|(other, _)| other == name);
-        let (_, server) = self.servers.remove(at.expect("the cluster has it"));
-        server.stop(Duration::ZERO);
+        self.servers.remove(at.expect("the cluster has it")).1
+    }
+
+    /// Starts a task of the cluster anew.
+    pub(super) fn start(&mut self, job: &str, task: u32) {
+        let (runtime, server) = start(job, task, &self.spec, Duration::from_secs(20));
+        self.servers.push((format!("{job}/{task}"), server));
+        self.runtimes.push(runtime);
     }
 }
 
@@ -231,7 +258,7 @@ fn the_cause_of_a_failed_step_is_what_its_client_sees() {
 }
 
 /// `taken` waits for an element of a queue at the ps, and `y` needs it at the worker.
-fn waiting(b: &mut GraphBuilder<'_>) -> Result<(), GraphError> {
+pub(super) fn waiting(b: &mut GraphBuilder<'_>) -> Result<(), GraphError> {
     let queue = b.op("FIFOQueueV2").name("queue").device(PS);
     let queue = queue.attr("component_types", vec![DType::FLOAT]).build()?;
     let taken = b.op("QueueDequeueV2").name("taken").device(PS).input(queue);

@@ -42,6 +42,7 @@ use tokio::{
     net::TcpListener,
     runtime::{Builder, Handle, Runtime},
     sync::{mpsc, watch},
+    task::JoinHandle,
     time::sleep,
 };
 use tokio_stream::wrappers::ReceiverStream;
@@ -115,7 +116,7 @@ pub struct Server {
     stop: watch::Sender<bool>,
     /// Dropped last, since its threads serve.
     threads: Option<Runtime>,
-    served: Option<tokio::task::JoinHandle<Result<(), transport::Error>>>,
+    served: Option<JoinHandle<Result<(), transport::Error>>>,
 }
 
 impl Server {
@@ -361,12 +362,14 @@ pub(crate) fn services(
     Ok(secured.services(worker, threads, options).0)
 }
 
-/// Asks whether tasks are there, and closes sessions whose clients or masters have been away for too long.
+/// Asks whether tasks are there, and closes sessions whose clients or masters have been away for too long. To close a session
+/// takes seconds if one of its workers does not answer; the tasks are asked meanwhile.
 pub(crate) async fn collect(
     services: Services,
     away: Duration,
     mut stopped: watch::Receiver<bool>,
 ) {
+    let mut collecting: Option<JoinHandle<()>> = None;
     loop {
         tokio::select! {
             _ = stopped.changed() => return,
@@ -374,13 +377,16 @@ pub(crate) async fn collect(
         }
         let Services { master, worker, gate, .. } = services.clone();
         master.look_at_tasks();
+        if collecting.as_ref().is_some_and(|it| !it.is_finished()) {
+            continue;
+        }
         let collect = move || {
             let now = clock::now();
             master.collect(now);
             worker.collect(now, away);
             gate.usage.forget_closed(|handle| master.has(handle));
         };
-        let _ = tokio::task::spawn_blocking(collect).await;
+        collecting = Some(tokio::task::spawn_blocking(collect));
     }
 }
 

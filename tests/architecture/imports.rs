@@ -177,7 +177,7 @@ const CRATES: &[(&str, &[Row])] = &[
         row("admitted listener"),
         row("grpc"),
         row("server"),
-        row("rogue simulated"),
+        row("rogue"),
     ]),
     ("core/capi", &[
         knot("fail status raw", "a failure becomes a status, which is made of a text of C"),

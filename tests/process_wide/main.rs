@@ -2,6 +2,5 @@
 //! One test runs at a time (`session::turn`).
 
 mod completions;
-mod faults;
 mod memory_limit;
 mod requests;

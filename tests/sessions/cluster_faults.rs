@@ -1,5 +1,4 @@
-//! Clusters whose tasks are busy, stop, or are started anew. Faults of the network are simulated
-//! (tests/process_wide/faults.rs).
+//! Clusters whose tasks are busy, stop, or are started anew.
 
 use super::cluster::{Tasks, waiting};
 use std::{

@@ -1,10 +1,4 @@
-//! The time by which masters and workers wait: that of the system, or a virtual one in simulations.
-//!
-//! Code of this crate that waits for other tasks takes the time from here, and waits by [`Mailbox`], [`pause`], [`sleep`] and
-//! [`within`]. A simulation then decides when it passes.
-
-#[cfg(feature = "fuzzing")]
-pub(crate) mod virtual_time;
+//! The time by which masters and workers wait for other tasks, by [`Mailbox`], [`pause`], [`sleep`] and [`within`].
 
 use std::{
     collections::VecDeque,
@@ -16,10 +10,6 @@ use tenon_framework::sync::{Condvar, Mutex, rank};
 
 /// The time now.
 pub(crate) fn now() -> Instant {
-    #[cfg(feature = "fuzzing")]
-    if let Some(time) = virtual_time::current() {
-        return time.instant();
-    }
     Instant::now()
 }
 
@@ -61,24 +51,6 @@ impl<T: Send + 'static> Mailbox<T> {
 
     /// The next message, or `None` if there is none by this time.
     pub fn take_until(&self, until: Instant) -> Option<T> {
-        #[cfg(feature = "fuzzing")]
-        if let Some(time) = virtual_time::current() {
-            let inner = Arc::clone(&self.0);
-            let _timer = time.at_instant(until, move || {
-                // A waiter is either before its look at the time, or waits already.
-                drop(inner.messages.lock());
-                inner.changed.notify_all();
-            });
-            return self.wait(until, |messages, _| self.0.changed.wait(messages));
-        }
-        self.wait(until, |messages, left| self.0.changed.wait_timeout(messages, left))
-    }
-
-    fn wait<'m>(
-        &'m self,
-        until: Instant,
-        wait: impl Fn(Messages<'m, T>, Duration) -> Messages<'m, T>,
-    ) -> Option<T> {
         let mut messages = self.0.messages.lock();
         loop {
             if let Some(message) = messages.pop_front() {
@@ -88,24 +60,18 @@ impl<T: Send + 'static> Mailbox<T> {
             if left.is_zero() {
                 return None;
             }
-            messages = wait(messages, left);
+            messages = self.0.changed.wait_timeout(messages, left);
         }
     }
 }
 
-type Messages<'m, T> = tenon_framework::sync::MutexGuard<'m, VecDeque<T>>;
-
 /// Stops this thread for a time.
 pub(crate) fn pause(time: Duration) {
-    let _nothing: Option<()> = Mailbox::new().take_until(now() + time);
+    std::thread::sleep(time);
 }
 
 /// Waits for a time, without a thread.
 pub(crate) async fn sleep(time: Duration) {
-    #[cfg(feature = "fuzzing")]
-    if let Some(clock) = virtual_time::current() {
-        return clock.sleep(time).await;
-    }
     tokio::time::sleep(time).await;
 }
 

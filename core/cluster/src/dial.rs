@@ -1,8 +1,5 @@
 //! Connections to servers: plain or with TLS, with or without a token.
 
-#[cfg(feature = "fuzzing")]
-pub(crate) mod simulated;
-
 use crate::{
     error::{ClusterError, causes},
     tls::{ClientTls, Connector, TlsStream},
@@ -18,7 +15,6 @@ use std::{
     pin::Pin,
     sync::Arc,
     task::{Context, Poll},
-    time::Duration,
 };
 use tokio::net::TcpStream;
 use tonic::{
@@ -45,21 +41,12 @@ pub(crate) struct Dialer {
     /// Whose first token with this role is sent.
     pub tokens: Option<(Arc<Tokens>, Role)>,
     pub insecure: bool,
-    /// Makes all connections instead, in a simulation.
-    #[cfg(feature = "fuzzing")]
-    pub simulated: Option<Arc<dyn simulated::Reach>>,
 }
 
 impl Dialer {
     /// Connections without TLS and tokens.
     pub fn plain() -> Dialer {
-        Dialer {
-            tls: None,
-            tokens: None,
-            insecure: false,
-            #[cfg(feature = "fuzzing")]
-            simulated: None,
-        }
+        Dialer { tls: None, tokens: None, insecure: false }
     }
 
     /// Connections of a client.
@@ -67,7 +54,7 @@ impl Dialer {
         let tls = access.tls.as_ref().map(Connector::new).transpose()?.map(Arc::new);
         let tokens = access.token_file.as_deref().map(Tokens::open).transpose()?;
         let tokens = tokens.map(|tokens| (tokens, Role::Client));
-        Ok(Dialer { tls, tokens, insecure: access.insecure, ..Dialer::plain() })
+        Ok(Dialer { tls, tokens, insecure: access.insecure })
     }
 
     /// The endpoint of an address, `host:port`; or what is wrong with it.
@@ -88,22 +75,8 @@ impl Dialer {
         Ok(endpoint.origin(origin))
     }
 
-    /// The endpoint with a limit on the time in which a connection is made. A simulated network has its own.
-    pub fn limited(&self, endpoint: Endpoint, limit: Duration) -> Endpoint {
-        #[cfg(feature = "fuzzing")]
-        if self.simulated.is_some() {
-            return endpoint;
-        }
-        endpoint.connect_timeout(limit)
-    }
-
     /// A connection that is made at its first use, and again after it broke.
     pub fn lazy(&self, endpoint: &Endpoint) -> Link {
-        #[cfg(feature = "fuzzing")]
-        if let Some(place) = &self.simulated {
-            let dial = simulated::Dial(Arc::clone(place));
-            return self.link(endpoint.connect_with_connector_lazy(dial));
-        }
         let channel = match self.dial() {
             None => endpoint.connect_lazy(),
             Some(dial) => endpoint.connect_with_connector_lazy(dial),
@@ -221,8 +194,6 @@ pub(crate) fn broken(error: &dyn std::error::Error) -> String {
 pub(crate) enum Stream {
     Plain(TcpStream),
     Tls(Box<TlsStream>),
-    #[cfg(feature = "fuzzing")]
-    Simulated(simulated::Duplex),
 }
 
 macro_rules! both {
@@ -234,11 +205,6 @@ macro_rules! both {
             }
             Stream::Tls($it) => {
                 let $it = Pin::new(&mut **$it);
-                $call
-            }
-            #[cfg(feature = "fuzzing")]
-            Stream::Simulated($it) => {
-                let $it = $it.as_mut();
                 $call
             }
         }
@@ -284,8 +250,6 @@ impl tokio::io::AsyncWrite for Stream {
         match self {
             Stream::Plain(stream) => stream.is_write_vectored(),
             Stream::Tls(stream) => stream.is_write_vectored(),
-            #[cfg(feature = "fuzzing")]
-            Stream::Simulated(_) => false,
         }
     }
 }

@@ -58,9 +58,6 @@ mod requests;
 pub mod rogue;
 mod server;
 mod session;
-#[cfg(feature = "fuzzing")]
-#[doc(hidden)]
-pub mod simulated;
 mod spec;
 mod stats;
 mod tls;

@@ -105,9 +105,8 @@ impl Peers {
         }
         let endpoint =
             self.dialer.endpoint(address).map_err(|why| Refusal::unreachable(task, &why))?;
-        let endpoint = self
-            .dialer
-            .limited(endpoint, CONNECT)
+        let endpoint = endpoint
+            .connect_timeout(CONNECT)
             .tcp_nodelay(true)
             .initial_stream_window_size(STREAM_WINDOW)
             .initial_connection_window_size(CONNECTION_WINDOW)

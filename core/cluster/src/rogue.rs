@@ -15,7 +15,6 @@ mod requests;
 mod worker;
 
 use crate::{
-    dial::Dialer,
     grpc::Services,
     master::{Limits, Master},
     refusal::HEADER_BYTES,
@@ -163,9 +162,8 @@ impl Stage {
     pub fn play(&self, bytes: &[u8]) -> Result<BTreeSet<&'static str>, String> {
         let limits = Limits { sessions: SESSIONS, ..Limits::default() };
         let options = ServerOptions { limits, ..ServerOptions::default() };
-        let services =
-            services(self.worker.clone(), self.threads.handle(), &options, Dialer::plain())
-                .expect("options without files");
+        let services = services(self.worker.clone(), self.threads.handle(), &options)
+            .expect("options without files");
         let played = self.threads.block_on(play(&services, Choices::new(bytes)));
         services.master.close_all();
         services.worker.close_all();

@@ -30,7 +30,6 @@ use crate::{
     worker::WorkerService,
 };
 use std::{
-    convert::Infallible,
     io,
     net::SocketAddr,
     path::PathBuf,
@@ -46,8 +45,7 @@ use tokio::{
     time::sleep,
 };
 use tokio_stream::wrappers::ReceiverStream;
-use tonic::{body::Body, transport};
-use tower_service::Service;
+use tonic::transport;
 
 /// Threads that read requests and write answers; steps run on others.
 const IO_THREADS: usize = 2;
@@ -259,18 +257,11 @@ impl ServerWatch {
     }
 }
 
-pub(crate) async fn serve<S>(
+async fn serve(
     connections: ReceiverStream<io::Result<Connection>>,
-    services: S,
+    services: Services,
     stopped: watch::Receiver<bool>,
-) -> Result<(), transport::Error>
-where
-    S: Service<http::Request<Body>, Response = http::Response<Body>, Error = Infallible>
-        + Clone
-        + Send
-        + 'static,
-    S::Future: Send + 'static,
-{
+) -> Result<(), transport::Error> {
     transport::Server::builder()
         .initial_stream_window_size(STREAM_WINDOW)
         .initial_connection_window_size(CONNECTION_WINDOW)
@@ -299,7 +290,7 @@ impl Secured {
             None => None,
         };
         let sent = tokens.clone().map(|tokens| (tokens, Role::Worker));
-        let dialer = Dialer { tls, tokens: sent, insecure: options.insecure, ..Dialer::plain() };
+        let dialer = Dialer { tls, tokens: sent, insecure: options.insecure };
         Ok(Secured { acceptor, dialer, tokens, audit })
     }
 
@@ -350,25 +341,19 @@ fn connector(tls: &ServerTls, cluster: &ClusterSpec) -> Result<Option<Connector>
     }
 }
 
-/// The services of a server without TLS and tokens, which reaches the other tasks by this dialer.
+/// The services of a server without TLS and tokens.
 #[cfg(feature = "fuzzing")]
 pub(crate) fn services(
     worker: Worker,
     threads: &Handle,
     options: &ServerOptions,
-    dialer: Dialer,
 ) -> Result<Services, ClusterError> {
-    let secured = Secured { dialer, ..Secured::read(options)? };
-    Ok(secured.services(worker, threads, options).0)
+    Ok(Secured::read(options)?.services(worker, threads, options).0)
 }
 
 /// Asks whether tasks are there, and closes sessions whose clients or masters have been away for too long. To close a session
 /// takes seconds if one of its workers does not answer; the tasks are asked meanwhile.
-pub(crate) async fn collect(
-    services: Services,
-    away: Duration,
-    mut stopped: watch::Receiver<bool>,
-) {
+async fn collect(services: Services, away: Duration, mut stopped: watch::Receiver<bool>) {
     let mut collecting: Option<JoinHandle<()>> = None;
     loop {
         tokio::select! {

@@ -263,15 +263,6 @@ impl WorkerService {
         self.steps.collect(now, FORGOTTEN.min(away));
     }
 
-    /// What masters have here: sessions, their graphs, and steps.
-    #[cfg(feature = "fuzzing")]
-    pub fn held(&self) -> [(&'static str, usize); 4] {
-        let (sessions, graphs) = self.sessions.held();
-        let answers = self.steps.answers.held();
-        let steps = self.steps.held();
-        [("sessions", sessions), ("graphs", graphs), ("steps", steps), ("answers", answers)]
-    }
-
     /// Cancels all steps, and closes all sessions.
     pub fn close_all(&self) {
         self.sessions.close_all();

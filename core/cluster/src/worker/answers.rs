@@ -119,11 +119,6 @@ impl Answers {
         drop(earlier);
         drop(gone);
     }
-
-    #[cfg(feature = "fuzzing")]
-    pub fn held(&self) -> usize {
-        self.earlier.lock().len()
-    }
 }
 
 impl First {

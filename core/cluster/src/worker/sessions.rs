@@ -211,13 +211,6 @@ impl Sessions {
         gone.values().for_each(|session| session.close());
     }
 
-    /// Sessions, and graphs of all.
-    #[cfg(feature = "fuzzing")]
-    pub fn held(&self) -> (usize, usize) {
-        let sessions = self.0.lock();
-        (sessions.len(), sessions.values().map(|session| session.graphs.lock().len()).sum())
-    }
-
     /// Closes the sessions whose masters have been away for so long, or were started anew.
     pub fn collect(&self, now: Instant, away: Duration) {
         let mut gone = Vec::new();

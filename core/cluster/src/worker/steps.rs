@@ -197,12 +197,6 @@ impl Steps {
             }
         }
     }
-
-    /// How many there are.
-    #[cfg(feature = "fuzzing")]
-    pub fn held(&self) -> usize {
-        self.table.lock().steps.len()
-    }
 }
 
 #[cfg(test)]

@@ -82,12 +82,6 @@ pub(crate) fn request_body(message: &impl Message) -> Result<Body, Status> {
     Ok(Body::new(Frames(VecDeque::from([Frame::data(Bytes::from(bytes))]))))
 }
 
-/// A body of these pieces.
-#[cfg(feature = "fuzzing")]
-pub(crate) fn body_of(pieces: impl IntoIterator<Item = Bytes>) -> Body {
-    Body::new(Frames(pieces.into_iter().map(Frame::data).collect()))
-}
-
 /// The pieces of an answer that has this message.
 ///
 /// # Errors

@@ -176,7 +176,7 @@ fn a_request_that_comes_again_is_not_run_twice() {
     assert_eq!(Code(answer.status_code), Code::ABORTED);
     assert!(answer.status_error_message.contains("request 5 came before"));
     let partial = RunGraphRequest { is_partial: true, ..run_of("s", "g") };
-    assert_eq!(service.run_graph(call(partial)).unwrap_err().code, Code::UNIMPLEMENTED);
+    lost(service.run_graph(call(partial)), "Graph handle");
 }
 
 #[test]

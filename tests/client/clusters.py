@@ -280,6 +280,118 @@ def reset(workers, log):
 
 
 @script
+def partial_runs(workers, log):
+    import tensorflow as tf
+    tf1 = tf.compat.v1
+    a, b, c = [tf1.placeholder(tf.float32, []) for _ in range(3)]
+    with tf.device("/job:ps/task:0"):
+        first = a + b
+    with tf.device("/job:worker/task:0"):
+        second = first * c
+    with tf1.Session(workers[0]) as session:
+        for _ in range(2):
+            handle = session.partial_run_setup([first, second], [a, b, c])
+            found = session.partial_run(handle, first, {a: 1.0, b: 2.0})
+            log.value("first", found)
+            log.value("second", session.partial_run(handle, second, {c: found * 17}))
+        with log.refused("a run that is over"):
+            session.partial_run(handle, second, {c: 1.0})
+        handle = session.partial_run_setup([first, second], [a, b, c])
+        with log.refused("a feed is missing"):
+            session.partial_run(handle, second, {c: 1.0})
+        log.value("whole", session.run(second, {a: 1.0, b: 2.0, c: 3.0}))
+
+
+def sizes(metadata):
+    """Bytes of the largest transfer between tasks, by the labels of the timeline."""
+    import re
+    units = {"B": 1, "KB": 1024, "MB": 1 << 20}
+    labels = [node.timeline_label for device in metadata.step_stats.dev_stats for node in device.node_stats
+              if node.node_name == "RecvTensor"]
+    found = [re.match(r"\[([0-9.]+)(B|KB|MB)\]", label).groups() for label in labels]
+    return max(float(count) * units[unit] for count, unit in found)
+
+
+@script
+def rows_of_an_embedding(workers, log):
+    """Only the rows that a batch uses cross, and only their gradients: the table has 2.5 MB."""
+    import tensorflow as tf
+    tf1 = tf.compat.v1
+    numbers = np.random.RandomState(5)
+    with tf.device("/job:ps/task:0"):
+        table = tf1.get_variable("table", initializer=numbers.randn(10000, 64).astype(np.float32), use_resource=True)
+    ids = tf1.placeholder(tf.int32, [None])
+    with tf.device("/job:worker/task:0"):
+        rows = tf.nn.embedding_lookup(table, ids)
+        loss = tf.reduce_mean(tf.square(rows))
+    step = tf1.train.AdagradOptimizer(0.5).minimize(loss)
+    with tf1.Session(workers[0]) as session:
+        session.run(tf1.global_variables_initializer())
+        for _ in range(5):
+            batch = numbers.randint(0, 10000, 20)
+            options, metadata = tf1.RunOptions(trace_level=3), tf1.RunMetadata()
+            found, _ = session.run([loss, step], {ids: batch}, options=options, run_metadata=metadata)
+            log.value("loss", found)
+            log.same("only rows", sizes(metadata) < 20 * 64 * 4 * 3)
+        log.value("used", session.run(rows, {ids: batch}))
+
+
+def replica(workers, is_chief, count, losses, failures):
+    """One replica of a synchronous training, whose batch is chosen by the global step: all replicas have the same one, so
+    that it does not matter whose gradients are taken."""
+    import tensorflow as tf
+    tf1 = tf.compat.v1
+    built = list(batches(count))
+    inputs, wanted = np.stack([x for x, _ in built]), np.stack([y for _, y in built])
+    with tf.Graph().as_default():
+        numbers = np.random.RandomState(7)
+        with tf.device("/job:ps/task:0"), tf1.variable_scope("replicated", use_resource=True):
+            weights = tf1.get_variable("weights", initializer=numbers.randn(6, 3).astype(np.float32))
+            step = tf1.train.get_or_create_global_step()
+        with tf.device("/job:worker/task:0"):
+            before = tf.identity(step)
+            at = tf.minimum(before, count - 1)
+            logits = tf.matmul(tf.gather(inputs, at), weights)
+            loss = tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(
+                labels=tf.gather(wanted, at), logits=logits))
+        optimizer = tf1.train.SyncReplicasOptimizer(
+            tf1.train.MomentumOptimizer(0.1, 0.9), replicas_to_aggregate=2, total_num_replicas=3)
+        with tf.control_dependencies([before]):
+            train = optimizer.minimize(loss, global_step=step)
+        hooks = [optimizer.make_session_run_hook(is_chief), tf1.train.StopAtStepHook(last_step=count)]
+        config = tf1.ConfigProto(operation_timeout_in_ms=20000)
+        try:
+            with tf1.train.MonitoredTrainingSession(
+                    workers[0], is_chief=is_chief, hooks=hooks, config=config, log_step_count_steps=None) as session:
+                while not session.should_stop():
+                    found, step_before, _ = session.run([loss, before, train])
+                    losses.setdefault(int(step_before), []).append(float(found))
+        except (tf.errors.DeadlineExceededError, tf.errors.CancelledError, tf.errors.OutOfRangeError, tf.errors.AbortedError):
+            # The last tokens are taken by others.
+            pass
+        except Exception as error:  # noqa: BLE001 (of a thread: the script raises it)
+            failures.append(error)
+
+
+@script
+def synchronous_replicas_with_a_backup(workers, log):
+    count, losses, failures = 12, {}, []
+    replicas = [threading.Thread(target=replica, args=[workers, chief, count, losses, failures])
+                for chief in (True, False, False)]
+    for thread in replicas:
+        thread.start()
+    for thread in replicas:
+        thread.join()
+    if failures:
+        raise failures[0]
+    # The last steps race with the end of the replicas.
+    for step in range(count - 4):
+        found = losses.get(step, [])
+        log.same(f"losses of step {step}", bool(found) and max(found) - min(found) < 1e-6)
+        log.value("loss", np.float32(found[0] if found else np.nan))
+
+
+@script
 def monitored(workers, log):
     import tensorflow as tf
     tf1 = tf.compat.v1

@@ -6,7 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 use tenon_cluster::{
-    ClusterError, ClusterSpec, DataPlane, Server, ServerOptions, Session, WayFigures,
+    ClusterError, ClusterSpec, DataPlane, Limits, Server, ServerOptions, Session, WayFigures,
 };
 use tenon_graph::{GraphBuilder, GraphError, NodeId};
 use tenon_proto::{ConfigProto, GraphDef};
@@ -74,6 +74,11 @@ impl Tasks {
         Tasks::by(tasks, &[DataPlane::Auto])
     }
 
+    /// The same, with servers of these limits.
+    pub(super) fn limited(tasks: &[(&str, u32)], limits: Limits) -> Tasks {
+        Tasks::changed(tasks, &[DataPlane::Auto], |options| options.limits = limits)
+    }
+
     /// The same, whose tensors take these ways: the last one is that of further tasks too.
     pub(super) fn by(tasks: &[(&str, u32)], planes: &[DataPlane]) -> Tasks {
         Tasks::changed(tasks, planes, |_| ())
@@ -136,9 +141,13 @@ impl Tasks {
     }
 
     pub(super) fn stop(&mut self, name: &str) {
+        self.take(name).stop(Duration::ZERO);
+    }
+
+    /// The server of a task, which is the caller's then.
+    pub(super) fn take(&mut self, name: &str) -> Server {
         let at = self.servers.iter().position(|(other, _)| other == name);
-        let (_, server) = self.servers.remove(at.expect("the cluster has it"));
-        server.stop(Duration::ZERO);
+        self.servers.remove(at.expect("the cluster has it")).1
     }
 }
 

@@ -7,6 +7,7 @@ mod all_reduce;
 mod bad_input;
 mod cluster;
 mod cluster_collective;
+mod cluster_faults;
 mod cluster_plane;
 mod collective;
 mod compiling;

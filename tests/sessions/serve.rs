@@ -106,7 +106,8 @@ fn what_a_server_refuses_has_a_code_and_a_name() {
 #[test]
 fn a_session_goes_when_its_client_stays_away() {
     let _turn = turn();
-    let (_runtime, server, def) = start(Limits { sessions: 1, away: Duration::from_millis(100) });
+    let (_runtime, server, def) =
+        start(Limits { sessions: 1, away: Duration::from_millis(100), ..Limits::default() });
     // It is not closed: its client is gone without a word.
     let session = Session::connect(&target(&server), def.clone()).unwrap();
     session.forget();

@@ -1,6 +1,6 @@
 //! The connected clients, as the server's listener sees them.
 
-use crate::{dial::Stream, tls::Certified};
+use crate::{clock, dial::Stream, tls::Certified};
 use std::{
     io,
     net::SocketAddr,
@@ -61,7 +61,7 @@ struct Clients {
 
 impl Default for Presence {
     fn default() -> Presence {
-        let clients = Clients { connected: Vec::new(), used: Instant::now() };
+        let clients = Clients { connected: Vec::new(), used: clock::now() };
         Presence(Mutex::ranked(rank::LEAF, clients))
     }
 }
@@ -70,7 +70,7 @@ impl Presence {
     /// Records a request and its connection.
     pub fn used_by(&self, client: Option<&Client>) {
         let mut clients = self.0.lock();
-        clients.used = Instant::now();
+        clients.used = clock::now();
         if let Some(client) = client
             && !clients.connected.iter().any(|it| it.is(client))
         {

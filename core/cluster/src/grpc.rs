@@ -7,12 +7,14 @@ use crate::{
     admitted::Admitted,
     call::Call,
     client::Client,
+    clock,
     codec::ProtobufCodec,
     gate::{Counted, Gate, Who},
     master::Master,
     methods::{self, Method, RECV_TENSOR, WORKER},
     plane::{GREET, GreetRequest, Hub},
     refusal::Refusal,
+    turns::{Turn, Turns},
     wire,
     worker::WorkerService,
 };
@@ -26,7 +28,7 @@ use std::{
     task::{Context, Poll},
     time::Duration,
 };
-use tenon_proto::MAX_MESSAGE_BYTES;
+use tenon_proto::{GetStatusRequest, MAX_MESSAGE_BYTES};
 use tenon_runtime::CancelToken;
 use tonic::{
     Request, Response, Status,
@@ -54,6 +56,7 @@ pub(crate) struct Services {
     pub worker: Arc<WorkerService>,
     pub gate: Arc<Gate>,
     pub hub: Arc<Hub>,
+    pub turns: Arc<Turns>,
 }
 
 impl Service<http::Request<Body>> for Services {
@@ -76,9 +79,9 @@ impl Service<http::Request<Body>> for Services {
         };
         let answer = answer(services, who, request);
         let Some(limit) = limit else { return Box::pin(async move { Ok(answer.await) }) };
-        let answer = tokio::time::timeout(limit, answer);
+        let answer = clock::within(limit, answer);
         Box::pin(async move {
-            Ok(answer.await.unwrap_or_else(|_| {
+            Ok(answer.await.unwrap_or_else(|| {
                 Status::deadline_exceeded(
                     "the deadline of the call passed before its answer was there",
                 )
@@ -111,21 +114,25 @@ async fn answer(
     request: http::Request<Body>,
 ) -> http::Response<Body> {
     let path = request.uri().path().to_owned();
-    let Services { master, worker, gate, hub } = services;
+    let Services { master, worker, gate, hub, turns } = services;
     if path == GREET {
         let greeted = async |request: GreetRequest| Ok(hub.greeted(&request));
         return waiting(request, greeted).await;
     }
+    let turn = match turns.take(&path) {
+        Ok(turn) => turn,
+        Err(refusal) => return Status::from(refusal).into_http(),
+    };
     let Some(method) = path.strip_prefix(WORKER) else {
         let (head, body) = request.into_parts();
         let (body, taken) = Counted::new(body, &gate, &who);
         let request = http::Request::from_parts(head, Body::new(body));
         let client = Arc::new(Admitted { master, gate, who });
-        let answer = answer_of_master(client, &path, request).await;
+        let answer = answer_of_master(client, &path, request, turn).await;
         drop(taken);
         return answer;
     };
-    let answer = answer_of_worker(worker, method, request).await;
+    let answer = answer_of_worker(worker, method, request, turn).await;
     if method == "RunGraph" {
         gate.served.parts.fetch_add(1, Ordering::Relaxed);
     }
@@ -141,18 +148,19 @@ async fn answer_of_master(
     client: Arc<Admitted>,
     path: &str,
     request: http::Request<Body>,
+    turn: Turn,
 ) -> http::Response<Body> {
     match path.strip_prefix(MASTER) {
-        Some("CreateSession") => unary(client, request, Admitted::create_session).await,
-        Some("ExtendSession") => unary(client, request, Admitted::extend_session).await,
-        Some("PartialRunSetup") => unary(client, request, Admitted::partial_run_setup).await,
-        Some("RunStep") => unary(client, request, Admitted::run_step).await,
-        Some("CloseSession") => unary(client, request, Admitted::close_session).await,
-        Some("ListDevices") => unary(client, request, Admitted::list_devices).await,
-        Some("Reset") => unary(client, request, Admitted::reset).await,
-        Some("MakeCallable") => unary(client, request, Admitted::make_callable).await,
-        Some("RunCallable") => unary(client, request, Admitted::run_callable).await,
-        Some("ReleaseCallable") => unary(client, request, Admitted::release_callable).await,
+        Some("CreateSession") => unary(client, request, turn, Admitted::create_session).await,
+        Some("ExtendSession") => unary(client, request, turn, Admitted::extend_session).await,
+        Some("PartialRunSetup") => unary(client, request, turn, Admitted::partial_run_setup).await,
+        Some("RunStep") => unary(client, request, turn, Admitted::run_step).await,
+        Some("CloseSession") => unary(client, request, turn, Admitted::close_session).await,
+        Some("ListDevices") => unary(client, request, turn, Admitted::list_devices).await,
+        Some("Reset") => unary(client, request, turn, Admitted::reset).await,
+        Some("MakeCallable") => unary(client, request, turn, Admitted::make_callable).await,
+        Some("RunCallable") => unary(client, request, turn, Admitted::run_callable).await,
+        Some("ReleaseCallable") => unary(client, request, turn, Admitted::release_callable).await,
         _ => Status::unimplemented(format!(
             "there is no method {path}: this server has those of tensorflow.MasterService and tensorflow.WorkerService"
         ))
@@ -164,18 +172,27 @@ async fn answer_of_worker(
     worker: Arc<WorkerService>,
     method: &str,
     request: http::Request<Body>,
+    turn: Turn,
 ) -> http::Response<Body> {
     match method {
-        "GetStatus" => of_worker::<methods::GetStatus>(worker, request).await,
-        "CreateWorkerSession" => of_worker::<methods::CreateWorkerSession>(worker, request).await,
-        "DeleteWorkerSession" => of_worker::<methods::DeleteWorkerSession>(worker, request).await,
-        "RegisterGraph" => of_worker::<methods::RegisterGraph>(worker, request).await,
-        "DeregisterGraph" => of_worker::<methods::DeregisterGraph>(worker, request).await,
-        "RunGraph" => of_worker::<methods::RunGraph>(worker, request).await,
-        "CleanupGraph" => of_worker::<methods::CleanupGraph>(worker, request).await,
-        "CleanupAll" => of_worker::<methods::CleanupAll>(worker, request).await,
-        "Logging" => of_worker::<methods::Logging>(worker, request).await,
-        "GetStepSequence" => of_worker::<methods::GetStepSequence>(worker, request).await,
+        // It says whether the task is there, so it is answered while all threads are busy, too.
+        "GetStatus" => {
+            waiting(request, |_: GetStatusRequest| async move { Ok(worker.status()) }).await
+        }
+        "CreateWorkerSession" => {
+            of_worker::<methods::CreateWorkerSession>(worker, request, turn).await
+        }
+        "DeleteWorkerSession" => {
+            of_worker::<methods::DeleteWorkerSession>(worker, request, turn).await
+        }
+        "RegisterGraph" => of_worker::<methods::RegisterGraph>(worker, request, turn).await,
+        "DeregisterGraph" => of_worker::<methods::DeregisterGraph>(worker, request, turn).await,
+        "RunGraph" => of_worker::<methods::RunGraph>(worker, request, turn).await,
+        "CleanupGraph" => of_worker::<methods::CleanupGraph>(worker, request, turn).await,
+        "CleanupAll" => of_worker::<methods::CleanupAll>(worker, request, turn).await,
+        "MarkRecvFinished" => of_worker::<methods::MarkRecvFinished>(worker, request, turn).await,
+        "Logging" => of_worker::<methods::Logging>(worker, request, turn).await,
+        "GetStepSequence" => of_worker::<methods::GetStepSequence>(worker, request, turn).await,
         "CompleteGroup" => {
             waiting(request, |it| async move { worker.complete_group(it).await }).await
         }
@@ -196,8 +213,9 @@ async fn answer_of_worker(
 async fn of_worker<M: Method>(
     worker: Arc<WorkerService>,
     request: http::Request<Body>,
+    turn: Turn,
 ) -> http::Response<Body> {
-    unary(worker, request, M::answer).await
+    unary(worker, request, turn, M::answer).await
 }
 
 /// Answers a request for a tensor, which may come before its step: no thread waits for it.
@@ -235,6 +253,7 @@ where
 async fn unary<S, Q, R>(
     service: Arc<S>,
     request: http::Request<Body>,
+    turn: Turn,
     method: fn(&S, Call<Q>) -> Result<R, Refusal>,
 ) -> http::Response<Body>
 where
@@ -245,13 +264,15 @@ where
     let mut grpc = Grpc::new(ProtobufCodec::<R, Q>::default())
         .max_decoding_message_size(MAX_MESSAGE_BYTES)
         .max_encoding_message_size(MAX_MESSAGE_BYTES);
-    grpc.unary(One { service, method, messages: PhantomData }, request).await
+    grpc.unary(One { service, method, turn, messages: PhantomData }, request).await
 }
 
 /// A method of a service, as one call of it.
 struct One<S, Q, R> {
     service: Arc<S>,
     method: fn(&S, Call<Q>) -> Result<R, Refusal>,
+    /// Given back when the method has returned, which may be after its client is gone.
+    turn: Turn,
     messages: PhantomData<fn(Q) -> R>,
 }
 
@@ -266,12 +287,17 @@ where
 
     fn call(&mut self, request: Request<Q>) -> Self::Future {
         let (service, method) = (Arc::clone(&self.service), self.method);
+        let turn = self.turn.take();
         let client = request.extensions().get::<Client>().cloned();
         let cancel = CancelToken::new();
         let abandoned = CancelOnDrop(Some(cancel.clone()));
         let call = Call { request: request.into_inner(), client, cancel };
         Box::pin(async move {
-            let run = move || method(&service, call);
+            let run = move || {
+                let answer = method(&service, call);
+                drop(turn);
+                answer
+            };
             let answer = tokio::task::spawn_blocking(run).await;
             abandoned.keep();
             match answer {

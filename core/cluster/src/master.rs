@@ -18,7 +18,7 @@ mod step;
 mod values;
 
 use crate::{call::Call, client::Client, refusal::Refusal, worker::describe};
-pub(crate) use cluster::Place;
+pub(crate) use cluster::{Leavings, Place};
 use session::MasterSession;
 use std::{
     collections::HashMap,
@@ -45,11 +45,15 @@ pub struct Limits {
     pub sessions: usize,
     /// How long a session stays when none of its clients is connected.
     pub away: Duration,
+    /// Steps of clients that run at the same time.
+    pub steps: usize,
+    /// Parts of steps for the masters of other tasks that run at the same time.
+    pub parts: usize,
 }
 
 impl Default for Limits {
     fn default() -> Limits {
-        Limits { sessions: 1000, away: Duration::from_secs(3600) }
+        Limits { sessions: 1000, away: Duration::from_secs(3600), steps: 1024, parts: 2048 }
     }
 }
 
@@ -185,6 +189,12 @@ impl Master {
     pub fn close_all(&self) {
         let gone = std::mem::take(&mut *self.sessions.lock());
         gone.values().for_each(|session| session.close());
+    }
+
+    /// Asks the tasks that sessions use whether they are there, and makes workers drop what is over. It does not block.
+    pub fn look_at_tasks(&self) {
+        self.place.health.beat();
+        self.place.leavings.send_again();
     }
 
     /// How many sessions are open.

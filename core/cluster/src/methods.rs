@@ -13,8 +13,9 @@ use tenon_proto::{
     CreateWorkerSessionRequest, CreateWorkerSessionResponse, DeleteWorkerSessionRequest,
     DeleteWorkerSessionResponse, DeregisterGraphRequest, DeregisterGraphResponse, GetStatusRequest,
     GetStatusResponse, GetStepSequenceRequest, GetStepSequenceResponse, LoggingRequest,
-    LoggingResponse, RecvBufRequest, RecvBufResponse, RegisterGraphRequest, RegisterGraphResponse,
-    RunGraphRequest, RunGraphResponse,
+    LoggingResponse, MarkRecvFinishedRequest, MarkRecvFinishedResponse, RecvBufRequest,
+    RecvBufResponse, RegisterGraphRequest, RegisterGraphResponse, RunGraphRequest,
+    RunGraphResponse,
 };
 
 /// The beginning of the path of every method.
@@ -75,6 +76,7 @@ methods! {
     CleanupGraph(CleanupGraphRequest) -> CleanupGraphResponse = cleanup_graph,
     CleanupAll(CleanupAllRequest) -> CleanupAllResponse = cleanup_all,
     Logging(LoggingRequest) -> LoggingResponse = logging,
+    MarkRecvFinished(MarkRecvFinishedRequest) -> MarkRecvFinishedResponse = mark_recv_finished,
     GetStepSequence(GetStepSequenceRequest) -> GetStepSequenceResponse = get_step_sequence,
 }
 
@@ -102,9 +104,6 @@ remote!(RecvBuf(RecvBufRequest) -> RecvBufResponse);
 pub(crate) fn missing(name: &str) -> Option<&'static str> {
     match name {
         "Tracing" => Some("ask for the times of nodes by RunOptions.trace_level"),
-        "MarkRecvFinished" => {
-            Some("answers are not kept to be sent again, and need no confirmation")
-        }
         _ => None,
     }
 }

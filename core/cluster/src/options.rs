@@ -19,6 +19,8 @@ pub(crate) struct Options {
     pub log_placement: bool,
     /// Whether steps may give their graphs back.
     pub gives_graphs: bool,
+    /// Whether workers keep their answers to requests for tensors until they are confirmed.
+    pub keeps_answers: bool,
 }
 
 /// The part of `OptimizerOptions` that has a meaning here.
@@ -34,6 +36,13 @@ struct OptimizerOptions {
 struct RewriterConfig {
     #[prost(bool, tag = "19")]
     disable_meta_optimizer: bool,
+}
+
+/// The part of `RPCOptions` that has a meaning here.
+#[derive(Clone, PartialEq, Message)]
+struct RpcOptions {
+    #[prost(bool, tag = "4")]
+    cache_rpc_response: bool,
 }
 
 /// A duration in milliseconds; `None` for 0 and less.
@@ -65,6 +74,7 @@ impl Options {
         let graph = config.graph_options.clone().unwrap_or_default();
         let level: OptimizerOptions = part("optimizer_options", graph.optimizer_options.as_ref())?;
         let rewriter: RewriterConfig = part("rewrite_options", graph.rewrite_options.as_ref())?;
+        let rpc: RpcOptions = part("rpc_options", config.rpc_options.as_ref())?;
         let mut session = SessionOptions {
             soft_placement: Some(config.allow_soft_placement),
             isolate_state: config.isolate_session_state,
@@ -79,6 +89,7 @@ impl Options {
             timeout: milliseconds(config.operation_timeout_in_ms),
             log_placement: config.log_device_placement,
             gives_graphs: !experimental.disable_output_partition_graphs,
+            keeps_answers: rpc.cache_rpc_response,
         })
     }
 }
@@ -107,7 +118,6 @@ fn note_ignored(config: &ConfigProto) {
         ("use_per_session_threads", config.use_per_session_threads),
         ("placement_period", config.placement_period != 0),
         ("gpu_options", config.gpu_options.as_ref().is_some_and(|it| it != &Default::default())),
-        ("rpc_options", config.rpc_options.as_ref().is_some_and(|it| !it.is_empty())),
         ("graph_options.build_cost_model", graph.build_cost_model != 0),
         ("graph_options.enable_bfloat16_sendrecv", graph.enable_bfloat16_sendrecv),
     ];

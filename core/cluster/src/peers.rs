@@ -4,22 +4,26 @@
 //! then has a second connection, so that a large tensor does not keep a call waiting. Connections are made at their first use,
 //! and again after they broke. A call to a task that cannot be reached fails at once.
 
+mod tensors;
+
 use crate::{
+    clock,
     codec::ProtobufCodec,
     dial::{Dialer, Link, broken as causes},
-    methods::{self, RECV_TENSOR, Remote},
-    plane::{Hub, Link as DataLink, Request as DataRequest},
+    health::{Ask, Told},
+    methods::{self, Remote},
+    plane::{Hub, Request as DataRequest},
     refusal::Refusal,
     traffic::Traffic,
     transport::{Abandon, Asked, Done, End, Transport, Wanted, Withdraw},
     way::Way,
-    wire::{self, Answer, AnswerReader},
-    worker::{collective, transfer},
+    wire::Answer,
+    worker::transfer,
 };
 use http::uri::PathAndQuery;
 use std::{
     collections::{BTreeMap, HashMap},
-    future::{Future, poll_fn},
+    future::Future,
     sync::{Arc, Weak},
     time::Duration,
 };
@@ -28,15 +32,15 @@ use tenon_framework::{
     device::DeviceName,
     sync::{Mutex, rank},
 };
-use tenon_host::collective::tensor_of_bytes;
 use tenon_proto::{
     ClusterDef, CompleteGroupRequest, CompleteGroupResponse, CompleteInstanceRequest,
-    CompleteInstanceResponse, MAX_MESSAGE_BYTES, RecvBufRequest, RecvTensorRequest,
+    CompleteInstanceResponse, GetStatusRequest, MAX_MESSAGE_BYTES, RecvBufRequest,
+    RecvTensorRequest,
 };
 use tenon_runtime::rendezvous::{Key, Parcel};
+use tensors::{bytes_of, elements};
 use tokio::{runtime::Handle, sync::oneshot, task::AbortHandle};
-use tonic::{Request, Status, client::Grpc};
-use tower_service::Service;
+use tonic::{Request, client::Grpc};
 
 /// How long a connection may take.
 const CONNECT: Duration = Duration::from_secs(5);
@@ -96,56 +100,6 @@ impl Peers {
             let message = format!("the cluster has no task {task}: it has {}", there.join(", "));
             Refusal::new(Code::UNAVAILABLE, message)
         })
-    }
-
-    /// The link with a task, which is made now if need be; `None` if its tensors go over gRPC.
-    async fn reach(&self, task: &str) -> Result<Option<Arc<DataLink>>, Refusal> {
-        let address = self.address(task)?;
-        let greet = async |request| {
-            call::<methods::Greet>(self.channel(task, Use::Calls)?, request, task).await
-        };
-        self.hub.reach((task, address), &self.dialer, greet).await
-    }
-
-    /// Gets a tensor of a task with which there may be no link yet.
-    async fn fetch(
-        &self,
-        task: &str,
-        request: &DataRequest,
-        done: Done,
-        over_grpc: impl Future<Output = Result<Answer, Refusal>>,
-        ended: oneshot::Receiver<End>,
-        counted: impl Fn(Way, &Answer),
-    ) {
-        let link = match self.reach(task).await {
-            Ok(link) => link,
-            Err(refusal) => return done(Err(refusal)),
-        };
-        let (sender, answer) = oneshot::channel();
-        let withdraw = link
-            .as_ref()
-            .map(|link| link.ask(request, Box::new(move |answer| drop(sender.send(answer)))));
-        let way = link.as_ref().map_or(Way::Grpc, |link| link.way());
-        let gone = |_| Err(Refusal::new(Code::CANCELLED, "the request was withdrawn"));
-        let answer = async {
-            match link {
-                Some(_) => answer.await.unwrap_or_else(gone),
-                None => over_grpc.await,
-            }
-        };
-        tokio::select! {
-            answer = answer => {
-                if let Ok(answer) = &answer {
-                    counted(way, answer);
-                }
-                done(answer);
-            }
-            Ok(end) = ended => {
-                if let Some(withdraw) = withdraw {
-                    withdraw(end);
-                }
-            }
-        }
     }
 
     /// What came from each task.
@@ -215,7 +169,7 @@ async fn within<T>(
     call: impl Future<Output = Result<T, Refusal>>,
 ) -> Result<T, Refusal> {
     let Some(limit) = limit else { return call.await };
-    tokio::time::timeout(limit, call).await.unwrap_or_else(|_| {
+    clock::within(limit, call).await.unwrap_or_else(|| {
         let message = format!("{task} did not answer within {limit:?}");
         Err(Refusal::new(Code::DEADLINE_EXCEEDED, message))
     })
@@ -235,6 +189,26 @@ async fn call<M: Remote>(
     let path = PathAndQuery::from_static(M::PATH);
     let answer = grpc.unary(Request::new(request), path, codec).await;
     Ok(answer.map_err(|status| Refusal::of_status(&status, task))?.into_inner())
+}
+
+impl Ask for Peers {
+    fn knows(&self, task: &str) -> bool {
+        self.addresses.contains_key(task)
+    }
+
+    fn status(&self, task: &str, limit: Duration, told: Told) {
+        self.start::<methods::GetStatus>(task, GetStatusRequest {}, Some(limit), told);
+    }
+
+    /// Calls that are on their way end by their own limits.
+    fn renew(&self, task: &str) {
+        let Some(address) = self.addresses.get(task) else { return };
+        let uses = [Use::Calls, Use::Tensors].map(|it| (address.clone(), it));
+        let mut channels = self.channels.lock();
+        let gone = uses.map(|key| channels.remove(&key));
+        drop(channels);
+        drop(gone);
+    }
 }
 
 impl Transport for Peers {
@@ -371,83 +345,4 @@ impl Transport for Peers {
             own: own.clone(),
         })
     }
-}
-
-impl Peers {
-    async fn tensor_by_grpc(
-        &self,
-        task: &str,
-        request: &RecvTensorRequest,
-    ) -> Result<Answer, Refusal> {
-        recv_tensor(self.channel(task, Use::Tensors)?, task, request).await
-    }
-
-    async fn buffer_by_grpc(
-        &self,
-        task: &str,
-        request: RecvBufRequest,
-        dtype: DType,
-    ) -> Result<Answer, Refusal> {
-        let channel = self.channel(task, Use::Calls)?;
-        let answer = call::<methods::RecvBuf>(channel, request, task).await?;
-        let bytes = collective::content(&answer)?;
-        let tensor = Some(tensor_of_bytes(dtype, &bytes)?);
-        Ok(Answer { tensor, is_dead: false, send_start_micros: answer.send_start_micros })
-    }
-}
-
-fn bytes_of(answer: &Answer) -> usize {
-    answer.tensor.as_ref().map_or(0, Tensor::byte_len)
-}
-
-/// The elements of an answer for a collective operation.
-fn elements(task: &str, dtype: DType, answer: Answer) -> Result<Tensor, Refusal> {
-    let found = answer.tensor.as_ref().map(Tensor::dtype);
-    answer.tensor.filter(|_| found == Some(dtype)).ok_or_else(|| {
-        let found = found.map_or_else(|| "no value".to_owned(), |found| found.to_string());
-        let message = format!("a collective expects {dtype} of {task}, found {found}");
-        Refusal::new(Code::INTERNAL, message)
-    })
-}
-
-/// Asks for a tensor, and reads it into its memory.
-async fn recv_tensor(
-    mut channel: Link,
-    task: &str,
-    request: &RecvTensorRequest,
-) -> Result<Answer, Refusal> {
-    let broken = |status: Status| Refusal::of_status(&status, task);
-    let body = wire::request_body(request).map_err(broken)?;
-    let request = http::Request::post(RECV_TENSOR)
-        .version(http::Version::HTTP_2)
-        .header(http::header::TE, "trailers")
-        .header(http::header::CONTENT_TYPE, wire::CONTENT_TYPE)
-        .body(body)
-        .map_err(|error| broken(Status::internal(error.to_string())))?;
-    let unreachable = |error| Refusal::unreachable(task, &causes(&error));
-    poll_fn(|context| channel.poll_ready(context)).await.map_err(unreachable)?;
-    let response = channel.call(request).await.map_err(unreachable)?;
-    let (head, mut body) = response.into_parts();
-    // An answer without a message has its status in the head.
-    if let Some(status) = Status::from_header_map(&head.headers).filter(is_error) {
-        return Err(broken(status));
-    }
-    let mut reader = AnswerReader::default();
-    while let Some(frame) = wire::next_frame(&mut body).await {
-        let frame = frame.map_err(|status| Refusal::unreachable(task, &causes(&status)))?;
-        match frame.into_data() {
-            Ok(data) => reader.take(&data).map_err(broken)?,
-            Err(frame) => {
-                let end = frame.trailers_ref().and_then(Status::from_header_map);
-                if let Some(status) = end.filter(is_error) {
-                    return Err(broken(status));
-                }
-            }
-        }
-    }
-    reader.finish().map_err(broken)
-}
-
-fn is_error(status: &Status) -> bool {
-    status.code() != tonic::Code::Ok
 }

@@ -14,6 +14,7 @@ pub(crate) use crate::keys::task_of;
 use crate::{
     keys,
     plane::Hold,
+    records::Records,
     refusal::Refusal,
     transport::{End, Transport, Wanted, Withdraw},
     wire::Answer,
@@ -31,10 +32,15 @@ use tenon_runtime::{
     rendezvous::{Key, LocalRendezvous, Parcel, Receiver, Rendezvous},
 };
 
+/// When a request began that is recorded, in microseconds, and for what.
+type Since = (i64, Key);
+
 /// A receiver that waits for a value of another task.
 struct Waiting {
     receiver: Receiver,
     key: String,
+    /// When the request was sent, if it is recorded.
+    since: Option<Since>,
     /// `None` until the request is on its way.
     withdraw: Option<Withdraw>,
 }
@@ -67,17 +73,19 @@ pub(crate) struct StepRendezvous {
     local: LocalRendezvous,
     remote: Mutex<Remote>,
     transport: OnceLock<Arc<dyn Transport>>,
+    records: Arc<Records>,
     own: Weak<StepRendezvous>,
 }
 
 impl StepRendezvous {
-    pub fn new(step: i64, task: &Arc<str>) -> Arc<StepRendezvous> {
+    pub fn new(step: i64, task: &Arc<str>, records: &Arc<Records>) -> Arc<StepRendezvous> {
         Arc::new_cyclic(|own| StepRendezvous {
             step,
             task: Arc::clone(task),
             local: LocalRendezvous::default(),
             remote: Mutex::ranked(rank::RENDEZVOUS, Remote::default()),
             transport: OnceLock::new(),
+            records: Arc::clone(records),
             own: own.clone(),
         })
     }
@@ -112,7 +120,8 @@ impl StepRendezvous {
         }
         if let Some((answer, hold)) = remote.pushed.remove(&text) {
             drop(remote);
-            return self.taken(task, answer, &hold, receiver);
+            let since = self.records.begin().map(|begin| (begin, key.clone()));
+            return self.taken(task, answer, &hold, receiver, since);
         }
         let Some(transport) = self.transport.get() else {
             drop(remote);
@@ -122,7 +131,8 @@ impl StepRendezvous {
         remote.next += 1;
         let number = remote.next;
         remote.by_key.insert(text.clone(), number);
-        let waiting = Waiting { receiver, key: text.clone(), withdraw: None };
+        let since = self.records.begin().map(|begin| (begin, key.clone()));
+        let waiting = Waiting { receiver, key: text.clone(), since, withdraw: None };
         remote.waiting.insert(number, waiting);
         drop(remote);
         let wanted = Wanted { task: task.to_owned(), step: self.step, key: text };
@@ -145,11 +155,19 @@ impl StepRendezvous {
     }
 
     /// Gives a pushed value to its receiver.
-    fn taken(&self, task: &str, answer: Answer, hold: &Hold, receiver: Receiver) {
+    fn taken(
+        &self,
+        task: &str,
+        answer: Answer,
+        hold: &Hold,
+        receiver: Receiver,
+        since: Option<Since>,
+    ) {
         if let Some(transport) = self.transport.get() {
             let bytes = answer.tensor.as_ref().map_or(0, Tensor::byte_len);
             transport.came(task, hold.way(), bytes);
         }
+        self.record(since, &answer);
         receiver(Ok(Parcel { tensor: answer.tensor, is_dead: answer.is_dead }));
     }
 
@@ -171,7 +189,7 @@ impl StepRendezvous {
             withdraw(End::Settled);
         }
         let task = task_of(key.split(';').next().unwrap_or_default());
-        self.taken(task, answer, &hold, waiting.receiver);
+        self.taken(task, answer, &hold, waiting.receiver, waiting.since);
     }
 
     /// Drops the receiver of another task that waits for a value here, and has it by another way.
@@ -190,6 +208,13 @@ impl StepRendezvous {
         self.local.send(key, parcel)
     }
 
+    fn record(&self, since: Option<Since>, answer: &Answer) {
+        if let Some((begin, key)) = since {
+            let bytes = answer.tensor.as_ref().map_or(0, Tensor::byte_len);
+            self.records.note(self.step, key.edge.name(), begin, bytes);
+        }
+    }
+
     fn arrived(&self, number: u64, answer: Result<Answer, Refusal>) {
         let mut remote = self.remote.lock();
         let Some(waiting) = remote.take(number) else { return };
@@ -198,6 +223,9 @@ impl StepRendezvous {
             remote.failed.get_or_insert_with(|| error.clone());
         }
         drop(remote);
+        if let Ok(answer) = &result {
+            self.record(waiting.since, answer);
+        }
         (waiting.receiver)(result.map(|it| Parcel { tensor: it.tensor, is_dead: it.is_dead }));
     }
 }
@@ -322,7 +350,8 @@ mod tests {
 
     fn set_up() -> (Edges, Arc<StepRendezvous>, Arc<Held>) {
         let task: Arc<str> = "/job:w/replica:0/task:0".into();
-        let (rendezvous, held) = (StepRendezvous::new(5, &task), Arc::<Held>::default());
+        let (rendezvous, held) =
+            (StepRendezvous::new(5, &task, &Arc::default()), Arc::<Held>::default());
         rendezvous.connect(Arc::clone(&held) as Arc<dyn Transport>);
         (Edges::default(), rendezvous, held)
     }
@@ -335,7 +364,7 @@ mod tests {
         assert_eq!((wanted.task.as_str(), wanted.step), ("/job:w/replica:0/task:1", 5));
         assert!(wanted.key.starts_with("/job:w/replica:0/task:1/device:CPU:0;0000000000000009;"));
         let tensor = Some(Tensor::scalar(3f32).unwrap());
-        done(Ok(Answer { tensor, is_dead: false, send_start_micros: 0 }));
+        done(Ok(Answer { tensor, is_dead: false, send_start_micros: 0, must_confirm: false }));
         let parcel = got.recv().unwrap().unwrap();
         assert_eq!(parcel.tensor.unwrap().as_slice::<f32>().unwrap(), [3.0]);
         // A value of this task needs no other one.
@@ -356,7 +385,7 @@ mod tests {
         assert_eq!(&*late.recv().unwrap().unwrap_err().message, "first");
         // What comes after all is dropped.
         let (_, done) = held.0.lock().remove(0);
-        done(Ok(Answer { tensor: None, is_dead: true, send_start_micros: 0 }));
+        done(Ok(Answer { tensor: None, is_dead: true, send_start_micros: 0, must_confirm: false }));
         assert!(first.recv().is_err());
     }
 
@@ -365,7 +394,7 @@ mod tests {
         let (edges, rendezvous, held) = set_up();
         let value = |of: f32| {
             let tensor = Some(Tensor::scalar(of).unwrap());
-            Answer { tensor, is_dead: false, send_start_micros: 0 }
+            Answer { tensor, is_dead: false, send_start_micros: 0, must_confirm: false }
         };
         let taken = |got: &Got| {
             let tensor = got.recv().unwrap().unwrap().tensor.unwrap();

@@ -14,6 +14,7 @@
 mod choices;
 mod graphs;
 mod requests;
+mod worker;
 
 pub use crate::plane::rogue::play as frames;
 
@@ -181,7 +182,8 @@ async fn play(
     services: &Services,
     mut choices: Choices<'_>,
 ) -> Result<BTreeSet<&'static str>, String> {
-    let (mut known, mut running) = (Known::default(), JoinSet::new());
+    let mut known = Known::new(choices.one_in(2));
+    let mut running = JoinSet::new();
     for _ in 0..REQUESTS {
         if choices.are_over() {
             break;

@@ -1,8 +1,9 @@
 //! A server: listens, answers, and stops.
 //!
 //! # States
-//! *Ready* from [`Server::start`] on; *draining* after [`Server::stop`]: no new connections and no new steps, while the steps
-//! in flight may end; *stopped* once they have ended, or were cancelled when the time for draining was over.
+//! *Ready* from [`Server::start`] on; *draining* after [`Server::stop`]: no new sessions and no new steps, while the steps
+//! in flight may end, also those of other tasks that take tensors from here; *stopped* once they have ended, or were cancelled
+//! when the time for draining was over.
 
 #[cfg(all(test, feature = "tls"))]
 mod tests;
@@ -10,13 +11,15 @@ mod tests;
 use crate::{
     audit::{Audit, AuditOptions},
     client::Connection,
+    clock,
     dial::Dialer,
     error::ClusterError,
     gate::{Gate, Served},
     grpc::Services,
+    health::{BEAT, Health},
     limits::{ClientLimits, Usage},
     listener::{Doors, accept, check_exposure},
-    master::{Limits, Master, Place},
+    master::{Leavings, Limits, Master, Place},
     peers::{CONNECTION_WINDOW, FRAME, Peers, STREAM_WINDOW},
     plane::{Hub, Serve, admit},
     rendezvous::task_of,
@@ -24,6 +27,7 @@ use crate::{
     tls::{Acceptor, ClientTls, Connector, ServerTls},
     tokens::{Role, Tokens},
     traffic::LinkFigures,
+    turns::Turns,
     way::DataPlane,
     worker::WorkerService,
 };
@@ -39,21 +43,20 @@ use tokio::{
     net::{TcpListener, UnixListener},
     runtime::{Builder, Handle, Runtime},
     sync::{mpsc, watch},
-    time::{interval, sleep},
+    task::JoinHandle,
+    time::sleep,
 };
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::transport;
 
 /// Threads that read requests and write answers; steps run on others.
 const IO_THREADS: usize = 2;
-/// Requests that run at the same time; others wait for their turn.
-const RUNNING: usize = 1024;
 /// How often a silent connection is asked whether its client is there, and how long the client may take to say so. A machine
 /// that lost its power closes no connections.
 const ASK: Duration = Duration::from_secs(60);
 const ASKED: Duration = Duration::from_secs(60);
-/// How often the server looks at sessions whose clients are away.
-const COLLECT: Duration = Duration::from_secs(1);
+/// How often the server looks at sessions whose clients are away, and asks whether the tasks that it uses are there.
+const COLLECT: Duration = BEAT;
 /// Connections that wait for their first request.
 const CONNECTIONS: usize = 64;
 /// How often a draining server checks whether steps run.
@@ -116,7 +119,7 @@ pub struct Server {
     stop: watch::Sender<bool>,
     /// Dropped last, since its threads serve.
     threads: Option<Runtime>,
-    served: Option<tokio::task::JoinHandle<Result<(), transport::Error>>>,
+    served: Option<JoinHandle<Result<(), transport::Error>>>,
 }
 
 impl Server {
@@ -132,7 +135,7 @@ impl Server {
         let acceptor = secured.acceptor.clone();
         let threads = Builder::new_multi_thread()
             .worker_threads(IO_THREADS)
-            .max_blocking_threads(RUNNING)
+            .max_blocking_threads(Turns::threads(options.limits.steps, options.limits.parts))
             .thread_name("tenon-serve")
             .enable_all()
             .build()
@@ -176,7 +179,7 @@ impl Server {
             master: Arc::clone(&self.services.master),
             peers: Arc::clone(&self.peers),
             gate: Arc::clone(&self.services.gate),
-            stopped: self.stop.subscribe(),
+            turns: Arc::clone(&self.services.turns),
         }
     }
 
@@ -189,7 +192,7 @@ impl Server {
         self.services.gate.reload();
     }
 
-    /// Stops: refuses new connections, waits until the steps in flight have ended, for at most this long, cancels the
+    /// Stops: refuses new sessions and steps, waits until the steps in flight have ended, for at most this long, cancels the
     /// rest, and closes all sessions.
     pub fn stop(mut self, patience: Duration) {
         self.drain(patience);
@@ -197,14 +200,16 @@ impl Server {
 
     fn drain(&mut self, patience: Duration) {
         let Some(threads) = self.threads.take() else { return };
-        let _ = self.stop.send(true);
-        let Services { master, worker, hub, .. } = self.services.clone();
-        threads.block_on(async move {
+        let Services { master, worker, hub, turns, .. } = self.services.clone();
+        turns.drain();
+        let is_busy = || !turns.are_free() || master.is_busy() || worker.is_busy();
+        threads.block_on(async {
             let end = Instant::now() + patience;
-            while (master.is_busy() || worker.is_busy()) && Instant::now() < end {
+            while is_busy() && Instant::now() < end {
                 sleep(DRAIN).await;
             }
         });
+        let _ = self.stop.send(true);
         self.services.master.close_all();
         self.services.worker.close_all();
         hub.stop();
@@ -231,7 +236,7 @@ pub struct ServerWatch {
     master: Arc<Master>,
     peers: Arc<Peers>,
     gate: Arc<Gate>,
-    stopped: watch::Receiver<bool>,
+    turns: Arc<Turns>,
 }
 
 impl ServerWatch {
@@ -240,7 +245,7 @@ impl ServerWatch {
     /// # Errors
     /// Why not.
     pub fn ready(&self) -> Result<(), String> {
-        match *self.stopped.borrow() {
+        match self.turns.is_draining() {
             true => Err("the server stops: steps in flight may end".to_owned()),
             false => Ok(()),
         }
@@ -321,11 +326,18 @@ impl Secured {
         let (hub, door) = Hub::new(threads, options.data_plane, &task, tasks.clone())
             .map_err(ClusterError::SharedMemory)?;
         let peers = Peers::new(threads, tasks, self.dialer, &hub);
-        let own = Arc::new(WorkerService::new(worker.clone(), &task, peers.clone()));
+        let health = Health::new(peers.clone());
+        let of_masters = Some(Arc::clone(&health));
+        let own = Arc::new(WorkerService::new(worker.clone(), &task, peers.clone(), of_masters));
         let served: Arc<dyn Serve> = own.clone();
         hub.serve(Arc::downgrade(&served));
-        let place =
-            Place { own: Arc::clone(&own), peers: Arc::clone(&peers), absent: options.absent };
+        let place = Place {
+            own: Arc::clone(&own),
+            peers: Arc::clone(&peers),
+            health,
+            leavings: Leavings::new(),
+            absent: options.absent,
+        };
         let usage = Usage::new(options.clients);
         let gate = Arc::new(Gate {
             tokens: self.tokens,
@@ -334,7 +346,8 @@ impl Secured {
             served: Served::default(),
         });
         let master = Arc::new(Master::new(worker, place, options.limits));
-        Ok(Begun { services: Services { master, worker: own, gate, hub }, peers, door })
+        let turns = Arc::new(Turns::new(options.limits.steps, options.limits.parts));
+        Ok(Begun { services: Services { master, worker: own, gate, hub, turns }, peers, door })
     }
 }
 
@@ -362,22 +375,27 @@ pub(crate) fn services(
     Ok(Secured::read(options)?.services(worker, threads, options)?.services)
 }
 
-/// Closes sessions whose clients or masters have been away for too long.
+/// Asks whether tasks are there, and closes sessions whose clients or masters have been away for too long. To close a session
+/// takes seconds if one of its workers does not answer; the tasks are asked meanwhile.
 async fn collect(services: Services, away: Duration, mut stopped: watch::Receiver<bool>) {
-    let mut turns = interval(COLLECT);
+    let mut collecting: Option<JoinHandle<()>> = None;
     loop {
         tokio::select! {
             _ = stopped.changed() => return,
-            _ = turns.tick() => {}
+            () = clock::sleep(COLLECT) => {}
         }
         let Services { master, worker, gate, .. } = services.clone();
+        master.look_at_tasks();
+        if collecting.as_ref().is_some_and(|it| !it.is_finished()) {
+            continue;
+        }
         let collect = move || {
-            let now = Instant::now();
+            let now = clock::now();
             master.collect(now);
             worker.collect(now, away);
             gate.usage.forget_closed(|handle| master.has(handle));
         };
-        let _ = tokio::task::spawn_blocking(collect).await;
+        collecting = Some(tokio::task::spawn_blocking(collect));
     }
 }
 

@@ -1,6 +1,6 @@
 //! What a task receives from the others: tensors, bytes, and the time that its steps wait for them.
 
-use crate::way::Way;
+use crate::{clock, way::Way};
 use std::{
     collections::BTreeMap,
     sync::Arc,
@@ -63,7 +63,7 @@ impl Traffic {
         let link = links.entry(task.to_owned()).or_default();
         let number = link.next;
         link.next += 1;
-        link.since.insert(number, Instant::now());
+        link.since.insert(number, clock::now());
         Waiting { traffic: self.clone(), task: task.to_owned(), number }
     }
 
@@ -82,7 +82,7 @@ impl Traffic {
 
     /// The figures of all links.
     pub fn figures(&self) -> Vec<LinkFigures> {
-        let now = Instant::now();
+        let now = clock::now();
         let links = self.0.lock();
         let of_way = |(way, &(tensors, bytes)): (&Way, &(u64, u64))| WayFigures {
             way: way.name(),

@@ -5,7 +5,9 @@
 //! | `sessions.rs` | the sessions, by handle, with their graphs |
 //! | `steps.rs` | the steps, by number, each with its rendezvous |
 //! | `run.rs` | the part of a step |
+//! | `partial.rs` | the part of a step that is fed and fetched by several calls |
 //! | `transfer.rs` | tensors that other tasks ask for |
+//! | `answers.rs` | what was answered to them, for requests that come again |
 //! | `served.rs` | what the task at the other end of a link gets |
 //! | `collective.rs` | collective operations that this task leads, and their tensors |
 //! | `members.rs` | members of collective operations at other tasks |
@@ -16,8 +18,10 @@
 //! - A request that comes again is not run twice.
 //! - A step that nobody cleans up goes when its master has been away for too long.
 
+mod answers;
 pub(crate) mod collective;
 mod members;
+mod partial;
 mod run;
 mod sequences;
 mod served;
@@ -27,10 +31,16 @@ mod steps;
 mod tests;
 pub(crate) mod transfer;
 
-use crate::{call::Call, refusal::Refusal, requests::Requests, transport::Transport};
+use crate::{
+    call::Call,
+    health::{Health, Used},
+    refusal::Refusal,
+    requests::Requests,
+    transport::Transport,
+};
 use members::{Members, Way};
 use sequences::Sequences;
-use sessions::Sessions;
+use sessions::{Place, Sessions};
 use std::{
     sync::Arc,
     time::{Duration, Instant},
@@ -50,7 +60,7 @@ use tenon_proto::{
     RunGraphResponse,
     convert::{DeviceSummary, device_to_proto},
 };
-use tenon_runtime::Worker;
+use tenon_runtime::{Worker, rendezvous::Edges};
 
 /// The numbers of requests that are remembered, as TensorFlow's workers remember them.
 const REMEMBERED: usize = 100_000;
@@ -66,6 +76,8 @@ pub(crate) struct WorkerService {
     task: Arc<str>,
     /// The other tasks of the server's cluster.
     peers: Arc<dyn Transport>,
+    /// Whether the tasks of masters are there; `None` without other tasks.
+    health: Option<Arc<Health>>,
     sessions: Sessions,
     steps: Arc<Steps>,
     requests: Requests,
@@ -97,13 +109,18 @@ pub(crate) fn leader_of(config: &ConfigProto) -> Option<String> {
 }
 
 impl WorkerService {
-    pub fn new(worker: Worker, task: &str, peers: Arc<dyn Transport>) -> WorkerService {
+    pub fn new(
+        worker: Worker,
+        task: &str,
+        peers: Arc<dyn Transport>,
+        health: Option<Arc<Health>>,
+    ) -> WorkerService {
         let task: Arc<str> = task.into();
         let collectives = Arc::clone(worker.resources().collectives());
         let steps = Arc::new(Steps::new(&task, &collectives));
         collectives.connect(Arc::new(Members {
             task: Arc::clone(&task),
-            steps: Arc::clone(&steps),
+            steps: Arc::downgrade(&steps),
             collectives: Arc::downgrade(&collectives),
         }));
         WorkerService {
@@ -113,6 +130,7 @@ impl WorkerService {
             sequences: Sequences::default(),
             task,
             peers,
+            health,
             sessions: Sessions::default(),
             requests: Requests::remembering(REMEMBERED),
         }
@@ -121,6 +139,11 @@ impl WorkerService {
     /// The name of its task.
     pub fn task(&self) -> &Arc<str> {
         &self.task
+    }
+
+    /// The names of transfers.
+    fn edges(&self) -> &Edges {
+        self.worker.runtime().edges()
     }
 
     /// The registry of its process.
@@ -143,8 +166,20 @@ impl WorkerService {
     }
 
     pub fn get_status(&self, _: Call<GetStatusRequest>) -> Answered<GetStatusResponse> {
+        Ok(self.status())
+    }
+
+    /// The devices. It does not block.
+    pub fn status(&self) -> GetStatusResponse {
         let devices = self.worker.runtime().devices().devices();
-        Ok(GetStatusResponse { device_attributes: devices.iter().map(describe).collect() })
+        GetStatusResponse { device_attributes: devices.iter().map(describe).collect() }
+    }
+
+    /// The task of a master, if it is another one of the cluster, which is then asked whether it is there.
+    fn master(&self, task: &str, incarnation: i64) -> Option<Used> {
+        let is_other = |health: &&Arc<Health>| *task != *self.task && health.knows(task);
+        let health = self.health.as_ref().filter(is_other)?;
+        Some(health.using(task, incarnation.cast_unsigned()))
     }
 
     pub fn create_worker_session(
@@ -154,7 +189,10 @@ impl WorkerService {
         let def = call.request.server_def.as_ref();
         let config = def.and_then(|def| def.default_session_config.as_ref());
         let way = self.way(def.and_then(|def| def.cluster.as_ref()), config);
-        self.sessions.open(&self.worker, call.request, call.client.as_ref(), way)?;
+        let master = self.master(&call.request.master_task, call.request.master_incarnation);
+        let client = call.client.as_ref();
+        let place = Place { way, master, answers: Arc::clone(&self.steps.answers) };
+        self.sessions.open(&self.worker, call.request, client, place)?;
         Ok(CreateWorkerSessionResponse {})
     }
 
@@ -211,9 +249,8 @@ impl WorkerService {
         Ok(CleanupAllResponse {})
     }
 
-    /// There are no records of transfers: those of a step's nodes are in the answer to RunGraph.
-    pub fn logging(&self, _: Call<LoggingRequest>) -> Answered<LoggingResponse> {
-        Ok(LoggingResponse::default())
+    pub fn logging(&self, call: Call<LoggingRequest>) -> Answered<LoggingResponse> {
+        Ok(self.steps.records.control(&call.request))
     }
 
     /// Whether a part of a step runs.
@@ -221,10 +258,11 @@ impl WorkerService {
         self.steps.are_running()
     }
 
-    /// Drops what masters that are away have left: sessions after `away`, steps that are not cleaned up.
+    /// Drops what masters that are away have left: sessions after `away`, steps that are not cleaned up, and those of masters
+    /// that are gone.
     pub fn collect(&self, now: Instant, away: Duration) {
         self.sessions.collect(now, away);
-        self.steps.collect(now, FORGOTTEN);
+        self.steps.collect(now, FORGOTTEN.min(away));
     }
 
     /// Cancels all steps, and closes all sessions.

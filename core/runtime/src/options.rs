@@ -101,12 +101,15 @@ pub struct CancelToken {
 struct TokenState {
     cancelled: AtomicBool,
     steps: Mutex<Vec<Weak<StepShared>>>,
+    /// What is called when it is cancelled.
+    called: Mutex<Vec<Weak<dyn Fn() + Send + Sync>>>,
 }
 
 impl Default for TokenState {
     fn default() -> TokenState {
         let steps = Mutex::ranked(rank::SESSION, Vec::new());
-        TokenState { cancelled: AtomicBool::new(false), steps }
+        let called = Mutex::ranked(rank::LEAF, Vec::new());
+        TokenState { cancelled: AtomicBool::new(false), steps, called }
     }
 }
 
@@ -125,6 +128,21 @@ impl CancelToken {
         for step in steps.iter().filter_map(Weak::upgrade) {
             step.cancellation.cancel();
             step.wake();
+        }
+        drop(steps);
+        let called = std::mem::take(&mut *self.inner.called.lock());
+        called.iter().filter_map(Weak::upgrade).for_each(|call| call());
+    }
+
+    /// Has `call` called when the token is cancelled, on the thread that cancels it, or now if it is cancelled already. It
+    /// may be called twice, and is not called once its last owner has dropped it.
+    pub fn on_cancel(&self, call: &Arc<dyn Fn() + Send + Sync>) {
+        let mut called = self.inner.called.lock();
+        called.retain(|call| call.strong_count() > 0);
+        called.push(Arc::downgrade(call));
+        drop(called);
+        if self.is_cancelled() {
+            call();
         }
     }
 

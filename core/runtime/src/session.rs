@@ -13,10 +13,12 @@ mod gate;
 mod import;
 mod partial;
 mod plans;
+mod progress;
 mod tasks;
 
 pub use callable::Callable;
 pub use partial::PartialRun;
+pub use progress::{PartialProgress, Taken};
 
 use crate::{
     error::RuntimeError,

@@ -120,8 +120,11 @@ pub fn serve(global: &Global, args: &ServeArgs) -> Result<(), CliError> {
     trust_list(&mut options, &global.settings()?);
     let (runtime, _) = start_whole_with(global, options)?;
     args.clients.confine_files(&runtime)?;
-    let limits =
-        Limits { sessions: args.sessions.into(), away: Duration::from_secs(args.session_timeout) };
+    let limits = Limits {
+        sessions: args.sessions.into(),
+        away: Duration::from_secs(args.session_timeout),
+        ..Limits::default()
+    };
     let absent = Duration::from_secs(args.absent);
     let options = ServerOptions {
         listen,

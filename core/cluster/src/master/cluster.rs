@@ -6,15 +6,22 @@
 //! | `discovery.rs` | which tasks a session uses, and their devices |
 //! | `compiled.rs` | steps that are cut by task and registered at the workers |
 //! | `run.rs` | one run of such a step |
+//! | `partial.rs` | steps that are fed and fetched by several requests |
+//! | `timeline.rs` | records of transfers for the timeline of a step |
+//! | `leavings.rs` | what workers still have to drop |
 
 mod compiled;
 mod discovery;
+mod leavings;
 mod links;
+mod partial;
 mod run;
+mod timeline;
 
 use super::Answered;
 use crate::{
     handles::new_step,
+    health::{Health, Used},
     methods,
     options::Options,
     peers::Peers,
@@ -23,21 +30,20 @@ use crate::{
     worker::{WorkerService, leader_of},
 };
 use compiled::{Compiled, Registered};
+pub(crate) use leavings::Leavings;
 use links::{Link, together};
+pub(super) use partial::TaskPartial;
 pub(super) use run::{Outcome, Wish};
 use std::{
     collections::{BTreeMap, HashMap},
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::Arc,
     time::Duration,
 };
 use tenon_framework::sync::{Mutex, rank};
 use tenon_graph::DeviceEntry;
 use tenon_proto::{
-    CleanupAllRequest, ConfigProto, CreateWorkerSessionRequest, DeleteWorkerSessionRequest,
-    DeviceAttributes, GetStepSequenceRequest, GraphDef, ServerDef,
+    CleanupAllRequest, ConfigProto, CreateWorkerSessionRequest, DeviceAttributes,
+    GetStepSequenceRequest, GraphDef, ServerDef,
 };
 use tenon_runtime::{CallableOptions, CancelToken, RunOptions, Session};
 
@@ -54,6 +60,8 @@ pub(crate) struct Place {
     /// The worker of this process.
     pub own: Arc<WorkerService>,
     pub peers: Arc<Peers>,
+    pub health: Arc<Health>,
+    pub leavings: Arc<Leavings>,
     /// How long tasks may be absent when a session is opened.
     pub absent: Duration,
 }
@@ -91,8 +99,12 @@ pub(super) struct ClusterSession {
     /// The task that leads groups of collective operations.
     leader: Link,
     own: Arc<WorkerService>,
+    /// The other tasks, which are asked whether they are there.
+    used: BTreeMap<String, Used>,
+    leavings: Arc<Leavings>,
     steps: Mutex<HashMap<CallableOptions, Arc<Compiled>>>,
-    is_closed: AtomicBool,
+    /// Cancelled when the session is closed.
+    closing: CancelToken,
 }
 
 impl ClusterSession {
@@ -108,8 +120,11 @@ impl ClusterSession {
         let found = discovery::devices(place, others, cancel)?;
         let own = Link::own(&place.own);
         let mut links = BTreeMap::from([(place.own.task().to_string(), own)]);
-        let mut remote = Vec::new();
+        let (mut remote, mut used) = (Vec::new(), BTreeMap::new());
         for (task, devices) in found {
+            let incarnation = devices.first().map_or(0, |device| device.incarnation);
+            used.insert(task.clone(), place.health.using(&task, incarnation));
+            place.health.heard(&task, &devices);
             links.insert(task.clone(), Link::other(&place.peers, task));
             remote.extend(devices);
         }
@@ -127,8 +142,10 @@ impl ClusterSession {
             remote,
             leader,
             own: Arc::clone(&place.own),
+            used,
+            leavings: Arc::clone(&place.leavings),
             steps: Mutex::ranked(rank::SERVER, HashMap::new()),
-            is_closed: AtomicBool::new(false),
+            closing: CancelToken::new(),
         };
         let opened = session.open_workers(place, config);
         if opened.is_err() {
@@ -165,7 +182,7 @@ impl ClusterSession {
     }
 
     /// The number of the next run of a step: that on which all masters agree, if it has collective operations.
-    fn step_of(&self, compiled: &Compiled) -> Answered<i64> {
+    fn step_of(&self, compiled: &Compiled, options: &RunOptions) -> Answered<i64> {
         let (key, sequences) = (compiled.graph_key, &self.own.sequences);
         if key == 0 {
             return Ok(new_step());
@@ -178,7 +195,8 @@ impl ClusterSession {
         }
         let request = GetStepSequenceRequest { graph_key: vec![key] };
         let calls = vec![(self.leader.clone(), request)];
-        let (task, answer) = together::<methods::GetStepSequence>(calls, CONTROL).remove(0);
+        let limit = limit_of(options);
+        let (task, answer) = together::<methods::GetStepSequence>(calls, limit).remove(0);
         let answer = answer.map_err(from(&task))?;
         let next = answer.step_sequence.iter().find(|it| it.graph_key == key);
         let next = next.map_or_else(new_step, |it| it.next_step_id);
@@ -238,26 +256,36 @@ impl ClusterSession {
         Ok(kept)
     }
 
+    /// Whether a task is there, as far as is known.
+    fn check_task(&self, task: &str) -> Answered<()> {
+        self.used.get(task).map_or(Ok(()), Used::check)
+    }
+
+    /// Whether the tasks of these parts are there.
+    fn check_tasks(&self, parts: &[Registered]) -> Answered<()> {
+        parts.iter().try_for_each(|part| self.check_task(part.link.task()))
+    }
+
     fn is_closed(&self) -> bool {
-        self.is_closed.load(Ordering::Acquire)
+        self.closing.is_cancelled()
     }
 
     /// Cancels the steps, and closes the session at each worker.
     pub fn close(&self) {
-        if self.is_closed.swap(true, Ordering::AcqRel) {
+        if self.is_closed() {
             return;
         }
+        self.closing.cancel();
         let steps = std::mem::take(&mut *self.steps.lock());
         // The workers drop the graphs with the session.
         steps.values().for_each(|step| step.forget());
-        let request = DeleteWorkerSessionRequest { session_handle: self.handle.clone() };
-        let calls = self.links.values().map(|link| (link.clone(), request.clone())).collect();
-        for (task, answer) in together::<methods::DeleteWorkerSession>(calls, CLOSE) {
-            if let Err(refusal) = answer {
-                tracing::info!("{task} did not close a session: {}", refusal.message);
-            }
-        }
+        self.leavings.close(&self.handle, self.links.values(), CLOSE);
     }
+}
+
+/// How long a worker may take to prepare something for a run.
+fn limit_of(options: &RunOptions) -> Duration {
+    options.deadline.map_or(CONTROL, |deadline| deadline.min(CONTROL))
 }
 
 /// Adds to an error the task that it comes from.

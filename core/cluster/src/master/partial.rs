@@ -1,20 +1,38 @@
 //! Partial runs: steps whose feeds and fetches come in several requests.
 
-use super::{session::MasterSession, values};
+use super::{
+    cluster::{ClusterSession, TaskPartial},
+    session::MasterSession,
+    values,
+};
 use crate::{handles::new_handle, options::milliseconds, refusal::Refusal};
 use std::{collections::HashMap, sync::Arc};
 use tenon_framework::{
     Code, Tensor,
     sync::{Mutex, rank},
 };
-use tenon_proto::{PartialRunSetupRequest, RunStepRequest, RunStepResponse};
+use tenon_proto::{
+    NamedTensorProto, PartialRunSetupRequest, RunStepRequest, RunStepResponse, TensorProto,
+};
 use tenon_runtime::{CallableOptions, CancelToken, PartialRun, RunOptions};
+
+/// Values with their names.
+fn named_values(names: Vec<String>, values: Vec<TensorProto>) -> Vec<NamedTensorProto> {
+    let named = names.into_iter().zip(values);
+    named.map(|(name, tensor)| NamedTensorProto { name, tensor: Some(tensor) }).collect()
+}
 
 /// Partial runs of a session that are not done.
 const MOST: usize = 1000;
 
 /// The partial runs of a session, by handle.
-pub(super) struct PartialRuns(Mutex<HashMap<String, Arc<PartialRun>>>);
+pub(super) struct PartialRuns(Mutex<HashMap<String, Arc<Run>>>);
+
+/// A partial run.
+enum Run {
+    Here(PartialRun),
+    OverTasks(TaskPartial),
+}
 
 impl Default for PartialRuns {
     fn default() -> PartialRuns {
@@ -37,16 +55,14 @@ impl PartialRuns {
                 ),
             ));
         }
-        if session.cluster.is_some() {
-            return Err(Refusal::new(
-                Code::UNIMPLEMENTED,
-                "partial runs over several tasks are not there: feed and fetch all in one step, or leave the other tasks out \
-                 by ConfigProto.device_filters",
-            ));
-        }
         let PartialRunSetupRequest { feed, fetch, target, .. } = request;
         let signature = CallableOptions { feeds: feed, fetches: fetch, targets: target };
-        let run = session.session.partial_run(&signature)?;
+        let run = match &session.cluster {
+            None => Run::Here(session.session.partial_run(&signature)?),
+            Some(cluster) => {
+                Run::OverTasks(TaskPartial::begin(cluster, &session.session, &signature)?)
+            }
+        };
         let handle = new_handle();
         self.0.lock().insert(handle.clone(), Arc::new(run));
         Ok(handle)
@@ -83,17 +99,33 @@ impl PartialRuns {
         let named: Vec<(&str, Tensor)> =
             feeds.iter().map(|(name, tensor)| (name.as_str(), tensor.clone())).collect();
         let fetches: Vec<&str> = request.fetch.iter().map(String::as_str).collect();
-        let fetched = run.run(&named, &fetches, &options);
-        if run.is_done() {
+        let (tensor, is_done) = match (&*run, &session.cluster) {
+            (Run::OverTasks(run), Some(cluster)) => {
+                let fetched = run.run(cluster, &named, &fetches, &options);
+                (fetched.map(|fetched| named_values(request.fetch, fetched)), run.is_over())
+            }
+            (Run::OverTasks(_), None) => return Err(Refusal::no_session(handle)),
+            (Run::Here(run), _) => {
+                let fetched = run.run(&named, &fetches, &options).map_err(Refusal::from);
+                let write = |fetched: Vec<Tensor>| values::write(session, request.fetch, &fetched);
+                (fetched.and_then(write), run.is_done())
+            }
+        };
+        if is_done {
             self.0.lock().remove(handle);
         }
-        let tensor = values::write(session, request.fetch, &fetched?)?;
-        Ok(RunStepResponse { tensor, ..RunStepResponse::default() })
+        Ok(RunStepResponse { tensor: tensor?, ..RunStepResponse::default() })
     }
 
     /// Cancels all.
-    pub fn cancel(&self) {
+    pub fn cancel(&self, cluster: Option<&ClusterSession>) {
         let runs = std::mem::take(&mut *self.0.lock());
-        runs.values().for_each(|run| run.cancel());
+        for run in runs.values() {
+            match (&**run, cluster) {
+                (Run::Here(run), _) => run.cancel(),
+                (Run::OverTasks(run), Some(cluster)) => run.end(cluster),
+                (Run::OverTasks(_), None) => {}
+            }
+        }
     }
 }

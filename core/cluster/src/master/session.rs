@@ -8,6 +8,7 @@ use super::{
 };
 use crate::{
     client::{Client, Presence},
+    clock,
     handles::new_handle,
     options::Options,
     refusal::Refusal,
@@ -232,7 +233,8 @@ impl MasterSession {
         let stats = StepStatsSink::wanted(&prepared.options);
         let options = step::options(self, &prepared.options, cancel, stats.as_ref());
         if let Some(cluster) = &self.cluster {
-            let wish = Wish { feeds: &feeds, options: &options, timeline: stats.is_some() };
+            let (began, timeline) = (clock::now(), stats.is_some());
+            let wish = Wish { feeds: &feeds, options: &options, began, timeline };
             let outcome = cluster.run(&self.session, &prepared.signature, wish)?;
             let (asked, signature) = (&prepared.options, &prepared.signature);
             let metadata = step::metadata_of_tasks(self, asked, signature, outcome.stats)?;
@@ -255,7 +257,7 @@ impl MasterSession {
 
     /// Cancels the steps that run, and refuses new ones.
     pub fn close(&self) {
-        self.partial_runs.cancel();
+        self.partial_runs.cancel(self.cluster.as_ref());
         if let Some(cluster) = &self.cluster {
             cluster.close();
         }

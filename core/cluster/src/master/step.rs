@@ -5,7 +5,7 @@ use super::{
     session::MasterSession,
     values,
 };
-use crate::{options::milliseconds, refusal::Refusal, stats::StepStatsSink};
+use crate::{clock, options::milliseconds, refusal::Refusal, stats::StepStatsSink};
 use std::sync::Arc;
 use tenon_framework::Tensor;
 use tenon_host::call::TraceSink;
@@ -65,7 +65,8 @@ fn over_tasks(
     let signature = CallableOptions { feeds, fetches, targets };
     let stats = StepStatsSink::wanted(&asked);
     let options = options(session, &asked, cancel, None);
-    let wish = Wish { feeds: &tensors, options: &options, timeline: stats.is_some() };
+    let began = clock::now();
+    let wish = Wish { feeds: &tensors, options: &options, began, timeline: stats.is_some() };
     let outcome = cluster.run(&session.session, &signature, wish)?;
     let metadata = metadata_of_tasks(session, &asked, &signature, outcome.stats)?;
     let named = signature.fetches.into_iter().zip(outcome.fetched);

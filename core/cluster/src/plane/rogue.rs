@@ -44,7 +44,7 @@ impl Given {
     fn give(&self, which: i64, done: Done) -> Withdraw {
         let of = |bytes: usize| {
             let tensor = Tensor::from_slice(&[bytes as i64], &vec![5u8; bytes]).ok();
-            Ok(Answer { tensor, is_dead: false, send_start_micros: 1 })
+            Ok(Answer { tensor, is_dead: false, send_start_micros: 1, must_confirm: false })
         };
         match which.rem_euclid(4) {
             0 => done(of(100)),

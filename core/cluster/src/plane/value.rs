@@ -100,8 +100,12 @@ impl Incoming {
             .collect();
         let dtype = DType(u32::from_le_bytes(std::array::from_fn(|i| fixed[4 + i])));
         let total = long(8);
-        let answer =
-            Answer { tensor: None, is_dead: dead != 0, send_start_micros: long(16).cast_signed() };
+        let answer = Answer {
+            tensor: None,
+            is_dead: dead != 0,
+            send_start_micros: long(16).cast_signed(),
+            must_confirm: false,
+        };
         let content = match form {
             NONE if total == 0 => Content::None,
             ELEMENTS => Content::Elements(elements(dtype, &dims, total, rest.len() as u64)?),
@@ -192,7 +196,7 @@ mod tests {
     }
 
     fn of(tensor: Option<Tensor>, is_dead: bool) -> Answer {
-        Answer { tensor, is_dead, send_start_micros: -7 }
+        Answer { tensor, is_dead, send_start_micros: -7, must_confirm: false }
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use super::{
     choices::Choices,
     graphs::{self, TARGETS, TENSORS},
+    worker::{self, Told},
 };
 use prost::Message;
 use std::collections::BTreeSet;
@@ -16,7 +17,7 @@ use tenon_proto::{
     RunOptions, RunStepRequest, RunStepResponse, TensorProto, TensorShapeProto,
 };
 
-/// A method of the master.
+/// A method.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Method {
     CreateSession,
@@ -29,6 +30,8 @@ pub(super) enum Method {
     CloseSession,
     ListDevices,
     Reset,
+    /// One of a worker.
+    OfWorker(&'static str),
     /// One that the service does not have.
     Unknown,
 }
@@ -46,6 +49,7 @@ impl Method {
             Method::CloseSession => "/tensorflow.MasterService/CloseSession",
             Method::ListDevices => "/tensorflow.MasterService/ListDevices",
             Method::Reset => "/tensorflow.MasterService/Reset",
+            Method::OfWorker(method) => worker::path(method),
             Method::Unknown => "/tensorflow.MasterService/Unheard",
         }
     }
@@ -71,14 +75,17 @@ pub(super) struct Sent {
 /// What answers told.
 #[derive(Default)]
 pub(super) struct Known {
+    /// Whether most requests are those of masters to a worker, instead of those of clients to a master.
+    is_of_worker: bool,
     sessions: Vec<String>,
     partial_runs: Vec<String>,
     callables: Vec<i64>,
+    worker: Told,
     /// Paths of the methods that were answered without a refusal.
     pub answered: BTreeSet<&'static str>,
 }
 
-fn read<M: Message + Default>(answer: &[u8]) -> Result<M, String> {
+pub(super) fn read<M: Message + Default>(answer: &[u8]) -> Result<M, String> {
     M::decode(answer).map_err(|error| format!("the answer is not its message: {error}"))
 }
 
@@ -88,6 +95,10 @@ fn is<M: Message + Default>(answer: &[u8]) -> Result<(), String> {
 }
 
 impl Known {
+    pub fn new(is_of_worker: bool) -> Known {
+        Known { is_of_worker, ..Known::default() }
+    }
+
     /// Reads an answer, and keeps the handles in it; the refusal that is in its body, if there is one.
     pub fn learn(
         &mut self,
@@ -115,6 +126,7 @@ impl Known {
             Method::CloseSession => is::<CloseSessionResponse>(answer)?,
             Method::ListDevices => is::<ListDevicesResponse>(answer)?,
             Method::Reset => is::<ResetResponse>(answer)?,
+            Method::OfWorker(method) => return self.worker.learn(method, answer),
             Method::Unknown => return Err("an unknown method is answered".to_owned()),
         }
         Ok(None)
@@ -229,7 +241,7 @@ fn run_options(choices: &mut Choices<'_>) -> Option<RunOptions> {
 }
 
 /// A number of a request; a small one comes again.
-fn request_id(choices: &mut Choices<'_>) -> i64 {
+pub(super) fn request_id(choices: &mut Choices<'_>) -> i64 {
     if choices.one_in(8) { choices.number() } else { 0 }
 }
 
@@ -350,15 +362,18 @@ fn message(choices: &mut Choices<'_>, known: &Known, method: Method) -> Vec<u8> 
             device_filters: choices.some(1, &["/device:CPU:0"]),
         }
         .encode_to_vec(),
+        Method::OfWorker(method) => worker::message(choices, &known.worker, method),
         Method::Unknown => choices.bytes(),
     }
 }
 
 /// The next request: of a method, or with bytes that are nearly its message, or of none.
 pub(super) fn make(choices: &mut Choices<'_>, known: &Known) -> Sent {
-    // Nothing happens without a session.
-    let method = match known.sessions.is_empty() && !choices.one_in(8) {
-        true => Method::CreateSession,
+    let is_other = choices.one_in(8);
+    let method = match known.is_of_worker != is_other {
+        true => Method::OfWorker(known.worker.method(choices)),
+        // Nothing happens without a session.
+        false if known.sessions.is_empty() && !choices.one_in(8) => Method::CreateSession,
         false => choices.of(&METHODS),
     };
     let mut message = message(choices, known, method);

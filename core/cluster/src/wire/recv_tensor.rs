@@ -39,6 +39,8 @@ pub(crate) struct Answer {
     pub is_dead: bool,
     /// When it was there, in microseconds since the epoch.
     pub send_start_micros: i64,
+    /// Whether the receiver has to confirm that it has the value.
+    pub must_confirm: bool,
 }
 
 /// The message of an answer, with its prefix, in pieces: the last one may be the memory of the tensor.
@@ -55,6 +57,7 @@ pub(crate) fn answer_frames(answer: &Answer) -> Result<Vec<Bytes>, Status> {
     let rest = RecvTensorResponse {
         is_dead: answer.is_dead,
         send_start_micros: answer.send_start_micros,
+        require_ack: answer.must_confirm,
         ..RecvTensorResponse::default()
     };
     // The content is not a field of its own yet: its tag and length come after all others of the tensor.
@@ -187,13 +190,14 @@ impl AnswerReader {
         let tensor = message.tensor.filter(|_| !message.is_dead);
         let tensor = tensor.as_ref().map(tensor_from_proto).transpose().map_err(broken)?;
         let (is_dead, send_start_micros) = (message.is_dead, message.send_start_micros);
-        Ok(Answer { tensor, is_dead, send_start_micros })
+        Ok(Answer { tensor, is_dead, send_start_micros, must_confirm: message.require_ack })
     }
 }
 
 /// The form of a message of `total` bytes that begins like this.
 fn form(message: &[u8], total: usize) -> Form {
-    let mut answer = Answer { tensor: None, is_dead: false, send_start_micros: 0 };
+    let mut answer =
+        Answer { tensor: None, is_dead: false, send_start_micros: 0, must_confirm: false };
     let mut rest = message;
     loop {
         let Some((field, wire)) = key(&mut rest) else { return Form::Open };
@@ -203,7 +207,7 @@ fn form(message: &[u8], total: usize) -> Form {
                 match field {
                     IS_DEAD => answer.is_dead = value != 0,
                     SEND_START => answer.send_start_micros = value.cast_signed(),
-                    _ => {}
+                    _ => answer.must_confirm = value != 0,
                 }
             }
             (TENSOR, WireType::LengthDelimited) if !answer.is_dead => {
@@ -302,13 +306,18 @@ mod tests {
     fn numbers_are_read_into_place_however_the_bytes_are_cut() {
         let values: Vec<f32> = (0..5000).map(|at| at as f32).collect();
         let tensor = Tensor::from_slice(&[50, 100], &values).unwrap();
-        let sent = Answer { tensor: Some(tensor.clone()), is_dead: false, send_start_micros: 77 };
+        let sent = Answer {
+            tensor: Some(tensor.clone()),
+            is_dead: false,
+            send_start_micros: 77,
+            must_confirm: true,
+        };
         let pieces = answer_frames(&sent).unwrap();
         assert_eq!(pieces.len(), 2);
         assert_eq!(pieces[1].as_ptr(), tensor.as_bytes().unwrap().as_ptr(), "it is not copied");
         for chunk in [1, 2, 3, 7, 1000, 1 << 20] {
             let (is_fast, found) = read(&pieces, chunk);
-            assert!(is_fast, "{chunk}");
+            assert!(is_fast && found.must_confirm, "{chunk}");
             let found_tensor = found.tensor.unwrap();
             assert_eq!(found_tensor.as_slice::<f32>().unwrap(), values);
             assert_eq!(
@@ -322,12 +331,17 @@ mod tests {
     fn all_other_answers_are_read_as_messages() {
         let strings = Tensor::from_strings(&[2], &["a", "bc"]).unwrap();
         let empty = Tensor::from_slice::<f32>(&[0], &[]).unwrap();
-        let dead = answer_frames(&Answer { tensor: None, is_dead: true, send_start_micros: 0 });
+        let dead = answer_frames(&Answer {
+            tensor: None,
+            is_dead: true,
+            send_start_micros: 0,
+            must_confirm: false,
+        });
         let dead = RecvTensorResponse::decode(&dead.unwrap()[0][PREFIX..]).unwrap();
         assert_eq!(dead.tensor.unwrap().dtype, DataType::Float as i32);
         for tensor in [Some(strings), Some(empty), None] {
             let is_dead = tensor.is_none();
-            let sent = Answer { tensor, is_dead, send_start_micros: 0 };
+            let sent = Answer { tensor, is_dead, send_start_micros: 0, must_confirm: false };
             for chunk in [1, 5, 1000] {
                 let (is_fast, found) = read(&answer_frames(&sent).unwrap(), chunk);
                 assert!(!is_fast);
@@ -365,7 +379,12 @@ mod tests {
     #[test]
     fn what_is_cut_off_is_refused() {
         let tensor = Tensor::from_slice(&[300], &[1f32; 300]).unwrap();
-        let sent = Answer { tensor: Some(tensor), is_dead: false, send_start_micros: 0 };
+        let sent = Answer {
+            tensor: Some(tensor),
+            is_dead: false,
+            send_start_micros: 0,
+            must_confirm: false,
+        };
         let all: Vec<u8> = answer_frames(&sent).unwrap().concat();
         for end in 0..all.len() {
             let mut reader = AnswerReader::default();

@@ -32,7 +32,8 @@ pub(super) struct Way {
 /// The members at other tasks.
 pub(super) struct Members {
     pub task: Arc<str>,
-    pub steps: Arc<Steps>,
+    /// They hold the collectives, which hold this.
+    pub steps: Weak<Steps>,
     pub collectives: Weak<Collectives>,
 }
 
@@ -48,7 +49,7 @@ fn no_way<T>(done: Done<T>) -> Abandon {
 
 impl Members {
     fn way(&self, step: u64) -> Option<Way> {
-        self.steps.way(step.cast_signed())
+        self.steps.upgrade()?.way(step.cast_signed())
     }
 }
 

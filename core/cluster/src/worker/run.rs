@@ -1,6 +1,9 @@
 //! The part of a step at a worker.
 
-use super::{Answered, WorkerService};
+use super::{
+    Answered, WorkerService,
+    partial::{self, Partial},
+};
 use crate::{
     call::Call,
     keys,
@@ -27,12 +30,6 @@ pub(super) fn run(
 ) -> Answered<RunGraphResponse> {
     let Call { request, client, cancel } = call;
     service.requests.note(request.request_id)?;
-    if request.is_partial {
-        return Err(Refusal::new(
-            Code::UNIMPLEMENTED,
-            "partial runs over several tasks are not there: feed and fetch all in one step",
-        ));
-    }
     let handle = &request.session_handle;
     let is_open = request.create_worker_session_called;
     let session = service.session(handle, is_open, client.as_ref())?;
@@ -41,8 +38,13 @@ pub(super) fn run(
     let running = service.steps.enter(number, &session).ok_or_else(|| {
         Refusal::new(Code::ABORTED, format!("step {number} is over")).marked(Mark::Derived)
     })?;
+    if request.is_partial {
+        let step = Arc::clone(&running.0);
+        let partial = step.partial(|| Partial::start(graph, running, number))?;
+        return partial::call(service, &partial, &step.rendezvous, request, &cancel);
+    }
     let rendezvous = &running.0.rendezvous;
-    let edges = service.worker.runtime().edges();
+    let edges = service.edges();
     give(edges, rendezvous, request.send)?;
     let stats = request.exec_opts.filter(|it| it.record_timeline).map(|_| StepStatsSink::new());
     let options = StepOptions {
@@ -64,7 +66,7 @@ pub(super) fn run(
 }
 
 /// Ends what waits for values of a part that failed, and says whether its cause is at another task.
-fn failed(rendezvous: &StepRendezvous, error: RuntimeError) -> Refusal {
+pub(super) fn failed(rendezvous: &StepRendezvous, error: RuntimeError) -> Refusal {
     let message = error.to_string();
     let is_derived = matches!(error.code(), Code::CANCELLED | Code::ABORTED)
         || rendezvous.is_of_other_task(error.code(), &message);
@@ -74,7 +76,11 @@ fn failed(rendezvous: &StepRendezvous, error: RuntimeError) -> Refusal {
 }
 
 /// Gives the values that the master sends to the part.
-fn give(edges: &Edges, rendezvous: &StepRendezvous, send: Vec<NamedTensorProto>) -> Answered<()> {
+pub(super) fn give(
+    edges: &Edges,
+    rendezvous: &StepRendezvous,
+    send: Vec<NamedTensorProto>,
+) -> Answered<()> {
     for NamedTensorProto { name, tensor } in send {
         let key = keys::parse(edges, &name)?;
         let tensor = tensor_from_proto(&tensor.unwrap_or_default())?;
@@ -90,19 +96,27 @@ fn take(edges: &Edges, rendezvous: &StepRendezvous, name: String) -> Answered<Na
     let key = keys::parse(edges, &name)?;
     let (sender, receiver) = mpsc::channel();
     rendezvous.recv_here(&key, Box::new(move |parcel| drop(sender.send(parcel))));
-    let shown = || cut(&key.edge.name().tensor).to_string();
     let parcel = receiver.try_recv().map_err(|_| {
+        let shown = cut(&key.edge.name().tensor);
         Refusal::invalid(format!(
-            "the graph does not send '{}': expected a _Send with its key",
-            shown()
+            "the graph does not send '{shown}': expected a _Send with its key"
         ))
     })?;
+    value(edges, name, parcel)
+}
+
+/// What is answered for a key.
+pub(super) fn value(
+    edges: &Edges,
+    name: String,
+    parcel: Result<Parcel, StepError>,
+) -> Answered<NamedTensorProto> {
     let parcel = parcel.map_err(|error| Refusal::new(error.code, error.message.to_string()))?;
     let tensor = parcel.tensor.filter(|_| !parcel.is_dead).ok_or_else(|| {
-        Refusal::invalid(format!(
-            "'{}' has no value: it is of a branch that was not taken",
-            shown()
-        ))
+        let key = keys::parse(edges, &name).ok();
+        let tensor = key.map_or_else(|| name.clone(), |key| key.edge.name().tensor.clone());
+        let shown = cut(&tensor);
+        Refusal::invalid(format!("'{shown}' has no value: it is of a branch that was not taken"))
     })?;
     Ok(NamedTensorProto { name, tensor: Some(tensor_to_proto(&tensor)?) })
 }

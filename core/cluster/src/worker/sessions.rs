@@ -2,10 +2,15 @@
 //!
 //! Masters that do not open sessions share one, which is made at its first use.
 
-use super::{Answered, WorkerService, members::Way};
+use super::{
+    Answered, WorkerService,
+    answers::{Answers, Keeper},
+    members::Way,
+};
 use crate::{
     client::{Client, Presence},
     handles::new_handle,
+    health::Used,
     options::Options,
     refusal::{Mark, Refusal},
 };
@@ -26,6 +31,18 @@ use tenon_runtime::{SessionOptions, Worker, WorkerGraph, WorkerSession};
 const MOST_SESSIONS: usize = 10_000;
 /// Graphs of a session.
 const MOST_GRAPHS: usize = 100_000;
+/// How long a master may not answer before its steps are ended.
+const LOST: Duration = Duration::from_secs(5);
+
+/// The place of a session among the tasks.
+pub(super) struct Place {
+    /// The way to the other tasks.
+    pub way: Way,
+    /// The task of its master, if that is another one of the cluster.
+    pub master: Option<Used>,
+    /// The answers to requests for tensors.
+    pub answers: Arc<Answers>,
+}
 
 /// A session.
 pub(super) struct OpenSession {
@@ -35,6 +52,9 @@ pub(super) struct OpenSession {
     pub way: Way,
     /// The master's task and its incarnation.
     master: (String, i64),
+    used: Option<Used>,
+    /// Keeps answers for requests that come again, if the session wants that.
+    _keeper: Option<Keeper>,
     presence: Presence,
 }
 
@@ -52,13 +72,15 @@ impl OpenSession {
         worker: &Worker,
         options: SessionOptions,
         master: (String, i64),
-        way: Way,
+        Place { way, master: used, answers }: Place,
+        keeps_answers: bool,
     ) -> OpenSession {
+        let _keeper = keeps_answers.then(|| answers.keeper());
         let graphs = Mutex::ranked(rank::LEAF, HashMap::new());
         let session = worker.session(options);
         // One with values of its own has the collective operations of the server too.
         session.worker().resources().share_collectives(worker.resources().collectives());
-        OpenSession { session, graphs, way, master, presence: Presence::default() }
+        OpenSession { session, graphs, way, master, used, _keeper, presence: Presence::default() }
     }
 
     /// The worker with the values of the session.
@@ -94,6 +116,17 @@ impl OpenSession {
         gone.map(drop).ok_or_else(|| lost("Graph", handle))
     }
 
+    /// Whether its master does not answer, so that nobody waits for its steps.
+    pub fn is_deserted(&self, now: Instant) -> bool {
+        self.used.as_ref().is_some_and(|master| master.is_lost_for(now, LOST))
+    }
+
+    /// Cancels the steps.
+    pub fn cancel(&self) {
+        let graphs: Vec<_> = self.graphs.lock().values().cloned().collect();
+        graphs.iter().for_each(|graph| graph.cancel());
+    }
+
     /// Cancels the steps, and drops the graphs.
     fn close(&self) {
         let graphs = std::mem::take(&mut *self.graphs.lock());
@@ -117,10 +150,12 @@ impl Sessions {
         worker: &Worker,
         request: CreateWorkerSessionRequest,
         client: Option<&Client>,
-        way: Way,
+        place: Place,
     ) -> Answered<()> {
         let config = request.server_def.and_then(|def| def.default_session_config);
-        let options = Options::of(&config.unwrap_or_default())?.session;
+        let options = Options::of(&config.unwrap_or_default())?;
+        let keeps_answers = options.keeps_answers;
+        let options = options.session;
         let isolate_state = request.isolate_session_state || options.isolate_state;
         let options = SessionOptions { isolate_state, soft_placement: Some(false), ..options };
         let master = (request.master_task, request.master_incarnation);
@@ -133,7 +168,11 @@ impl Sessions {
                 ),
             ));
         }
-        if sessions.contains_key(&request.session_handle) {
+        if let Some(open) = sessions.get(&request.session_handle) {
+            // The transport may send a request again; no other master has the same handle and incarnation.
+            if !master.0.is_empty() && open.master == master {
+                return Ok(());
+            }
             let handle = cut(&request.session_handle).to_string();
             return Err(Refusal::new(
                 Code::ALREADY_EXISTS,
@@ -151,7 +190,7 @@ impl Sessions {
             }
             false => true,
         });
-        let session = Arc::new(OpenSession::new(worker, options, master, way));
+        let session = Arc::new(OpenSession::new(worker, options, master, place, keeps_answers));
         session.presence.used_by(client);
         sessions.insert(request.session_handle, session);
         drop(sessions);
@@ -172,12 +211,13 @@ impl Sessions {
         gone.values().for_each(|session| session.close());
     }
 
-    /// Closes the sessions whose masters have been away for so long.
+    /// Closes the sessions whose masters have been away for so long, or were started anew.
     pub fn collect(&self, now: Instant, away: Duration) {
         let mut gone = Vec::new();
         self.0.lock().retain(|handle, session| {
             let since = session.presence.away_since();
-            let is_gone = since.is_some_and(|it| now.saturating_duration_since(it) >= away);
+            let is_away = since.is_some_and(|it| now.saturating_duration_since(it) >= away);
+            let is_gone = is_away || session.used.as_ref().is_some_and(Used::is_restarted);
             if is_gone {
                 gone.push((handle.clone(), Arc::clone(session)));
             }
@@ -185,7 +225,7 @@ impl Sessions {
         });
         for (handle, session) in gone {
             tracing::info!(
-                "worker session {handle} is closed: its master has been away for too long"
+                "worker session {handle} is closed: its master has been away for too long, or was started anew"
             );
             session.close();
         }
@@ -209,7 +249,10 @@ impl WorkerService {
                 let way = self.way(None, None);
                 let none = (String::new(), 0);
                 let options = SessionOptions::default();
-                let shared = Arc::new(OpenSession::new(&self.worker, options, none, way));
+                let answers = Arc::clone(&self.steps.answers);
+                let place = Place { way, master: None, answers };
+                let shared = OpenSession::new(&self.worker, options, none, place, false);
+                let shared = Arc::new(shared);
                 sessions.insert(String::new(), Arc::clone(&shared));
                 shared
             }

@@ -3,12 +3,12 @@
 //! A step is made by whoever names it first: the master that runs its part, or another task that asks for one of its tensors.
 //! It stays until it is cleaned up.
 
-use super::{members::Way, sessions::OpenSession};
-use crate::rendezvous::StepRendezvous;
+use super::{Answered, answers::Answers, members::Way, partial::Partial, sessions::OpenSession};
+use crate::{clock, records::Records, rendezvous::StepRendezvous};
 use std::{
     collections::{HashMap, HashSet, VecDeque},
     sync::{
-        Arc, OnceLock,
+        Arc, OnceLock, Weak,
         atomic::{AtomicUsize, Ordering},
     },
     time::{Duration, Instant},
@@ -32,6 +32,10 @@ pub(super) struct Step {
     workers: Mutex<Vec<Worker>>,
     /// The way to members of its collective operations, when it has begun here.
     way: OnceLock<Way>,
+    /// Its session, when it has begun here.
+    session: OnceLock<Weak<OpenSession>>,
+    /// Its part, if it is run in several calls.
+    partial: Mutex<Option<Arc<Partial>>>,
     used: Mutex<Instant>,
 }
 
@@ -40,16 +44,32 @@ pub(super) struct Running(pub Arc<Step>);
 
 impl Drop for Running {
     fn drop(&mut self) {
-        *self.0.used.lock() = Instant::now();
+        *self.0.used.lock() = clock::now();
         self.0.running.fetch_sub(1, Ordering::AcqRel);
     }
 }
 
 impl Step {
+    /// The part that is run in several calls, which starts with the first of them.
+    pub fn partial(
+        &self,
+        start: impl FnOnce() -> Answered<Arc<Partial>>,
+    ) -> Answered<Arc<Partial>> {
+        let mut partial = self.partial.lock();
+        if let Some(partial) = &*partial {
+            return Ok(Arc::clone(partial));
+        }
+        Ok(Arc::clone(partial.insert(start()?)))
+    }
+
     /// Ends what waits for its values, and drops those that it made for itself.
     fn end(&self, number: i64, why: &str, collectives: &Collectives) {
         let error = format!("step {number} {why}");
         self.rendezvous.abort(StepError::step(Code::ABORTED, error));
+        let partial = self.partial.lock().take();
+        if let Some(partial) = partial {
+            partial.cancel();
+        }
         collectives.end_step(number.cast_unsigned());
         let workers = std::mem::take(&mut *self.workers.lock());
         workers.iter().for_each(|worker| worker.cleanup_step(number.cast_unsigned()));
@@ -69,12 +89,22 @@ pub(super) struct Steps {
     table: Mutex<Table>,
     task: Arc<str>,
     collectives: Arc<Collectives>,
+    /// Answers to requests for tensors, which go with their steps.
+    pub answers: Arc<Answers>,
+    /// What came from other tasks.
+    pub records: Arc<Records>,
 }
 
 impl Steps {
     pub fn new(task: &Arc<str>, collectives: &Arc<Collectives>) -> Steps {
         let table = Mutex::ranked(rank::SERVER, Table::default());
-        Steps { table, task: Arc::clone(task), collectives: Arc::clone(collectives) }
+        Steps {
+            table,
+            task: Arc::clone(task),
+            collectives: Arc::clone(collectives),
+            answers: Answers::new(),
+            records: Arc::default(),
+        }
     }
 
     /// The step of a number, which begins if it is new; `None` if it is over.
@@ -85,16 +115,18 @@ impl Steps {
         }
         let step = table.steps.entry(number).or_insert_with(|| {
             Arc::new(Step {
-                rendezvous: StepRendezvous::new(number, &self.task),
+                rendezvous: StepRendezvous::new(number, &self.task, &self.records),
                 running: AtomicUsize::new(0),
                 workers: Mutex::ranked(rank::LEAF, Vec::new()),
                 way: OnceLock::new(),
-                used: Mutex::ranked(rank::LEAF, Instant::now()),
+                session: OnceLock::new(),
+                partial: Mutex::ranked(rank::SERVER, None),
+                used: Mutex::ranked(rank::LEAF, clock::now()),
             })
         });
         let step = Arc::clone(step);
         drop(table);
-        *step.used.lock() = Instant::now();
+        *step.used.lock() = clock::now();
         Some(step)
     }
 
@@ -104,11 +136,12 @@ impl Steps {
     }
 
     /// A part of a step that begins to run.
-    pub fn enter(&self, number: i64, session: &OpenSession) -> Option<Running> {
+    pub fn enter(&self, number: i64, session: &Arc<OpenSession>) -> Option<Running> {
         let step = self.find(number)?;
         step.rendezvous.connect(Arc::clone(&session.way.transport));
         // A step has one session, as above.
         let _ = step.way.set(session.way.clone());
+        let _ = step.session.set(Arc::downgrade(session));
         step.workers.lock().push(session.worker().clone());
         step.running.fetch_add(1, Ordering::AcqRel);
         Some(Running(step))
@@ -118,7 +151,8 @@ impl Steps {
     pub fn clean_up(&self, number: i64) {
         let mut table = self.table.lock();
         let gone = table.steps.remove(&number);
-        if gone.is_some() && table.over.insert(number) {
+        // One that never began here may still be on its way: it is over, too.
+        if table.over.insert(number) {
             table.order.push_back(number);
             if table.order.len() > REMEMBERED
                 && let Some(oldest) = table.order.pop_front()
@@ -127,6 +161,7 @@ impl Steps {
             }
         }
         drop(table);
+        self.answers.end_step(number);
         if let Some(step) = gone {
             step.end(number, "was cleaned up by its master", &self.collectives);
         }
@@ -148,17 +183,24 @@ impl Steps {
         self.table.lock().steps.values().any(running)
     }
 
-    /// Forgets the steps of which no part has run for so long.
+    /// Forgets the steps of which no part has run for so long, and those whose masters do not answer.
     pub fn collect(&self, now: Instant, most: Duration) {
         let is_old = |step: &Step| {
             let idle = now.saturating_duration_since(*step.used.lock());
             step.running.load(Ordering::Acquire) == 0 && idle >= most
         };
-        let table = self.table.lock();
-        let old: Vec<i64> =
-            table.steps.iter().filter(|(_, step)| is_old(step)).map(|(&it, _)| it).collect();
-        drop(table);
-        old.into_iter().for_each(|number| self.clean_up(number));
+        let steps: Vec<(i64, Arc<Step>)> =
+            self.table.lock().steps.iter().map(|(&it, step)| (it, Arc::clone(step))).collect();
+        for (number, step) in steps {
+            let session = step.session.get().and_then(Weak::upgrade);
+            if let Some(session) = session.filter(|session| session.is_deserted(now)) {
+                tracing::info!("step {number} is ended: its master does not answer");
+                session.cancel();
+                self.clean_up(number);
+            } else if is_old(&step) {
+                self.clean_up(number);
+            }
+        }
     }
 }
 
@@ -176,9 +218,9 @@ mod tests {
         steps.clean_up(7);
         assert!(steps.find(7).is_none());
         assert!(steps.find(8).is_some());
-        steps.collect(Instant::now(), Duration::from_secs(60));
+        steps.collect(clock::now(), Duration::from_secs(60));
         assert_eq!(steps.table.lock().steps.len(), 1);
-        steps.collect(Instant::now(), Duration::ZERO);
+        steps.collect(clock::now(), Duration::ZERO);
         assert!(steps.find(8).is_none());
     }
 }

@@ -1,6 +1,6 @@
 //! Tensors that other tasks ask for.
 
-use super::{Answered, WorkerService};
+use super::{Answered, WorkerService, answers::Begun};
 use crate::{
     keys,
     refusal::{Mark, Refusal},
@@ -51,12 +51,22 @@ impl Awaited {
 impl WorkerService {
     /// The value of a key, when it is sent: the step may not have begun here.
     pub async fn recv_tensor(&self, request: RecvTensorRequest) -> Answered<Answer> {
+        let first = match self.steps.answers.begin(request.request_id, request.step_id) {
+            Begun::First(first) => first,
+            Begun::Again(answer) => return Ok(answer),
+            Begun::Waits(answer) => return answer.await.unwrap_or_else(|_| Err(no_value())),
+        };
         let (sender, value) = oneshot::channel();
         let awaited = self.await_tensor(&request, move |value| drop(sender.send(value)))?;
+        if self.steps.answers.are_kept() {
+            // A receiver whose connection breaks may ask again.
+            let wait = async move { first.answer(value.await.unwrap_or_else(|_| Err(no_value()))) };
+            return tokio::spawn(wait).await.map_err(|_| no_value())?;
+        }
         let mut given_up = GivenUp(Some(awaited.rendezvous));
         let value = value.await;
         given_up.0 = None;
-        value.unwrap_or_else(|_| Err(Refusal::new(Code::ABORTED, "the step ended without it")))
+        first.answer(value.unwrap_or_else(|_| Err(no_value())))
     }
 
     /// Calls `done` with the value of a key, when it is sent.
@@ -65,6 +75,7 @@ impl WorkerService {
         request: &RecvTensorRequest,
         done: impl FnOnce(Answered<Answer>) + Send + 'static,
     ) -> Answered<Awaited> {
+        // One that came before, and was answered and confirmed.
         self.requests.note(request.request_id)?;
         let key = keys::parse(self.worker.runtime().edges(), &request.rendezvous_key)?;
         self.check_sender(&key)?;
@@ -107,10 +118,14 @@ impl WorkerService {
     }
 }
 
+fn no_value() -> Refusal {
+    Refusal::new(Code::ABORTED, "the step ended without it")
+}
+
 /// What is sent for a value.
 pub(crate) fn answer(parcel: Parcel) -> Answer {
     let Parcel { tensor, is_dead } = parcel;
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let send_start_micros = i64::try_from(now.as_micros()).unwrap_or(i64::MAX);
-    Answer { tensor, is_dead, send_start_micros }
+    Answer { tensor, is_dead, send_start_micros, must_confirm: false }
 }

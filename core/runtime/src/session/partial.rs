@@ -7,10 +7,14 @@
 //! *Running* from the start on. *Done* once everything was fed and fetched and the nodes have run, or when the step failed;
 //! what is asked of it then is refused, with the step's error where it has one. Dropping it cancels the step.
 
-use super::{Inner, Session, executable::Executable};
+use super::{
+    Inner, Session,
+    executable::Executable,
+    progress::{PartialProgress, Taken, invalid},
+};
 use crate::{
     error::{RuntimeError, StepError},
-    feeds::{FeedSpec, FeedSpecs},
+    feeds::FeedSpecs,
     options::{CallableOptions, CancelToken, RunOptions},
     rendezvous::{EdgeName, Key, LocalRendezvous, Parcel, Rendezvous},
     run_limits::RunLimits,
@@ -26,33 +30,10 @@ use std::{
 use tenon_framework::{
     Code, DType, PartialShape, Tensor,
     device::DeviceName,
-    sync::{Condvar, Mutex, rank},
+    sync::{Condvar, Mutex},
 };
-use tenon_graph::{Graph, Memory, Output, PartKind, Partitioned, Transfer, prune};
+use tenon_graph::{Memory, PartKind, Partitioned, Transfer};
 use tenon_host::fpu::FpGuard;
-
-/// A tensor that is fed.
-struct Fed {
-    output: Output,
-    spec: FeedSpec,
-    /// Where it goes; `None` where no node takes it.
-    key: Option<Key>,
-}
-
-/// A tensor that is fetched.
-struct Fetched {
-    name: String,
-    output: Output,
-    key: Key,
-    /// Positions of the feeds that it needs.
-    needs: Vec<usize>,
-}
-
-/// What was fed and fetched so far.
-struct Progress {
-    fed: Vec<bool>,
-    fetched: Vec<bool>,
-}
 
 /// How the step ended.
 #[derive(Default)]
@@ -63,10 +44,10 @@ struct End {
 
 /// A step that is fed and fetched in parts: TensorFlow's partial run. Dropping it cancels the step.
 pub struct PartialRun {
-    graph: Arc<Graph>,
-    feeds: Vec<Fed>,
-    fetches: Vec<Fetched>,
-    progress: Mutex<Progress>,
+    progress: PartialProgress,
+    /// Where each feed goes; `None` where no node takes it.
+    feeds: Vec<Option<Key>>,
+    fetches: Vec<Key>,
     rendezvous: Arc<dyn Rendezvous>,
     token: CancelToken,
     end: Arc<End>,
@@ -87,10 +68,6 @@ fn client() -> DeviceName {
     DeviceName { job: Some("client".to_owned()), ..DeviceName::local("CPU", 0) }
 }
 
-fn invalid(message: String) -> RuntimeError {
-    StepError::step(Code::INVALID_ARGUMENT, message).into()
-}
-
 impl PartialRun {
     fn begin(session: &Arc<Inner>, options: &CallableOptions) -> Result<PartialRun, RuntimeError> {
         session.check_open()?;
@@ -98,7 +75,7 @@ impl PartialRun {
         let current = session.current.lock().clone();
         let limits = RunLimits::default();
         let named = Named::find(&current.graph, options)?;
-        check_fetches(&current.graph, &named)?;
+        PartialProgress::check(&current.graph, &named)?;
         let mut graph = step_graph::build(session.context(&current), options, &limits)?;
         let ends = Ends::meet_client(&mut graph.partitioned);
         let specs = std::mem::replace(&mut graph.feeds, FeedSpecs(Vec::new())).0;
@@ -106,26 +83,13 @@ impl PartialRun {
         let registered = register(&session.worker, &graph, false, &limits)?;
         let edges = session.worker.runtime().edges();
         let key = |transfer: &Transfer| Key::of(edges.intern(EdgeName::of(transfer)));
-        let feeds: Vec<Fed> = (named.feeds.iter().zip(specs).enumerate())
-            .map(|(at, (&output, spec))| Fed { output, spec, key: ends.feeds.get(&at).map(key) })
-            .collect();
-        let mut fetches = Vec::with_capacity(named.fetches.len());
-        for (at, (&output, name)) in named.fetches.iter().zip(&options.fetches).enumerate() {
-            let needs = needs(&current.graph, &named.feeds, output)?;
-            fetches.push(Fetched {
-                name: name.clone(),
-                output,
-                key: key(&ends.fetches[&at]),
-                needs,
-            });
-        }
+        let progress = PartialProgress::new(&current.graph, &named, specs, &options.fetches)?;
+        let feeds = (0..named.feeds.len()).map(|at| ends.feeds.get(&at).map(key)).collect();
+        let fetches = (0..named.fetches.len()).map(|at| key(&ends.fetches[&at])).collect();
         let compile_ns = u64::try_from(begin.elapsed().as_nanos()).unwrap_or(u64::MAX);
         let executable = Executable { registered, feeds: FeedSpecs(Vec::new()), compile_ns };
-        let progress =
-            Progress { fed: vec![false; feeds.len()], fetched: vec![false; fetches.len()] };
         let run = PartialRun {
-            graph: Arc::clone(&current.graph),
-            progress: Mutex::ranked(rank::SESSION, progress),
+            progress,
             feeds,
             fetches,
             rendezvous: Arc::new(LocalRendezvous::default()),
@@ -178,9 +142,10 @@ impl PartialRun {
         options: &RunOptions,
     ) -> Result<Vec<Tensor>, RuntimeError> {
         let limits = RunLimits::from_now(Some(options));
-        let (given, wanted, completes) = self.take(feeds, fetches)?;
+        let Taken { feeds: given, fetches: wanted, completes } =
+            self.progress.take(feeds, fetches)?;
         for (at, tensor) in given {
-            let Some(key) = &self.feeds[at].key else { continue };
+            let Some(key) = &self.feeds[at] else { continue };
             let parcel = Parcel { tensor: Some(tensor), is_dead: false };
             self.rendezvous.send(key, parcel).map_err(|error| self.why(error))?;
         }
@@ -195,52 +160,6 @@ impl PartialRun {
         Ok(fetched)
     }
 
-    /// Checks a part, and notes it: positions of its feeds with their values, those of its fetches, and whether nothing is
-    /// left after it.
-    #[allow(clippy::type_complexity, reason = "three results of one critical section")]
-    fn take(
-        &self,
-        feeds: &[(&str, Tensor)],
-        fetches: &[&str],
-    ) -> Result<(Vec<(usize, Tensor)>, Vec<usize>, bool), RuntimeError> {
-        let mut progress = self.progress.lock();
-        let (mut fed, mut taken) = (progress.fed.clone(), progress.fetched.clone());
-        let mut given = Vec::with_capacity(feeds.len());
-        for (name, tensor) in feeds {
-            let output = self.graph.tensor(name).ok();
-            let at = self.feeds.iter().position(|feed| Some(feed.output) == output);
-            let at = at.ok_or_else(|| not_named("feed", name))?;
-            if std::mem::replace(&mut fed[at], true) {
-                return Err(invalid(format!(
-                    "tensor '{name}' was fed before: a partial run takes each feed once"
-                )));
-            }
-            FeedSpecs(vec![self.feeds[at].spec.clone()]).check(std::slice::from_ref(tensor))?;
-            given.push((at, tensor.clone()));
-        }
-        let mut wanted = Vec::with_capacity(fetches.len());
-        for name in fetches {
-            let output = self.graph.tensor(name).ok();
-            let at = self.fetches.iter().position(|fetch| Some(fetch.output) == output);
-            let at = at.ok_or_else(|| not_named("fetch", name))?;
-            if std::mem::replace(&mut taken[at], true) {
-                return Err(invalid(format!(
-                    "tensor '{name}' was fetched before: a partial run gives each fetch once"
-                )));
-            }
-            if let Some(&missing) = self.fetches[at].needs.iter().find(|&&need| !fed[need]) {
-                let missing = &self.feeds[missing].spec.name;
-                return Err(invalid(format!(
-                    "fetch '{name}' needs feed '{missing}', which has not come: feed it in this call or before"
-                )));
-            }
-            wanted.push(at);
-        }
-        *progress = Progress { fed, fetched: taken };
-        let completes = progress.fed.iter().chain(&progress.fetched).all(|&done| done);
-        Ok((given, wanted, completes))
-    }
-
     /// Asks the step for a fetch.
     fn ask(&self, at: usize) -> mpsc::Receiver<Result<Parcel, StepError>> {
         let (sender, receiver) = mpsc::sync_channel(1);
@@ -248,7 +167,7 @@ impl PartialRun {
             // A caller that gave up does not take it.
             let _ = sender.send(parcel);
         });
-        self.rendezvous.recv(&self.fetches[at].key, take);
+        self.rendezvous.recv(&self.fetches[at], take);
         receiver
     }
 
@@ -266,7 +185,7 @@ impl PartialRun {
                 Err(mpsc::RecvTimeoutError::Disconnected) => return Err(self.ended_without(at)),
             }
         };
-        let name = &self.fetches[at].name;
+        let name = self.progress.fetch(at);
         parcel.tensor.filter(|_| !parcel.is_dead).ok_or_else(|| {
             invalid(format!("fetch '{name}' has no value: it is of a branch that was not taken"))
         })
@@ -299,7 +218,7 @@ impl PartialRun {
     }
 
     fn ended_without(&self, at: usize) -> RuntimeError {
-        let name = &self.fetches[at].name;
+        let name = self.progress.fetch(at);
         self.why(StepError::step(Code::INTERNAL, format!("the step ended without fetch '{name}'")))
     }
 
@@ -321,42 +240,6 @@ impl Drop for PartialRun {
     fn drop(&mut self) {
         self.cancel();
     }
-}
-
-fn not_named(what: &str, name: &str) -> RuntimeError {
-    invalid(format!("{what} '{name}' was not named when the partial run was set up: name it there"))
-}
-
-fn check_fetches(graph: &Graph, named: &Named) -> Result<(), RuntimeError> {
-    for (at, fetch) in named.fetches.iter().enumerate() {
-        let name = graph.output_name(*fetch);
-        if named.feeds.contains(fetch) {
-            return Err(invalid(format!(
-                "tensor '{name}' is both fed and fetched: its value is what is fed"
-            )));
-        }
-        if named.fetches[..at].contains(fetch) {
-            return Err(invalid(format!(
-                "tensor '{name}' is fetched twice: a partial run gives each fetch once"
-            )));
-        }
-    }
-    Ok(())
-}
-
-/// Positions of the feeds that a fetch needs.
-fn needs(graph: &Graph, feeds: &[Output], fetch: Output) -> Result<Vec<usize>, RuntimeError> {
-    let sub = prune(graph, feeds, &[fetch], &[])?;
-    let mut needs = Vec::new();
-    for &id in &sub.order {
-        needs.extend(graph.node(id).inputs.iter().filter_map(|&input| sub.feed_of(input)));
-        // A placeholder that is fed orders what waits for it.
-        let control = graph.node(id).control_inputs.iter();
-        needs.extend(control.filter_map(|&source| sub.feed_of(Output::new(source, 0))));
-    }
-    needs.sort_unstable();
-    needs.dedup();
-    Ok(needs)
 }
 
 /// A value on its way between the caller and a device, in host memory on both sides.

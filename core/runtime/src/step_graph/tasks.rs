@@ -29,7 +29,7 @@ pub struct TaskStep {
     pub fetches: Vec<EdgeName>,
     /// The task of the client, whose part takes the feeds and gives the fetches.
     pub client: DeviceName,
-    specs: FeedSpecs,
+    pub(crate) specs: FeedSpecs,
 }
 
 /// The part of a step at one task.

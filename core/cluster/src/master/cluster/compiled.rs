@@ -105,6 +105,7 @@ pub(super) fn compile(
         let link = cluster.links.get(&task).ok_or_else(|| {
             Refusal::new(Code::INTERNAL, format!("the session has no worker for {task}"))
         })?;
+        cluster.check_task(&task)?;
         let request = RegisterGraphRequest {
             session_handle: cluster.handle.clone(),
             graph_def: Some(part.graph),
@@ -115,8 +116,7 @@ pub(super) fn compile(
         calls.push((link.clone(), request));
     }
     let links: Vec<Link> = calls.iter().map(|(link, _)| link.clone()).collect();
-    let limit = options.deadline.map_or(CONTROL, |deadline| deadline.min(CONTROL));
-    let answers = together::<methods::RegisterGraph>(calls, limit);
+    let answers = together::<methods::RegisterGraph>(calls, super::limit_of(options));
     let fetches = step.fetches.iter().map(keys::of_edge).collect();
     let mut compiled = Compiled {
         step,

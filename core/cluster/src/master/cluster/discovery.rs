@@ -1,12 +1,8 @@
 //! The tasks that a session uses, and their devices.
 
 use super::{super::Answered, Place, links::Link, links::together};
-use crate::{methods, refusal::Refusal};
-use std::{
-    collections::BTreeMap,
-    thread,
-    time::{Duration, Instant},
-};
+use crate::{clock, methods, refusal::Refusal};
+use std::{collections::BTreeMap, time::Duration};
 use tenon_framework::{Code, device::DeviceName, registry::Registry, text::cut};
 use tenon_graph::DeviceEntry;
 use tenon_proto::{ConfigProto, DeviceAttributes, GetStatusRequest, convert::device_from_proto};
@@ -47,11 +43,11 @@ pub(super) fn devices(
     cancel: &CancelToken,
 ) -> Answered<BTreeMap<String, Vec<DeviceAttributes>>> {
     let (mut found, mut absent) = (BTreeMap::new(), tasks);
-    let end = Instant::now() + place.absent;
+    let end = clock::now() + place.absent;
     loop {
         let asked = absent.iter().map(|task| Link::other(&place.peers, task.clone()));
         let calls = asked.map(|link| (link, GetStatusRequest {})).collect();
-        let limit = STATUS.min(end.saturating_duration_since(Instant::now())).max(AGAIN);
+        let limit = STATUS.min(end.saturating_duration_since(clock::now())).max(AGAIN);
         let answers = together::<methods::GetStatus>(calls, limit);
         let mut why = Vec::new();
         absent.clear();
@@ -73,7 +69,7 @@ pub(super) fn devices(
         if cancel.is_cancelled() {
             return Err(Refusal::new(Code::CANCELLED, "the session was given up by its client"));
         }
-        if Instant::now() + AGAIN >= end {
+        if clock::now() + AGAIN >= end {
             let (absent, waited) = (why.join(", "), place.absent);
             return Err(Refusal::new(
                 Code::UNAVAILABLE,
@@ -83,7 +79,7 @@ pub(super) fn devices(
                 ),
             ));
         }
-        thread::sleep(AGAIN);
+        clock::pause(AGAIN);
     }
 }
 
@@ -116,6 +112,7 @@ pub(super) fn for_workers(config: &ConfigProto) -> ConfigProto {
     ConfigProto {
         graph_options: config.graph_options.clone(),
         experimental: config.experimental.clone(),
+        rpc_options: config.rpc_options.clone(),
         operation_timeout_in_ms: config.operation_timeout_in_ms,
         ..ConfigProto::default()
     }

@@ -2,14 +2,10 @@
 
 use super::super::Answered;
 use crate::{
-    call::Call, client::Client, methods::Method, peers::Peers, refusal::Refusal,
-    worker::WorkerService,
+    call::Call, client::Client, clock, clock::Mailbox, methods::Method, peers::Peers,
+    refusal::Refusal, worker::WorkerService,
 };
-use std::{
-    sync::{Arc, mpsc},
-    thread,
-    time::{Duration, Instant},
-};
+use std::{sync::Arc, thread, time::Duration};
 use tenon_framework::{Code, sync::Mutex};
 use tenon_runtime::CancelToken;
 use tokio::task::AbortHandle;
@@ -80,17 +76,19 @@ impl Link {
                 let waiting = Arc::clone(&done);
                 let run = move || {
                     let answer = M::answer(&service, call);
-                    if let Some(done) = waiting.lock().take() {
+                    // Without the lock: it is not known what is done.
+                    let done = waiting.lock().take();
+                    if let Some(done) = done {
                         done(answer);
                     }
                 };
                 // A thread of its own: those of the server may all be masters that wait for their workers.
                 let thread = thread::Builder::new().name("tenon-part".to_owned());
-                if let Err(error) = thread.spawn(run)
-                    && let Some(done) = done.lock().take()
-                {
+                if let Err(error) = thread.spawn(run) {
+                    let done = done.lock().take();
                     let message = format!("no thread for the part of a step: {error}");
-                    done(Err(Refusal::new(Code::RESOURCE_EXHAUSTED, message)));
+                    let refusal = Refusal::new(Code::RESOURCE_EXHAUSTED, message);
+                    done.into_iter().for_each(|done| done(Err(refusal.clone())));
                 }
                 Started::Own(cancel)
             }
@@ -103,7 +101,7 @@ pub(super) fn together<M: Method>(
     calls: Vec<(Link, M::Request)>,
     limit: Duration,
 ) -> Vec<(String, Answered<M::Response>)> {
-    let (sender, receiver) = mpsc::channel();
+    let mailbox = Mailbox::new();
     let late = || {
         let message = format!("it did not answer within {limit:?}");
         Err(Refusal::new(Code::DEADLINE_EXCEEDED, message))
@@ -112,16 +110,14 @@ pub(super) fn together<M: Method>(
         calls.iter().map(|(link, _)| (link.task().to_owned(), late())).collect();
     let count = answers.len();
     for (at, (link, request)) in calls.into_iter().enumerate() {
-        let sender = sender.clone();
+        let mailbox = mailbox.clone();
         // A caller that waits no longer does not take it.
-        let done = move |answer| drop(sender.send((at, answer)));
+        let done = move |answer| mailbox.send((at, answer));
         link.start::<M>(request, Some(limit), done);
     }
-    drop(sender);
-    let end = Instant::now() + limit + Duration::from_secs(1);
+    let end = clock::now() + limit + Duration::from_secs(1);
     for _ in 0..count {
-        let left = end.saturating_duration_since(Instant::now());
-        let Ok((at, answer)) = receiver.recv_timeout(left) else { break };
+        let Some((at, answer)) = mailbox.take_until(end) else { break };
         answers[at].1 = answer;
     }
     answers

@@ -3,35 +3,34 @@
 //! All parts run at once, and exchange tensors by themselves. The first error that is the cause of others ends the step; one
 //! that follows from an error of another task waits for that other one for a while. After the step, every worker cleans up.
 
-use super::{super::Answered, ClusterSession, Compiled, Registered, from, links::Started};
+use super::{
+    super::Answered, ClusterSession, Compiled, Registered, from, links::Started, timeline::Timeline,
+};
 use crate::{
+    clock,
+    clock::Mailbox,
     handles::new_request,
     keys, methods,
     refusal::{Mark, Refusal},
 };
 use std::{
     collections::HashMap,
-    sync::mpsc,
+    sync::Arc,
     time::{Duration, Instant},
 };
 use tenon_framework::{Code, Tensor};
 use tenon_proto::{
-    CleanupGraphRequest, ExecutorOpts, GetStatusRequest, NamedTensorProto, RunGraphRequest,
-    RunGraphResponse, StepStats, TensorProto, convert::tensor_to_proto,
+    DeviceStepStats, ExecutorOpts, NamedTensorProto, RunGraphRequest, RunGraphResponse, StepStats,
+    TensorProto, convert::tensor_to_proto,
 };
 use tenon_runtime::RunOptions;
 
-/// How often a run looks whether it was cancelled.
-const LOOK: Duration = Duration::from_millis(20);
 /// How long other parts may take to say their errors after the first cause of one.
 const JOINED: Duration = Duration::from_millis(100);
 /// How long an error that follows from another one waits for it.
 const CAUSE: Duration = Duration::from_secs(2);
-/// How often a task whose part runs is asked whether it is there, and how long it may take to say so.
-const BEAT: Duration = Duration::from_secs(1);
-const ALIVE: Duration = Duration::from_secs(5);
-/// How long a worker may take to clean up.
-const CLEAN_UP: Duration = Duration::from_secs(10);
+/// How often a run looks whether the tasks of its parts are there.
+const LOOK: Duration = Duration::from_millis(500);
 
 /// What a run is to do.
 pub(in crate::master) struct Wish<'w> {
@@ -39,6 +38,8 @@ pub(in crate::master) struct Wish<'w> {
     pub feeds: &'w [Tensor],
     /// The deadline and the token.
     pub options: &'w RunOptions,
+    /// When its time began to count.
+    pub began: Instant,
     /// Whether the times of nodes are recorded.
     pub timeline: bool,
 }
@@ -51,7 +52,13 @@ pub(in crate::master) struct Outcome {
     pub stats: StepStats,
 }
 
-type Arrived = (usize, Answered<RunGraphResponse>);
+/// What a run waits for.
+enum Event {
+    /// The end of a part.
+    Ended(usize, Answered<RunGraphResponse>),
+    /// It was cancelled, or its session is closed.
+    Cancelled,
+}
 
 /// A run.
 struct Run<'r> {
@@ -62,12 +69,10 @@ struct Run<'r> {
     /// By part; `None` until its end.
     ends: Vec<Option<Answered<RunGraphResponse>>>,
     started: Vec<Started>,
-    arrive: mpsc::Sender<Arrived>,
-    arrived: mpsc::Receiver<Arrived>,
+    events: Mailbox<Event>,
     /// When the first error came, and when the first that is a cause of others.
     failed: Option<Instant>,
     cause: Option<Instant>,
-    beaten: Instant,
 }
 
 /// Runs a step.
@@ -77,37 +82,59 @@ pub(super) fn run(
     wish: Wish<'_>,
 ) -> Answered<Outcome> {
     compiled.step.check(wish.feeds)?;
-    let step_id = cluster.step_of(compiled)?;
+    let step_id = cluster.step_of(compiled, wish.options)?;
     let send = sent(compiled, wish.feeds)?;
-    let (arrive, arrived) = mpsc::channel();
-    let now = Instant::now();
+    let given = Given { step_id, send, receive: compiled.fetches.clone(), partial: None };
+    let timeline = wish.timeline.then(|| Timeline::begin(compiled));
+    let results = run_parts(cluster, compiled, given, &wish);
+    let transfers = timeline.map(|timeline| timeline.end(step_id)).unwrap_or_default();
+    cluster.leavings.clean_up(step_id, compiled.parts.iter().map(|part| &part.link));
+    let outcome = results.and_then(|results| outcome(compiled, results, transfers));
+    cluster.retire(compiled, step_id, outcome.is_ok());
+    outcome
+}
+
+/// What the parts are called with.
+pub(super) struct Given {
+    pub step_id: i64,
+    /// The values for the client's part, under their keys.
+    pub send: Vec<NamedTensorProto>,
+    /// The keys of the values that it gives.
+    pub receive: Vec<String>,
+    /// Whether this is the last call of several, if there are several.
+    pub partial: Option<bool>,
+}
+
+/// Calls all parts, and waits for their answers. Those that are not waited for are given up.
+pub(super) fn run_parts(
+    cluster: &ClusterSession,
+    compiled: &Compiled,
+    given: Given,
+    wish: &Wish<'_>,
+) -> Answered<Vec<RunGraphResponse>> {
+    cluster.check_tasks(&compiled.parts)?;
+    let events = Mailbox::new();
     let mut run = Run {
         cluster,
         parts: &compiled.parts,
         options: wish.options,
-        began: now,
+        began: wish.began,
         ends: compiled.parts.iter().map(|_| None).collect(),
         started: Vec::with_capacity(compiled.parts.len()),
-        arrive,
-        arrived,
+        events: events.clone(),
         failed: None,
         cause: None,
-        beaten: now,
     };
-    run.start(compiled, step_id, send, wish.timeline);
+    let wake: Arc<dyn Fn() + Send + Sync> = Arc::new(move || events.send(Event::Cancelled));
+    wish.options.cancel.iter().chain([&cluster.closing]).for_each(|token| token.on_cancel(&wake));
+    run.start(given, wish.timeline);
     let waited = run.wait();
     run.started
         .iter()
         .zip(&run.ends)
         .filter(|(_, end)| end.is_none())
         .for_each(|(it, _)| it.cancel());
-    for part in run.parts {
-        let request = CleanupGraphRequest { step_id };
-        part.link.start::<methods::CleanupGraph>(request, Some(CLEAN_UP), drop);
-    }
-    let outcome = waited.and_then(|()| outcome(compiled, run.results()?));
-    cluster.retire(compiled, step_id, outcome.is_ok());
-    outcome
+    waited.and_then(|()| run.results())
 }
 
 /// The feeds under the keys by which the client's part receives them.
@@ -123,30 +150,27 @@ fn sent(compiled: &Compiled, feeds: &[Tensor]) -> Answered<Vec<NamedTensorProto>
 }
 
 impl Run<'_> {
-    fn start(
-        &mut self,
-        compiled: &Compiled,
-        step_id: i64,
-        send: Vec<NamedTensorProto>,
-        timeline: bool,
-    ) {
-        let mut send = Some(send);
+    fn start(&mut self, given: Given, timeline: bool) {
+        let Given { step_id, send, receive, partial } = given;
+        let (mut send, mut receive) = (Some(send), Some(receive));
         for (at, part) in self.parts.iter().enumerate() {
             let exec_opts = ExecutorOpts { record_timeline: timeline, ..ExecutorOpts::default() };
             let request = RunGraphRequest {
                 graph_handle: part.graph_handle.clone(),
                 step_id,
                 send: send.take_if(|_| part.is_client).unwrap_or_default(),
-                recv_key: if part.is_client { compiled.fetches.clone() } else { Vec::new() },
+                recv_key: receive.take_if(|_| part.is_client).unwrap_or_default(),
                 exec_opts: Some(exec_opts),
+                is_partial: partial.is_some(),
+                is_last_partial_run: partial == Some(true),
                 session_handle: self.cluster.handle.clone(),
                 create_worker_session_called: true,
                 request_id: new_request(),
                 ..RunGraphRequest::default()
             };
-            let arrive = self.arrive.clone();
+            let events = self.events.clone();
             // A run that ended does not take it.
-            let done = move |answer| drop(arrive.send((at, answer)));
+            let done = move |answer| events.send(Event::Ended(at, answer));
             self.started.push(part.link.start::<methods::RunGraph>(request, None, done));
         }
     }
@@ -157,24 +181,30 @@ impl Run<'_> {
     /// The step is given up for another reason.
     fn wait(&mut self) -> Answered<()> {
         while self.ends.iter().any(Option::is_none) {
-            if let Ok((at, answer)) = self.arrived.recv_timeout(self.slice()) {
+            if let Some(Event::Ended(at, answer)) = self.events.take_until(self.next_look()) {
                 self.take(at, answer);
                 continue;
             }
             self.check()?;
             let is_over =
-                |since: Option<Instant>, most| since.is_some_and(|it| it.elapsed() >= most);
+                |since: Option<Instant>, most| since.is_some_and(|it| clock::since(it) >= most);
             if is_over(self.cause, JOINED) || is_over(self.failed, CAUSE) {
                 return Ok(());
             }
-            self.beat();
+            self.look_at_tasks();
         }
         Ok(())
     }
 
-    fn slice(&self) -> Duration {
-        let left = self.options.deadline.map(|most| most.saturating_sub(self.began.elapsed()));
-        left.map_or(LOOK, |left| left.min(LOOK))
+    /// When the run has to do something, if nothing happens before.
+    fn next_look(&self) -> Instant {
+        let ends = [
+            self.options.deadline.and_then(|most| self.began.checked_add(most)),
+            self.cause.map(|at| at + JOINED),
+            self.failed.map(|at| at + CAUSE),
+        ];
+        let look = clock::now() + LOOK;
+        ends.into_iter().flatten().fold(look, Instant::min)
     }
 
     fn take(&mut self, at: usize, answer: Answered<RunGraphResponse>) {
@@ -182,7 +212,7 @@ impl Run<'_> {
             return;
         }
         if let Err(refusal) = &answer {
-            let now = Instant::now();
+            let now = clock::now();
             self.failed.get_or_insert(now);
             if is_cause(refusal) {
                 self.cause.get_or_insert(now);
@@ -200,7 +230,7 @@ impl Run<'_> {
         if self.cluster.is_closed() {
             return cancelled("the session is closed");
         }
-        if self.options.deadline.is_some_and(|most| self.began.elapsed() >= most) {
+        if self.options.deadline.is_some_and(|most| clock::since(self.began) >= most) {
             let running = self.parts.iter().zip(&self.ends).filter(|(_, end)| end.is_none());
             let running: Vec<&str> = running.map(|(part, _)| part.link.task()).collect();
             return Err(Refusal::new(
@@ -211,25 +241,14 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Asks the tasks whose parts run whether they are there; one that is not ends its part.
-    fn beat(&mut self) {
-        if self.beaten.elapsed() < BEAT {
-            return;
-        }
-        self.beaten = Instant::now();
+    /// Ends the parts of tasks that are gone.
+    fn look_at_tasks(&mut self) {
         for (at, part) in self.parts.iter().enumerate() {
-            if self.ends[at].is_some() || !part.link.is_other() {
-                continue;
+            if self.ends[at].is_none()
+                && let Err(lost) = self.cluster.check_task(part.link.task())
+            {
+                self.take(at, Err(lost));
             }
-            let (arrive, task) = (self.arrive.clone(), part.link.task().to_owned());
-            let done = move |answer: Answered<_>| {
-                if let Err(refusal) = answer {
-                    let lost = Refusal::unreachable(&task, &refusal.message);
-                    drop(arrive.send((at, Err(lost))));
-                }
-            };
-            let request = GetStatusRequest {};
-            part.link.start::<methods::GetStatus>(request, Some(ALIVE), done);
         }
     }
 
@@ -271,8 +290,12 @@ fn joined(errors: Vec<(bool, Refusal)>) -> Option<Refusal> {
     Some(first)
 }
 
-fn outcome(compiled: &Compiled, results: Vec<RunGraphResponse>) -> Answered<Outcome> {
-    let mut stats = StepStats::default();
+fn outcome(
+    compiled: &Compiled,
+    results: Vec<RunGraphResponse>,
+    transfers: Vec<DeviceStepStats>,
+) -> Answered<Outcome> {
+    let mut stats = StepStats { dev_stats: transfers };
     let mut received = HashMap::new();
     for result in results {
         received.extend(result.recv.into_iter().map(|it| (it.name, it.tensor)));

@@ -55,7 +55,7 @@ impl Serve for Store {
 }
 
 fn answer(tensor: Tensor) -> Answer {
-    Answer { tensor: Some(tensor), is_dead: false, send_start_micros: 0 }
+    Answer { tensor: Some(tensor), is_dead: false, send_start_micros: 0, must_confirm: false }
 }
 
 struct Pair {

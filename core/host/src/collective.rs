@@ -14,7 +14,8 @@
 //! # Invariants
 //! - Nothing blocks: each end is a callback, which runs once, outside all locks.
 //! - The first error of a member ends the exchange of the step: what waits gets it, and so does what waits later.
-//! - The state of a step goes with the step.
+//! - The state of a step goes with the step. What its members have sent to other tasks stays for a time: a member that has all
+//!   of its tensors ends its step, when another one may still have to ask for the last that was sent to it.
 
 mod buffers;
 mod group;
@@ -27,8 +28,9 @@ pub use member::{Join, Member, Place};
 
 use buffers::StepBuffers;
 use std::{
-    collections::HashMap,
+    collections::{HashMap, VecDeque},
     sync::{Arc, OnceLock},
+    time::{Duration, Instant},
 };
 use tenon_framework::{
     DType, KernelError, Tensor,
@@ -74,11 +76,24 @@ pub trait Remote: Send + Sync {
     fn receive(&self, wanted: Wanted, done: Arrived) -> Abandon;
 }
 
+/// The tensors on their way, by step.
+#[derive(Default)]
+struct Steps {
+    running: HashMap<u64, Arc<StepBuffers>>,
+    /// Those of steps that are over here, with the time of their end.
+    over: VecDeque<(u64, Instant, Arc<StepBuffers>)>,
+}
+
+/// How long the tensors of a step that is over wait for members of other tasks.
+const LEFT_FOR: Duration = Duration::from_secs(30);
+/// Steps whose tensors wait so, at most.
+const MOST_OVER: usize = 64;
+
 /// The collective operations of a worker.
 pub struct Collectives {
     /// Those of which this process knows all members, or which it leads.
     pub groups: Groups,
-    steps: Mutex<HashMap<u64, Arc<StepBuffers>>>,
+    steps: Mutex<Steps>,
     /// Complete groups with members at other tasks, by key.
     known: Mutex<HashMap<i32, Arc<Group>>>,
     remote: OnceLock<Arc<dyn Remote>>,
@@ -92,7 +107,7 @@ impl Collectives {
     pub fn new(in_steps: &Arc<AtomicU64>) -> Arc<Collectives> {
         Arc::new(Collectives {
             groups: Groups::default(),
-            steps: Mutex::ranked(rank::RENDEZVOUS, HashMap::new()),
+            steps: Mutex::ranked(rank::RENDEZVOUS, Steps::default()),
             known: Mutex::ranked(rank::RENDEZVOUS, HashMap::new()),
             remote: OnceLock::new(),
             timer: Timer::default(),
@@ -122,35 +137,72 @@ impl Collectives {
             self.in_steps.fetch_add(1, Ordering::Relaxed);
             Arc::default()
         };
-        Arc::clone(steps.entry(step).or_insert_with(made))
+        Arc::clone(steps.running.entry(step).or_insert_with(made))
     }
 
     /// Takes a tensor that a member of this task sends to one of another task.
     pub fn take(&self, key: &BufferKey, done: Arrived) {
-        self.buffers(key.instance.step).recv(*key, done);
+        let step = key.instance.step;
+        match self.over(step) {
+            Some(buffers) => done(buffers.take(key).ok_or_else(|| buffers::ended(step))),
+            None => self.buffers(step).recv(*key, done),
+        }
+    }
+
+    /// What a step has left that is over here.
+    fn over(&self, step: u64) -> Option<Arc<StepBuffers>> {
+        let steps = self.steps.lock();
+        let over = steps.over.iter().find(|(number, ..)| *number == step);
+        over.map(|(.., buffers)| Arc::clone(buffers))
     }
 
     /// Fails what members of a step exchange here.
     pub fn abort_step(&self, step: u64, error: &KernelError) {
-        let buffers = self.steps.lock().get(&step).cloned();
+        let buffers = self.steps.lock().running.get(&step).cloned();
         if let Some(buffers) = buffers {
             buffers.abort(error);
         }
     }
 
-    /// Forgets a step; what waits for it fails.
+    /// Takes a tensor that a member of this task sent in a step that is over here.
+    pub fn take_left(&self, key: &BufferKey) -> Option<Tensor> {
+        self.over(key.instance.step)?.take(key)
+    }
+
+    /// Ends a step here: what waits for it fails.
     pub fn end_step(&self, step: u64) {
-        let gone = self.steps.lock().remove(&step);
+        let mut steps = self.steps.lock();
+        let gone = steps.running.remove(&step);
+        let mut oldest = None;
+        if let Some(buffers) = gone.as_ref().filter(|_| self.remote.get().is_some()) {
+            steps.over.push_back((step, Instant::now(), Arc::clone(buffers)));
+            oldest = if steps.over.len() > MOST_OVER { steps.over.pop_front() } else { None };
+        }
+        drop(steps);
+        drop(oldest);
         if let Some(buffers) = gone {
             self.in_steps.fetch_sub(1, Ordering::Relaxed);
-            buffers.end(step);
+            if !buffers.leave(step) {
+                buffers.end(step);
+                self.steps.lock().over.retain(|(number, ..)| *number != step);
+            }
         }
         self.groups.end_step(step);
     }
 
+    /// Drops what members of other tasks have not taken for too long.
+    pub fn collect(&self, now: Instant) {
+        let is_late = |since: Instant| now.saturating_duration_since(since) >= LEFT_FOR;
+        let mut steps = self.steps.lock();
+        let late = steps.over.iter().take_while(|(_, since, _)| is_late(*since)).count();
+        let gone: Vec<_> = steps.over.drain(..late).collect();
+        drop(steps);
+        drop(gone);
+    }
+
     /// The number of steps that have state here.
     pub fn steps(&self) -> usize {
-        self.steps.lock().len()
+        self.steps.lock().running.len()
     }
 
     /// A group of other tasks that was complete before.

@@ -211,10 +211,7 @@ impl WorkerService {
         })?;
         let place = group.place_of(&request.device).ok_or_else(|| {
             let (device, key) = (cut(&request.device), request.group_key);
-            Refusal::new(
-                Code::INTERNAL,
-                format!("device '{device}' is not a member of group {key}"),
-            )
+            Refusal::invalid(format!("device '{device}' is not a member of group {key}"))
         })?;
         let dims = request.shape.unwrap_or_default().dim;
         Ok(InstanceRequest {
@@ -265,11 +262,15 @@ impl WorkerService {
             ))
         })?;
         self.check_member(&request.src_device, request.src_incarnation)?;
-        // A step that is over is not begun anew.
-        self.steps.find(number).ok_or_else(|| {
-            let message = format!("step {number} is over: it was cleaned up");
-            Refusal::new(Code::ABORTED, message).marked(Mark::Derived)
-        })?;
+        if self.steps.find(number).is_none() {
+            // A step that is over is not begun anew; but its master may have been another one, and this the last tensor.
+            let tensor = self.collectives.take_left(&key).ok_or_else(|| {
+                let message = format!("step {number} is over: it was cleaned up");
+                Refusal::new(Code::ABORTED, message).marked(Mark::Derived)
+            })?;
+            done(Ok(tensor));
+            return Ok(number.cast_unsigned());
+        }
         let derived = |error: KernelError| Refusal::from(error).marked(Mark::Derived);
         self.collectives.take(&key, Box::new(move |it| done(it.map_err(derived))));
         if self.steps.find(number).is_none() {

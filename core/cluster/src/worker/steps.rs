@@ -185,6 +185,7 @@ impl Steps {
 
     /// Forgets the steps of which no part has run for so long, and those whose masters do not answer.
     pub fn collect(&self, now: Instant, most: Duration) {
+        self.collectives.collect(now);
         let is_old = |step: &Step| {
             let idle = now.saturating_duration_since(*step.used.lock());
             step.running.load(Ordering::Acquire) == 0 && idle >= most

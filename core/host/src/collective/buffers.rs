@@ -112,11 +112,46 @@ impl StepBuffers {
         }
     }
 
+    /// Takes a tensor that was sent before, without waiting for it.
+    pub fn take(&self, key: &BufferKey) -> Option<Tensor> {
+        match self.table.lock().waiting.entry(*key) {
+            Entry::Occupied(entry) if matches!(entry.get(), Waiting::Tensor(_)) => {
+                match entry.remove() {
+                    Waiting::Tensor(tensor) => Some(tensor),
+                    Waiting::Receiver(_) => None,
+                }
+            }
+            _ => None,
+        }
+    }
+
+    /// Fails the receivers of a step that is over for the members of this task. What they have sent stays; whether that is
+    /// anything.
+    pub fn leave(&self, step: u64) -> bool {
+        let mut table = self.table.lock();
+        let all = std::mem::take(&mut table.waiting);
+        let (sent, receivers): (HashMap<_, _>, HashMap<_, _>) =
+            all.into_iter().partition(|(_, it)| matches!(it, Waiting::Tensor(_)));
+        let has_sent = !sent.is_empty();
+        table.waiting = sent;
+        drop(table);
+        for waiting in receivers.into_values() {
+            if let Waiting::Receiver(done) = waiting {
+                done(Err(ended(step)));
+            }
+        }
+        has_sent
+    }
+
     /// Ends the step.
     pub fn end(&self, step: u64) {
-        let message = format!("step {step} ended before a tensor of its collectives came");
-        self.abort(&KernelError::new(Code::ABORTED, message));
+        self.abort(&ended(step));
     }
+}
+
+pub(super) fn ended(step: u64) -> KernelError {
+    let message = format!("step {step} ended before a tensor of its collectives came");
+    KernelError::new(Code::ABORTED, message)
 }
 
 fn twice(key: &BufferKey, what: &str) -> KernelError {
@@ -125,4 +160,30 @@ fn twice(key: &BufferKey, what: &str) -> KernelError {
         "collective instance {}: tensor {number} from member {from} to member {to} was {what} twice",
         instance.instance
     ))
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use std::sync::mpsc;
+
+    fn key(number: u64) -> BufferKey {
+        let instance = InstanceKey { step: 7, group: 1, instance: 2, iteration: (0, 0) };
+        BufferKey { instance, from: 0, to: 1, number }
+    }
+
+    #[test]
+    fn what_was_sent_outlives_the_step_and_what_waits_does_not() {
+        let buffers = StepBuffers::default();
+        let (sender, got) = mpsc::channel();
+        buffers.recv(key(1), Box::new(move |it| drop(sender.send(it))));
+        buffers.send(key(0), Tensor::scalar(3f32).unwrap()).unwrap();
+        assert!(buffers.take(&key(1)).is_none(), "a receiver is not a tensor");
+        assert!(buffers.leave(7));
+        assert_eq!(got.recv().unwrap().unwrap_err().code, Code::ABORTED);
+        assert_eq!(buffers.take(&key(0)).unwrap().as_slice::<f32>().unwrap(), [3.0]);
+        assert!(buffers.take(&key(0)).is_none());
+        assert!(!buffers.leave(7));
+        assert!(!StepBuffers::default().leave(7));
+    }
 }

@@ -186,10 +186,23 @@ fn a_training_goes_on_when_its_server_is_started_anew() {
     assert_eq!(w(&*session), w_after(12));
 }
 
-/// Stops a process, or lets it go on, without an end.
+/// Sends a signal to a process.
 fn signal(child: &Child, signal: &str) {
     let sent = Command::new("kill").args([signal, &child.id().to_string()]).status();
     assert!(sent.expect("kill is a command").success());
+}
+
+/// Stops a process without ending it. Its threads stop one after the other, once each of them has a processor.
+fn suspend(child: &Child) {
+    signal(child, "-STOP");
+    let threads = format!("/proc/{}/task", child.id());
+    let is_stopped = |thread: &fs::DirEntry| {
+        let stat = fs::read_to_string(thread.path().join("stat")).unwrap_or_default();
+        stat.rsplit(')').next().is_some_and(|rest| rest.trim_start().starts_with('T'))
+    };
+    let are_stopped =
+        || fs::read_dir(&threads).expect("it runs").flatten().all(|it| is_stopped(&it));
+    wait_until(are_stopped, "the server does not stop");
 }
 
 #[test]
@@ -205,7 +218,7 @@ fn a_server_that_does_not_answer_is_found_out() {
     let hooks: Vec<Box<dyn Hook>> = vec![Box::new(StopAtStep::last(12))];
     let mut training = MonitoredSession::open(target, scaffold(&runtime), hooks, options).unwrap();
     training.run(&[], &[], &["train"]).unwrap();
-    signal(&server, "-STOP");
+    suspend(&server);
     let begin = Instant::now();
     let error = training.run(&[], &[], &["train"]).unwrap_err();
     assert_eq!(error.code(), Code::DEADLINE_EXCEEDED, "{error}");

@@ -166,7 +166,7 @@ fn enter(
     let digest = openable.digest.clone();
     let mapped = map(openable, who)?;
     // SAFETY: the file's export table has the root symbol, and the library stays mapped.
-    let table = unsafe { handshake::table(mapped, &image.door, who)? };
+    let table = unsafe { handshake::table(&mapped, &image.door, who)? };
     let record = PluginRecord::leak(who.plugin, who.path);
     start(table, record, who)?;
     let Image { door, manifest, .. } = image;

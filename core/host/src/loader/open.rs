@@ -33,6 +33,7 @@ use std::{
     env,
     fs::{self, File, OpenOptions},
     io::{self, Seek, SeekFrom},
+    mem::ManuallyDrop,
     path::{Path, PathBuf},
     process,
     sync::atomic::{AtomicU64, Ordering},
@@ -200,8 +201,12 @@ fn private_folder() -> io::Result<PathBuf> {
     }
 }
 
-/// Opens a library. It is leaked, with the descriptor that its path refers to.
-pub fn map(openable: Openable, who: Who<'_>) -> Result<&'static libloading::Library, LoadError> {
+/// Opens a library. It stays mapped, with the descriptor that its path refers to, after the handle
+/// is dropped.
+pub fn map(
+    openable: Openable,
+    who: Who<'_>,
+) -> Result<ManuallyDrop<libloading::Library>, LoadError> {
     let Openable { name, file, copy, .. } = openable;
     let failed = |error: libloading::Error| LoadError::Open {
         path: who.path.to_owned(),
@@ -214,7 +219,7 @@ pub fn map(openable: Openable, who: Who<'_>) -> Result<&'static libloading::Libr
     let library = unsafe { open_library(&name) }.map_err(failed)?;
     std::mem::forget(file);
     drop(copy);
-    Ok(Box::leak(Box::new(library)))
+    Ok(ManuallyDrop::new(library))
 }
 
 /// Opens a library and binds all symbols at once, so that a missing one is found here and not in a

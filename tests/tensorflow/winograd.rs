@@ -227,5 +227,90 @@ fn a_gradient_gets_the_kernel_that_is_fastest() {
     assert_eq!(of([[32, 14, 14, 32], [32, 14, 14, 64], [5, 5, 32, 64]]), "winograd5");
     assert_eq!(of([[1, 56, 56, 64], [1, 56, 56, 64], [3, 3, 64, 64]]), "winograd4");
     assert_eq!(of([[32, 14, 14, 16], [32, 14, 14, 64], [5, 5, 16, 64]]), "");
-    assert_eq!(of([[32, 8, 8, 64], [32, 8, 8, 64], [3, 3, 64, 64]]), "");
+    // Many small images, and few channels, since the filter's factors are needed in this call only.
+    assert_eq!(of([[32, 8, 8, 64], [32, 8, 8, 64], [3, 3, 64, 64]]), "winograd4");
+    assert_eq!(of([[32, 32, 32, 16], [32, 32, 32, 16], [3, 3, 16, 16]]), "winograd4");
+    assert_eq!(of([[32, 32, 32, 8], [32, 32, 32, 8], [3, 3, 8, 8]]), "");
+}
+
+/// The gradient `conv` by a filter of these dimensions, for inputs `x` and a gradient `dy` of the outputs.
+fn by_filter(runtime: &Runtime, [input, output, filter]: [[i64; 4]; 3], knob: &str) -> Session {
+    let mut options = SessionOptions::as_written();
+    options.knobs.insert("cpu.winograd".to_owned(), knob.to_owned());
+    session_with(runtime, options, |b| {
+        let shape = |dims: &[i64]| PartialShape::new(dims).expect("a shape");
+        let x = b.placeholder("x", DType::FLOAT, shape(&input))?;
+        let dy = b.placeholder("dy", DType::FLOAT, shape(&output))?;
+        let sizes = filter.map(|size| size as i32);
+        let sizes = b.constant("sizes", Tensor::from_slice(&[4], &sizes).expect("a vector"))?;
+        let padding = if input[1..3] == output[1..3] { "SAME" } else { "VALID" };
+        let conv = b.op("Conv2DBackpropFilter").name("conv").input(x).input(sizes).input(dy);
+        conv.attr("strides", vec![1i64; 4]).attr("padding", padding).build().map(|_| ())
+    })
+}
+
+/// The results of a step of [`by_filter`].
+fn filters(session: &Session, x: &Tensor, dy: &Tensor) -> Vec<f32> {
+    let fetched = run(session, &[("x", x.clone()), ("dy", dy.clone())], &["conv"]);
+    values(&fetched.expect("a step")[0])
+}
+
+/// Shapes of an input, of outputs and of a filter, and the label of the kernel that takes them.
+const FILTERS: [([[i64; 4]; 3], &str); 7] = [
+    ([[2, 9, 11, 5], [2, 9, 11, 7], [3, 3, 5, 7]], "winograd4"),
+    ([[2, 10, 11, 5], [2, 8, 9, 7], [3, 3, 5, 7]], "winograd4"),
+    ([[70, 13, 14, 33], [70, 13, 14, 19], [3, 3, 33, 19]], "winograd4"),
+    ([[3, 9, 11, 5], [3, 9, 11, 7], [5, 5, 5, 7]], "winograd5"),
+    ([[9, 14, 14, 32], [9, 10, 10, 64], [5, 5, 32, 64]], "winograd5"),
+    ([[2, 7, 9, 5], [2, 7, 9, 7], [3, 3, 5, 7]], ""),
+    ([[2, 9, 9, 5], [2, 9, 9, 7], [1, 1, 5, 7]], ""),
+];
+
+#[test]
+fn gradients_by_the_filter_are_those_of_the_ordinary_kernel() {
+    let runtimes = [1, 3].map(|threads| runtime_of(threads, &["tenon_cpu"], &[]));
+    for (sizes, expected) in FILTERS {
+        let (x, dy) = (numbers(&sizes[0], 3), numbers(&sizes[1], 5));
+        let [one, three] = runtimes.each_ref().map(|runtime| by_filter(runtime, sizes, "always"));
+        let plain = by_filter(&runtimes[0], sizes, "never");
+        assert_eq!(label(&one), expected, "{sizes:?}");
+        assert_eq!(label(&plain), "", "{sizes:?}");
+        let found = filters(&one, &x, &dy);
+        assert_eq!(found.len() as i64, sizes[2].iter().product::<i64>(), "{sizes:?}");
+        assert_eq!(found, filters(&three, &x, &dy), "{sizes:?}: threads");
+        let [batch, rows, columns, _] = sizes[1];
+        // Terms are a quarter of 1 on average.
+        let allowed = 8e-6 * (batch * rows * columns) as f32 / 4.0;
+        let plain = filters(&plain, &x, &dy);
+        let worst = found.iter().zip(&plain).map(|(x, y)| (x - y).abs()).fold(0.0, f32::max);
+        assert!(worst < allowed, "{sizes:?}: {worst:e}, where {allowed:e} is allowed");
+    }
+}
+
+#[test]
+fn gradients_by_the_filter_are_infinite_where_the_ordinary_kernel_has_them() {
+    let runtime = runtime(&["tenon_cpu"], &[]);
+    for (sizes, label) in FILTERS {
+        let [found, plain] = ["always", "never"].map(|knob| {
+            let session = by_filter(&runtime, sizes, knob);
+            let mut x = values(&numbers(&sizes[0], 3));
+            let middle = x.len() / 2;
+            x[middle] = f32::INFINITY;
+            let x = Tensor::from_slice(&sizes[0], &x).expect("as many numbers as elements");
+            filters(&session, &x, &numbers(&sizes[1], 5))
+        });
+        let bits = |all: &[f32]| all.iter().map(|x| x.to_bits()).collect::<Vec<u32>>();
+        assert!(plain.iter().any(|x| x.is_infinite()), "{sizes:?}");
+        assert_eq!(bits(&found), bits(&plain), "{sizes:?} {label}");
+    }
+}
+
+#[test]
+fn a_gradient_by_the_filter_gets_the_kernel_that_is_fastest() {
+    let runtime = runtime(&["tenon_cpu"], &[]);
+    let of = |sizes| label(&by_filter(&runtime, sizes, "faster"));
+    assert_eq!(of([[32, 8, 8, 64], [32, 8, 8, 64], [3, 3, 64, 64]]), "winograd4");
+    assert_eq!(of([[32, 16, 16, 32], [32, 16, 16, 32], [3, 3, 32, 32]]), "winograd4");
+    assert_eq!(of([[32, 14, 14, 32], [32, 14, 14, 64], [5, 5, 32, 64]]), "winograd5");
+    assert_eq!(of([[32, 32, 32, 16], [32, 32, 32, 16], [3, 3, 16, 16]]), "");
 }

@@ -11,7 +11,7 @@ use crate::{
     split::{Parts, for_units},
 };
 use half::{bf16, f16};
-use std::marker::PhantomData;
+use std::{iter, marker::PhantomData};
 use tenon_sdk::{
     DType, KernelError,
     author::{ComputeContext, CreateContext, Kernel},
@@ -25,6 +25,9 @@ use tenon_sdk::{
 const BLOCK: usize = 1 << 12;
 /// The number of channels that are summed side by side.
 const LANES: usize = 64;
+
+/// Approximate nanoseconds of an element.
+const COST_NS: f64 = 0.15;
 
 /// A term that is summed: the value, or the square of its distance from the mean.
 trait Term {
@@ -47,6 +50,14 @@ impl Term for Square {
     }
 }
 
+/// Adds the terms of as many values to sums.
+#[inline(always)]
+fn add<T: Compute<Wide = f32>, K: Term>(sums: &mut [f32; LANES], x: &[T], means: &[f32]) {
+    for (sum, (x, &mean)) in sums.iter_mut().zip(x.iter().zip(means)) {
+        *sum += K::of(x.up(), mean);
+    }
+}
+
 vectorised! {
     /// Adds the terms of rows of `means.len()` channels to `totals`.
     fn add_rows[T: Compute<Wide = f32>, K: Term](x: &[T], means: &[f32], totals: &mut [f64]) {
@@ -54,15 +65,20 @@ vectorised! {
         let rows = (BLOCK / channels).max(1);
         for block in x.chunks(rows * channels) {
             for first in (0..channels).step_by(LANES) {
-                let len = LANES.min(channels - first);
+                let some = first..channels.min(first + LANES);
                 let mut sums = [0f32; LANES];
-                for row in block.chunks_exact(channels) {
-                    let values = row[first..first + len].iter().zip(&means[first..first + len]);
-                    for (sum, (x, &mean)) in sums.iter_mut().zip(values) {
-                        *sum += K::of(x.up(), mean);
+                if some.len() == LANES {
+                    // The number of channels is known, so that the loop is unrolled.
+                    let means = &means[first..first + LANES];
+                    for row in block.chunks_exact(channels) {
+                        add::<T, K>(&mut sums, &row[first..first + LANES], means);
+                    }
+                } else {
+                    for row in block.chunks_exact(channels) {
+                        add::<T, K>(&mut sums, &row[some.clone()], &means[some.clone()]);
                     }
                 }
-                for (total, &sum) in totals[first..first + len].iter_mut().zip(&sums) {
+                for (total, &sum) in totals[some].iter_mut().zip(&sums) {
                     *total += f64::from(sum);
                 }
             }
@@ -111,6 +127,16 @@ vectorised! {
     }
 }
 
+/// The number of neighbouring rows of so few channels that are computed as one row, whose loop is longer.
+pub fn rows_at_once(channels: usize) -> usize {
+    LANES.div_ceil(channels.max(1))
+}
+
+/// The values of the channels of `times` neighbouring rows.
+pub fn repeated<T: Copy>(channels: &[T], times: usize) -> Result<Vec<T>, KernelError> {
+    growth::collected(iter::repeat_n(channels, times).flatten().copied())
+}
+
 /// Returns the sum of a term for each channel.
 fn sums<T: Compute<Wide = f32>, K: Term>(
     c: &ComputeContext<'_>,
@@ -122,7 +148,7 @@ fn sums<T: Compute<Wide = f32>, K: Term>(
     let mut totals = growth::filled(channels, 0f64)?;
     if inner != 1 {
         let parts = Parts::new(&mut totals);
-        for_units(c, channels, 0.3 * (outer * inner) as f64, |range| {
+        for_units(c, channels, COST_NS * (outer * inner) as f64, |range| {
             for channel in range {
                 let planes = (0..outer).map(|o| &x[(o * channels + channel) * inner..][..inner]);
                 let total = planes.map(|x| sum_plane::<T, K>(x, means[channel])).sum::<f64>();
@@ -132,16 +158,21 @@ fn sums<T: Compute<Wide = f32>, K: Term>(
         })?;
         return Ok(totals);
     }
-    let rows = (8 * BLOCK / channels).max(1);
+    let group = rows_at_once(channels);
+    let (wide, means_of_group) = (group * channels, repeated(means, group)?);
+    let rows = (8 * BLOCK / wide).max(1) * group;
     let chunks = outer.div_ceil(rows);
-    let mut partial = growth::filled(chunks * channels, 0f64)?;
+    let mut partial = growth::filled(chunks * wide, 0f64)?;
     let parts = Parts::new(&mut partial);
-    for_units(c, chunks, 0.3 * (rows * channels) as f64, |range| {
+    for_units(c, chunks, COST_NS * (rows * channels) as f64, |range| {
         for chunk in range {
             let end = ((chunk + 1) * rows).min(outer);
             // SAFETY: each unit has totals of its own.
-            let totals = unsafe { parts.part(chunk * channels..(chunk + 1) * channels) };
-            add_rows::<T, K>(&x[chunk * rows * channels..end * channels], means, totals);
+            let totals = unsafe { parts.part(chunk * wide..(chunk + 1) * wide) };
+            let x = &x[chunk * rows * channels..end * channels];
+            let (groups, rest) = x.split_at(x.len() / wide * wide);
+            add_rows::<T, K>(groups, &means_of_group, totals);
+            add_rows::<T, K>(rest, means, &mut totals[..channels]);
         }
     })?;
     for partial in partial.chunks_exact(channels) {
@@ -161,14 +192,20 @@ fn normalise<T: Compute<Wide = f32>>(
     let ChannelSplit { outer, channels, inner } = *split;
     let y = Parts::new(y);
     if inner == 1 {
-        return for_units(c, outer, 0.3 * channels as f64, |rows| {
+        let group = rows_at_once(channels);
+        let [wide_means, wide_factors] = [repeated(means, group)?, repeated(factors, group)?];
+        let wide_offsets = repeated(offsets, group)?;
+        return for_units(c, outer, COST_NS * channels as f64, |rows| {
             let at = rows.start * channels..rows.end * channels;
+            let first = rows.len() / group * group * channels;
             // SAFETY: ranges of one split are disjoint.
-            let y = unsafe { y.part(at.clone()) };
-            normalise_rows(&x[at], means, factors, offsets, y);
+            let (groups, rest) = unsafe { y.part(at.clone()) }.split_at_mut(first);
+            let (x_groups, x_rest) = x[at].split_at(first);
+            normalise_rows(x_groups, &wide_means, &wide_factors, &wide_offsets, groups);
+            normalise_rows(x_rest, means, factors, offsets, rest);
         });
     }
-    for_units(c, outer * channels, 0.3 * inner as f64, |range| {
+    for_units(c, outer * channels, COST_NS * inner as f64, |range| {
         for plane in range {
             let (at, channel) = (plane * inner..(plane + 1) * inner, plane % channels);
             // SAFETY: each unit has a plane of its own.

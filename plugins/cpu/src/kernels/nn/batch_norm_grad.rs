@@ -5,6 +5,7 @@
 //! dy`; always `dscale = sum(dy (x - m)) / sqrt(variance + epsilon)` and `doffset = sum(dy)`. Sums
 //! are kept in double, in an order that does not depend on the number of threads.
 
+use super::batch_norm::{repeated, rows_at_once};
 use crate::{arch::vectorised, lane::Compute, split::for_rows};
 use half::{bf16, f16};
 use std::{marker::PhantomData, ops::Range};
@@ -20,7 +21,7 @@ use tenon_sdk::{
 /// The number of elements that one unit of work sums.
 const BLOCK: usize = 1 << 15;
 /// Approximate nanoseconds of an element.
-const COST_NS: f64 = 0.3;
+const COST_NS: f64 = 0.2;
 /// The number of sums side by side.
 const LANES: usize = 16;
 
@@ -82,6 +83,18 @@ struct Factors {
     factors: Vec<f64>,
     shifts: Vec<f64>,
     slopes: Vec<f64>,
+}
+
+impl Factors {
+    /// Those of the channels of `times` neighbouring rows.
+    fn repeated(&self, times: usize) -> Result<Factors, KernelError> {
+        Ok(Factors {
+            means: repeated(&self.means, times)?,
+            factors: repeated(&self.factors, times)?,
+            shifts: repeated(&self.shifts, times)?,
+            slopes: repeated(&self.slopes, times)?,
+        })
+    }
 }
 
 vectorised! {
@@ -172,13 +185,18 @@ impl<'a, T: Compute<Wide = f32>> Given<'a, T> {
         }
     }
 
-    /// Writes the gradient of whole images, from element `first` on.
-    fn write_images(&self, first: usize, of: &Factors, dx: &mut [T]) {
+    /// Writes the gradient of whole images, from element `first` on. `rows` are the factors of neighbouring
+    /// rows of channels.
+    fn write_images(&self, first: usize, [of, rows]: [&Factors; 2], dx: &mut [T]) {
         let at = first..first + dx.len();
         let (dy, x) = (&self.dy[at.clone()], &self.x[at]);
         let ChannelSplit { channels, inner, .. } = self.split;
         if inner == 1 {
-            return gradient_rows(dy, x, of, dx);
+            let whole = dx.len() / rows.means.len() * rows.means.len();
+            let ((dy, last_dy), (x, last_x)) = (dy.split_at(whole), x.split_at(whole));
+            let (dx, last_dx) = dx.split_at_mut(whole);
+            gradient_rows(dy, x, rows, dx);
+            return gradient_rows(last_dy, last_x, of, last_dx);
         }
         let planes = dy.chunks_exact(inner).zip(x.chunks_exact(inner));
         for (plane, (dx, (dy, x))) in dx.chunks_exact_mut(inner).zip(planes).enumerate() {
@@ -255,10 +273,14 @@ impl<T: Compute<Wide = f32>> Kernel for FusedBatchNormGrad<T> {
         c.output::<f32>(3, &[0])?;
         c.output::<f32>(4, &[0])?;
         let dx = c.output::<T>(0, c.dims(1))?.data;
+        if dx.is_empty() {
+            return Ok(());
+        }
         let factors = self.factors(&given, &sums)?;
+        let rows = factors.repeated(rows_at_once(channels))?;
         let image = channels * inner;
         for_rows(c, dx, image, COST_NS * image as f64, |first, dx| {
-            given.write_images(first * image, &factors, dx);
+            given.write_images(first * image, [&factors, &rows], dx);
         })
     }
 }

@@ -7,7 +7,7 @@
 //! are added to the pixels that they came from. Gradient by the filter: the transposed patches
 //! times the gradient, a block of pixels at a time.
 
-mod by_filter;
+pub mod by_filter;
 mod by_input;
 pub mod phases;
 
@@ -238,7 +238,8 @@ fn input_by_patches<W: Factor>(
     Ok(())
 }
 
-struct ByFilter<T: Compute> {
+/// The gradient by the filter, by tiles or patches.
+pub struct ByFilter<T: Compute> {
     backprop: Backprop,
     isa: Option<&'static Isa<T::Wide>>,
 }

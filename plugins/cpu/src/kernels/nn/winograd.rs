@@ -1,6 +1,6 @@
 //! Convolutions with 3x3 and 5x5 filters by Winograd's algorithm: labels `winograd2`, `winograd4` and
 //! `winograd5`; and the gradients of such convolutions by their inputs, which are convolutions over the
-//! gradients of the outputs ([`by_input`]).
+//! gradients of the outputs ([`by_input`]); and their gradients by their filters ([`by_filter`]).
 //!
 //! The image is cut into tiles of 2x2 or 4x4 outputs, F(2x2, 3x3) and F(4x4, 3x3). A tile's 4x4 or
 //! 6x6 inputs are transformed, multiplied with the transformed filter, and transformed back: 16
@@ -16,6 +16,7 @@
 //! by the definition.
 
 mod blocks;
+mod by_filter;
 mod by_input;
 pub mod contract;
 mod factors;

@@ -66,9 +66,35 @@ impl Cut {
         self.all.div_ceil(self.block.max(1))
     }
 
-    fn tiles(&self, block: usize) -> Range<usize> {
+    /// The tiles of a block.
+    pub fn tiles(&self, block: usize) -> Range<usize> {
         block * self.block..((block + 1) * self.block).min(self.all)
     }
+
+    /// The first output row and column of a tile.
+    pub fn place<T: Transform>(&self, tile: usize) -> [usize; 2] {
+        let tile = tile % self.image;
+        [tile / self.columns, tile % self.columns].map(|at| at * T::OUTPUTS)
+    }
+}
+
+/// The positions in their image of the inputs of a tile with this first output row and column.
+pub fn inputs<T: Transform>(g: &Conv2dGeometry, [row, column]: [usize; 2]) -> Pixels {
+    let inside = |at: usize, pad: i64, len: i64| {
+        let at = at as i64 - pad;
+        (at >= 0 && at < len).then_some(at as usize)
+    };
+    let mut pixels = [OUTSIDE; MOST_POINTS * MOST_POINTS];
+    for i in 0..T::POINTS {
+        let Some(y) = inside(row + i, g.height.pad_before, g.height.input) else { continue };
+        for j in 0..T::POINTS {
+            if let Some(x) = inside(column + j, g.width.pad_before, g.width.input) {
+                pixels[i * T::POINTS + j] =
+                    (y * g.width.input as usize + x) * g.in_channels as usize;
+            }
+        }
+    }
+    pixels
 }
 
 /// Whether the size of a block's memory does not overflow.
@@ -130,7 +156,7 @@ impl Memory<'_> {
 
 /// At least `len` elements, rounded up to an odd number of cache lines: data at such distances do
 /// not compete for the same few sets of the first-level cache.
-fn odd_lines(len: usize) -> usize {
+pub fn odd_lines(len: usize) -> usize {
     (len.div_ceil(LINE) | 1) * LINE
 }
 
@@ -225,35 +251,8 @@ impl<'a, T: Transform> Work<'a, T> {
             let x = &self.x[tile / self.cut.image * image..][..image];
             // SAFETY: in this stage, each tile has vectors of its own.
             let to = unsafe { memory.vectors(INPUTS, at, channels) };
-            read_tile::<T>(x, &self.pixels(tile), to);
+            read_tile::<T>(x, &inputs::<T>(self.g, self.cut.place::<T>(tile)), to);
         }
-    }
-
-    /// The positions in its image of the inputs of a tile.
-    fn pixels(&self, tile: usize) -> Pixels {
-        let [row, column] = self.place(tile);
-        let (height, width) = (&self.g.height, &self.g.width);
-        let inside = |at: usize, pad: i64, len: i64| {
-            let at = at as i64 - pad;
-            (at >= 0 && at < len).then_some(at as usize)
-        };
-        let mut pixels = [OUTSIDE; MOST_POINTS * MOST_POINTS];
-        for i in 0..T::POINTS {
-            let Some(y) = inside(row + i, height.pad_before, height.input) else { continue };
-            for j in 0..T::POINTS {
-                if let Some(x) = inside(column + j, width.pad_before, width.input) {
-                    pixels[i * T::POINTS + j] =
-                        (y * width.input as usize + x) * self.g.in_channels as usize;
-                }
-            }
-        }
-        pixels
-    }
-
-    /// The first output row and column of a tile.
-    fn place(&self, tile: usize) -> [usize; 2] {
-        let tile = tile % self.cut.image;
-        [tile / self.cut.columns, tile % self.cut.columns].map(|at| at * T::OUTPUTS)
     }
 
     /// Computes the products of a block of tiles with the factors of some points.
@@ -294,7 +293,7 @@ impl<'a, T: Transform> Work<'a, T> {
     /// The number of a tile's first output pixel, and the tile's rows and columns.
     fn outputs(&self, tile: usize) -> (usize, [usize; 2]) {
         let [height, width] = [&self.g.height, &self.g.width].map(|dim| dim.output as usize);
-        let [row, column] = self.place(tile);
+        let [row, column] = self.cut.place::<T>(tile);
         let first = (tile / self.cut.image * height + row) * width + column;
         (first, [height - row, width - column].map(|left| left.min(T::OUTPUTS)))
     }

@@ -27,7 +27,7 @@
 use super::{
     blocks::{self, POINT_NS},
     factors,
-    transforms::{Transform, Two},
+    transforms::{Backward, Transform, Two},
 };
 use crate::kernels::{
     linalg::gemm::isa::fastest,
@@ -49,7 +49,8 @@ register_knob!(
     "The greatest relative error, as numerics contracts state it, of a variant of a float convolution that may run: under 8e-6 `winograd4` does not, under 4e-6 `winograd2` and `winograd5` neither."
 );
 
-/// With fewer outputs of an image, the factors cost more memory than they save time.
+/// With fewer outputs of an image, the factors of a constant filter cost more memory than they save time.
+/// Those of other filters are in memory during a call only.
 const LEAST_PIXELS: i64 = 14 * 14;
 /// Multiplications per nanosecond, in products of tiles, and in products of windows including the
 /// gathering of the windows.
@@ -59,6 +60,15 @@ const PATCHES_RATE: f64 = 52.0;
 /// transform it in a call.
 const FACTOR_NS: f64 = 0.25;
 const TRANSFORM_NS: f64 = 3.0;
+/// Multiplications per nanosecond in sums over pixels.
+const PIXELS_RATE: f64 = 46.0;
+/// Approximate nanoseconds to add to a sum at a point, and to transform it into those of taps.
+const ADD_NS: f64 = 0.15;
+const END_NS: f64 = 0.5;
+/// The least number of rows and columns of the gradients of outputs in the gradient by a filter.
+const LEAST_SIDE: i64 = 8;
+/// The least number of channels, on either side, in the gradient by a filter.
+const LEAST_BY_FILTER: i64 = 32;
 
 /// The values of the knobs.
 #[derive(Debug, Clone, Copy)]
@@ -97,27 +107,17 @@ pub fn supports<T: Transform>(c: &CreateContext<'_>, role: Role) -> Supported {
 
 fn answer<T: Transform>(c: &CreateContext<'_>, role: Role) -> Result<Supported, KernelError> {
     let no = |reason: &str| Ok(Supported::No(reason.to_owned()));
-    let settings = Settings::read(c.knobs())?;
-    if settings.never {
-        return no("the knob winograd is never");
-    }
-    if T::RELATIVE > settings.error {
-        return Ok(Supported::No(format!(
-            "its relative error is {:e}, and the knob convolution_error allows {:e}",
-            T::RELATIVE,
-            settings.error
-        )));
-    }
-    let attributes = ConvAttributes::new(c)?;
-    if !attributes.is_dense() || attributes.format() != DataFormat::Nhwc {
-        return Ok(Supported::No(format!(
-            "strides and dilations must be 1, and channels last: found {attributes}"
-        )));
+    let (settings, attributes) = (Settings::read(c.knobs())?, ConvAttributes::new(c)?);
+    if let Some(reason) = refusal::<T>(&settings, &attributes) {
+        return no(&reason);
     }
     let images = if role == Role::Forward { 0 } else { 2 };
     let (input, filter) = (c.input_shape(images), c.input_shape(1));
-    if filter.dims().is_some_and(|dims| !is_worthwhile::<T>(dims, settings.always)) {
-        let (taps, channels) = (T::TAPS, T::LEAST_CHANNELS);
+    let is_constant = role == Role::Forward && c.constant(1).is_some();
+    let channels = if is_constant { T::LEAST_CHANNELS } else { T::LEAST_OF_VARIABLE };
+    let least = if settings.always { 0 } else { channels };
+    if filter.dims().is_some_and(|dims| !is_worthwhile::<T>(dims, least)) {
+        let taps = T::TAPS;
         return Ok(Supported::No(format!(
             "the filter must be {taps}x{taps}, with {channels} channels or more on both sides: found {filter}"
         )));
@@ -138,19 +138,105 @@ fn answer<T: Transform>(c: &CreateContext<'_>, role: Role) -> Result<Supported, 
             filter.dims()
         )));
     };
-    let is_constant = role == Role::Forward && c.constant(1).is_some();
     if !settings.always && !is_fastest::<T>(&g, is_constant) {
         return no("other kernels are faster for these shapes");
     }
     Ok(Supported::Yes)
 }
 
-/// Whether a filter with these dimensions, -1 where they are unknown, may suit this algorithm.
-fn is_worthwhile<T: Transform>(filter: &[i64], always: bool) -> bool {
+/// Why a kernel does not compute by this transformation, whatever the shapes.
+fn refusal<T: Transform>(settings: &Settings, attributes: &ConvAttributes) -> Option<String> {
+    if settings.never {
+        return Some("the knob winograd is never".to_owned());
+    }
+    if T::RELATIVE > settings.error {
+        return Some(format!(
+            "its relative error is {:e}, and the knob convolution_error allows {:e}",
+            T::RELATIVE,
+            settings.error
+        ));
+    }
+    if !attributes.is_dense() || attributes.format() != DataFormat::Nhwc {
+        return Some(format!(
+            "strides and dilations must be 1, and channels last: found {attributes}"
+        ));
+    }
+    None
+}
+
+/// Whether a kernel computes the gradient by a filter of these dimensions, if they are known, with the
+/// tiles of a transformation.
+///
+/// # Errors
+/// Attributes or knobs that cannot be read.
+pub fn supports_by_filter<T: Backward>(
+    c: &CreateContext<'_>,
+    filter: Option<&[i64]>,
+) -> Result<Supported, KernelError> {
+    let no = |reason: &str| Ok(Supported::No(reason.to_owned()));
+    let (settings, attributes) = (Settings::read(c.knobs())?, ConvAttributes::new(c)?);
+    if let Some(reason) = refusal::<T>(&settings, &attributes) {
+        return no(&reason);
+    }
+    let least = if settings.always { 0 } else { LEAST_BY_FILTER };
+    let Some(filter) = filter.filter(|dims| is_worthwhile::<T>(dims, least)) else {
+        return Ok(Supported::No(format!(
+            "filter_sizes must be a constant, of {0}x{0} and {least} channels or more on both sides: found {filter:?}",
+            T::TAPS
+        )));
+    };
+    let input = c.input_shape(0);
+    let Some(input) = input.full() else { return Ok(Supported::DependsOnShapes) };
+    let g = Conv2dGeometry::new(&attributes.params(input.dims(), filter))?;
+    if !fits_by_filter::<T>(&g) {
+        return Ok(Supported::No(format!(
+            "padding of more than half of the taps, fewer than {LEAST_SIDE} rows or columns, groups, or sizes that cannot be counted: found input {:?} and filter {filter:?}",
+            input.dims()
+        )));
+    }
+    if !settings.always && by_filter_ns::<T>(&g) >= by_pixels_ns::<T>(&g) {
+        return no("other kernels are faster for these shapes");
+    }
+    Ok(Supported::Yes)
+}
+
+/// Whether the algorithm can compute the gradient of this convolution by its filter.
+///
+/// A tap in a corner sees all gradients but those of the rows and columns whose inputs are in the padding. These
+/// must be few: the error is relative to the terms of all tiles.
+pub fn fits_by_filter<T: Backward>(g: &Conv2dGeometry) -> bool {
+    let sides = [&g.height, &g.width];
+    fits::<T>(g)
+        && sides.iter().all(|side| {
+            let pads = [side.pad_before, side.pad_after];
+            side.output >= LEAST_SIDE
+                && pads.iter().all(|pad| (0..=T::TAPS as i64 / 2).contains(pad))
+        })
+}
+
+/// Approximate nanoseconds of the gradient by the filter, on one thread.
+fn by_filter_ns<T: Backward>(g: &Conv2dGeometry) -> f64 {
+    let points = (T::POINTS * T::POINTS) as f64;
+    let cut = blocks::Cut::new::<T>(g);
+    let (channels, outputs) = (g.in_channels as f64, g.out_channels as f64);
+    let tile = channels * outputs / TILES_RATE + POINT_NS * (channels + outputs);
+    let sum = ADD_NS * cut.blocks() as f64 + END_NS;
+    points * (cut.all as f64 * tile + sum * channels * outputs)
+}
+
+/// The same of the ordinary kernel, which sums over pixels.
+fn by_pixels_ns<T: Backward>(g: &Conv2dGeometry) -> f64 {
+    let pixels = (g.batch * g.height.output * g.width.output) as f64;
+    pixels * (g.in_channels * g.out_channels) as f64 * (T::TAPS * T::TAPS) as f64 / PIXELS_RATE
+}
+
+/// Whether a filter with these dimensions, -1 where they are unknown, may suit this algorithm, which needs
+/// `least` channels and outputs.
+fn is_worthwhile<T: Transform>(filter: &[i64], least: i64) -> bool {
     let [height, width, channels, outputs] = *filter else { return false };
     let known = |n: i64, fits: bool| n < 0 || fits;
     let taps = [height, width].into_iter().all(|n| known(n, n == T::TAPS as i64));
-    taps && [channels, outputs].into_iter().all(|n| always || known(n, n >= T::LEAST_CHANNELS))
+    taps && [channels, outputs].into_iter().all(|n| known(n, n >= least))
 }
 
 /// The convolution over the gradient of the outputs that gives the gradient by the input, with strides
@@ -211,7 +297,7 @@ fn are_countable<T: Transform>(size: [i64; 2]) -> bool {
 /// Whether no kernel that would be asked after this one is faster.
 fn is_fastest<T: Transform>(g: &Conv2dGeometry, is_constant: bool) -> bool {
     let pixels = g.height.output * g.width.output;
-    if pixels < LEAST_PIXELS {
+    if is_constant && pixels < LEAST_PIXELS {
         return false;
     }
     let plane = (g.in_channels * g.out_channels) as f64;

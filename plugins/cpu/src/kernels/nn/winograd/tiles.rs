@@ -1,6 +1,6 @@
 //! The transformations in two dimensions, one tile at a time, by vectors of channels.
 
-use super::transforms::{MOST_OUTPUTS, MOST_POINTS, Transform};
+use super::transforms::{Evaluate, MOST_OUTPUTS, MOST_POINTS, Transform};
 use crate::{
     arch::{Isa, vectorised},
     vector::Vector,
@@ -116,8 +116,8 @@ unsafe fn store<V: Vector, const FULL: bool>(vector: V, to: *mut f32, count: usi
 }
 
 vectorised! {
-    /// Transforms the inputs of a tile: `B^T d B` of each channel.
-    pub fn read_tile[T: Transform](image: &[f32], pixels: &Pixels, to: Vectors) {
+    /// Transforms the pixels of a tile, for example its inputs: `B^T d B` of each channel.
+    pub fn read_tile[T: Evaluate](image: &[f32], pixels: &Pixels, to: Vectors) {
         let mut channel = 0;
         while channel + I::Floats::LEN <= to.channels {
             // SAFETY: the channels are in memory, as the maker of the vectors guarantees.
@@ -136,7 +136,7 @@ vectorised! {
 /// - `FULL` is set only if `count` is the length of a vector.
 /// - The CPU has the instructions of `I`.
 #[inline(always)]
-unsafe fn read_vector<I: Isa, T: Transform, const FULL: bool>(
+unsafe fn read_vector<I: Isa, T: Evaluate, const FULL: bool>(
     image: &[f32],
     pixels: &Pixels,
     to: Vectors,
@@ -144,25 +144,25 @@ unsafe fn read_vector<I: Isa, T: Transform, const FULL: bool>(
     count: usize,
 ) {
     let rows = each_point!(i => {
-        let pixels = &pixels[(i * T::POINTS).min(MOST - MOST_POINTS)..];
+        let pixels = &pixels[(i * T::LEN).min(MOST - MOST_POINTS)..];
         let d = each_point!(j => {
             let at = pixels[j] + channel;
             match image.get(at..at + count) {
                 // SAFETY: the floats are in the slice; a full vector has `count` floats.
-                Some(x) if i < T::POINTS && j < T::POINTS => unsafe {
+                Some(x) if i < T::LEN && j < T::LEN => unsafe {
                     load::<I::Floats, FULL>(x.as_ptr(), count)
                 },
                 // SAFETY: the caller guarantees that the CPU has the instructions.
                 _ => unsafe { I::Floats::zero() },
             }
         });
-        T::inputs(d)
+        T::at_points(d)
     });
     #[expect(clippy::needless_range_loop, reason = "a column of all rows")]
-    for j in 0..T::POINTS {
-        let v = T::inputs(each_point!(i => rows[i][j]));
-        for (i, v) in v.iter().enumerate().take(T::POINTS) {
-            let at = (i * T::POINTS + j) * to.stride + channel;
+    for j in 0..T::LEN {
+        let v = T::at_points(each_point!(i => rows[i][j]));
+        for (i, v) in v.iter().enumerate().take(T::LEN) {
+            let at = (i * T::LEN + j) * to.stride + channel;
             // SAFETY: the caller guarantees that the `count` channels exist; they may be written at
             // each point, as the maker of `to` guarantees.
             unsafe { store::<I::Floats, FULL>(*v, to.first.add(at), count) };

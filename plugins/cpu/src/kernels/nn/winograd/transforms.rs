@@ -13,6 +13,7 @@
 //! as many points, so the same transformation of the inputs serves both.
 
 use crate::vector::Vector;
+use std::marker::PhantomData;
 
 /// The most points of a transformation.
 pub const MOST_POINTS: usize = 6;
@@ -30,6 +31,8 @@ pub trait Transform: Send + Sync + 'static {
     const TAPS: usize;
     /// The least number of channels, on either side: fewer do not repay the transformations.
     const LEAST_CHANNELS: i64;
+    /// The same of a filter that is no constant: its factors take no memory between calls.
+    const LEAST_OF_VARIABLE: i64 = Self::LEAST_CHANNELS;
     /// The number of points, and of inputs.
     const POINTS: usize = Self::OUTPUTS + Self::TAPS - 1;
     /// The error relative to the sum of the absolute terms of a result, by the contract.
@@ -42,6 +45,24 @@ pub trait Transform: Send + Sync + 'static {
 
     /// `A^T m`.
     fn outputs<V: Vector>(m: [V; MOST_POINTS]) -> [V; MOST_OUTPUTS];
+}
+
+/// How the pixels of a tile are evaluated at the points, in one dimension.
+pub trait Evaluate: Send + Sync + 'static {
+    /// The number of points, and of pixels of a row of the tile.
+    const LEN: usize;
+
+    /// The values at the points.
+    fn at_points<V: Vector>(pixels: [V; MOST_POINTS]) -> [V; MOST_POINTS];
+}
+
+impl<T: Transform> Evaluate for T {
+    const LEN: usize = T::POINTS;
+
+    #[inline(always)]
+    fn at_points<V: Vector>(pixels: [V; MOST_POINTS]) -> [V; MOST_POINTS] {
+        T::inputs(pixels)
+    }
 }
 
 /// F(2, 3): points 0, 1, -1 and infinity.
@@ -129,6 +150,7 @@ impl Transform for Four {
     const OUTPUTS: usize = 4;
     const TAPS: usize = 3;
     const LEAST_CHANNELS: i64 = 64;
+    const LEAST_OF_VARIABLE: i64 = 16;
     const RELATIVE: f64 = 8e-6;
     const FILTER: [[f64; MOST_TAPS]; MOST_POINTS] = filter_at_points(Self::TAPS);
 
@@ -175,5 +197,76 @@ impl Transform for TwoOfFive {
             m0.zeros(),
             m0.zeros(),
         ]
+    }
+}
+
+/// What the gradient by the filter needs. Gradients of outputs are there what taps are elsewhere, and the
+/// results are taps: F(3, 4) with the points of F(4, 3), and F(5, 2) with those of F(2, 5).
+pub trait Backward: Transform {
+    /// `A^T` with the quotients of `G`: of each result, which is a row, and each point.
+    const RESULTS: [[f64; MOST_POINTS]; MOST_TAPS] = results(Self::TAPS);
+
+    /// `G g` without its quotients, whose factors are powers of the points, which are exact.
+    fn gradients<V: Vector>(g: [V; MOST_POINTS]) -> [V; MOST_POINTS];
+}
+
+/// [`Backward::RESULTS`] of the points of [`Four`], whose first `count` rows are used.
+const fn results(count: usize) -> [[f64; MOST_POINTS]; MOST_TAPS] {
+    // A filter of one tap has the quotients alone.
+    let quotients = filter_at_points(1);
+    let points = [0.0, P as f64, -P as f64, Q as f64, -Q as f64];
+    let (mut rows, mut point) = ([[0.0; MOST_POINTS]; MOST_TAPS], 0);
+    while point < points.len() {
+        let (mut power, mut row) = (quotients[point][0], 0);
+        while row < count {
+            rows[row][point] = power;
+            power *= points[point];
+            row += 1;
+        }
+        point += 1;
+    }
+    rows[count - 1][MOST_POINTS - 1] = 1.0;
+    rows
+}
+
+impl Backward for Four {
+    #[inline(always)]
+    fn gradients<V: Vector>([g0, g1, g2, g3, ..]: [V; MOST_POINTS]) -> [V; MOST_POINTS] {
+        let (even_p, odd_p) = (g2.times_plus(P2, g0), g3.times_plus(P2, g1));
+        let (even_q, odd_q) = (g2.times_plus(Q2, g0), g3.times_plus(Q2, g1));
+        [
+            g0,
+            odd_p.times_plus(P, even_p),
+            odd_p.times_plus(-P, even_p),
+            odd_q.times_plus(Q, even_q),
+            odd_q.times_plus(-Q, even_q),
+            g3,
+        ]
+    }
+}
+
+impl Backward for TwoOfFive {
+    #[inline(always)]
+    fn gradients<V: Vector>([g0, g1, ..]: [V; MOST_POINTS]) -> [V; MOST_POINTS] {
+        [
+            g0,
+            g1.times_plus(P, g0),
+            g1.times_plus(-P, g0),
+            g1.times_plus(Q, g0),
+            g1.times_plus(-Q, g0),
+            g1,
+        ]
+    }
+}
+
+/// How tiles of gradients are evaluated.
+pub struct Gradients<T>(PhantomData<T>);
+
+impl<T: Backward> Evaluate for Gradients<T> {
+    const LEN: usize = T::POINTS;
+
+    #[inline(always)]
+    fn at_points<V: Vector>(pixels: [V; MOST_POINTS]) -> [V; MOST_POINTS] {
+        T::gradients(pixels)
     }
 }

@@ -37,7 +37,7 @@ fn family_of(name: &str, plugins: &[&str], cases: usize) {
 
 #[test]
 fn array() {
-    family("array", 4422);
+    family("array", 4508);
 }
 
 #[test]
@@ -107,12 +107,12 @@ fn recurrent() {
 
 #[test]
 fn reduction() {
-    family("reduction", 2632);
+    family("reduction", 2840);
 }
 
 #[test]
 fn random() {
-    family("random", 337);
+    family("random", 404);
 }
 
 #[test]

@@ -47,6 +47,23 @@ impl SegmentPlan {
         SegmentPlan::of_sorted(data, values)
     }
 
+    /// The same reduction with this many segments, of which the last may have no rows.
+    ///
+    /// # Errors
+    /// `INVALID_ARGUMENT` for a negative number, or one that an id reaches.
+    pub fn with_segments(&self, segments: i64) -> Result<SegmentPlan, KernelError> {
+        if segments < 0 {
+            return Err(negative_count(segments));
+        }
+        match self.output.split_first() {
+            Some((&found, row)) if found <= segments => SegmentPlan::new(segments, row),
+            found => Err(KernelError::invalid_argument(format!(
+                "segment ids must be below {segments}, the number of segments: the last is {}",
+                found.map_or(0, |(found, _)| found - 1)
+            ))),
+        }
+    }
+
     fn of_sorted(data: &[i64], ids: &[i64]) -> Result<SegmentPlan, KernelError> {
         check_sorted(ids)?;
         let segments = ids.last().map_or(Some(0), |last| last.checked_add(1));
@@ -63,9 +80,7 @@ impl SegmentPlan {
     /// `INVALID_ARGUMENT` for another shape, or a negative number of segments.
     pub fn unsorted(data: &[i64], ids: &[i64], segments: i64) -> Result<SegmentPlan, KernelError> {
         if segments < 0 {
-            return Err(KernelError::invalid_argument(format!(
-                "num_segments must be at least 0, got {segments}"
-            )));
+            return Err(negative_count(segments));
         }
         if !data.starts_with(ids) {
             return Err(KernelError::invalid_argument(format!(
@@ -85,6 +100,10 @@ impl SegmentPlan {
 
 fn data_is_scalar() -> KernelError {
     KernelError::invalid_argument("data must have at least 1 dimensions, got 0")
+}
+
+fn negative_count(segments: i64) -> KernelError {
+    KernelError::invalid_argument(format!("num_segments must be at least 0, got {segments}"))
 }
 
 fn wrong_length(expected: usize, found: &[i64]) -> KernelError {
@@ -127,6 +146,18 @@ mod tests {
         let plan = SegmentPlan::unsorted(&[3, 2, 5], &[3, 2], 7).unwrap();
         assert_eq!((&plan.output[..], plan.inner), (&[7, 5][..], 5));
         assert_eq!(&SegmentPlan::sorted(&[0, 2], &[0], &[]).unwrap().output[..], [0, 2]);
+    }
+
+    #[test]
+    fn a_given_number_of_segments_exceeds_all_ids() {
+        let plan = SegmentPlan::picked(&[3, 2], (&[2], &[2, 2]), (&[2], &[0, 4])).unwrap();
+        assert_eq!(plan.with_segments(5).unwrap(), plan);
+        assert_eq!(&plan.with_segments(7).unwrap().output[..], [7, 2]);
+        assert_eq!(
+            words(plan.with_segments(4)),
+            "segment ids must be below 4, the number of segments: the last is 4"
+        );
+        assert_eq!(words(plan.with_segments(-1)), "num_segments must be at least 0, got -1");
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Ops on tensors as arrays: sources, copies, shapes, joining and cutting.
 
+mod format;
 mod gather;
 mod identity;
 mod join;

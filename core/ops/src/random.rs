@@ -190,6 +190,74 @@ register_op!(
 );
 
 register_op!(
+    "StatelessTruncatedNormalV2",
+    inputs = &["shape: Tshape", "key: uint64", "counter: uint64", "alg: int32"],
+    outputs = &["output: dtype"],
+    attrs = &[FLOATS_OR_FLOAT, "Tshape: {int32, int64} = DT_INT32"],
+    cases = OF_KEY,
+    shape = of_key,
+    gradient = GradientRule::None,
+    summary = "Normally distributed numbers, those beyond 2 drawn again, of the generator that key, counter and alg name.",
+);
+
+register_op!(
+    "StatelessRandomUniformIntV2",
+    inputs = &[
+        "shape: Tshape",
+        "key: uint64",
+        "counter: uint64",
+        "alg: int32",
+        "minval: dtype",
+        "maxval: dtype"
+    ],
+    outputs = &["output: dtype"],
+    attrs = &["dtype: {int32, int64, uint32, uint64}", "Tshape: {int32, int64} = DT_INT32"],
+    cases = &["numbers; shape: [2] integers(0..9); key: [1]; counter: [2]; alg: [] values(1); \
+         minval: [] values(-3); maxval: [] values(12)",],
+    shape = integers_of_key,
+    gradient = GradientRule::None,
+    summary =
+        "Integers from minval to below maxval, of the generator that key, counter and alg name.",
+);
+
+register_op!(
+    "StatelessRandomUniformFullInt",
+    inputs = &["shape: T", "seed: Tseed"],
+    outputs = &["output: dtype"],
+    attrs = &[
+        "dtype: {int32, int64, uint32, uint64} = DT_UINT64",
+        SHAPE_OR_INT32,
+        "Tseed: {int32, int64, uint32, uint64} = DT_INT64"
+    ],
+    cases = &["numbers; Tseed in {int32, int64}; shape: [2] integers(0..9); seed: [2]"],
+    shape = stateless,
+    gradient = GradientRule::None,
+    summary = "Integers of any size that follow from the seed, of type int32 or int64.",
+);
+
+register_op!(
+    "StatelessRandomUniformFullIntV2",
+    inputs = &["shape: Tshape", "key: uint64", "counter: uint64", "alg: int32"],
+    outputs = &["output: dtype"],
+    attrs =
+        &["dtype: {int32, int64, uint32, uint64} = DT_UINT64", "Tshape: {int32, int64} = DT_INT32"],
+    cases = OF_KEY,
+    shape = of_key,
+    gradient = GradientRule::None,
+    summary = "Integers of any size, of the generator that key, counter and alg name.",
+);
+
+register_op!(
+    "StatelessRandomGetKeyCounterAlg",
+    inputs = &["seed: Tseed"],
+    outputs = &["key: uint64", "counter: uint64", "alg: int32"],
+    attrs = &[SEEDS],
+    cases = &["seeds; seed: [2]"],
+    shape = key_counter_algorithm,
+    summary = "The key and the counter derived from a seed, and the number of the algorithm that the device draws with.",
+);
+
+register_op!(
     "StatelessRandomGetKeyCounter",
     inputs = &["seed: Tseed"],
     outputs = &["key: uint64", "counter: uint64"],
@@ -271,6 +339,17 @@ fn of_key(c: &ShapeContext<'_>) -> ShapeResult {
     of_shape(c)
 }
 
+fn integers_of_key(c: &ShapeContext<'_>) -> ShapeResult {
+    input_of_rank(c, 4, "minval", 0)?;
+    input_of_rank(c, 5, "maxval", 0)?;
+    of_key(c)
+}
+
+fn key_counter_algorithm(c: &ShapeContext<'_>) -> ShapeResult {
+    key_counter(c)?;
+    c.set_output(2, c.shape_of(&[]))
+}
+
 fn key_counter(c: &ShapeContext<'_>) -> ShapeResult {
     two_seeds(c, 0)?;
     c.set_output(0, c.shape_of(&[1]))?;
@@ -335,7 +414,18 @@ mod tests {
         }
         check("StatelessRandomUniformInt", &[], &[(&["= [2]", "[2]", "[]", "[]"], "[2]")]);
         check("StatelessRandomGetKeyCounter", &[], &[(&["[2]"], "[1]; [2]")]);
-        for op in ["StatelessRandomUniformV2", "StatelessRandomNormalV2"] {
+        check("StatelessRandomGetKeyCounterAlg", &[], &[(&["[2]"], "[1]; [2]; []")]);
+        let low = "! minval must have 0 dimensions, got 1";
+        let of_key = ["= [2]", "[1]", "[2]", "[]"];
+        let with = |low, high| [&of_key[..], &[low, high]].concat();
+        let bounds: &[(&[&str], &str)] = &[(&with("[]", "[]"), "[2]"), (&with("[1]", "[]"), low)];
+        check("StatelessRandomUniformIntV2", &[], bounds);
+        for op in [
+            "StatelessRandomUniformV2",
+            "StatelessRandomNormalV2",
+            "StatelessTruncatedNormalV2",
+            "StatelessRandomUniformFullIntV2",
+        ] {
             check(
                 op,
                 &[],

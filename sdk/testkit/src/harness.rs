@@ -302,7 +302,7 @@ impl fmt::Debug for Harness {
 }
 
 /// Ops whose outputs' shapes follow from values that no shape function computes with.
-const DATA_DEPENDENT: [&str; 43] = [
+const DATA_DEPENDENT: [&str; 47] = [
     "CTCBeamSearchDecoder",
     "CTCGreedyDecoder",
     "DecodeBmp",
@@ -334,7 +334,11 @@ const DATA_DEPENDENT: [&str; 43] = [
     "SparseConcat",
     "SparseFillEmptyRows",
     "SparseSegmentMean",
+    "SparseSegmentMeanGradV2",
+    "SparseSegmentSqrtN",
+    "SparseSegmentSqrtNGradV2",
     "SparseSegmentSum",
+    "SparseSegmentSumGradV2",
     "SparseSlice",
     "SparseSplit",
     "StringSplit",

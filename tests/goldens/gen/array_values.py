@@ -340,4 +340,39 @@ def joins(folder):
     yield suite.finish()
 
 
-GROUPS = [passed, described, like, sequences, one_hot, where, unique, permutations, joins]
+# Formats: from, to.
+FORMATS = [("NHWC", "NCHW"), ("NCHW", "NHWC"), ("NHWC", "HWNC"), ("NDHWC", "NCDHW"), ("NCDHW", "NDHWC"), ("HWCN", "CNWH"), ("NWHDC", "NCDHW")]
+
+
+def formats(folder):
+    """DataFormatDimMap and DataFormatVecPermute."""
+    for op in ("DataFormatDimMap", "DataFormatVecPermute"):
+        suite = Suite(folder, "array", op)
+        for whole in (np.int32, np.int64):
+            for source, target in FORMATS:
+                attrs, count = {"src_format": source, "dst_format": target}, len(source)
+                name = f"{np.dtype(whole).name}_{source}_{target}".lower()
+                if op == "DataFormatDimMap":
+                    suite.case(name, [whole([*range(-count, count), 1])], attrs)
+                    continue
+                for label, shape in {"vector": (count,), "pairs": (count, 2), "image": (count - 2,), "image_pairs": (count - 2, 2)}.items():
+                    suite.case(f"{name}_{label}", [small(seeded(op, name, label), np.dtype(whole).name, shape, -99, 99)], attrs)
+        x = np.int32([0, 1, 2, 3])
+        if op == "DataFormatDimMap":
+            suite.case("scalar", [np.int32(3)])
+            suite.case("matrix", [np.int32([[0, -1], [2, 3]])])
+            suite.case("empty", [np.zeros((0, 2), np.int32)])
+        else:
+            suite.error("scalar", [np.int32(3)])
+            suite.error("rank3", [x[:, None, None]])
+            suite.error("columns", [np.ones((4, 3), np.int32)])
+            suite.error("rows", [np.ones((3, 2), np.int32)])
+            suite.error("none", [x[:0]])
+        suite.error("other_letters", [x], {"src_format": "NHWC", "dst_format": "NHWX"})
+        suite.error("twice", [x], {"src_format": "NHHC", "dst_format": "NCHH"})
+        suite.error("sizes", [x], {"src_format": "NHWC", "dst_format": "NCDHW"})
+        suite.error("short", [x[:3]], {"src_format": "NHW", "dst_format": "NWH"})
+        yield suite.finish()
+
+
+GROUPS = [passed, described, like, sequences, one_hot, where, unique, permutations, joins, formats]

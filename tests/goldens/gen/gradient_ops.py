@@ -127,40 +127,51 @@ PICKED = {
 }
 
 
+def divisors(kind, ids, segments):
+    counts = np.bincount(ids, minlength=segments).astype(np.float64)
+    return {"Sum": np.ones(segments), "Mean": counts, "SqrtN": np.sqrt(counts)}[kind]
+
+
 def segments(folder):
-    """SparseSegmentSumGrad and SparseSegmentMeanGrad."""
-    for kind in ("Sum", "Mean"):
-        suite = Suite(folder, "reduction", f"SparseSegment{kind}Grad")
+    """SparseSegmentSumGrad, SparseSegmentMeanGrad, SparseSegmentSqrtNGrad, and their second versions."""
+    for kind in ("Sum", "Mean", "SqrtN"):
+        for version in ("", "V2"):
+            suite = Suite(folder, "reduction", f"SparseSegment{kind}Grad{version}")
 
-        def exact(case):
-            grad, indices, ids, rows = case.inputs[0].astype(np.float64), *case.inputs[1:]
-            counts = np.bincount(ids, minlength=1) if kind == "Mean" else np.ones(grad.shape[0])
-            result = np.zeros((2, int(rows), *grad.shape[1:]))
-            for index, segment in zip(indices, ids):
-                part = grad[segment] / counts[segment]
-                result[0, index] += part
-                result[1, index] += np.abs(part)
-            return [tuple(result)]
+            def exact(case):
+                grad, indices, ids, rows = case.inputs[0].astype(np.float64), *case.inputs[1:]
+                by = divisors(kind, ids, grad.shape[0])
+                result = np.zeros((2, int(rows), *grad.shape[1:]))
+                for index, segment in zip(indices, ids):
+                    part = grad[segment] / by[segment]
+                    result[0, index] += part
+                    result[1, index] += np.abs(part)
+                return [tuple(result[:, np.unique(indices)] if version else result)]
 
-        for dtype in FLOATS:
-            for label in PICKED if dtype == "float" else (*FEW, "unsorted"):
-                shape, indices, ids, rows = PICKED[label]
-                grad = normal(seeded(kind, dtype, label), dtype, shape)
-                inputs = [grad, np.int32(indices), np.int32(ids), np.int32(rows)]
-                suite.case(f"{dtype}_{label}", inputs, const=[3], reference=exact, terms=max(len(ids), 1), stepwise=True)
-        g, two = np.ones((3, 2), np.float32), np.int32([0, 1])
-        rows = np.int32(3)
-        suite.case("int64_indices", [g, np.int64([2, 0]), np.int32([0, 0]), rows], const=[3])
-        suite.case("int64_ids", [g, np.int32([2, 0]), np.int64([0, 0]), rows], const=[3])
-        suite.error("index_too_large", [g, np.int32([0, 3]), two, rows], const=[3])
-        suite.error("index_negative", [g, np.int32([0, -1]), two, rows], const=[3])
-        suite.error("id_too_large", [g, two, np.int32([0, 3]), rows], const=[3])
-        suite.error("id_negative", [g, two, np.int32([-1, 0]), rows], const=[3])
-        suite.error("lengths", [g, two, two[:1], rows], const=[3])
-        suite.error("negative_rows", [g, two[:0], two[:0], np.int32(-1)], const=[3])
-        suite.error("rows_vector", [g, two, two, np.int32([3])], const=[3])
-        suite.error("scalar_grad", [g[0, 0], two[:0], two[:0], rows], const=[3])
-        yield suite.finish()
+            for dtype in FLOATS:
+                for label in PICKED if dtype == "float" else (*FEW, "unsorted"):
+                    shape, indices, ids, rows = PICKED[label]
+                    grad = normal(seeded(kind, dtype, label), dtype, shape)
+                    inputs = [grad, np.int32(indices), np.int32(ids), np.int32(rows)]
+                    suite.case(f"{dtype}_{label}", inputs, const=[3], reference=exact, terms=max(len(ids), 1), stepwise=True)
+            segment_forms(suite, version)
+            yield suite.finish()
+
+
+def segment_forms(suite, version):
+    """Types of indices and ids, and errors."""
+    g, two = np.ones((3, 2), np.float32), np.int32([0, 1])
+    rows = np.int32(3)
+    suite.case("int64_indices", [g, np.int64([2, 0]), np.int32([0, 0]), rows], const=[3])
+    suite.case("int64_ids", [g, np.int32([2, 0]), np.int64([0, 0]), rows], const=[3])
+    suite.error("index_too_large", [g, np.int32([0, 3]), two, rows], const=[3])
+    suite.error("index_negative", [g, np.int32([0, -1]), two, rows], const=[3])
+    suite.error("id_too_large", [g, two, np.int32([0, 3]), rows], const=[3])
+    suite.error("id_negative", [g, two, np.int32([-1, 0]), rows], const=[3])
+    suite.error("lengths", [g, two, two[:1], rows], const=[3])
+    suite.error("negative_rows", [g, two[:0], two[:0], np.int32(-1)], const=[3])
+    suite.error("rows_vector", [g, two, two, np.int32([3])], const=[3])
+    suite.error("scalar_grad", [g[0, 0], two[:0], two[:0], rows], const=[3])
 
 
 INF, NAN = np.inf, np.nan

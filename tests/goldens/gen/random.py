@@ -128,8 +128,8 @@ def stateless(folder):
 
 
 def keyed(folder):
-    """StatelessRandomUniformV2, StatelessRandomNormalV2, StatelessRandomGetKeyCounter, StatelessRandomGetAlg."""
-    for op in ("StatelessRandomUniformV2", "StatelessRandomNormalV2"):
+    """StatelessRandomUniformV2, StatelessRandomNormalV2, StatelessTruncatedNormalV2, StatelessRandomGetKeyCounter, StatelessRandomGetAlg."""
+    for op in ("StatelessRandomUniformV2", "StatelessRandomNormalV2", "StatelessTruncatedNormalV2"):
         suite = Suite(folder, "random", op)
         tolerance = EXACT if "Uniform" in op else ulp(2)
         key, counter = np.uint64([2**63 + 12345]), np.uint64([2**64 - 2, 77])
@@ -156,4 +156,38 @@ def keyed(folder):
     yield suite.finish()
 
 
-GROUPS = [stateful, integers, shuffle, multinomial, gamma, stateless, keyed]
+INTEGERS = ("int32", "int64", "uint32", "uint64")
+
+
+def whole(folder):
+    """StatelessRandomUniformFullInt, StatelessRandomUniformFullIntV2, StatelessRandomUniformIntV2."""
+    suite = Suite(folder, "random", "StatelessRandomUniformFullInt")
+    for dtype in INTEGERS:
+        for label, shape in SHAPES.items():
+            suite.case(f"{dtype}_{label}", [np.asarray(shape, np.int32), np.int32([12, -34])], {"dtype": dtype}, const=[0])
+        suite.case(f"{dtype}_seed_int64", [np.int64([2, 9]), np.int64([2**40, -(2**35)])], {"dtype": dtype}, const=[0])
+    suite.error("three_seeds", [np.int32([2]), np.int32([1, 2, 3])], const=[0])
+    suite.error("negative", [np.int32([-2]), np.int32([1, 2])], const=[0])
+    suite.error("unsigned_seed", [np.int32([2]), np.uint32([1, 2])], const=[0])
+    yield suite.finish()
+    key, counter = np.uint64([2**63 + 12345]), np.uint64([2**64 - 2, 77])
+    for op, bounded in (("StatelessRandomUniformFullIntV2", False), ("StatelessRandomUniformIntV2", True)):
+        suite = Suite(folder, "random", op)
+        const = [0, 3, 4, 5] if bounded else [0, 3]
+        for dtype in INTEGERS[:2] if bounded else INTEGERS:
+            bounds = [np.asarray(-3, dtype), np.asarray(1000, dtype)] if bounded else []
+            for alg in (1, 3):
+                suite.case(f"{dtype}_alg{alg}", [np.int32([3, 11]), key, counter, np.int32(alg), *bounds], {"dtype": dtype}, const=const)
+            suite.error(f"{dtype}_alg", [np.int32([3]), key, counter, np.int32(9), *bounds], {"dtype": dtype}, const=const)
+            suite.error(f"{dtype}_two_keys", [np.int32([3]), counter, counter, np.int32(1), *bounds], {"dtype": dtype}, const=const)
+            if bounded:
+                suite.error(f"{dtype}_descending", [np.int32([3]), key, counter, np.int32(1), *bounds[::-1]], {"dtype": dtype}, const=const)
+        yield suite.finish()
+    suite = Suite(folder, "random", "StatelessRandomGetKeyCounterAlg")
+    suite.case("int32", [np.int32([12, -34])])
+    suite.case("int64", [np.int64([2**40, -(2**35)])])
+    suite.error("three_seeds", [np.int32([1, 2, 3])])
+    yield suite.finish()
+
+
+GROUPS = [stateful, integers, shuffle, multinomial, gamma, stateless, keyed, whole]

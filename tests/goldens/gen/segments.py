@@ -31,7 +31,7 @@ UNSORTED = {
     "long": ((211,), [i * 7 % 3 for i in range(211)], 3),
 }
 FEW = ("rows", "gaps")
-SUMMED = ("Sum", "Mean", "Prod")
+SUMMED = ("Sum", "Mean", "SqrtN", "Prod")
 
 
 def data_for(kind, dtype, shape, label):
@@ -47,7 +47,7 @@ def fold(kind, rows):
     """Result and sum of absolute terms of the rows of one segment."""
     if kind == "Prod":
         return np.prod(rows, axis=0), np.abs(np.prod(rows, axis=0))
-    count = len(rows) if kind == "Mean" else 1
+    count = {"Mean": len(rows), "SqrtN": np.sqrt(len(rows))}.get(kind, 1)
     return np.sum(rows, axis=0) / count, np.sum(np.abs(rows), axis=0) / count
 
 
@@ -143,35 +143,54 @@ def unsorted_cases(folder):
 
 def picked_segments(case):
     x, indices, ids = wide(case.inputs[0]), case.inputs[1], case.inputs[2]
-    return x[indices], ids, int(ids[-1]) + 1 if len(ids) else 0
+    count = int(case.inputs[3]) if len(case.inputs) > 3 else int(ids[-1]) + 1 if len(ids) else 0
+    return x[indices], ids, count
+
+
+PICKED = {
+    "rows": ((5, 3), [4, 0, 0, 2], [0, 0, 1, 1]),
+    "gaps": ((5, 2), [4, 0, 1], [1, 1, 3]),
+    "vector": ((6,), [5, 5, 5, 1], [0, 0, 0, 1]),
+    "none": ((5, 3), [], []),
+    "wide": ((4, 37), [3, 2, 1, 0, 3], [0, 0, 0, 1, 1]),
+}
 
 
 def sparse_cases(folder):
-    """SparseSegmentSum, SparseSegmentMean."""
-    for kind, dtypes in (("Sum", NUMBERS), ("Mean", FLOATS)):
-        suite = Suite(folder, "reduction", f"SparseSegment{kind}")
-        cases = {
-            "rows": ((5, 3), [4, 0, 0, 2], [0, 0, 1, 1]),
-            "gaps": ((5, 2), [4, 0, 1], [1, 1, 3]),
-            "vector": ((6,), [5, 5, 5, 1], [0, 0, 0, 1]),
-            "none": ((5, 3), [], []),
-            "wide": ((4, 37), [3, 2, 1, 0, 3], [0, 0, 0, 1, 1]),
-        }
-        for dtype in dtypes:
-            for label in cases if dtype == "float" else FEW:
-                shape, indices, ids = cases[label]
-                x = data_for(kind, dtype, shape, label)
-                options = options_for(kind, dtype, picked_segments, len(ids))
-                suite.case(f"{dtype}_{label}", [x, np.int32(indices), np.int32(ids)], **options)
-        x = np.ones((3, 2), np.float32)
-        suite.case("int64_indices", [x, np.int64([2, 0]), np.int32([0, 0])])
-        suite.case("int64_ids", [x, np.int32([2, 0]), np.int64([0, 0])])
-        suite.error("index_too_large", [x, np.int32([0, 3]), np.int32([0, 0])])
-        suite.error("index_negative", [x, np.int32([0, -1]), np.int32([0, 0])])
-        suite.error("decreasing", [x, np.int32([0, 1]), np.int32([1, 0])])
-        suite.error("negative_id", [x, np.int32([0, 1]), np.int32([-1, 0])])
-        suite.error("lengths", [x, np.int32([0, 1]), np.int32([0])])
-        yield suite.finish()
+    """SparseSegmentSum, SparseSegmentMean, SparseSegmentSqrtN, and those with a number of segments."""
+    for kind, dtypes in (("Sum", NUMBERS), ("Mean", FLOATS), ("SqrtN", FLOATS)):
+        for counted in (False, True):
+            suite = Suite(folder, "reduction", f"SparseSegment{kind}" + ("WithNumSegments" if counted else ""))
+            for dtype in dtypes:
+                for label in PICKED if dtype == "float" else FEW:
+                    shape, indices, ids = PICKED[label]
+                    x = data_for(kind, dtype, shape, label)
+                    options = options_for(kind, dtype, picked_segments, len(ids))
+                    inputs = [x, np.int32(indices), np.int32(ids)]
+                    if counted:
+                        options["const"] = [3]
+                        inputs.append(np.int32((ids[-1] if ids else 0) + 2))
+                    suite.case(f"{dtype}_{label}", inputs, **options)
+            sparse_forms(suite, [np.int32(2)] if counted else [])
+            yield suite.finish()
+
+
+def sparse_forms(suite, count):
+    """Types of indices and ids, and errors. `count` has the number of segments, or nothing."""
+    x, const = np.ones((3, 2), np.float32), [3] if count else []
+    options = {"const": const}
+    suite.case("int64_indices", [x, np.int64([2, 0]), np.int32([0, 0]), *count], **options)
+    suite.case("int64_ids", [x, np.int32([2, 0]), np.int64([0, 0]), *count], **options)
+    if count:
+        suite.case("int64_count", [x, np.int32([2, 0]), np.int32([0, 0]), np.int64(2)], **options)
+        suite.error("count_too_small", [x, np.int32([0, 1]), np.int32([0, 2]), *count], const=const)
+        suite.error("count_vector", [x, np.int32([0, 1]), np.int32([0, 1]), np.int32([2])], const=const)
+        suite.error("negative_count", [x, np.int32([]), np.int32([]), np.int32(-1)], const=const)
+    suite.error("index_too_large", [x, np.int32([0, 3]), np.int32([0, 0]), *count], const=const)
+    suite.error("index_negative", [x, np.int32([0, -1]), np.int32([0, 0]), *count], const=const)
+    suite.error("decreasing", [x, np.int32([0, 1]), np.int32([1, 0]), *count], const=const)
+    suite.error("negative_id", [x, np.int32([0, 1]), np.int32([-1, 0]), *count], const=const)
+    suite.error("lengths", [x, np.int32([0, 1]), np.int32([0]), *count], const=const)
 
 
 GROUPS = [sorted_cases, unsorted_cases, sparse_cases]

@@ -55,7 +55,7 @@ class Suite:
         tolerance   EXACT, ulp(n), or for sums None (see terms)
         const       indices of inputs that are constants in real graphs
         reference   function of the case giving, per output, the exact result (ULP tolerances) or a
-                    pair of exact result and sum of absolute terms (sums)
+                    pair of exact result and sum of absolute terms (sums); outputs after the last are exact
         terms       number of terms of a sum, from which its tolerance follows
         stepwise    TensorFlow rounds half and bfloat16 at each of them, not once at the end
         worst       how far TensorFlow may be from such a reference before the generator stops: 8 unless given
@@ -163,6 +163,8 @@ class Suite:
                 arrays[f"{case.name}.out{i}"] = output
                 if len(set(filter(None, case.factors))) > 1:
                     described["tolerance"] = {"abs_terms": case.factors[i]}
+                elif case.sums and i >= len(case.sums):
+                    described["tolerance"] = EXACT
             line["outputs"].append(described)
         for i, terms in enumerate(case.sums):
             if i not in case.shape_only:

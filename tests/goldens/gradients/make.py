@@ -37,7 +37,7 @@ from gen.suite import set_attr  # noqa: E402
 import tensorflow as tf  # noqa: E402
 from tensorflow.python.framework import ops as tf_ops  # noqa: E402
 
-FAMILIES = ["math_unary", "math_binary", "reduction", "linalg", "fft", "array", "nn", "nn_grad", "image", "quantization", "random", "logging"]
+FAMILIES = ["math_unary", "math_binary", "reduction", "linalg", "fft", "array", "nn", "nn_grad", "image", "quantization", "random", "logging", "ragged", "recurrent", "speech"]
 REAL, COMPLEX, SHORT = {"float", "double"}, {"complex64", "complex128"}, {"half", "bfloat16"}
 # Cases with these words in their names have values at which nothing can be differentiated.
 WORDS = ("special", "edge", "denormal", "nan", "infinite", "extreme", "pole", "huge", "overflow", "tiny", "cut")

@@ -405,12 +405,12 @@ fn family(name: &str, plugins: &[&str], cases: usize) {
 
 #[test]
 fn math_unary() {
-    family("math_unary", &["tenon_cpu"], 335);
+    family("math_unary", &["tenon_cpu"], 410);
 }
 
 #[test]
 fn math_binary() {
-    family("math_binary", &["tenon_cpu"], 320);
+    family("math_binary", &["tenon_cpu"], 325);
 }
 
 #[test]
@@ -420,7 +420,7 @@ fn array() {
 
 #[test]
 fn reduction() {
-    family("reduction", &["tenon_cpu"], 159);
+    family("reduction", &["tenon_cpu"], 171);
 }
 
 #[test]
@@ -430,7 +430,7 @@ fn linalg() {
 
 #[test]
 fn fft() {
-    family("fft", &["tenon_cpu", "tenon_fft"], 38);
+    family("fft", &["tenon_cpu", "tenon_fft"], 48);
 }
 
 #[test]
@@ -445,7 +445,7 @@ fn nn_grad() {
 
 #[test]
 fn image() {
-    family("image", &["tenon_cpu", "tenon_image"], 32);
+    family("image", &["tenon_cpu", "tenon_image"], 34);
 }
 
 #[test]
@@ -461,4 +461,19 @@ fn random() {
 #[test]
 fn logging() {
     family("logging", &["tenon_cpu", "tenon_text"], 1);
+}
+
+#[test]
+fn ragged() {
+    family("ragged", &["tenon_cpu", "tenon_data"], 24);
+}
+
+#[test]
+fn recurrent() {
+    family("recurrent", &["tenon_cpu"], 24);
+}
+
+#[test]
+fn speech() {
+    family("speech", &["tenon_cpu"], 8);
 }

@@ -150,6 +150,10 @@ fn unsorted_extreme(c: &GradientContext<'_>) -> Outcome {
 // Picked rows.
 register_gradient!("SparseSegmentSum", |c| picked(c, "SparseSegmentSumGrad"));
 register_gradient!("SparseSegmentMean", |c| picked(c, "SparseSegmentMeanGrad"));
+register_gradient!("SparseSegmentSqrtN", |c| picked(c, "SparseSegmentSqrtNGrad"));
+register_gradient!("SparseSegmentSumWithNumSegments", |c| picked(c, "SparseSegmentSumGrad"));
+register_gradient!("SparseSegmentMeanWithNumSegments", |c| picked(c, "SparseSegmentMeanGrad"));
+register_gradient!("SparseSegmentSqrtNWithNumSegments", |c| picked(c, "SparseSegmentSqrtNGrad"));
 
 fn picked(c: &GradientContext<'_>, op: &str) -> Outcome {
     let x = c.input(0);
@@ -160,6 +164,10 @@ fn picked(c: &GradientContext<'_>, op: &str) -> Outcome {
             c.op("GatherV2").input(c.shape_of(x)?).input(zero).input(zero).done()?
         }
     };
-    let node = c.op(op).input(c.gradient(0)?).input(c.input(1)).input(c.input(2));
-    c.set(0, node.input(rows).done()?)
+    let given = [c.gradient(0)?, c.input(1), c.input(2), rows];
+    if c.attr("sparse_gradient")? {
+        let parts = c.op(&format!("{op}V2")).inputs(given).outputs()?;
+        return c.set_slices(0, parts[0], parts[1], c.shape_of(x)?);
+    }
+    c.set(0, c.op(op).inputs(given).done()?)
 }

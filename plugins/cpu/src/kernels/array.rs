@@ -4,6 +4,7 @@
 mod broadcast;
 pub(super) mod concat;
 pub(super) mod fill;
+mod format;
 pub mod gather;
 mod mirror;
 mod moves;

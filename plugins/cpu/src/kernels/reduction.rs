@@ -12,7 +12,7 @@ mod segment_grad;
 mod visit;
 
 use fold::{All, Any, EuclideanNorm};
-pub use fold::{Averaged, Fold, Max, Mean, Min, Prod, Sum};
+pub use fold::{Averaged, Fold, Max, Mean, Min, Prod, RootMean, Sum};
 pub use visit::{reduce, row};
 
 use half::{bf16, f16};

@@ -185,13 +185,9 @@ impl DrawnInteger for i32 {
 
 impl DrawnInteger for i64 {
     const PER_STEP: usize = WORDS / 2;
-    fn between([a, b, c, d]: [u32; WORDS], low: i64, high: i64) -> [i64; WORDS] {
+    fn between(words: [u32; WORDS], low: i64, high: i64) -> [i64; WORDS] {
         let range = high.wrapping_sub(low) as u64;
-        let number = |words: [u32; 2]| {
-            let bits = u64::from(words[1]) << 32 | u64::from(words[0]);
-            low.wrapping_add((bits % range) as i64)
-        };
-        [number([a, b]), number([c, d]), 0, 0]
+        long_numbers(words).map(|bits| low.wrapping_add((bits % range) as i64))
     }
 }
 
@@ -217,6 +213,45 @@ pub fn fill_integers<T: DrawnInteger>(
     for_parts(c, y, COST_NS, |first, y| {
         fill_steps(&stream, (first, T::PER_STEP), y, |words| T::between(words, low, high));
     })
+}
+
+/// An integer type of which every number is as likely as any other.
+pub trait Whole: Number {
+    /// How many numbers the words of one step make.
+    const PER_STEP: usize;
+    /// Numbers of any size.
+    fn whole(words: [u32; WORDS]) -> [Self; WORDS];
+}
+
+macro_rules! whole {
+    ($per_step:expr, |$words:ident| $numbers:expr; $($ty:ty),*) => {$(
+        impl Whole for $ty {
+            const PER_STEP: usize = $per_step;
+            #[inline]
+            fn whole($words: [u32; WORDS]) -> [$ty; WORDS] {
+                $numbers.map(|number| number as $ty)
+            }
+        }
+    )*};
+}
+
+whole!(WORDS, |words| words; i32, u32);
+whole!(WORDS / 2, |words| long_numbers(words); i64, u64);
+
+/// The numbers of 64 bits of a step, lower words first.
+fn long_numbers([a, b, c, d]: [u32; WORDS]) -> [u64; WORDS] {
+    let number = |low: u32, high: u32| u64::from(high) << 32 | u64::from(low);
+    [number(a, b), number(c, d), 0, 0]
+}
+
+/// Fills the only output with integers of any size.
+pub fn fill_whole<T: Whole>(
+    c: &ComputeContext<'_>,
+    dims: &[i64],
+    stream: &Philox,
+) -> Result<(), KernelError> {
+    let y = c.output::<T>(0, dims)?.data;
+    for_parts(c, y, COST_NS, |first, y| fill_steps(stream, (first, T::PER_STEP), y, T::whole))
 }
 
 fn scalar<T: Number>(c: &ComputeContext<'_>, input: usize, name: &str) -> Result<T, KernelError> {

@@ -2,7 +2,8 @@
 
 use super::{
     distribution::{
-        Distribution, Drawn, DrawnInteger, Normal, Truncated, Uniform, fill, fill_integers,
+        Distribution, Drawn, DrawnInteger, Normal, Truncated, Uniform, Whole, fill, fill_integers,
+        fill_whole,
     },
     shape_input,
 };
@@ -71,6 +72,23 @@ fn normal_of_key<T: Drawn>(c: &ComputeContext<'_>) -> Result<(), KernelError> {
     of_key::<T, Normal>(c)
 }
 
+fn truncated_of_key<T: Drawn>(c: &ComputeContext<'_>) -> Result<(), KernelError> {
+    of_key::<T, Truncated>(c)
+}
+
+fn whole<T: Whole>(c: &ComputeContext<'_>) -> Result<(), KernelError> {
+    fill_whole::<T>(c, &shape_input(c, 0)?, &mixed(c, 1)?)
+}
+
+fn whole_of_key<T: Whole>(c: &ComputeContext<'_>) -> Result<(), KernelError> {
+    fill_whole::<T>(c, &shape_input(c, 0)?, &named(c)?)
+}
+
+fn integers_of_key<T: DrawnInteger>(c: &ComputeContext<'_>) -> Result<(), KernelError> {
+    let stream = named(c)?;
+    fill_integers::<T>(c, &shape_input(c, 0)?, [4, 5], |_| Ok(stream))
+}
+
 fn integers<T: DrawnInteger>(c: &ComputeContext<'_>) -> Result<(), KernelError> {
     let stream = mixed(c, 1)?;
     fill_integers::<T>(c, &shape_input(c, 0)?, [2, 3], |_| Ok(stream))
@@ -80,6 +98,12 @@ fn key_counter(c: &ComputeContext<'_>) -> Result<(), KernelError> {
     let (key, counter) = mixed(c, 0)?.parts();
     c.output::<u64>(0, &[1])?.data[0] = key;
     c.output::<u64>(1, &[2])?.data.copy_from_slice(&counter);
+    Ok(())
+}
+
+fn key_counter_algorithm(c: &ComputeContext<'_>) -> Result<(), KernelError> {
+    key_counter(c)?;
+    c.output::<i32>(2, &[])?.data[0] = PHILOX;
     Ok(())
 }
 
@@ -108,3 +132,17 @@ register_kernel!("StatelessRandomUniformInt" on "CPU": fn integers<T> for "dtype
 register_kernel!("StatelessRandomGetKeyCounter" on "CPU": fn key_counter, numerics = Numerics::EXACT);
 register_kernel!("StatelessRandomGetAlg" on "CPU": fn algorithm,
     host_memory = &["alg"], numerics = Numerics::EXACT);
+register_kernel!("StatelessRandomGetKeyCounterAlg" on "CPU": fn key_counter_algorithm,
+    host_memory = &["alg"], numerics = Numerics::EXACT);
+register_kernel!("StatelessTruncatedNormalV2" on "CPU": fn truncated_of_key<T>
+    for "dtype" in [f16, bf16, f32, f64],
+    host_memory = &["shape", "alg"], numerics = Numerics::ulps(2.0));
+register_kernel!("StatelessRandomUniformIntV2" on "CPU": fn integers_of_key<T>
+    for "dtype" in [i32, i64],
+    host_memory = &["shape", "alg", "minval", "maxval"], numerics = Numerics::EXACT);
+register_kernel!("StatelessRandomUniformFullInt" on "CPU": fn whole<T>
+    for "dtype" in [i32, i64, u32, u64],
+    host_memory = &["shape", "seed"], numerics = Numerics::EXACT);
+register_kernel!("StatelessRandomUniformFullIntV2" on "CPU": fn whole_of_key<T>
+    for "dtype" in [i32, i64, u32, u64],
+    host_memory = &["shape", "alg"], numerics = Numerics::EXACT);

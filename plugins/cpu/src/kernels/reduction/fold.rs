@@ -250,3 +250,23 @@ impl<T: Averaged> Fold<T> for Mean {
         T::quotient(state, count)
     }
 }
+
+/// The sum divided by the square root of the number of elements.
+pub struct RootMean;
+
+impl<T: Compute> Fold<T> for RootMean {
+    type State = T::Wide;
+    const START: T::Wide = T::Wide::ZERO;
+    #[inline(always)]
+    fn take(state: T::Wide, x: T) -> T::Wide {
+        state.add(x.up())
+    }
+    #[inline(always)]
+    fn merge(a: T::Wide, b: T::Wide) -> T::Wide {
+        a.add(b)
+    }
+    #[inline(always)]
+    fn finish(state: T::Wide, count: usize) -> T {
+        T::down(state.mul(T::Wide::from_f64(1.0 / (count as f64).sqrt())))
+    }
+}

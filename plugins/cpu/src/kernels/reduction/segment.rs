@@ -1,7 +1,7 @@
 //! Reductions of the rows of a segment to one row: `Segment*` and `SparseSegment*`, whose ids are
 //! sorted, and `UnsortedSegment*`.
 
-use super::{Averaged, Fold, Mean, Prod, Sum, rounding_kernels};
+use super::{Averaged, Fold, Mean, Prod, RootMean, Sum, rounding_kernels};
 use crate::lane::Compute;
 use half::{bf16, f16};
 use num_complex::Complex;
@@ -100,6 +100,14 @@ fn sparse_segment<T: Element, F: Fold<T>>(c: &ComputeContext<'_>) -> Result<(), 
     sorted::<T, F>(c, &plan, &ids, T::default(), |at| indices[at] as usize)
 }
 
+/// `SparseSegmentSumWithNumSegments` and similar ops.
+fn counted_segment<T: Element, F: Fold<T>>(c: &ComputeContext<'_>) -> Result<(), KernelError> {
+    let (indices, ids) = (c.integers(1)?, c.integers(2)?);
+    let plan = SegmentPlan::picked(c.dims(0), (c.dims(1), &indices), (c.dims(2), &ids))?;
+    let plan = plan.with_segments(c.integer(3, "num_segments")?)?;
+    sorted::<T, F>(c, &plan, &ids, T::default(), |at| indices[at] as usize)
+}
+
 /// `UnsortedSegmentSum` and similar ops. Rows with negative ids are skipped.
 fn unsorted_segment<T: Element, F: Fold<T>>(
     c: &ComputeContext<'_>,
@@ -154,6 +162,10 @@ segment_kernels! {
     segment_min<T: Compute>: |c| segment::<T, Min>(c, T::ZERO);
     sparse_sum<T: Compute>: |c| sparse_segment::<T, Sum>(c);
     sparse_mean<T: Averaged>: |c| sparse_segment::<T, Mean>(c);
+    sparse_root<T: Compute>: |c| sparse_segment::<T, RootMean>(c);
+    counted_sum<T: Compute>: |c| counted_segment::<T, Sum>(c);
+    counted_mean<T: Averaged>: |c| counted_segment::<T, Mean>(c);
+    counted_root<T: Compute>: |c| counted_segment::<T, RootMean>(c);
     unsorted_sum<T: Element> where Sum: |c| {
         unsorted_segment::<T, Sum>(c, <Sum as Fold<T>>::START)
     };
@@ -194,19 +206,30 @@ register_kernel!("UnsortedSegmentMin" on "CPU": fn unsorted_min<T>
     host_memory = &["num_segments"], numerics = Numerics::EXACT);
 register_kernel!("SparseSegmentSum" on "CPU": fn sparse_sum<T>
     for "T" in [i8, i16, i32, i64, u8, u16, u32, u64], numerics = Numerics::EXACT);
-register_kernel!("SparseSegmentSum" on "CPU": fn sparse_sum<T> for "T" in [f32],
-    numerics = super::FLOAT);
-register_kernel!("SparseSegmentSum" on "CPU": fn sparse_sum<T> for "T" in [f64],
-    numerics = super::DOUBLE);
-register_kernel!("SparseSegmentSum" on "CPU": fn sparse_sum<T> for "T" in [f16],
-    numerics = super::HALF);
-register_kernel!("SparseSegmentSum" on "CPU": fn sparse_sum<T> for "T" in [bf16],
-    numerics = super::BFLOAT16);
-register_kernel!("SparseSegmentMean" on "CPU": fn sparse_mean<T> for "T" in [f32],
-    numerics = super::FLOAT);
-register_kernel!("SparseSegmentMean" on "CPU": fn sparse_mean<T> for "T" in [f64],
-    numerics = super::DOUBLE);
-register_kernel!("SparseSegmentMean" on "CPU": fn sparse_mean<T> for "T" in [f16],
-    numerics = super::HALF);
-register_kernel!("SparseSegmentMean" on "CPU": fn sparse_mean<T> for "T" in [bf16],
-    numerics = super::BFLOAT16);
+register_kernel!("SparseSegmentSumWithNumSegments" on "CPU": fn counted_sum<T>
+    for "T" in [i8, i16, i32, i64, u8, u16, u32, u64],
+    host_memory = &["num_segments"], numerics = Numerics::EXACT);
+
+/// Registers the kernels of picked rows of floats.
+macro_rules! of_floats {
+    ($($op:literal $kernel:ident$(, host_memory = $host:expr)?;)*) => {$(
+        register_kernel!($op on "CPU": fn $kernel<T> for "T" in [f32],
+            $(host_memory = $host,)? numerics = super::FLOAT);
+        register_kernel!($op on "CPU": fn $kernel<T> for "T" in [f64],
+            $(host_memory = $host,)? numerics = super::DOUBLE);
+        register_kernel!($op on "CPU": fn $kernel<T> for "T" in [f16],
+            $(host_memory = $host,)? numerics = super::HALF);
+        register_kernel!($op on "CPU": fn $kernel<T> for "T" in [bf16],
+            $(host_memory = $host,)? numerics = super::BFLOAT16);
+    )*};
+}
+pub(super) use of_floats;
+
+of_floats! {
+    "SparseSegmentSum" sparse_sum;
+    "SparseSegmentMean" sparse_mean;
+    "SparseSegmentSqrtN" sparse_root;
+    "SparseSegmentSumWithNumSegments" counted_sum, host_memory = &["num_segments"];
+    "SparseSegmentMeanWithNumSegments" counted_mean, host_memory = &["num_segments"];
+    "SparseSegmentSqrtNWithNumSegments" counted_root, host_memory = &["num_segments"];
+}

@@ -1,7 +1,8 @@
 //! Assigns a device to each node.
 //!
 //! Nodes that must share a device form a group: nodes colocated by `_class` (`loc:@name`), and both
-//! ends of an edge that carries a reference or a resource. The requests of a group are merged. Of
+//! ends of an edge that carries a reference or a resource. The requests of a group are merged, also
+//! those of nodes that only other steps run, so that a resource is on one device in all steps. Of
 //! the devices that match them and can run every node of the group, the first one is chosen,
 //! ordered by the priority of the device types, local before remote, then by name. With soft
 //! placement, a request for a type and number that cannot be met is dropped.

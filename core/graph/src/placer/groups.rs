@@ -58,8 +58,14 @@ pub(super) fn groups(graph: &Graph, sub: &Subgraph, soft: bool) -> Result<Vec<Gr
             stack.push(other);
         }
     }
-    for &id in &sub.order {
+    // A resource has one device in all steps, so that all of its users have a say, those of other steps too.
+    for (id, _) in graph.nodes() {
         join_edges(graph, sub, id, &mut sets);
+    }
+    let mut runs = vec![false; graph.len()];
+    sub.order.iter().for_each(|id| runs[sets.root(id.0) as usize] = true);
+    for (at, seen) in seen.iter_mut().enumerate() {
+        *seen |= runs[sets.root(at as u32) as usize];
     }
     collect(graph, sub, soft, &seen, &mut sets)
 }
@@ -76,7 +82,7 @@ fn join_edges(graph: &Graph, sub: &Subgraph, id: NodeId, sets: &mut DisjointSets
     let node = graph.node(id);
     for (input, &wanted) in node.inputs.iter().zip(&node.signature.inputs) {
         // A fed tensor has no device of its own; a back edge joins its ends like any other edge.
-        if sub.feed_of(*input).is_some() || !sub.contains(input.node) {
+        if sub.feed_of(*input).is_some() {
             continue;
         }
         if wanted.is_ref() {
@@ -110,6 +116,8 @@ fn collect(
         match group.request.merge(request, soft) {
             Ok(merged) => group.request = merged,
             Err(_) if takes_resource(&id) && !askers.is_empty() => {}
+            // It fails the steps that run it.
+            Err(_) if !sub.contains(id) => {}
             Err(_) => return Err(conflict(graph, askers, id, sets)),
         }
         askers.push(id);

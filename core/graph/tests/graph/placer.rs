@@ -163,6 +163,24 @@ fn references_and_resources_stay_with_their_device() {
 }
 
 #[test]
+fn a_resource_is_where_its_users_in_other_steps_ask_for() {
+    let mut b = builder();
+    let handle = b.op("TestVarHandle").attr("dtype", DType::FLOAT).build().unwrap();
+    let read = |b: &mut GraphBuilder<'_>, device: &str| {
+        let read = b.op("ReadVariableOp").input(handle).attr("dtype", DType::FLOAT);
+        read.device(device).build().unwrap()
+    };
+    let (anywhere, there) = (read(&mut b, ""), read(&mut b, "/device:ACCEL:1"));
+    let elsewhere = read(&mut b, "/cpu:0");
+    let graph = b.finish();
+    for step in [anywhere, there, elsewhere] {
+        let step = prune(&graph, &[], &[], &[step]).unwrap();
+        let placed = place(&graph, &step, &Devices::new(), &PlacerOptions::default()).unwrap();
+        assert_eq!(placed.device(handle), Some(ACCEL_1));
+    }
+}
+
+#[test]
 fn the_default_device_counts_where_nothing_is_asked_and_a_kernel_is_there() {
     let mut b = builder();
     let x = x(&mut b);

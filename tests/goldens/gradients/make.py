@@ -58,7 +58,10 @@ BiasAdd FusedBatchNormV3 Reshape Transpose ConcatV2 Split Slice StridedSlice Gat
 ResizeBilinear ResizeNearestNeighbor ReluGrad SigmoidGrad TanhGrad SqrtGrad BiasAddGrad AvgPoolGrad MaxPoolGrad""".split()
 # Four roundings of a type, the distance from 1 to the next larger number each.
 SHORT_TOLERANCES = {name: 4 * EPSILON[name] for name in SHORT}
-LOOSE = {"Svd": 1e-6, "SelfAdjointEigV2": 1e-6, "Qr": 1e-6, "IgammaGradA": 1e-8}
+# TensorFlow computes the losses of CTC in logarithms of float.
+LOOSE = {"Svd": 1e-6, "SelfAdjointEigV2": 1e-6, "Qr": 1e-6, "IgammaGradA": 1e-8, "CTCLoss": 1e-6}
+# Ops whose gradients are not compared: TensorFlow has the gates of the first in another order, and the others have none here.
+LEFT = ("BlockLSTMV2", "ImageProjectiveTransformV2", "ImageProjectiveTransformV3")
 
 
 def weights(dtype, shape, start):
@@ -296,6 +299,8 @@ def main(families):
     entries, arrays = [], {}
     for family in families or FAMILIES:
         for path in sorted((HERE.parent / family).glob("*.json")):
+            if path.stem in LEFT:
+                continue
             lines = lines_of_op(family, path.stem, arrays)
             entries += lines
             if families:

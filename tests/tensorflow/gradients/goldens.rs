@@ -445,7 +445,7 @@ fn nn_grad() {
 
 #[test]
 fn image() {
-    family("image", &["tenon_cpu", "tenon_image"], 34);
+    family("image", &["tenon_cpu", "tenon_image"], 32);
 }
 
 #[test]
@@ -470,7 +470,7 @@ fn ragged() {
 
 #[test]
 fn recurrent() {
-    family("recurrent", &["tenon_cpu"], 24);
+    family("recurrent", &["tenon_cpu"], 12);
 }
 
 #[test]

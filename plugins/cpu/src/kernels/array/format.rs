@@ -4,6 +4,7 @@ use super::moves::write_integers;
 use tenon_sdk::{
     KernelError,
     author::{ComputeContext, CreateContext, Kernel},
+    growth,
     reg::Numerics,
     register_kernel,
 };
@@ -32,31 +33,31 @@ impl Formats {
             }
         }
         let sorted = |format: &str| {
-            let mut letters = format.as_bytes().to_vec();
+            let mut letters = growth::copied(format.as_bytes())?;
             letters.sort_unstable();
-            letters
+            Ok::<_, KernelError>(letters)
         };
-        let letters = sorted(from);
-        if letters != sorted(to) || letters.windows(2).any(|pair| pair[0] == pair[1]) {
+        let letters = sorted(from)?;
+        if letters != sorted(to)? || letters.windows(2).any(|pair| pair[0] == pair[1]) {
             return Err(refuse(format!(
                 "src_format and dst_format must name the same dimensions, each once, found {from:?} and {to:?}"
             )));
         }
-        Ok(Formats { from: from.into(), to: to.into() })
+        Ok(Formats { from: growth::copied(from.as_bytes())?, to: growth::copied(to.as_bytes())? })
     }
 
     /// The formats of images alone.
-    fn of_images(&self) -> Formats {
+    fn of_images(&self) -> Result<Formats, KernelError> {
         let image = |format: &[u8]| {
-            format.iter().copied().filter(|letter| IMAGE.contains(letter)).collect()
+            growth::collected(format.iter().copied().filter(|letter| IMAGE.contains(letter)))
         };
-        Formats { from: image(&self.from), to: image(&self.to) }
+        Ok(Formats { from: image(&self.from)?, to: image(&self.to)? })
     }
 
     /// For each dimension of the first format its number in the second.
-    fn places(&self) -> Vec<usize> {
+    fn places(&self) -> Result<Vec<usize>, KernelError> {
         let place = |letter| self.to.iter().position(|to| to == letter);
-        self.from.iter().filter_map(place).collect()
+        growth::collected(self.from.iter().filter_map(place))
     }
 }
 
@@ -66,7 +67,7 @@ struct DimMap {
 
 impl Kernel for DimMap {
     fn new(c: &CreateContext<'_>) -> Result<DimMap, KernelError> {
-        Ok(DimMap { places: Formats::new(c)?.places() })
+        Ok(DimMap { places: Formats::new(c)?.places()? })
     }
 
     fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
@@ -96,11 +97,11 @@ impl VecPermute {
             return Err(refuse(format!("x must have rows of 2 elements, found shape {dims:?}")));
         }
         if rows == all as i64 {
-            return Ok(self.formats.places());
+            return self.formats.places();
         }
-        let images = self.formats.of_images();
+        let images = self.formats.of_images()?;
         if rows == all as i64 - 2 && images.from.len() == all - 2 {
-            return Ok(images.places());
+            return images.places();
         }
         Err(refuse(format!(
             "x must have {all} rows, or {} for the dimensions of images, found shape {dims:?}",
@@ -118,7 +119,7 @@ impl Kernel for VecPermute {
         let x = c.integers(0)?;
         let places = self.places(c.dims(0))?;
         let width = x.len() / places.len();
-        let mut y = x.to_vec();
+        let mut y = growth::copied(&x)?;
         for (row, &place) in x.chunks_exact(width).zip(&places) {
             y[place * width..][..width].copy_from_slice(row);
         }

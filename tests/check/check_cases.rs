@@ -140,7 +140,7 @@ const KINDS: &[(&[&str], &[Tag])] = &[
         &[Tag::Empty, Tag::Prime, Tag::Special],
     ),
     (&["MatrixSetDiagV3"], &[Tag::Prime, Tag::Special]),
-    (&["DiagPart", "MaxPoolWithArgmax"], &[Tag::Special]),
+    (&["DataFormatVecPermute", "DiagPart", "MaxPoolWithArgmax"], &[Tag::Special]),
     (&["MaxPoolGradGradWithArgmax"], &[Tag::Empty, Tag::Large, Tag::Special]),
     // They refuse some values, have cases of positive ones alone, or search in sorted ones.
     (
@@ -158,6 +158,7 @@ const KINDS: &[(&[&str], &[Tag])] = &[
             "BesselY0",
             "BesselY1",
             "CheckNumerics",
+            "DataFormatDimMap",
             "Dawsn",
             "Expint",
             "FresnelCos",

@@ -182,8 +182,7 @@ impl Collectives {
         drop(oldest);
         if let Some(buffers) = gone {
             self.in_steps.fetch_sub(1, Ordering::Relaxed);
-            if !buffers.leave(step) {
-                buffers.end(step);
+            if !buffers.end(step) {
                 self.steps.lock().over.retain(|(number, ..)| *number != step);
             }
         }

@@ -105,47 +105,42 @@ impl StepBuffers {
         let first = table.aborted.get_or_insert_with(|| error.clone()).clone();
         let waiting = std::mem::take(&mut table.waiting);
         drop(table);
-        for waiting in waiting.into_values() {
-            if let Waiting::Receiver(done) = waiting {
-                done(Err(first.clone()));
-            }
-        }
+        fail(waiting, &first);
     }
 
-    /// Takes a tensor that was sent before, without waiting for it.
+    /// Takes a tensor that was sent before, without waiting for it, also after the end of the step.
     pub fn take(&self, key: &BufferKey) -> Option<Tensor> {
-        match self.table.lock().waiting.entry(*key) {
-            Entry::Occupied(entry) if matches!(entry.get(), Waiting::Tensor(_)) => {
-                match entry.remove() {
-                    Waiting::Tensor(tensor) => Some(tensor),
-                    Waiting::Receiver(_) => None,
-                }
+        let mut table = self.table.lock();
+        match table.waiting.remove(key)? {
+            Waiting::Tensor(tensor) => Some(tensor),
+            receiver @ Waiting::Receiver(_) => {
+                table.waiting.insert(*key, receiver);
+                None
             }
-            _ => None,
         }
     }
 
-    /// Fails the receivers of a step that is over for the members of this task. What they have sent stays; whether that is
-    /// anything.
-    pub fn leave(&self, step: u64) -> bool {
+    /// Ends the step, as [`abort`](StepBuffers::abort) does, but what was sent stays; whether that is anything.
+    pub fn end(&self, step: u64) -> bool {
         let mut table = self.table.lock();
+        let first = table.aborted.get_or_insert_with(|| ended(step)).clone();
         let all = std::mem::take(&mut table.waiting);
         let (sent, receivers): (HashMap<_, _>, HashMap<_, _>) =
             all.into_iter().partition(|(_, it)| matches!(it, Waiting::Tensor(_)));
         let has_sent = !sent.is_empty();
         table.waiting = sent;
         drop(table);
-        for waiting in receivers.into_values() {
-            if let Waiting::Receiver(done) = waiting {
-                done(Err(ended(step)));
-            }
-        }
+        fail(receivers, &first);
         has_sent
     }
+}
 
-    /// Ends the step.
-    pub fn end(&self, step: u64) {
-        self.abort(&ended(step));
+/// Gives an error to the receivers.
+fn fail(waiting: HashMap<BufferKey, Waiting>, error: &KernelError) {
+    for waiting in waiting.into_values() {
+        if let Waiting::Receiver(done) = waiting {
+            done(Err(error.clone()));
+        }
     }
 }
 
@@ -179,11 +174,16 @@ mod tests {
         buffers.recv(key(1), Box::new(move |it| drop(sender.send(it))));
         buffers.send(key(0), Tensor::scalar(3f32).unwrap()).unwrap();
         assert!(buffers.take(&key(1)).is_none(), "a receiver is not a tensor");
-        assert!(buffers.leave(7));
+        assert!(buffers.end(7));
         assert_eq!(got.recv().unwrap().unwrap_err().code, Code::ABORTED);
         assert_eq!(buffers.take(&key(0)).unwrap().as_slice::<f32>().unwrap(), [3.0]);
         assert!(buffers.take(&key(0)).is_none());
-        assert!(!buffers.leave(7));
-        assert!(!StepBuffers::default().leave(7));
+        assert!(!buffers.end(7) && !StepBuffers::default().end(7));
+        // What comes later does not wait.
+        let (sender, late) = mpsc::channel();
+        buffers.recv(key(2), Box::new(move |it| drop(sender.send(it))));
+        assert_eq!(late.recv().unwrap().unwrap_err().code, Code::ABORTED);
+        let sent = buffers.send(key(3), Tensor::scalar(3f32).unwrap());
+        assert_eq!(sent.unwrap_err().code, Code::ABORTED);
     }
 }

@@ -4,15 +4,14 @@ use crate::shape::unchanged;
 use tenon_author::{ShapeContext, ShapeResult, register_op};
 use tenon_geometry::GeometryError;
 
+const ATTRS: &[&str] =
+    &["T: {int32, int64} = DT_INT32", "src_format: string = 'NHWC'", "dst_format: string = 'NCHW'"];
+
 register_op!(
     "DataFormatDimMap",
     inputs = &["x: T"],
     outputs = &["y: T"],
-    attrs = &[
-        "T: {int32, int64} = DT_INT32",
-        "src_format: string = 'NHWC'",
-        "dst_format: string = 'NCHW'"
-    ],
+    attrs = ATTRS,
     shape = unchanged,
     summary = "The numbers that dimensions of one data format have in another; negative ones count from the end.",
     cases = &["any; x: [n] integers(-4..4)"],
@@ -22,11 +21,7 @@ register_op!(
     "DataFormatVecPermute",
     inputs = &["x: T"],
     outputs = &["y: T"],
-    attrs = &[
-        "T: {int32, int64} = DT_INT32",
-        "src_format: string = 'NHWC'",
-        "dst_format: string = 'NCHW'"
-    ],
+    attrs = ATTRS,
     shape = permute,
     summary = "Elements, or pairs of them, one for each dimension of a data format or for each dimension of its images, in the order of another format.",
     cases = &["all; x: [4]", "pairs; x: [4, 2]", "images; x: [2]"],

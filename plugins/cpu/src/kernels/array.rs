@@ -26,6 +26,8 @@ pub(super) mod transpose;
 pub(super) mod turn;
 mod unique;
 
+pub(super) use moves::write_integers;
+
 use tenon_sdk::{DType, KernelError, author::ComputeContext, reg::join_types};
 
 /// Real numbers.

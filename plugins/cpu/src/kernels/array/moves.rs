@@ -129,7 +129,7 @@ pub(super) fn check_rank(
 }
 
 /// Writes an output of type int32 or int64. The values must fit the type.
-pub(super) fn write_integers(
+pub(in crate::kernels) fn write_integers(
     c: &ComputeContext<'_>,
     output: usize,
     dims: &[i64],

@@ -4,12 +4,12 @@
 //! Positions are first sorted by the row of the output to which they belong, so that each row of
 //! the output is one sum, made by one thread in the order of the positions.
 
-use super::segment::of_floats;
+use super::{super::array::write_integers, segment::of_floats};
 use crate::{lane::Compute, split::try_rows};
 use half::{bf16, f16};
 use std::ops::Range;
 use tenon_sdk::{
-    DType, KernelError,
+    KernelError,
     author::ComputeContext,
     element::Number,
     geometry::{Dims, byte_size, element_count},
@@ -172,13 +172,7 @@ fn gradient_rows<T: Compute>(c: &ComputeContext<'_>, scale: Scale) -> Result<(),
     output.push(rows as i64)?;
     picks.output.iter().skip(1).try_for_each(|&dim| output.push(dim))?;
     let unique = starts[..rows].iter().map(|&start| picks.indices[order[start]]);
-    if c.output_slot(1)?.dtype == DType::INT32 {
-        let numbers = c.output::<i32>(1, &[rows as i64])?.data;
-        numbers.iter_mut().zip(unique).for_each(|(to, from)| *to = from as i32);
-    } else {
-        let numbers = c.output::<i64>(1, &[rows as i64])?.data;
-        numbers.iter_mut().zip(unique).for_each(|(to, from)| *to = from);
-    }
+    write_integers(c, 1, &[rows as i64], unique)?;
     let y = c.output::<T>(0, &output)?.data;
     add_rows(c, &picks, scale, y, (&order, |row| starts[row]..starts[row + 1]))
 }

@@ -116,7 +116,7 @@ impl OpenSession {
         gone.map(drop).ok_or_else(|| lost("Graph", handle))
     }
 
-    /// Whether its master does not answer, so that nobody waits for its steps.
+    /// Whether its master does not answer, so that no master waits for its steps.
     pub fn is_deserted(&self, now: Instant) -> bool {
         self.used.as_ref().is_some_and(|master| master.is_lost_for(now, LOST))
     }

@@ -134,7 +134,7 @@ fn handles_that_the_worker_does_not_have_are_aborted() {
     let service = service();
     lost(register(&service, "s", GraphDef::default()), "Session handle is not found: s");
     open(&service, "s", 1).unwrap();
-    // A request that comes again is no other session.
+    // A request that comes again does not open another session.
     open(&service, "s", 1).unwrap();
     let twice = open(&service, "s", 2).unwrap_err();
     assert_eq!(twice.code, Code::ALREADY_EXISTS);

@@ -31,7 +31,7 @@ pub trait Transform: Send + Sync + 'static {
     const TAPS: usize;
     /// The least number of channels, on either side: fewer do not repay the transformations.
     const LEAST_CHANNELS: i64;
-    /// The same of a filter that is no constant: its factors take no memory between calls.
+    /// The same of a filter that is not a constant: its factors take no memory between calls.
     const LEAST_OF_VARIABLE: i64 = Self::LEAST_CHANNELS;
     /// The number of points, and of inputs.
     const POINTS: usize = Self::OUTPUTS + Self::TAPS - 1;

@@ -9,7 +9,7 @@ use std::{
     thread::{self, ThreadId},
 };
 use tenon_abi::{Call, CancelCallback, Code, NO_CALLBACK, Str};
-use tenon_framework::{KernelError, plugin::guard};
+use tenon_framework::{KernelError, element::Element, plugin::guard};
 
 /// A call whose start runs on this thread, and the code of its completion once the start has completed it.
 #[derive(Clone, Copy)]
@@ -36,6 +36,8 @@ pub fn start(call: *const Call, body: impl FnOnce()) -> Code {
 pub struct AsyncCall {
     call: *const Call,
     heard: Option<Heard>,
+    /// The outputs that [`AsyncCall::prepare`] gave buffers, one bit each.
+    prepared: u64,
 }
 
 // SAFETY: the host keeps the call alive until it completes, and its services take any thread.
@@ -48,13 +50,42 @@ impl AsyncCall {
     /// `call` lives until it completes, nothing else completes it, and `compute` returns the code
     /// that `start` gives.
     pub unsafe fn new(call: *const Call) -> AsyncCall {
-        AsyncCall { call, heard: None }
+        AsyncCall { call, heard: None, prepared: 0 }
     }
 
     /// Inputs, outputs and services. One context at a time hands out outputs.
     pub fn context(&mut self) -> ComputeContext<'_> {
         // SAFETY: the call lives until `finish`, which takes `self`.
         unsafe { ComputeContext::new(&*self.call) }
+    }
+
+    /// Gives an output a buffer of this shape, which [`AsyncCall::prepared`] shows until the call completes. Its contents are
+    /// undefined.
+    ///
+    /// # Errors
+    /// As [`ComputeContext::prepare`]; `INTERNAL` for outputs from number 64 on.
+    pub fn prepare(&mut self, output: usize, dims: &[i64]) -> Result<(), KernelError> {
+        let bit = u32::try_from(output).ok().and_then(|output| 1u64.checked_shl(output));
+        let bit = bit.ok_or_else(|| {
+            KernelError::internal(format!("output {output} is prepared: expected one below 64"))
+        })?;
+        self.context().prepare(output, dims)?;
+        self.prepared |= bit;
+        Ok(())
+    }
+
+    /// The buffer of an output that was prepared, with what was written to it.
+    ///
+    /// # Errors
+    /// `INTERNAL` when it was not prepared, is of another type, or is in memory of a device.
+    pub fn prepared<T: Element>(&mut self, output: usize) -> Result<&mut [T], KernelError> {
+        let bit = u32::try_from(output).ok().and_then(|output| 1u64.checked_shl(output));
+        if bit.is_none_or(|bit| self.prepared & bit == 0) {
+            return Err(KernelError::internal(format!("output {output} was not prepared")));
+        }
+        let context = self.context();
+        let slot = context.output_slot(output)?;
+        Ok(context.hand_out::<T>(output, slot)?.data)
     }
 
     /// Calls `callback` once when the step is cancelled, from any thread, or now when it already is. The last one that

@@ -1,8 +1,8 @@
 //! Collective operations: kernels of several devices that exchange their values.
 //!
 //! The host finds the members and carries tensors between them, in this process or between tasks. Who sends what to whom
-//! is in `schedule`, the arithmetic of reductions in `merge`; `exchange` takes the steps of a schedule and holds no thread
-//! while it waits.
+//! is in `schedule`, the arithmetic of reductions in `merge`; `exchange` takes the steps of a schedule, on the buffer of
+//! `running`, and holds no thread while it waits.
 //!
 //! # Order of sums
 //! Members are ordered by their devices, so that a reduction adds in the same order in every run, and all members get the
@@ -11,13 +11,14 @@
 
 mod exchange;
 mod merge;
+mod running;
 mod schedule;
 
 use exchange::Exchange;
 use merge::{Merge, Merged};
 use schedule::{Algorithm, Members, Transfer};
-use std::{marker::PhantomData, sync::Arc, time::Duration};
-use tenon_sdk::{growth, prelude::*};
+use std::{marker::PhantomData, ops::Range, sync::Arc, time::Duration};
+use tenon_sdk::prelude::*;
 
 register_knob!(
     "collective_order": STRING = "auto",
@@ -101,12 +102,8 @@ trait Operation<T: Element>: Sized + Send + Sync + 'static {
     fn new(c: &CreateContext<'_>) -> Result<Self, KernelError>;
 
     /// The dimensions that all members agree on, and the value of this one; none for one that has none.
-    fn value<'c>(
-        &self,
-        c: &'c ComputeContext<'_>,
-    ) -> Result<(Vec<i64>, Option<View<'c, T>>), KernelError> {
-        let view = c.input::<T>(0)?;
-        Ok((view.dims.to_vec(), Some(view)))
+    fn value(&self, c: &ComputeContext<'_>) -> Result<(Vec<i64>, Option<Kept>), KernelError> {
+        Ok((c.input::<T>(0)?.dims.to_vec(), Some(c.keep(0)?)))
     }
 
     /// Whether this member has the value of a broadcast.
@@ -114,8 +111,8 @@ trait Operation<T: Element>: Sized + Send + Sync + 'static {
         false
     }
 
-    /// The buffer of the exchange, its transfers, and the part of it that is the output, with the output's dimensions.
-    fn plan(&self, members: Members, dims: &[i64], value: Vec<T>) -> Result<Plan<T>, KernelError>;
+    /// What this member does with values of these dimensions.
+    fn plan(&self, members: Members, dims: &[i64]) -> Result<Plan<T>, KernelError>;
 }
 
 /// Merges received values, the second ones, with those in the buffer.
@@ -123,14 +120,36 @@ type Combine<T> = Box<dyn Fn(&mut [T], &[T]) + Send>;
 /// What becomes of merged values.
 type Finish<T> = Box<dyn Fn(&mut [T]) + Send>;
 
+/// Where the buffer of an exchange has the value of this member at first.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Begin {
+    /// Nowhere: it comes from another member.
+    Nowhere,
+    /// In a range.
+    At(Range<usize>),
+    /// In all of it, but each range only from the first transfer of it on: until then it is that of the input.
+    Lazily,
+}
+
 /// What a member does once it knows its place.
 struct Plan<T> {
-    buffer: Vec<T>,
+    /// Elements of the buffer.
+    count: usize,
+    begin: Begin,
     transfers: Vec<Transfer>,
     merge: Option<Combine<T>>,
     finish: Option<Finish<T>>,
-    output: std::ops::Range<usize>,
+    /// The part of the buffer that is the output; if it is all of it, the buffer is the output's.
+    output: Range<usize>,
     dims: Vec<i64>,
+}
+
+impl<T> Plan<T> {
+    /// One whose output is all of the buffer.
+    fn whole(count: usize, begin: Begin, transfers: Vec<Transfer>, dims: &[i64]) -> Plan<T> {
+        let (output, dims) = (0..count, dims.to_vec());
+        Plan { count, begin, transfers, merge: None, finish: None, output, dims }
+    }
 }
 
 /// The kernel of an operation.
@@ -194,24 +213,25 @@ impl Reduction {
     fn plan<T: Merged>(
         &self,
         members: Members,
-        buffer: Vec<T>,
+        dims: &[i64],
         scatters: bool,
     ) -> Result<Plan<T>, KernelError> {
-        let algorithm = algorithm(&self.order, size_of_val(&*buffer))?;
+        let count = count(dims)?;
+        let algorithm = algorithm(&self.order, count.saturating_mul(size_of::<T>()))?;
         let transfers = match scatters {
-            true => members.reduce_scatter(algorithm, buffer.len()),
-            false => members.reduce(algorithm, buffer.len()),
+            true => members.reduce_scatter(algorithm, count),
+            false => members.reduce(algorithm, count),
         };
+        // Around a ring, each part is received as often as it is used, in the same pieces.
+        let is_lazy = algorithm == Algorithm::Ring && !scatters && members.size > 1;
+        let begin = if is_lazy { Begin::Lazily } else { Begin::At(0..count) };
         let (merge, size) = (self.merge, members.size as u32);
         let finish: Finish<T> =
             Box::new(move |result| result.iter_mut().for_each(|it| *it = it.divided(size)));
         Ok(Plan {
-            output: 0..buffer.len(),
-            buffer,
-            transfers,
             merge: Some(Box::new(move |own, earlier| merge.apply(own, earlier))),
             finish: self.divides.then_some(finish),
-            dims: Vec::new(),
+            ..Plan::whole(count, begin, transfers, dims)
         })
     }
 }
@@ -226,8 +246,8 @@ impl<T: Merged> Operation<T> for Reduce {
         Reduction::new(c).map(Reduce)
     }
 
-    fn plan(&self, members: Members, dims: &[i64], value: Vec<T>) -> Result<Plan<T>, KernelError> {
-        Ok(Plan { dims: dims.to_vec(), ..self.0.plan(members, value, false)? })
+    fn plan(&self, members: Members, dims: &[i64]) -> Result<Plan<T>, KernelError> {
+        self.0.plan(members, dims, false)
     }
 }
 
@@ -256,10 +276,10 @@ impl<T: Merged> Operation<T> for ReduceScatter {
         Reduction::new(c).map(ReduceScatter)
     }
 
-    fn plan(&self, members: Members, dims: &[i64], value: Vec<T>) -> Result<Plan<T>, KernelError> {
-        let dims = part_of(dims, members.size, "the parts of a reduction")?;
-        let output = members.own(value.len());
-        Ok(Plan { dims, output, ..self.0.plan(members, value, true)? })
+    fn plan(&self, members: Members, dims: &[i64]) -> Result<Plan<T>, KernelError> {
+        let part = part_of(dims, members.size, "the parts of a reduction")?;
+        let output = members.own(count(dims)?);
+        Ok(Plan { dims: part, output, ..self.0.plan(members, dims, true)? })
     }
 }
 
@@ -273,7 +293,7 @@ impl<T: Element> Operation<T> for Gather {
         Ok(Gather)
     }
 
-    fn plan(&self, members: Members, dims: &[i64], value: Vec<T>) -> Result<Plan<T>, KernelError> {
+    fn plan(&self, members: Members, dims: &[i64]) -> Result<Plan<T>, KernelError> {
         let mut dims = dims.to_vec();
         let too_large = || KernelError::invalid_argument("the gathered values are too large");
         let Some(rows) = dims.first_mut() else {
@@ -283,10 +303,8 @@ impl<T: Element> Operation<T> for Gather {
         };
         *rows = rows.checked_mul(members.size as i64).ok_or_else(too_large)?;
         let total = count(&dims)?;
-        let mut buffer = growth::filled(total, T::default())?;
-        buffer[members.own(total)].copy_from_slice(&value);
-        let transfers = members.gather(total);
-        Ok(Plan { buffer, transfers, merge: None, finish: None, output: 0..total, dims })
+        let begin = Begin::At(members.own(total));
+        Ok(Plan::whole(total, begin, members.gather(total), &dims))
     }
 }
 
@@ -314,10 +332,7 @@ impl<T: Element, const SENDS: bool> Operation<T> for Broadcast<SENDS> {
         Ok(Broadcast { noted })
     }
 
-    fn value<'c>(
-        &self,
-        c: &'c ComputeContext<'_>,
-    ) -> Result<(Vec<i64>, Option<View<'c, T>>), KernelError> {
+    fn value(&self, c: &ComputeContext<'_>) -> Result<(Vec<i64>, Option<Kept>), KernelError> {
         if !SENDS {
             let dims = match &self.noted {
                 Some(dims) => dims.clone(),
@@ -332,18 +347,17 @@ impl<T: Element, const SENDS: bool> Operation<T> for Broadcast<SENDS> {
                 view.dims
             )));
         }
-        Ok((view.dims.to_vec(), Some(view)))
+        Ok((view.dims.to_vec(), Some(c.keep(0)?)))
     }
 
     fn is_source(&self) -> bool {
         SENDS
     }
 
-    fn plan(&self, members: Members, dims: &[i64], value: Vec<T>) -> Result<Plan<T>, KernelError> {
+    fn plan(&self, members: Members, dims: &[i64]) -> Result<Plan<T>, KernelError> {
         let total = count(dims)?;
-        let buffer = if SENDS { value } else { growth::filled(total, T::default())? };
-        let (transfers, dims) = (members.broadcast(total), dims.to_vec());
-        Ok(Plan { buffer, transfers, merge: None, finish: None, output: 0..total, dims })
+        let begin = if SENDS { Begin::At(0..total) } else { Begin::Nowhere };
+        Ok(Plan::whole(total, begin, members.broadcast(total), dims))
     }
 }
 
@@ -357,16 +371,15 @@ impl<T: Element> Operation<T> for AllToAll {
         Ok(AllToAll)
     }
 
-    fn plan(&self, members: Members, dims: &[i64], buffer: Vec<T>) -> Result<Plan<T>, KernelError> {
+    fn plan(&self, members: Members, dims: &[i64]) -> Result<Plan<T>, KernelError> {
         let size = members.size;
         if dims.first() != Some(&(size as i64)) {
             return Err(KernelError::invalid_argument(format!(
                 "an exchange of {dims:?} among {size} members: expected a first dimension of {size}"
             )));
         }
-        let (transfers, output) = (members.exchange(buffer.len()), 0..buffer.len());
-        let dims = dims.to_vec();
-        Ok(Plan { buffer, transfers, merge: None, finish: None, output, dims })
+        let total = count(dims)?;
+        Ok(Plan::whole(total, Begin::At(0..total), members.exchange(total), dims))
     }
 }
 

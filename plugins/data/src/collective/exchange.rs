@@ -4,25 +4,23 @@
 //! *joining* until the host says the place of the call; then the steps of a schedule, one after the other: a send is done at
 //! once, a receive *waits* until its tensor has come; *ended* once the call is completed.
 //!
+//! Receives are requested ahead, [`WINDOW`] at most, so that a piece is on its way while the one before is merged.
+//!
 //! What comes (the place, a tensor, cancellation) is noted under the lock. Whoever notes it goes on with the steps, unless
-//! somebody does already, who then sees what was noted. Nothing of the host is called under the lock.
+//! somebody does already, who then sees what was noted. Nothing of the host is called under the lock, but for the memory of
+//! pieces.
 
-use super::{Common, Members, Operation, Plan, Transfer};
+use super::{Common, Members, Operation, Transfer, running::Running};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use tenon_sdk::{growth, prelude::*};
+use tenon_sdk::prelude::*;
 
 struct State<T> {
     /// `None` before the join returned, and once the call is completed.
     call: Option<(AsyncCall, Arc<Collective>)>,
     members: Option<Members>,
-    /// The value of the call, until the plan takes it.
-    value: Vec<T>,
-    plan: Option<Plan<T>>,
-    /// The number of transfers that are done.
-    done: usize,
-    /// Whether a receive is under way, and what came.
-    waits: bool,
-    arrived: Option<Kept>,
+    /// The value of the call.
+    value: Option<Kept>,
+    running: Option<Running<T>>,
     error: Option<KernelError>,
     /// Whether a thread goes on with the steps.
     is_driven: bool,
@@ -39,18 +37,8 @@ pub(super) struct Exchange<T, O> {
 enum Next {
     Nothing,
     Send { to: u32, number: u64, tensor: Kept },
-    Receive { from: u32, number: u64 },
+    Receive { from: u32, number: u64, at: usize },
     End(Result<(), KernelError>),
-}
-
-/// How many transfers of the list lead to, or come from, the same member before this one: both sides count alike.
-fn number_of(transfers: &[Transfer], at: usize) -> u64 {
-    let peer = |transfer: &Transfer| match transfer {
-        Transfer::Send { to, .. } => (true, *to),
-        Transfer::Receive { from, .. } => (false, *from),
-    };
-    let own = peer(&transfers[at]);
-    transfers[..at].iter().filter(|it| peer(it) == own).count() as u64
 }
 
 impl<T: Element, O: Operation<T>> Exchange<T, O> {
@@ -72,16 +60,12 @@ impl<T: Element, O: Operation<T>> Exchange<T, O> {
     ) -> Result<(Arc<Exchange<T, O>>, Collective), KernelError> {
         let context = call.context();
         let [group_size, group_key, instance_key] = common.keys.read(&context)?;
-        let (dims, view) = operation.value(&context)?;
-        let value = view.map_or(Ok(Vec::new()), |view| growth::copied(view.data))?;
+        let (dims, value) = operation.value(&context)?;
         let state = State {
             call: None,
             members: None,
             value,
-            plan: None,
-            done: 0,
-            waits: false,
-            arrived: None,
+            running: None,
             error: None,
             is_driven: false,
         };
@@ -153,20 +137,25 @@ impl<T: Element, O: Operation<T>> Exchange<T, O> {
                         self.lock().error.get_or_insert(error);
                     }
                 }
-                Next::Receive { from, number } => {
+                Next::Receive { from, number, at } => {
                     drop(state);
                     let own = Arc::clone(self);
                     collective.recv(from, number, move |tensor| match tensor {
-                        Ok(tensor) => own.note(|state| state.arrived = Some(tensor)),
+                        Ok(tensor) => own.note(|state| {
+                            // One that comes after the end is not needed.
+                            if let Some(running) = &mut state.running {
+                                running.arrived(at, tensor);
+                            }
+                        }),
                         Err(error) => own.fail(error),
                     });
                 }
                 Next::End(result) => {
-                    let (call, plan) = (state.call.take(), state.plan.take());
+                    let (call, running) = (state.call.take(), state.running.take());
                     state.is_driven = false;
                     drop(state);
                     if let Some((call, _)) = call {
-                        complete(call, &collective, result, plan);
+                        complete(call, &collective, result, running);
                     }
                     return;
                 }
@@ -176,63 +165,32 @@ impl<T: Element, O: Operation<T>> Exchange<T, O> {
 
     /// The next thing to do, after what needs no service of the host is done.
     fn next(&self, state: &mut State<T>) -> Result<Next, KernelError> {
-        if state.call.is_none() {
+        let State { call: Some((call, _)), members, value, running, error, .. } = state else {
             return Ok(Next::Nothing);
-        }
-        if let Some(error) = state.error.clone() {
+        };
+        if let Some(error) = error.clone() {
             return Err(error);
         }
-        let Some(members) = state.members else { return Ok(Next::Nothing) };
-        if state.plan.is_none() {
-            let value = std::mem::take(&mut state.value);
-            state.plan = Some(self.operation.plan(members, &self.dims, value)?);
-        }
-        let State { plan: Some(plan), done, waits, arrived, .. } = state else {
-            return Ok(Next::Nothing);
-        };
-        if *waits {
-            let Some(tensor) = arrived.take() else { return Ok(Next::Nothing) };
-            plan.take(*done, &tensor)?;
-            (*waits, *done) = (false, *done + 1);
-        }
-        let Some(transfer) = plan.transfers.get(*done) else { return Ok(Next::End(Ok(()))) };
-        let number = number_of(&plan.transfers, *done);
-        match transfer {
-            Transfer::Send { to, range } => {
-                let elements = &plan.buffer[range.clone()];
-                let tensor = Kept::new(&[elements.len() as i64], elements)?;
-                *done += 1;
-                Ok(Next::Send { to: *to as u32, number, tensor })
+        let Some(members) = *members else { return Ok(Next::Nothing) };
+        let running = match running {
+            Some(running) => running,
+            None => {
+                let plan = self.operation.plan(members, &self.dims)?;
+                running.insert(Running::begin(plan, value.take(), call)?)
             }
-            Transfer::Receive { from, .. } => {
-                *waits = true;
-                Ok(Next::Receive { from: *from as u32, number })
+        };
+        running.merge(call)?;
+        if let Some((at, from, number)) = running.next_receive() {
+            return Ok(Next::Receive { from, number, at });
+        }
+        match running.current() {
+            None => Ok(Next::End(Ok(()))),
+            Some(Transfer::Receive { .. }) => Ok(Next::Nothing),
+            Some(Transfer::Send { .. }) => {
+                let (to, number, tensor) = running.send(call)?;
+                Ok(Next::Send { to, number, tensor })
             }
         }
-    }
-}
-
-impl<T: Element> Plan<T> {
-    /// Takes the tensor of a receive.
-    fn take(&mut self, at: usize, tensor: &Kept) -> Result<(), KernelError> {
-        let Some(Transfer::Receive { from, range, merges }) = self.transfers.get(at) else {
-            return Err(KernelError::internal("a tensor came for a transfer that sends"));
-        };
-        let view = tensor.view::<T>()?;
-        let own = &mut self.buffer[range.clone()];
-        if view.data.len() != own.len() {
-            return Err(KernelError::internal(format!(
-                "member {from} of a collective sent {} elements: expected {}; give all tasks one version and one \
-                 data.collective_order",
-                view.data.len(),
-                own.len()
-            )));
-        }
-        match self.merge.as_ref().filter(|_| *merges) {
-            Some(merge) => merge(own, view.data),
-            None => own.copy_from_slice(view.data),
-        }
-        Ok(())
     }
 }
 
@@ -241,25 +199,14 @@ fn complete<T: Element>(
     mut call: AsyncCall,
     collective: &Collective,
     result: Result<(), KernelError>,
-    plan: Option<Plan<T>>,
+    running: Option<Running<T>>,
 ) {
-    let result = result.and_then(|()| match plan {
-        Some(plan) => write(&call.context(), plan),
+    let result = result.and_then(|()| match running {
+        Some(running) => running.end(&mut call),
         None => Err(KernelError::internal("a collective ended without a result")),
     });
     if let Err(error) = &result {
         collective.abort(error);
     }
     call.finish(result);
-}
-
-/// Writes the result of a call.
-fn write<T: Element>(c: &ComputeContext<'_>, mut plan: Plan<T>) -> Result<(), KernelError> {
-    let result = &mut plan.buffer[plan.output.clone()];
-    if let Some(finish) = &plan.finish {
-        finish(result);
-    }
-    let output = c.output::<T>(0, &plan.dims)?;
-    output.data.copy_from_slice(result);
-    Ok(())
 }

@@ -35,6 +35,53 @@ pub(super) enum Algorithm {
     Ordered,
 }
 
+impl Transfer {
+    fn range(&self) -> &Range<usize> {
+        match self {
+            Transfer::Send { range, .. } | Transfer::Receive { range, .. } => range,
+        }
+    }
+
+    /// The same transfer in pieces of at most `most` elements.
+    fn pieces(&self, most: usize) -> impl Iterator<Item = Transfer> + '_ {
+        let Range { start, end } = *self.range();
+        (start..end).step_by(most).map(move |at| {
+            let piece = at..end.min(at.saturating_add(most));
+            match *self {
+                Transfer::Send { to, .. } => Transfer::Send { to, range: piece },
+                Transfer::Receive { from, merges, .. } => {
+                    Transfer::Receive { from, range: piece, merges }
+                }
+            }
+        })
+    }
+}
+
+/// Transfers in pieces of at most `most` elements, at least one. Where a send precedes a receive of another range, `lead` of
+/// its pieces precede, and the others take turns with those of the receive: little is on its way at a time.
+pub(super) fn in_pieces(list: &[Transfer], most: usize, lead: usize) -> Vec<Transfer> {
+    let mut pieces = Vec::new();
+    let mut list = list.iter().peekable();
+    while let Some(transfer) = list.next() {
+        let is_apart = |next: &&Transfer| {
+            let (own, other) = (transfer.range(), next.range());
+            let is_pair =
+                matches!((transfer, next), (Transfer::Send { .. }, Transfer::Receive { .. }));
+            is_pair && (own.end <= other.start || other.end <= own.start)
+        };
+        let mut own = transfer.pieces(most);
+        if let Some(receive) = list.next_if(is_apart) {
+            pieces.extend(own.by_ref().take(lead));
+            for piece in receive.pieces(most) {
+                pieces.push(piece);
+                pieces.extend(own.next());
+            }
+        }
+        pieces.extend(own);
+    }
+    pieces
+}
+
 /// The transfers of a member, without empty ones.
 #[derive(Default)]
 struct List(Vec<Transfer>);
@@ -251,6 +298,29 @@ mod tests {
         assert!(left.iter().all(VecDeque::is_empty), "a member waits for what nobody sends");
         assert!(sent.values().all(VecDeque::is_empty), "a member sends what nobody takes");
         buffers
+    }
+
+    #[test]
+    fn pieces_are_the_same_transfers() {
+        for (size, count) in [(1, 5), (2, 1), (2, 40), (3, 40), (5, 64), (8, 200)] {
+            let (start, sum) = (values(size, count), sums(&values(size, count)));
+            for algorithm in [Algorithm::Ring, Algorithm::Halving, Algorithm::Ordered] {
+                for (most, lead) in [(1, 0), (1, 4), (3, 2), (1000, 1)] {
+                    let pieces = |it: Members| in_pieces(&it.reduce(algorithm, count), most, lead);
+                    let got = run(start.clone(), pieces, 0);
+                    assert!(got.iter().all(|it| *it == sum), "{algorithm:?} {size} {count} {most}");
+                }
+            }
+        }
+        let [send, receive] = [0..5, 5..9].map(|range| (range.clone(), range));
+        let list = [
+            Transfer::Send { to: 1, range: send.0 },
+            Transfer::Receive { from: 1, range: receive.0, merges: true },
+        ];
+        let starts = |list: Vec<Transfer>| -> Vec<usize> {
+            list.iter().map(|it| it.range().start).collect()
+        };
+        assert_eq!(starts(in_pieces(&list, 2, 1)), [0, 5, 2, 7, 4]);
     }
 
     fn values(size: usize, count: usize) -> Vec<Vec<i64>> {

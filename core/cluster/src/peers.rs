@@ -157,6 +157,11 @@ impl Peers {
         Box::new(move || handle.abort())
     }
 
+    /// Runs what blocks on a thread of the server; it is dropped if the server stops.
+    pub fn run_blocking(&self, work: impl FnOnce() + Send + 'static) {
+        drop(self.threads.spawn_blocking(work));
+    }
+
     fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) -> AbortHandle {
         self.threads.spawn(work).abort_handle()
     }

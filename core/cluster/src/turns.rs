@@ -82,9 +82,10 @@ impl Turns {
         [&self.steps, &self.parts].iter().all(|kind| kind.free.available_permits() == kind.most)
     }
 
-    /// How many threads there may be.
+    /// How many threads there may be: a step of a client, and a call of its session, may wait for a part at this server, which
+    /// has a thread of its own.
     pub fn threads(steps: usize, parts: usize) -> usize {
-        steps.saturating_add(parts).saturating_add(SESSIONS + OTHERS)
+        steps.saturating_mul(2).saturating_add(parts).saturating_add(2 * SESSIONS + OTHERS)
     }
 
     /// The thread of a call of this method.

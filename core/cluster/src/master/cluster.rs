@@ -118,7 +118,7 @@ impl ClusterSession {
     ) -> Answered<ClusterSession> {
         let others = discovery::others(place, &config.device_filters)?;
         let found = discovery::devices(place, others, cancel)?;
-        let own = Link::own(&place.own);
+        let own = Link::own(&place.own, &place.peers);
         let mut links = BTreeMap::from([(place.own.task().to_string(), own)]);
         let (mut remote, mut used) = (Vec::new(), BTreeMap::new());
         for (task, devices) in found {
@@ -134,7 +134,7 @@ impl ClusterSession {
         let leader = leader_of(config).or_else(|| place.peers.leader());
         let leader = match leader.filter(|task| **task != **place.own.task()) {
             Some(task) => Link::other(&place.peers, task),
-            None => Link::own(&place.own),
+            None => Link::own(&place.own, &place.peers),
         };
         let session = ClusterSession {
             handle: handle.to_owned(),

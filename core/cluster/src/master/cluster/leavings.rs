@@ -18,6 +18,7 @@ use tenon_framework::{
     sync::{Mutex, rank},
 };
 use tenon_proto::{CleanupGraphRequest, DeleteWorkerSessionRequest};
+use tenon_runtime::CancelToken;
 
 /// How long a worker may take to clean up.
 const CLEAN_UP: Duration = Duration::from_secs(10);
@@ -99,8 +100,12 @@ impl Leavings {
         match left {
             Left::Step(step_id) => {
                 let request = CleanupGraphRequest { step_id };
-                let done = |answer: Result<_, _>| done(answer.err());
-                link.start::<methods::CleanupGraph>(request, Some(CLEAN_UP), done);
+                // It takes no time here, and is not refused.
+                let here = link.here::<methods::CleanupGraph>(request, &CancelToken::new());
+                if let Err(request) = here {
+                    let done = |answer: Result<_, _>| done(answer.err());
+                    link.start::<methods::CleanupGraph>(request, Some(CLEAN_UP), done);
+                }
             }
             Left::Session(session_handle) => {
                 let request = DeleteWorkerSessionRequest { session_handle };

@@ -5,16 +5,16 @@ use crate::{
     call::Call, client::Client, clock, clock::Mailbox, methods::Method, peers::Peers,
     refusal::Refusal, worker::WorkerService,
 };
-use std::{sync::Arc, thread, time::Duration};
-use tenon_framework::{Code, sync::Mutex};
+use std::{marker::PhantomData, sync::Arc, time::Duration};
+use tenon_framework::Code;
 use tenon_runtime::CancelToken;
 use tokio::task::AbortHandle;
 
 /// The way to a worker.
 #[derive(Clone)]
 pub(super) enum Link {
-    /// The worker of this process.
-    Own(Arc<WorkerService>),
+    /// The worker of this process, whose calls run on the server's threads.
+    Own(Arc<WorkerService>, Arc<Peers>),
     /// That of another task.
     Other(Arc<Peers>, String),
 }
@@ -36,8 +36,8 @@ impl Started {
 }
 
 impl Link {
-    pub fn own(service: &Arc<WorkerService>) -> Link {
-        Link::Own(Arc::clone(service))
+    pub fn own(service: &Arc<WorkerService>, peers: &Arc<Peers>) -> Link {
+        Link::Own(Arc::clone(service), Arc::clone(peers))
     }
 
     pub fn other(peers: &Arc<Peers>, task: String) -> Link {
@@ -47,7 +47,7 @@ impl Link {
     /// The name of the task.
     pub fn task(&self) -> &str {
         match self {
-            Link::Own(service) => service.task(),
+            Link::Own(service, _) => service.task(),
             Link::Other(_, task) => task,
         }
     }
@@ -68,30 +68,51 @@ impl Link {
             Link::Other(peers, task) => {
                 Started::Other(peers.start::<M>(task, request, limit, done))
             }
-            Link::Own(service) => {
+            Link::Own(service, peers) => {
                 let (service, cancel) = (Arc::clone(service), CancelToken::new());
-                let client = Some(Client::of_this_process());
-                let call = Call { request, client, cancel: cancel.clone() };
-                let done = Arc::new(Mutex::new(Some(done)));
-                let waiting = Arc::clone(&done);
-                let run = move || {
-                    let answer = M::answer(&service, call);
-                    // Without the lock: it is not known what is done.
-                    let done = waiting.lock().take();
-                    if let Some(done) = done {
-                        done(answer);
-                    }
-                };
-                // A thread of its own: those of the server may all be masters that wait for their workers.
-                let thread = thread::Builder::new().name("tenon-part".to_owned());
-                if let Err(error) = thread.spawn(run) {
-                    let done = done.lock().take();
-                    let message = format!("no thread for the part of a step: {error}");
-                    let refusal = Refusal::new(Code::RESOURCE_EXHAUSTED, message);
-                    done.into_iter().for_each(|done| done(Err(refusal.clone())));
-                }
+                let call = own_call(request, &cancel);
+                let pending = Pending(Some(done), PhantomData);
+                peers.run_blocking(move || pending.end(M::answer(&service, call)));
                 Started::Own(cancel)
             }
+        }
+    }
+
+    /// Calls a method of the worker of this process on this thread.
+    ///
+    /// # Errors
+    /// The worker is in another process; the request comes back.
+    pub fn here<M: Method>(
+        &self,
+        request: M::Request,
+        cancel: &CancelToken,
+    ) -> Result<Answered<M::Response>, M::Request> {
+        match self {
+            Link::Own(service, _) => Ok(M::answer(service, own_call(request, cancel))),
+            Link::Other(..) => Err(request),
+        }
+    }
+}
+
+fn own_call<Q>(request: Q, cancel: &CancelToken) -> Call<Q> {
+    Call { request, client: Some(Client::of_this_process()), cancel: cancel.clone() }
+}
+
+/// What takes the answer of a call: an error, if the call ends without one.
+struct Pending<R, F: FnOnce(Answered<R>)>(Option<F>, PhantomData<fn(R)>);
+
+impl<R, F: FnOnce(Answered<R>)> Pending<R, F> {
+    fn end(mut self, answer: Answered<R>) {
+        if let Some(done) = self.0.take() {
+            done(answer);
+        }
+    }
+}
+
+impl<R, F: FnOnce(Answered<R>)> Drop for Pending<R, F> {
+    fn drop(&mut self) {
+        if let Some(done) = self.0.take() {
+            done(Err(Refusal::new(Code::UNAVAILABLE, "the server stops")));
         }
     }
 }

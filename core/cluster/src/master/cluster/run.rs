@@ -15,6 +15,7 @@ use crate::{
 };
 use std::{
     collections::HashMap,
+    mem,
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -23,7 +24,7 @@ use tenon_proto::{
     DeviceStepStats, ExecutorOpts, NamedTensorProto, RunGraphRequest, RunGraphResponse, StepStats,
     TensorProto, convert::tensor_to_proto,
 };
-use tenon_runtime::RunOptions;
+use tenon_runtime::{CancelToken, RunOptions};
 
 /// How long other parts may take to say their errors after the first cause of one.
 const JOINED: Duration = Duration::from_millis(100);
@@ -127,8 +128,15 @@ pub(super) fn run_parts(
     };
     let wake: Arc<dyn Fn() + Send + Sync> = Arc::new(move || events.send(Event::Cancelled));
     wish.options.cancel.iter().chain([&cluster.closing]).for_each(|token| token.on_cancel(&wake));
-    run.start(given, wish.timeline);
-    let waited = run.wait();
+    let waited = match run.parts {
+        [_] if given.partial.is_none() && wish.options.deadline.is_none() => {
+            run.alone(given, wish.timeline)
+        }
+        _ => {
+            run.start(given, wish.timeline);
+            run.wait()
+        }
+    };
     run.started
         .iter()
         .zip(&run.ends)
@@ -150,28 +158,58 @@ fn sent(compiled: &Compiled, feeds: &[Tensor]) -> Answered<Vec<NamedTensorProto>
 }
 
 impl Run<'_> {
-    fn start(&mut self, given: Given, timeline: bool) {
-        let Given { step_id, send, receive, partial } = given;
-        let (mut send, mut receive) = (Some(send), Some(receive));
+    /// The call of a part.
+    fn request(&self, part: &Registered, given: &mut Given, timeline: bool) -> RunGraphRequest {
+        let exec_opts = ExecutorOpts { record_timeline: timeline, ..ExecutorOpts::default() };
+        let (mut send, mut recv_key) = (Vec::new(), Vec::new());
+        if part.is_client {
+            (send, recv_key) = (mem::take(&mut given.send), mem::take(&mut given.receive));
+        }
+        RunGraphRequest {
+            graph_handle: part.graph_handle.clone(),
+            step_id: given.step_id,
+            send,
+            recv_key,
+            exec_opts: Some(exec_opts),
+            is_partial: given.partial.is_some(),
+            is_last_partial_run: given.partial == Some(true),
+            session_handle: self.cluster.handle.clone(),
+            create_worker_session_called: true,
+            request_id: new_request(),
+            ..RunGraphRequest::default()
+        }
+    }
+
+    fn start(&mut self, mut given: Given, timeline: bool) {
         for (at, part) in self.parts.iter().enumerate() {
-            let exec_opts = ExecutorOpts { record_timeline: timeline, ..ExecutorOpts::default() };
-            let request = RunGraphRequest {
-                graph_handle: part.graph_handle.clone(),
-                step_id,
-                send: send.take_if(|_| part.is_client).unwrap_or_default(),
-                recv_key: receive.take_if(|_| part.is_client).unwrap_or_default(),
-                exec_opts: Some(exec_opts),
-                is_partial: partial.is_some(),
-                is_last_partial_run: partial == Some(true),
-                session_handle: self.cluster.handle.clone(),
-                create_worker_session_called: true,
-                request_id: new_request(),
-                ..RunGraphRequest::default()
-            };
+            let request = self.request(part, &mut given, timeline);
             let events = self.events.clone();
             // A run that ended does not take it.
             let done = move |answer| events.send(Event::Ended(at, answer));
             self.started.push(part.link.start::<methods::RunGraph>(request, None, done));
+        }
+    }
+
+    /// Runs the only part on this thread, if it is one of this process; it has no limit but cancellation.
+    fn alone(&mut self, mut given: Given, timeline: bool) -> Answered<()> {
+        let (part, cancel) = (&self.parts[0], CancelToken::new());
+        let token = cancel.clone();
+        let end: Arc<dyn Fn() + Send + Sync> = Arc::new(move || token.cancel());
+        let tokens = self.options.cancel.iter().chain([&self.cluster.closing]);
+        tokens.for_each(|token| token.on_cancel(&end));
+        let request = self.request(part, &mut given, timeline);
+        match part.link.here::<methods::RunGraph>(request, &cancel) {
+            Ok(answer) => {
+                let is_ok = answer.is_ok();
+                self.take(0, answer);
+                if is_ok { Ok(()) } else { self.check() }
+            }
+            Err(request) => {
+                let events = self.events.clone();
+                let done = move |answer| events.send(Event::Ended(0, answer));
+                self.started.push(part.link.start::<methods::RunGraph>(request, None, done));
+                self.wait()
+            }
         }
     }
 

@@ -36,6 +36,8 @@ mod writer;
 
 pub(crate) use greet::{GreetRequest, GreetResponse, PATH as GREET};
 pub(crate) use hub::{Hub, admit, is_hello};
+#[cfg(test)]
+pub(crate) use lane::Lane;
 pub(crate) use link::{Hold, Link, Request};
 
 use crate::{

@@ -20,7 +20,7 @@ use crate::{
     wire::Answer,
 };
 use std::{
-    collections::HashMap,
+    collections::{BTreeMap, HashMap},
     sync::{Arc, OnceLock, Weak},
 };
 use tenon_framework::{
@@ -47,7 +47,7 @@ struct Waiting {
 
 #[derive(Default)]
 struct Remote {
-    waiting: HashMap<u64, Waiting>,
+    waiting: BTreeMap<u64, Waiting>,
     by_key: HashMap<String, u64>,
     next: u64,
     /// Values that came before they were asked for.

@@ -26,6 +26,8 @@ mod run;
 mod sequences;
 mod served;
 mod sessions;
+#[cfg(test)]
+mod simulation;
 mod steps;
 #[cfg(test)]
 mod tests;

@@ -33,20 +33,24 @@ use crate::{
 use prost::Message;
 use serving::Serving;
 use std::{
-    collections::{HashMap, VecDeque},
+    collections::{BTreeMap, HashMap, VecDeque},
     io,
     sync::{
         Arc, Weak,
         atomic::{AtomicU64, Ordering},
     },
-    time::{Duration, Instant},
+    time::Duration,
 };
 use tenon_framework::{
     Code,
     sync::{Mutex, rank},
 };
 use tenon_proto::{RecvBufRequest, RecvTensorRequest};
-use tokio::{runtime::Handle, sync::watch, time::sleep};
+use tokio::{
+    runtime::Handle,
+    sync::watch,
+    time::{Instant, MissedTickBehavior, interval},
+};
 
 /// Bytes of pushes that wait to be taken, at most.
 pub(super) const EAGER: usize = 4 << 20;
@@ -54,7 +58,7 @@ pub(super) const EAGER: usize = 4 << 20;
 const OVERHEAD: usize = 256;
 /// How often a link that is silent is asked whether the other side is there.
 const ASK: Duration = Duration::from_secs(5);
-/// How long the other side may be silent while something is awaited.
+/// How long the other side may be silent, while it is asked whether it is there.
 const SILENT: Duration = Duration::from_secs(20);
 
 /// A request for a tensor.
@@ -74,7 +78,7 @@ struct Asked {
 #[derive(Default)]
 struct Asking {
     /// Requests by number; `None` for one that was withdrawn.
-    open: HashMap<u64, Option<Asked>>,
+    open: BTreeMap<u64, Option<Asked>>,
     by_key: HashMap<(i64, String), u64>,
     next: u64,
     /// Why the link ended.
@@ -319,12 +323,15 @@ impl Link {
         u64::try_from(self.begin.elapsed().as_millis()).unwrap_or(u64::MAX)
     }
 
-    /// Asks a silent side whether it is there, or ends the link if it was silent for too long.
+    /// Asks a silent side whether it is there, or ends the link if it was silent for too long: what was pushed may be lost,
+    /// and what is sent from now on goes by another one.
     fn look(&self) {
+        if self.writer.has_moved() {
+            self.heard.store(self.millis(), Ordering::Relaxed);
+        }
         let silent = self.millis().saturating_sub(self.heard.load(Ordering::Relaxed));
         let silent = Duration::from_millis(silent);
-        let awaits = !self.asking.lock().open.is_empty();
-        if awaits && silent > SILENT {
+        if silent > SILENT {
             self.close(&format!("the other side was silent for {} s", silent.as_secs()));
         } else if silent > ASK / 2 {
             self.sent(self.writer.frame(Kind::Ping, 0, 0, 0, &[]));
@@ -335,10 +342,12 @@ impl Link {
 /// Writes what senders have left, until the link ends.
 async fn write(link: Arc<Link>) {
     let mut end = link.end.subscribe();
+    let mut ask = interval(ASK);
+    ask.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         let written = tokio::select! {
             written = link.writer.turn() => written,
-            () = sleep(ASK) => {
+            _ = ask.tick() => {
                 link.look();
                 Ok(())
             }

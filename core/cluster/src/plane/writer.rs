@@ -16,12 +16,15 @@ use std::{
     collections::VecDeque,
     io::{self, IoSlice},
     pin::Pin,
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
     task::{Context, Poll, Wake, Waker},
-    time::{Duration, Instant},
+    time::Duration,
 };
 use tenon_framework::sync::{Mutex, Rank, rank};
-use tokio::{io::AsyncWrite, sync::Notify};
+use tokio::{io::AsyncWrite, sync::Notify, time::Instant};
 
 /// Bytes that a sender writes itself.
 const INLINE: usize = 64 << 10;
@@ -69,12 +72,18 @@ struct Out {
     /// The pieces that are written next.
     ready: VecDeque<Bytes>,
     wrote: Option<Instant>,
+    /// Whether the lane took no more bytes at the last write.
+    is_full: bool,
+    /// Whether it has taken bytes after it was full.
+    moved: bool,
     ended: bool,
 }
 
 /// The sending side of a link.
 pub(super) struct Writer {
     out: Mutex<Out>,
+    /// Whether a lane that was full has taken bytes: the other side has read some.
+    moved: AtomicBool,
     bell: Arc<Bell>,
     waker: Waker,
     checked: bool,
@@ -89,12 +98,15 @@ impl Writer {
             streams: VecDeque::new(),
             ready: VecDeque::new(),
             wrote: None,
+            is_full: false,
+            moved: false,
             ended: false,
         };
         let bell = Arc::new(Bell(Notify::new()));
         let waker = Waker::from(Arc::clone(&bell));
         let out = Mutex::ranked(RANK, out);
-        (Writer { out, bell, waker, checked: lane.checked }, lane.read)
+        let moved = AtomicBool::new(false);
+        (Writer { out, moved, bell, waker, checked: lane.checked }, lane.read)
     }
 
     /// Sends a small frame.
@@ -152,12 +164,21 @@ impl Writer {
         self.write(&mut self.out.lock(), TURN)
     }
 
+    /// Whether the other side has read bytes since the last call, as far as the lane shows it.
+    pub fn has_moved(&self) -> bool {
+        self.moved.swap(false, Ordering::Relaxed)
+    }
+
     fn write(&self, out: &mut Out, most: usize) -> io::Result<()> {
         if out.ended {
             return Ok(());
         }
         let mut context = Context::from_waker(&self.waker);
-        if out.write(&mut context, most, self.checked)? {
+        let more = out.write(&mut context, most, self.checked)?;
+        if std::mem::take(&mut out.moved) {
+            self.moved.store(true, Ordering::Relaxed);
+        }
+        if more {
             // There is more, and the lane may take it.
             self.bell.0.notify_one();
         }
@@ -237,10 +258,14 @@ impl Out {
             pieces.for_each(|(slice, piece)| *slice = IoSlice::new(piece));
             let lane = Pin::new(&mut *self.lane);
             match lane.poll_write_vectored(context, &slices[..count]) {
-                Poll::Pending => return Ok(false),
+                Poll::Pending => {
+                    self.is_full = true;
+                    return Ok(false);
+                }
                 Poll::Ready(Err(error)) => return Err(error),
                 Poll::Ready(Ok(0)) => return Err(io::ErrorKind::WriteZero.into()),
                 Poll::Ready(Ok(bytes)) => {
+                    self.moved |= std::mem::take(&mut self.is_full);
                     written += bytes;
                     self.wrote_bytes(bytes);
                 }

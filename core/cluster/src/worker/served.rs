@@ -1,6 +1,9 @@
 //! What the task at the other end of a link gets.
 
-use super::{WorkerService, transfer::answer};
+use super::{
+    Answered, WorkerService,
+    transfer::{Awaited, answer},
+};
 use crate::{
     plane::{Hold, Serve},
     refusal::Refusal,
@@ -10,24 +13,32 @@ use crate::{
 use std::sync::Arc;
 use tenon_framework::sync::Mutex;
 use tenon_proto::{RecvBufRequest, RecvTensorRequest};
-use tenon_runtime::{
-    StepError,
-    rendezvous::{Parcel, Rendezvous},
-};
+use tenon_runtime::rendezvous::Parcel;
 
 /// A callback that is called once, by whoever comes first.
 #[derive(Clone)]
-struct Once(Arc<Mutex<Option<Done>>>);
+pub(super) struct Once(Arc<Mutex<Option<Done>>>);
 
 impl Once {
-    fn new(done: Done) -> Once {
+    pub fn new(done: Done) -> Once {
         Once(Arc::new(Mutex::new(Some(done))))
     }
 
-    fn call(&self, answer: Result<Answer, Refusal>) {
+    pub fn call(&self, answer: Result<Answer, Refusal>) {
         let done = self.0.lock().take();
         if let Some(done) = done {
             done(answer);
+        }
+    }
+
+    /// The way to withdraw what is awaited, or the end by a refusal.
+    pub fn awaits(&self, awaited: Answered<Awaited>) -> Withdraw {
+        match awaited {
+            Ok(awaited) => Box::new(move |end| awaited.end(end)),
+            Err(refusal) => {
+                self.call(Err(refusal));
+                Box::new(|_| ())
+            }
         }
     }
 }
@@ -36,13 +47,7 @@ impl Serve for WorkerService {
     fn tensor(&self, request: RecvTensorRequest, done: Done) -> Withdraw {
         let done = Once::new(done);
         let later = done.clone();
-        match self.await_tensor(&request, move |value| later.call(value)) {
-            Ok(awaited) => Box::new(move |end| awaited.end(end)),
-            Err(refusal) => {
-                done.call(Err(refusal));
-                Box::new(|_| ())
-            }
-        }
+        done.awaits(self.await_tensor(&request, move |value| later.call(value)))
     }
 
     fn buffer(&self, request: RecvBufRequest, done: Done) -> Withdraw {
@@ -65,15 +70,10 @@ impl Serve for WorkerService {
     }
 
     fn pushed(&self, step: i64, key: String, answer: Answer, hold: Hold) {
-        // A step that is over needs nothing: the sender has its credit back.
-        if let Some(step) = self.steps.find(step) {
-            step.rendezvous.pushed(key, answer, hold);
-        }
+        self.steps.pushed(step, key, answer, hold);
     }
 
     fn lost(&self, steps: &[i64], why: &Refusal) {
-        for step in steps.iter().filter_map(|&step| self.steps.there(step)) {
-            step.rendezvous.abort(StepError::step(why.code, why.message.clone()));
-        }
+        self.steps.lost(steps, why);
     }
 }

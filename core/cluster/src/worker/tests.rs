@@ -19,7 +19,7 @@ use tenon_runtime::{
 };
 
 /// A cluster without other tasks.
-struct Nobody;
+pub(super) struct Nobody;
 
 impl Transport for Nobody {
     fn recv_tensor(&self, wanted: Wanted, done: Done) -> Withdraw {

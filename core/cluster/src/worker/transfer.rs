@@ -1,8 +1,9 @@
 //! Tensors that other tasks ask for.
 
-use super::{Answered, WorkerService, answers::Begun};
+use super::{Answered, WorkerService, answers::Begun, steps::Steps};
 use crate::{
     keys,
+    plane::Hold,
     refusal::{Mark, Refusal},
     rendezvous::StepRendezvous,
     transport::End,
@@ -48,6 +49,44 @@ impl Awaited {
     }
 }
 
+impl Steps {
+    /// Calls `done` with the value of a key, when it is sent: the step may not have begun here.
+    pub(super) fn await_tensor(
+        &self,
+        number: i64,
+        key: Key,
+        done: impl FnOnce(Answered<Answer>) + Send + 'static,
+    ) -> Answered<Awaited> {
+        let step = self.find(number).ok_or_else(|| {
+            let message = format!("step {number} is over: it was cleaned up");
+            Refusal::new(Code::ABORTED, message).marked(Mark::Derived)
+        })?;
+        let rendezvous = Arc::clone(&step.rendezvous);
+        let derived = |error: StepError| {
+            Refusal::new(error.code, error.message.to_string()).marked(Mark::Derived)
+        };
+        let receiver = move |parcel: Result<Parcel, StepError>| {
+            done(parcel.map(answer).map_err(derived));
+        };
+        rendezvous.recv_here(&key, Box::new(receiver));
+        Ok(Awaited { rendezvous, key })
+    }
+
+    /// Takes a value that another task has pushed. A step that is over needs nothing: the sender has its credit back.
+    pub(super) fn pushed(&self, number: i64, key: String, answer: Answer, hold: Hold) {
+        if let Some(step) = self.find(number) {
+            step.rendezvous.pushed(key, answer, hold);
+        }
+    }
+
+    /// Ends steps of which pushed values may be lost.
+    pub(super) fn lost(&self, numbers: &[i64], why: &Refusal) {
+        for step in numbers.iter().filter_map(|&number| self.there(number)) {
+            step.rendezvous.abort(StepError::step(why.code, why.message.clone()));
+        }
+    }
+}
+
 impl WorkerService {
     /// The value of a key, when it is sent: the step may not have begun here.
     pub async fn recv_tensor(&self, request: RecvTensorRequest) -> Answered<Answer> {
@@ -79,19 +118,7 @@ impl WorkerService {
         self.requests.note(request.request_id)?;
         let key = keys::parse(self.worker.runtime().edges(), &request.rendezvous_key)?;
         self.check_sender(&key)?;
-        let step = self.steps.find(request.step_id).ok_or_else(|| {
-            let message = format!("step {} is over: it was cleaned up", request.step_id);
-            Refusal::new(Code::ABORTED, message).marked(Mark::Derived)
-        })?;
-        let rendezvous = Arc::clone(&step.rendezvous);
-        let derived = |error: StepError| {
-            Refusal::new(error.code, error.message.to_string()).marked(Mark::Derived)
-        };
-        let receiver = move |parcel: Result<Parcel, StepError>| {
-            done(parcel.map(answer).map_err(derived));
-        };
-        rendezvous.recv_here(&key, Box::new(receiver));
-        Ok(Awaited { rendezvous, key })
+        self.steps.await_tensor(request.step_id, key, done)
     }
 
     /// Checks that the sender is a device of this worker, and of this incarnation.

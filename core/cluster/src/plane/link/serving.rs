@@ -10,7 +10,7 @@ use crate::{
     transport::{Done, End, Withdraw},
     wire::Answer,
 };
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use tenon_framework::Code;
 
 /// Requests of the other side that wait for their values, at most.
@@ -20,7 +20,7 @@ pub(super) const MOST: usize = 1 << 16;
 #[derive(Default)]
 pub(super) struct Serving {
     /// `None` until the request is on its way.
-    open: HashMap<u64, Option<Withdraw>>,
+    open: BTreeMap<u64, Option<Withdraw>>,
     ended: bool,
 }
 

@@ -6,15 +6,18 @@ Arrangements, of the ps and the worker: `tf` is TensorFlow's servers; `tf-tenon`
 `tenon-grpc`, `tenon-tcp` and `tenon-shm` are ours, by what carries tensors. All clusters run at the same time, and take turns.
 
 Rows: `noop`, a step of one NoOp at the worker; `transfer/BYTES`, a variable of the ps that the worker takes; `tensors/COUNT`, as
-many scalars of the ps, each taken; `reduce/BYTES`, a CollectiveReduceV2 of both tasks; `mlp`, a training step (784-512-512-10,
-a batch of 32, SGD) whose variables are at the ps. The time of a step includes the client's; `noop` says how much that is.
+many scalars of the ps, each taken; `reduce/BYTES`, a CollectiveReduce of both tasks: of a step with ten, one after another, a
+tenth of its time; `mlp`, a training step (784-512-512-10, a batch of 32, SGD) whose variables are at the ps. The time of a step
+includes the client's; `noop` says how much that is.
 """
 
 import argparse
+import concurrent.futures
 import fnmatch
 import json
 import os
 import pathlib
+import signal
 import statistics
 import sys
 import time
@@ -36,6 +39,8 @@ PS, WORKER = "/job:ps/task:0/device:CPU:0", "/job:worker/task:0/device:CPU:0"
 TRANSFERS = [4, 4096, 65536, 1 << 20, 16 << 20, 64 << 20]
 REDUCTIONS = [4, 65536, 1 << 20, 32 << 20]
 LEAST = 7
+# Collectives of a step.
+CHAIN = 10
 
 
 def variable(tf, name, count):
@@ -62,15 +67,37 @@ def mlp(tf):
 
 
 def reduction(tf, count, key):
-    """Both members of a sum."""
+    """Ten sums one after another, at each member."""
     from tensorflow.python.ops import gen_collective_ops
     members = []
     for device in (PS, WORKER):
         with tf.device(device):
-            kept = tf.compat.v1.get_variable(f"part{key}_{len(members)}", initializer=tf.ones([count]), use_resource=True)
-            members.append(gen_collective_ops.collective_reduce(
-                kept, group_size=2, group_key=1, instance_key=key, merge_op="Add", final_op="Id", subdiv_offsets=[0]).op)
+            value = tf.compat.v1.get_variable(f"part{key}_{len(members)}", initializer=tf.zeros([count]), use_resource=True)
+            value = value.read_value()
+            for at in range(CHAIN):
+                value = gen_collective_ops.collective_reduce(
+                    value, group_size=2, group_key=1, instance_key=key * CHAIN + at, merge_op="Add", final_op="Id",
+                    subdiv_offsets=[0])
+            members.append(value.op)
     return members
+
+
+class Both:
+    """A session at the worker and one at the ps: each runs its member of a collective, as TensorFlow's masters need it."""
+
+    def __init__(self, tf1, cluster, config):
+        self.worker = tf1.Session(cluster.workers[0], config=config)
+        self.ps = tf1.Session(f"grpc://{cluster.spec['ps'][0]}", config=config)
+        self.threads = concurrent.futures.ThreadPoolExecutor(1)
+        self.options = tf1.RunOptions()
+        self.options.experimental.collective_graph_key = 1
+
+    def run(self, step, is_collective=False):
+        if not is_collective:
+            return self.worker.run(step)
+        other = self.threads.submit(self.ps.run, step[0], options=self.options)
+        self.worker.run(step[1], options=self.options)
+        return other.result()
 
 
 def rows(tf):
@@ -92,18 +119,18 @@ def rows(tf):
     return tf1.global_variables_initializer(), steps
 
 
-def measure(sessions, step, seconds):
+def measure(sessions, row, step, seconds):
     """Seconds of each session's steps, in turns."""
-    times = {name: [] for name in sessions}
+    times, is_collective = {name: [] for name in sessions}, row.startswith("reduce")
     for session in sessions.values():
         for _ in range(3):
-            session.run(step)
+            session.run(step, is_collective)
     end = time.monotonic() + seconds * len(sessions)
     while time.monotonic() < end or len(next(iter(times.values()))) < LEAST:
         for name, session in sessions.items():
             begin = time.perf_counter()
-            session.run(step)
-            times[name].append(time.perf_counter() - begin)
+            session.run(step, is_collective)
+            times[name].append((time.perf_counter() - begin) / (CHAIN if is_collective else 1))
     return times
 
 
@@ -113,21 +140,22 @@ def main():
     parser.add_argument("--seconds", type=float, default=1.0, help="for each row and arrangement")
     parser.add_argument("--only", default="*", help="rows of a pattern")
     given = parser.parse_args()
+    # The servers end with this process.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("stopped"))
     os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
     import tensorflow as tf
     tf1 = tf.compat.v1
     tf1.disable_eager_execution()
     tf1.logging.set_verbosity("ERROR")
     # Grappler would replace what is measured by what its results are.
-    config = tf1.ConfigProto(allow_soft_placement=False)
+    config = tf1.ConfigProto(allow_soft_placement=False, operation_timeout_in_ms=30_000)
     config.graph_options.rewrite_options.disable_meta_optimizer = True
     config.experimental.collective_group_leader = "/job:ps/replica:0/task:0"
     started = {name: clusters.Cluster(given.tenon, *arrangement) for name, arrangement in ARRANGEMENTS.items()}
     try:
         with tf.Graph().as_default():
             init, steps = rows(tf)
-            sessions = {name: tf1.Session(cluster.__enter__().workers[0], config=config)
-                        for name, cluster in started.items()}
+            sessions = {name: Both(tf1, cluster.__enter__(), config) for name, cluster in started.items()}
             for session in sessions.values():
                 session.run(init)
             for row, step in steps.items():
@@ -136,7 +164,7 @@ def main():
                 # A group has tasks of one kind.
                 able = {name: it for name, it in sessions.items()
                         if not row.startswith("reduce") or name not in ("tf-tenon", "tenon-tf")}
-                for name, taken in measure(able, step, given.seconds).items():
+                for name, taken in measure(able, row, step, given.seconds).items():
                     taken.sort()
                     print(json.dumps({
                         "bench": f"cluster/{row}", "peer": name, "version": tf.__version__ if name == "tf" else "tree",

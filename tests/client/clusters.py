@@ -28,7 +28,9 @@ THEIRS = """
 import json, os, sys
 os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
 import tensorflow as tf
-server = tf.distribute.Server(json.loads(sys.argv[1]), sys.argv[2], int(sys.argv[3]))
+config = tf.compat.v1.ConfigProto()
+config.experimental.collective_group_leader = "/job:ps/replica:0/task:0"
+server = tf.distribute.Server(json.loads(sys.argv[1]), sys.argv[2], int(sys.argv[3]), config=config)
 print(server.target, flush=True)
 server.join()
 """

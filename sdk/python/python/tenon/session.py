@@ -9,7 +9,7 @@ from typing import Any
 
 from . import _native
 from .errors import InvalidArgumentError
-from .graph import Graph, Node, Output, default_graph
+from .graph import Graph, Node, Output, graph_of
 
 #: What a step fetches: an output, a node or a name, or tuples, lists and dicts of these.
 Fetches = Any
@@ -90,7 +90,7 @@ class Session:
             if graph is not None:
                 raise TypeError("expected Session(graph) or Session(target, graph), found two graphs")
             target, graph = None, target
-        self.graph: Graph = graph if graph is not None else default_graph()
+        self.graph: Graph = graph_of(graph)
         self.target: str = target or ""
         self._options: dict[str, Any] = {
             "device": device,

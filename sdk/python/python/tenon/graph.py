@@ -7,13 +7,17 @@ Functions that add nodes use the graph of their inputs, or the innermost ``with 
 from __future__ import annotations
 
 import contextlib
+import importlib
 import threading
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, cast
 
 from . import _native
 from .dtypes import DType, as_dtype
 from .errors import InvalidArgumentError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 #: A shape: `None` where nothing is known, and `None` for sizes that are not.
 Shape = Sequence[int | None] | None
@@ -135,12 +139,11 @@ class Output:
         raise TypeError("an output has a value only in a step: run it, or choose by tenon.ops.select_v2")
 
     def __iter__(self) -> Iterator[Output]:
-        from . import ops
-
         shape = self.shape
         if not shape or shape[0] is None:
             raise TypeError("an output can be iterated only if its first size is known")
-        return iter(cast("list[Output]", ops.unpack(self, num=shape[0], axis=0)))
+        parts: list[Output] = _ops().unpack(self, num=shape[0], axis=0)
+        return iter(parts)
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
         raise TypeError(f"{self!r} has a value only in a step: fetch it from a session")
@@ -240,6 +243,10 @@ class Output:
         from ._slicing import sliced
 
         return sliced(self, index if isinstance(index, tuple) else (index,))
+
+
+def _ops() -> Any:
+    return importlib.import_module("tenon.ops")
 
 
 class Graph:
@@ -458,42 +465,3 @@ def placeholder(
     graph = graph_of(graph)
     attrs = {"dtype": as_dtype(dtype), "shape": None if shape is None else list(shape)}
     return Output(graph, graph._add("Placeholder", [], attrs, name), 0)
-
-
-def gradients(
-    ys: Output | Sequence[Output],
-    xs: Output | Sequence[Output],
-    *,
-    grad_ys: Sequence[Output | None] | None = None,
-    stop_gradients: Sequence[Output] = (),
-    unconnected: str = "none",
-    name: str = "gradients",
-) -> list[Output | None]:
-    """The gradients of the sum of `ys` with respect to each of `xs`, as new nodes.
-
-    An x to which no path leads has `None`, or zeros with ``unconnected="zero"``.
-    """
-    y_list = [ys] if isinstance(ys, Output) else list(ys)
-    x_list = [xs] if isinstance(xs, Output) else list(xs)
-    if not y_list or not x_list:
-        raise InvalidArgumentError("expected at least one y and one x")
-    if unconnected not in ("none", "zero"):
-        raise InvalidArgumentError(f"unconnected: expected 'none' or 'zero', found {unconnected!r}")
-    within = getattr(y_list[0], "graph", None)
-    if not isinstance(within, Graph):
-        raise TypeError(f"ys: expected outputs, found {type(y_list[0]).__name__}")
-    graph = home(within)
-
-    def pair(value: Output) -> tuple[int, int]:
-        value = as_output(value, graph)
-        return (value.id, value.index)
-
-    made = graph._native.gradients(
-        [pair(y) for y in y_list],
-        [pair(x) for x in x_list],
-        [None if dy is None else pair(dy) for dy in grad_ys or ()],
-        [pair(stop) for stop in stop_gradients],
-        unconnected == "zero",
-        name,
-    )
-    return [None if found is None else Output(graph, *found) for found in made]

@@ -5,16 +5,19 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable as CallableOf
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
 from . import _native
 from .errors import InvalidArgumentError
 from .graph import Graph, Node, Output, graph_of
 
-#: What a step fetches: an output, a node or a name, or tuples, lists and dicts of these.
-Fetches = Any
-#: Values by output or name.
-Feeds = Mapping[Any, Any]
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    #: What a step fetches: an output, a node or a name, or tuples, lists and dicts of these.
+    Fetches = Any
+    #: Values by output or name.
+    Feeds = Mapping[Any, Any]
 
 
 def tensor_name(value: Any, graph: Graph) -> str:

@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from . import _native
 from .dtypes import DType, as_dtype, float32
-from .errors import InvalidArgumentError
+from .errors import InvalidArgumentError, OutOfRangeError
 from .graph import Graph, Node, Output, as_output, graph_of, home
-from .session import Feeds, Session, tensor_name
+from .session import Session, tensor_name
+
+if TYPE_CHECKING:
+    from .session import Feeds
 
 __all__ = [
     "Adadelta",
@@ -469,10 +472,7 @@ class MonitoredSession:
 
     def train(self, targets: Iterable[Node | str], feeds: Callable[[], Feeds] | None = None) -> int:
         """Runs these nodes until the training ends, and returns the number of steps. `feeds` is called for each step."""
-        from .errors import OutOfRangeError
-
-        nodes = list(targets)
-        steps = 0
+        nodes, steps = list(targets), 0
         while not self.should_stop():
             try:
                 self.run((), feeds() if feeds else None, targets=nodes)

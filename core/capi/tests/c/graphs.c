@@ -142,11 +142,11 @@ static void colocations(void) {
   ok("a");
   TF_FinishOperation(TF_NewOperation(graph, "NoOp", "bc"), status);
   ok("bc");
-  colocated(graph, "a list alone", 0, other, sizeof other - 1, 0);
-  colocated(graph, "a list in the place of another", 1, other, sizeof other - 1, 0);
-  colocated(graph, "a list with another", 0, other, sizeof other - 1, 1);
-  colocated(graph, "an empty list", 1, none, sizeof none - 1, 0);
-  colocated(graph, "no list", 1, none, 0, 0);
+  colocated(graph, "list_alone", 0, other, sizeof other - 1, 0);
+  colocated(graph, "list_in_the_place_of_another", 1, other, sizeof other - 1, 0);
+  colocated(graph, "list_with_another", 0, other, sizeof other - 1, 1);
+  colocated(graph, "empty_list", 1, none, sizeof none - 1, 0);
+  colocated(graph, "no_list", 1, none, 0, 0);
   TF_DeleteGraph(graph);
 }
 

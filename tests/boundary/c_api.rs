@@ -93,12 +93,12 @@ fn what_tensorflow_leaves_undefined_is_refused() {
     let target = format!("grpc://{}", server.address());
     let plugin = session::library("zoo_rust").display().to_string();
     let found = printed(&program("own", &sources), &[&plugin, &target]);
-    let expected = "ops of the plugin: 1\n\
-        on a server: type 3, [ ], 4 bytes: -7\n\
+    let served = "on a server: type 3, [ ], 4 bytes: -7\n\
         on a server, later: type 3, [ ], 4 bytes: 49\n\
         the first part on a server: type 3, [ ], 4 bytes: 9\n\
-        the second part on a server: type 3, [ ], 4 bytes: 7\n\
-        as expected\n";
+        the second part on a server: type 3, [ ], 4 bytes: 7\n";
+    // On the server of this process, and on one of the program's own.
+    let expected = format!("ops of the plugin: 1\n{served}{served}as expected\n");
     assert_eq!(found, expected);
 }
 

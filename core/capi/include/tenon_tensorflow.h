@@ -58,6 +58,7 @@ typedef struct TF_SessionOptions TF_SessionOptions;
 typedef struct TF_Session TF_Session;
 typedef struct TF_DeviceList TF_DeviceList;
 typedef struct TF_Library TF_Library;
+typedef struct TF_Server TF_Server;
 
 /* Bytes, and what frees them: null where the caller does. */
 typedef struct TF_Buffer {
@@ -419,6 +420,15 @@ const char* TF_DeviceListName(const TF_DeviceList* list, int index, TF_Status* s
 const char* TF_DeviceListType(const TF_DeviceList* list, int index, TF_Status* status);
 int64_t TF_DeviceListMemoryBytes(const TF_DeviceList* list, int index, TF_Status* status);
 uint64_t TF_DeviceListIncarnation(const TF_DeviceList* list, int index, TF_Status* status);
+
+/* Servers: one task of a cluster, which a ServerDef message describes. Clients that connect before the start wait for it. It
+ * listens at an address of this machine only (127.0.0.1, localhost). One thread may join while another one stops. */
+TF_Server* TF_NewServer(const void* proto, size_t proto_len, TF_Status* status);
+void TF_ServerStart(TF_Server* server, TF_Status* status);
+void TF_ServerStop(TF_Server* server, TF_Status* status);
+void TF_ServerJoin(TF_Server* server, TF_Status* status);
+const char* TF_ServerTarget(TF_Server* server);
+void TF_DeleteServer(TF_Server* server);
 
 /* Registered ops and kernels, and plugins, which add to them. */
 TF_Library* TF_LoadLibrary(const char* library_filename, TF_Status* status);

@@ -41,8 +41,9 @@ fn try_set(
 ) -> Result<(), Failure> {
     let description = description.ok_or_else(|| Failure::null("the description"))?;
     let name = name.required("the name of an attribute")?;
-    if let Some(value) = value(description, name)? {
-        description.set(name, value);
+    match value(description, name)? {
+        Some(value) => description.set(name, value),
+        None => description.clear(name),
     }
     Ok(())
 }

@@ -100,12 +100,19 @@ impl TF_OperationDescription {
         }
     }
 
-    /// Sets an attribute.
+    /// Forgets whom the operation is colocated with, if that is what the attribute says.
+    pub(crate) fn clear(&mut self, name: &str) {
+        if name == CLASS {
+            self.colocated.clear();
+        }
+    }
+
+    /// Sets an attribute. A list of those that the operation is colocated with takes the place of what was said before.
     pub(crate) fn set(&mut self, name: &str, value: AttrValue) {
         if name == CLASS
             && let AttrValue::List(AttrList::String(groups)) = value
         {
-            self.colocated.extend(groups);
+            self.colocated = groups.into_iter().collect();
             return;
         }
         self.attrs.insert(name.to_owned(), value);

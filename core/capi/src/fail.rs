@@ -187,6 +187,16 @@ macro_rules! fallback_by_default {
 }
 fallback_by_default!((), bool, c_int, f32, i64, u32, u64, usize, u8);
 
+/// A number of things; -1 after a failure.
+#[repr(transparent)]
+pub struct Length(pub c_int);
+
+impl Fallback for Length {
+    fn fallback() -> Length {
+        Length(-1)
+    }
+}
+
 impl<T> Fallback for *mut T {
     fn fallback() -> *mut T {
         ptr::null_mut()

@@ -9,6 +9,7 @@ use crate::{
     operation::{OpRef, TF_Output, node_of},
 };
 use std::collections::{BTreeMap, HashMap, HashSet};
+use tenon_framework::Code;
 use tenon_graph::{Graph, NodeId, Output};
 use tenon_proto::{ArgDef, FunctionDef, NodeDef, OpDef, convert::dtype_to_proto};
 
@@ -78,7 +79,13 @@ impl Source<'_> {
     /// An input or an output of another graph, or twice; a node of the body whose inputs are neither in the body nor arguments.
     pub(crate) fn write(&self, of: &Shared, state: &State) -> Result<FunctionDef, Failure> {
         let outputs = |outputs: &[TF_Output], what: &str| {
-            outputs.iter().map(|output| output.of(of, what)).collect::<Result<Vec<_>, _>>()
+            let output = |output: &TF_Output| match output.of(of, what) {
+                Err(failure) if output.is_beyond() => {
+                    Err(Failure { code: Code::OUT_OF_RANGE, ..failure })
+                }
+                found => found,
+            };
+            outputs.iter().map(output).collect::<Result<Vec<_>, _>>()
         };
         let nodes = |nodes: &[Option<OpRef>], what: &str| {
             nodes.iter().map(|&oper| node_of(oper, of, what)).collect::<Result<Vec<_>, _>>()
@@ -98,8 +105,9 @@ impl Source<'_> {
             tensors: HashMap::new(),
             nodes: HashMap::new(),
         };
-        let input_arg = inputs.iter().map(|&input| writer.input(input)).collect();
+        // An argument gives way to a result of the same name.
         let output_arg = writer.outputs(&results, &self.output_names)?;
+        let input_arg = inputs.iter().map(|&input| writer.input(input)).collect();
         writer.name_body(&body, &inputs);
         let node_def = body.iter().map(|&id| writer.node(id)).collect::<Result<Vec<_>, _>>()?;
         let ret = output_arg.iter().zip(&results);

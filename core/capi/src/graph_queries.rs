@@ -3,7 +3,7 @@
 use crate::{
     attr_set::shape,
     buffer::{TF_Buffer, give},
-    fail::Failure,
+    fail::{Failure, Length},
     graph::{TF_Graph, shared},
     operation::{OpRef, TF_Output},
     raw::{Array, Out, Text, c_count},
@@ -54,14 +54,14 @@ api! {
         refine(&mut graph.lock().shapes, output, &shape)
     }
 
-    /// The number of dimensions of an output; -1 if it is unknown.
+    /// The number of dimensions of an output; -1 if it is unknown, and after a failure.
     fn TF_GraphGetTensorNumDims(
         graph: Option<&TF_Graph>,
         output: TF_Output,
         status: Option<&mut TF_Status>,
-    ) -> c_int [status] {
+    ) -> Length [status] {
         let rank = shape_of(graph, output)?.rank();
-        Ok(rank.map_or(-1, c_count))
+        Ok(Length(rank.map_or(-1, c_count)))
     }
 
     /// Writes the dimensions of an output, -1 for unknown ones. `rank` is their number.

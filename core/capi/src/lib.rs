@@ -4,7 +4,7 @@
 //! `tensorflow/c/c_api.h` that bindings of other languages use. A program that was compiled against TensorFlow's headers, or
 //! against `include/tenon_tensorflow.h`, links it instead of `libtensorflow`.
 //!
-//! What it is not: the runtime (`tenon-runtime`), graphs (`tenon-graph`), sessions on a server (`tenon-cluster`). A function
+//! What it is not: the runtime (`tenon-runtime`), graphs (`tenon-graph`), servers and sessions on them (`tenon-cluster`). A function
 //! of TensorFlow's that is not implemented is not exported, so that a program which needs it does not link.
 //!
 //! # Invariants
@@ -57,6 +57,8 @@ mod queries;
 mod raw;
 mod registry;
 mod run;
+mod server;
+mod serving;
 mod session;
 mod session_options;
 mod shapes;

@@ -126,6 +126,14 @@ impl TF_Output {
         TF_Output { oper: Some(oper), index: c_int::try_from(output).unwrap_or(c_int::MAX) }
     }
 
+    /// Whether the operation does not have an output of this number.
+    pub(crate) fn is_beyond(&self) -> bool {
+        let has = |oper: OpRef| {
+            usize::try_from(self.index).is_ok_and(|index| index < oper.node.outputs().len())
+        };
+        self.oper.is_some_and(|oper| !has(oper))
+    }
+
     /// The output of the graph that this is, which `what` names in errors.
     ///
     /// # Errors

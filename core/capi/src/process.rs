@@ -12,6 +12,7 @@ use std::{
     path::PathBuf,
     sync::OnceLock,
 };
+use tenon_framework::device::name::DeviceName;
 use tenon_host::search::{SearchPath, Surroundings};
 use tenon_runtime::{Runtime, RuntimeOptions};
 
@@ -48,10 +49,28 @@ pub(crate) fn load_beside(runtime: &Runtime) {
     let _ = runtime.load(iter::empty::<PathBuf>());
 }
 
-fn start() -> Result<Runtime, Failure> {
-    let (runtime, _) = Runtime::new(RuntimeOptions::default())?;
+/// Starts a runtime with the plugins that are found.
+///
+/// # Errors
+/// A setting in the environment is invalid.
+pub(crate) fn start(options: RuntimeOptions) -> Result<Runtime, Failure> {
+    let (runtime, _) = Runtime::new(options)?;
     load_beside(&runtime);
     Ok(runtime)
+}
+
+/// The name of a task of a cluster; an empty job is the one of a process on its own.
+///
+/// # Errors
+/// A job whose name has other characters than names of devices.
+pub(crate) fn task_name(job: &str, task: u32) -> Result<DeviceName, Failure> {
+    let is_name = job.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-');
+    if !is_name {
+        return Err(Failure::invalid(format!(
+            "job: expected letters, digits, '_' and '-', such as worker, found '{job}'"
+        )));
+    }
+    Ok(DeviceName::of_task(if job.is_empty() { "localhost" } else { job }, task))
 }
 
 /// The runtime of the process.
@@ -60,7 +79,7 @@ fn start() -> Result<Runtime, Failure> {
 /// A setting in the environment is invalid. Later calls have the same error.
 pub(crate) fn runtime() -> Result<&'static Runtime, Failure> {
     static RUNTIME: OnceLock<Result<Runtime, Failure>> = OnceLock::new();
-    RUNTIME.get_or_init(start).as_ref().map_err(Failure::clone)
+    RUNTIME.get_or_init(|| start(RuntimeOptions::default())).as_ref().map_err(Failure::clone)
 }
 
 api! {

@@ -2,7 +2,7 @@
 
 use crate::{
     buffer::{TF_Buffer, give},
-    fail::Failure,
+    fail::{Failure, Length},
     operation::{OpRef, TF_Input, TF_Output},
     raw::{Out, Text, c_count},
     status::TF_Status,
@@ -28,7 +28,7 @@ fn length(
     name: Text<'_>,
     kind: &str,
     args: impl for<'a> Fn(&'a OpRef) -> (&'a [ArgDef], Vec<usize>),
-) -> Result<c_int, Failure> {
+) -> Result<Length, Failure> {
     let oper = oper.ok_or_else(|| Failure::null("the operation"))?;
     let name = name.required("the name of an argument")?;
     let (defs, lengths) = args(&oper);
@@ -42,7 +42,7 @@ fn length(
             if known.is_empty() { "none".to_owned() } else { known.join(", ") }
         ))
     })?;
-    Ok(c_count(lengths.get(found).copied().unwrap_or(0)))
+    Ok(Length(c_count(lengths.get(found).copied().unwrap_or(0))))
 }
 
 /// The sources of the data inputs, as they are now.
@@ -104,12 +104,12 @@ api! {
         output.oper.map_or(0, |oper| number(at(oper.node.outputs(), output.index)))
     }
 
-    /// The number of tensors of the output argument with this name.
+    /// The number of tensors of the output argument with this name; -1 after a failure.
     fn TF_OperationOutputListLength(
         oper: Option<OpRef>,
         name: Text<'_>,
         status: Option<&mut TF_Status>,
-    ) -> c_int [status] {
+    ) -> Length [status] {
         length(oper, name, "output", |oper| {
             let lengths = oper.node.signature.output_args.iter().map(|range| range.len as usize);
             (&oper.node.op.outputs, lengths.collect())
@@ -126,12 +126,12 @@ api! {
         input.oper.map_or(0, |oper| number(at(&oper.node.signature.inputs, input.index)))
     }
 
-    /// The number of tensors of the input argument with this name.
+    /// The number of tensors of the input argument with this name; -1 after a failure.
     fn TF_OperationInputListLength(
         oper: Option<OpRef>,
         name: Text<'_>,
         status: Option<&mut TF_Status>,
-    ) -> c_int [status] {
+    ) -> Length [status] {
         length(oper, name, "input", |oper| {
             let lengths = oper.node.signature.input_args.iter().map(|range| range.len as usize);
             (&oper.node.op.inputs, lengths.collect())

@@ -129,20 +129,52 @@ impl Server {
     /// The address is taken, or not one of this machine; others would reach it without showing who they are; a file of
     /// certificates or tokens is wrong; the threads cannot be started.
     pub fn start(worker: Worker, options: &ServerOptions) -> Result<Server, ClusterError> {
+        Server::begin(worker, None, options)
+    }
+
+    /// Takes the address of a server that starts later ([`Server::start_on`]). Clients that connect wait until then.
+    ///
+    /// # Errors
+    /// The address is taken, or not one of this machine; others would reach it without showing who they are.
+    pub fn bind(options: &ServerOptions) -> Result<std::net::TcpListener, ClusterError> {
+        let listen = options.listen;
+        check_exposure(
+            listen,
+            options.tls.as_ref(),
+            options.token_file.is_some(),
+            options.insecure,
+        )?;
+        std::net::TcpListener::bind(listen)
+            .map_err(|source| ClusterError::Listen { listen, source })
+    }
+
+    /// As [`Server::start`], at the address that a listener has; that of the options is not used.
+    ///
+    /// # Errors
+    /// As [`Server::start`].
+    pub fn start_on(
+        listener: std::net::TcpListener,
+        worker: Worker,
+        options: &ServerOptions,
+    ) -> Result<Server, ClusterError> {
+        Server::begin(worker, Some(listener), options)
+    }
+
+    fn begin(
+        worker: Worker,
+        bound: Option<std::net::TcpListener>,
+        options: &ServerOptions,
+    ) -> Result<Server, ClusterError> {
+        let asked = options.listen;
+        let not_there = |source| ClusterError::Listen { listen: asked, source };
+        let own = bound.as_ref().map(std::net::TcpListener::local_addr);
+        let listen = own.transpose().map_err(not_there)?.unwrap_or(asked);
         let has_tokens = options.token_file.is_some();
-        check_exposure(options.listen, options.tls.as_ref(), has_tokens, options.insecure)?;
+        check_exposure(listen, options.tls.as_ref(), has_tokens, options.insecure)?;
         let secured = Secured::read(options)?;
         let acceptor = secured.acceptor.clone();
-        let threads = Builder::new_multi_thread()
-            .worker_threads(IO_THREADS)
-            .max_blocking_threads(Turns::threads(options.limits.steps, options.limits.parts))
-            .thread_name("tenon-serve")
-            .enable_all()
-            .build()
-            .map_err(ClusterError::Threads)?;
-        let listen = options.listen;
-        let not_there = |source| ClusterError::Listen { listen, source };
-        let listener = threads.block_on(TcpListener::bind(listen)).map_err(not_there)?;
+        let threads = threads_of(options).map_err(ClusterError::Threads)?;
+        let listener = threads.block_on(listener_at(listen, bound)).map_err(not_there)?;
         let address = listener.local_addr().map_err(not_there)?;
         let Begun { services, peers, door } =
             secured.services(worker, threads.handle(), options)?;
@@ -266,6 +298,26 @@ impl ServerWatch {
     pub fn links(&self) -> Vec<LinkFigures> {
         self.peers.traffic().figures()
     }
+}
+
+/// The threads of a server.
+fn threads_of(options: &ServerOptions) -> io::Result<Runtime> {
+    Builder::new_multi_thread()
+        .worker_threads(IO_THREADS)
+        .max_blocking_threads(Turns::threads(options.limits.steps, options.limits.parts))
+        .thread_name("tenon-serve")
+        .enable_all()
+        .build()
+}
+
+/// A listener at an address, or the one that has it.
+async fn listener_at(
+    listen: SocketAddr,
+    bound: Option<std::net::TcpListener>,
+) -> io::Result<TcpListener> {
+    let Some(bound) = bound else { return TcpListener::bind(listen).await };
+    bound.set_nonblocking(true)?;
+    TcpListener::from_std(bound)
 }
 
 async fn serve(

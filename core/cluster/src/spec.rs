@@ -7,6 +7,7 @@ use std::{
     net::{SocketAddr, ToSocketAddrs},
 };
 use tenon_framework::device::DeviceName;
+use tenon_proto::ClusterDef;
 
 /// The addresses of the tasks of a cluster, by job and number.
 ///
@@ -45,6 +46,28 @@ impl ClusterSpec {
         }
         if spec.jobs.values().all(BTreeMap::is_empty) {
             return Err(wrong("no tasks".to_owned()));
+        }
+        Ok(spec)
+    }
+
+    /// The tasks of a message.
+    ///
+    /// # Errors
+    /// A negative number of a task; an address that is not `host:port`.
+    pub fn from_def(cluster: &ClusterDef) -> Result<ClusterSpec, ClusterError> {
+        let mut spec = ClusterSpec::default();
+        for job in &cluster.job {
+            let tasks = spec.jobs.entry(job.name.clone()).or_default();
+            for (number, address) in &job.tasks {
+                let wrong = |found: String| ClusterError::Spec {
+                    found: format!("job '{}' with {found}", job.name),
+                };
+                let task = u32::try_from(*number).map_err(|_| wrong(format!("task {number}")))?;
+                if !is_address(address) {
+                    return Err(wrong(format!("address '{address}'")));
+                }
+                tasks.insert(task, address.clone());
+            }
         }
         Ok(spec)
     }
@@ -141,6 +164,7 @@ impl std::fmt::Display for ClusterSpec {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tenon_proto::JobDef;
 
     #[test]
     fn specifications_are_read() {
@@ -151,6 +175,21 @@ mod tests {
         let numbered = ClusterSpec::parse(config).unwrap();
         assert_eq!(numbered.address("worker", 7).unwrap(), "c:3");
         assert_eq!(numbered.to_string(), "worker/0 at b:2, worker/7 at c:3");
+    }
+
+    #[test]
+    fn messages_are_read() {
+        let job = |name: &str, number, address: &str| JobDef {
+            name: name.to_owned(),
+            tasks: BTreeMap::from([(number, address.to_owned())]),
+        };
+        let read = |job: Vec<JobDef>| ClusterSpec::from_def(&ClusterDef { job });
+        let spec = read(vec![job("ps", 0, "a:1"), job("worker", 3, "b:2")]).unwrap();
+        assert_eq!(spec, ClusterSpec::parse(r#"{"ps":["a:1"],"worker":{"3":"b:2"}}"#).unwrap());
+        for (number, address, what) in [(-1, "a:1", "task -1"), (0, "a", "address 'a'")] {
+            let error = read(vec![job("ps", number, address)]).unwrap_err().to_string();
+            assert!(error.contains("job 'ps'") && error.contains(what), "{error}");
+        }
     }
 
     #[test]

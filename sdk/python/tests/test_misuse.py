@@ -151,6 +151,30 @@ def test_names_that_are_wrong(session):
     assert session.run("of_any:0", {"any": 3.0}) == -3
 
 
+def test_arguments_of_another_kind(session):
+    graph, own = session.graph, tenon.Graph()
+    node = own.add("NoOp")
+    output = graph.tensor("y")
+    for expected, call in (
+        ("expected a graph, found int", lambda: tenon.Session(graph=3)),
+        ("expected a graph, found str", lambda: tenon.placeholder(tenon.float32, graph="graph")),
+        ("expected a graph, found list", lambda: tenon.constant(1, graph=[])),
+        ("expected a graph, found Session", lambda: tenon.train.variables(session)),
+        ("expected a graph, found bytes", lambda: tenon.train.MonitoredSession(b"")),
+        ("control_inputs: .* found str", lambda: ops.neg(output, control_inputs=["x"])),
+        ("control_inputs: .* of another one", lambda: ops.neg(output, control_inputs=[node])),
+        ("ys: expected outputs, found str", lambda: tenon.gradients(["y"], [output])),
+        ("expected outputs or names, found int", lambda: tenon.train.LoggingTensor([1])),
+        ("expected variables of tenon.train, found Output", lambda: tenon.train.Saver([output])),
+        ("expected a session, found Graph", lambda: tenon.safetensors.save_variables(graph, "x")),
+        ("expected variables of tenon.train, found str", lambda: tenon.safetensors.load_variables(session, "x", ["y"])),
+        ("expected values by name, found list", lambda: tenon.safetensors.save("x", [1])),
+    ):
+        with pytest.raises((TypeError, errors.InvalidArgumentError), match=expected):
+            call()
+    assert len(graph) == 4 and str(errors.UnknownError(3)) == "3"
+
+
 def test_after_close(session):
     step, part = session.callable(["x"], "y:0"), session.partial_run(["x"], ["y:0"])
     session.close()

@@ -13,7 +13,7 @@ use crate::{
     registry::op_list,
 };
 use std::{ffi::c_int, iter, path::PathBuf};
-use tenon_framework::{Code, device::name::DeviceName};
+use tenon_framework::Code;
 use tenon_host::search::{Origin, SearchPath};
 use tenon_proto::convert::op_def_to_proto;
 use tenon_runtime::RuntimeOptions as Settings;
@@ -83,19 +83,10 @@ fn settings(options: &RuntimeOptions) -> Result<Settings, Failure> {
         made.settings.options.push(("host.trust_file".to_owned(), trust_file.to_owned()));
     }
     let job = options.job.optional("job")?;
-    let is_name = job.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-');
-    if !is_name {
-        return Err(Failure::invalid(format!(
-            "job: expected letters, digits, '_' and '-', such as worker, found '{job}'"
-        )));
-    }
-    if !job.is_empty() || options.task > 0 {
-        let job = if job.is_empty() { "localhost" } else { job };
-        let task = u32::try_from(options.task).map_err(|_| {
-            Failure::invalid(format!("task: expected the number of a task, found {}", options.task))
-        })?;
-        made.task = DeviceName::of_task(job, task);
-    }
+    let task = u32::try_from(options.task).map_err(|_| {
+        Failure::invalid(format!("task: expected the number of a task, found {}", options.task))
+    })?;
+    made.task = process::task_name(job, task)?;
     Ok(made)
 }
 

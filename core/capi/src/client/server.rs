@@ -9,28 +9,23 @@ use crate::{
     },
     fail::Failure,
     raw::Text,
+    serving::Serving,
     status::c_text,
 };
 use std::{
     ffi::{CString, c_char, c_int},
     net::SocketAddr,
     ptr,
-    time::{Duration, Instant},
+    time::Duration,
 };
 use tenon_cluster::{ClusterSpec, Limits, ServerOptions as Settings};
-use tenon_framework::{
-    Code,
-    sync::{Condvar, Mutex, rank},
-};
+use tenon_framework::Code;
 use tenon_runtime::Worker;
 
-/// A server. It begins *serving*; the first stop takes the server out, and makes it *stopped* when that has ended.
+/// A server.
 pub struct Server {
     target: CString,
-    /// `None` once a stop has begun.
-    serving: Mutex<Option<tenon_cluster::Server>>,
-    stopped: Mutex<bool>,
-    ended: Condvar,
+    serving: Serving,
 }
 
 kept! { Server => "a server" }
@@ -85,42 +80,7 @@ impl Server {
     fn start(runtime: &tenon_runtime::Runtime, options: &ServerOptions) -> Result<Server, Failure> {
         let server = tenon_cluster::Server::start(Worker::new(runtime), &settings(options)?)?;
         let target = c_text(&format!("grpc://{}", server.address()));
-        let serving = Mutex::ranked(rank::SERVER, Some(server));
-        let stopped = Mutex::new(false);
-        Ok(Server { target, serving, stopped, ended: Condvar::new() })
-    }
-
-    fn stop(&self, grace: Duration) -> Result<(), Failure> {
-        let Some(server) = self.serving.lock().take() else {
-            return Err(Failure::new(Code::FAILED_PRECONDITION, "the server is stopped already"));
-        };
-        server.stop(grace);
-        *self.stopped.lock() = true;
-        self.ended.notify_all();
-        Ok(())
-    }
-
-    /// Waits for the end of a stop.
-    fn join(&self, limit: Option<Duration>) -> Result<(), Failure> {
-        let begin = Instant::now();
-        let mut stopped = self.stopped.lock();
-        while !*stopped {
-            let Some(limit) = limit else {
-                stopped = self.ended.wait(stopped);
-                continue;
-            };
-            let Some(left) = limit.checked_sub(begin.elapsed()).filter(|left| !left.is_zero())
-            else {
-                return Err(Failure::new(
-                    Code::DEADLINE_EXCEEDED,
-                    format!(
-                        "the server was not stopped within {limit:?}: stop it by tn_server_stop"
-                    ),
-                ));
-            };
-            stopped = self.ended.wait_timeout(stopped, left);
-        }
-        Ok(())
+        Ok(Server { target, serving: Serving::started(server) })
     }
 }
 
@@ -153,7 +113,10 @@ api! {
         grace_ms: i64,
         status: Option<&mut Status>,
     ) -> bool [status] {
-        server.get()?.stop(milliseconds(grace_ms, "grace_ms")?)?;
+        let grace = milliseconds(grace_ms, "grace_ms")?;
+        if !server.get()?.serving.stop(grace) {
+            return Err(Failure::new(Code::FAILED_PRECONDITION, "the server is stopped already"));
+        }
         Ok(true)
     }
 
@@ -168,7 +131,13 @@ api! {
             -1 => None,
             given => Some(milliseconds(given, "timeout_ms")?),
         };
-        server.get()?.join(limit)?;
+        if !server.get()?.serving.join(limit) {
+            let limit = limit.unwrap_or_default();
+            return Err(Failure::new(
+                Code::DEADLINE_EXCEEDED,
+                format!("the server was not stopped within {limit:?}: stop it by tn_server_stop"),
+            ));
+        }
         Ok(true)
     }
 
@@ -176,7 +145,7 @@ api! {
     fn tn_server_delete(server: Handle<Server>) -> c_int {
         if let Ok(server) = server.get() {
             // A server that is stopped already is what is wanted.
-            let _ = server.stop(Duration::ZERO);
+            let _ = server.serving.stop(Duration::ZERO);
         }
         server.delete()
     }

@@ -193,3 +193,26 @@ void names(const char* what, message from, int wanted, int inner) {
   }
   printf("\n");
 }
+
+/* Writes a field of bytes after `at`, and gives the place after it. */
+static char* field(char* at, int number, const char* bytes, size_t length) {
+  *at++ = (char)(number << 3 | 2);
+  *at++ = (char)length;
+  memcpy(at, bytes, length);
+  return at + length;
+}
+
+TF_Server* server(const char* protocol, const char* job, const char* address) {
+  /* The ServerDef of the first task of a job of one task, in a cluster of the job "worker". */
+  char task[64], tasks[96], cluster[100], def[160], *at = task;
+  *at++ = 1 << 3;
+  *at++ = 0;
+  at = field(at, 2, address, strlen(address));
+  char* next = field(tasks, 1, "worker", 6);
+  next = field(next, 2, task, (size_t)(at - task));
+  at = field(cluster, 1, tasks, (size_t)(next - tasks));
+  next = field(def, 1, cluster, (size_t)(at - cluster));
+  next = field(next, 2, job, strlen(job));
+  next = field(next, 5, protocol, strlen(protocol));
+  return TF_NewServer(def, (size_t)(next - def), status);
+}

@@ -29,6 +29,9 @@ void show(const char* what, TF_Tensor* tensor);
 /* Runs a step with one feed or none, prints the value of the fetch, or the code. */
 void run(const char* what, TF_Session* session, TF_Operation* feed, TF_Tensor* value, TF_Output fetch);
 
+/* A server for the first task of a job, in a cluster of one task, of the job "worker", at an address. */
+TF_Server* server(const char* protocol, const char* job, const char* address);
+
 /* A message, or a part of one. */
 typedef struct message {
   const unsigned char* data;
@@ -57,6 +60,7 @@ void loops(void);
 void registered(void);
 /* `folder` has saved models. */
 void saved_models(const char* folder);
+void servers(void);
 void bad_input(void);
 
 #endif

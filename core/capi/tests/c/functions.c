@@ -72,11 +72,36 @@ static TF_Function* made(const char* name, int with_effect) {
   TF_Output twice[] = {inputs[0], inputs[0]};
   TF_GraphToFunction(body, "twice", 0, -1, NULL, 2, twice, 1, outputs, NULL, NULL, NULL, status);
   code("an input twice");
+  TF_Output beyond = out(x, 1);
+  TF_GraphToFunction(body, "beyond", 0, -1, NULL, 1, &beyond, 1, outputs, NULL, NULL, NULL, status);
+  code("an input that there is not");
+  TF_GraphToFunction(body, "beyond", 0, -1, NULL, 2, inputs, 1, &beyond, NULL, NULL, NULL, status);
+  code("an output that there is not");
   TF_DeleteGraph(body);
   return function;
 }
 
+/* A function that gives its arguments in another order, and one with the name of an argument for a result. */
+static void names_of_arguments(void) {
+  TF_Graph* body = TF_NewGraph();
+  TF_Operation* a = placeholder(body, "a", TF_FLOAT, NULL, -1);
+  TF_Operation* b = placeholder(body, "b", TF_FLOAT, NULL, -1);
+  TF_Output inputs[] = {out(a, 0), out(b, 0)}, outputs[] = {out(b, 0), out(a, 0)};
+  TF_Function* swapped = TF_GraphToFunction(body, "Swapped", 0, -1, NULL, 2, inputs, 2, outputs, NULL, NULL, NULL, status);
+  ok("a function without nodes");
+  definition(swapped);
+  TF_DeleteFunction(swapped);
+  TF_Output sum = out(binary(body, "AddV2", "sum", a, b), 0);
+  const char* name = "b";
+  TF_Function* named = TF_GraphToFunction(body, "SameName", 0, -1, NULL, 2, inputs, 1, &sum, &name, NULL, NULL, status);
+  ok("a result with the name of an argument");
+  definition(named);
+  TF_DeleteFunction(named);
+  TF_DeleteGraph(body);
+}
+
 void functions(void) {
+  names_of_arguments();
   TF_Function* plain = made("Plain", 0);
   definition(plain);
   TF_Function* named = made("Named", 1);

@@ -120,6 +120,36 @@ static void constants(void) {
   TF_DeleteGraph(graph);
 }
 
+/* Whom an operation is colocated with, as an attribute and by function; `list` of bytes is the attribute as a message. */
+static void colocated(TF_Graph* graph, const char* name, int first, const char* list, size_t length, int last) {
+  TF_OperationDescription* made = TF_NewOperation(graph, "NoOp", name);
+  TF_Operation* a = TF_GraphOperationByName(graph, "a");
+  if (first) TF_ColocateWith(made, a);
+  TF_SetAttrValueProto(made, "_class", list, length, status);
+  ok("a list");
+  if (last) TF_ColocateWith(made, a);
+  TF_Operation* oper = TF_FinishOperation(made, status);
+  ok(name);
+  TF_AttrMetadata found = TF_OperationGetAttrMetadata(oper, "_class", status);
+  if (TF_GetCode(status) == TF_OK) printf("%s: %d of %d bytes\n", name, (int)found.list_size, (int)found.total_size);
+  code(name);
+}
+
+static void colocations(void) {
+  static const char other[] = "\x0a\x09\x12\x07loc:@bc", none[] = "\x0a\x00";
+  TF_Graph* graph = TF_NewGraph();
+  TF_FinishOperation(TF_NewOperation(graph, "NoOp", "a"), status);
+  ok("a");
+  TF_FinishOperation(TF_NewOperation(graph, "NoOp", "bc"), status);
+  ok("bc");
+  colocated(graph, "list_alone", 0, other, sizeof other - 1, 0);
+  colocated(graph, "list_in_the_place_of_another", 1, other, sizeof other - 1, 0);
+  colocated(graph, "list_with_another", 0, other, sizeof other - 1, 1);
+  colocated(graph, "empty_list", 1, none, sizeof none - 1, 0);
+  colocated(graph, "no_list", 1, none, 0, 0);
+  TF_DeleteGraph(graph);
+}
+
 void graphs(void) {
   TF_Graph* graph = TF_NewGraph();
   const int64_t dims[] = {4, -1};
@@ -137,6 +167,8 @@ void graphs(void) {
   ok("list");
   printf(" %d\n", TF_OperationOutputListLength(parts, "output", status));
   ok("list");
+  printf("no length: %d", TF_OperationInputListLength(sum, "no such input", status));
+  printf(" %d\n", TF_OperationOutputListLength(sum, "no such output", status));
   TF_OperationInputListLength(sum, "no such input", status);
   code("list of an input that there is not");
   printf("by name: %d %d\n", TF_GraphOperationByName(graph, "x") == x, TF_GraphOperationByName(graph, "nobody") == NULL);
@@ -161,4 +193,5 @@ void graphs(void) {
   messages(graph);
   TF_DeleteGraph(graph);
   constants();
+  colocations();
 }

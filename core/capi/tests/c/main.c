@@ -172,6 +172,7 @@ int main(int count, char** arguments) {
   registered();
   bad_input();
   saved_models(arguments[1]);
+  servers();
   TF_DeleteStatus(status);
   return 0;
 }

@@ -16,7 +16,6 @@ array([0., 2.], dtype=float32)
 from __future__ import annotations
 
 import importlib
-from typing import TYPE_CHECKING, Any
 
 from . import _native
 from ._native import Callable, CancelToken, PartialRun, Tensor, configure, from_dlpack
@@ -54,11 +53,14 @@ from .dtypes import (
     variant,
 )
 from .errors import TenonError
-from .graph import Graph, Node, Output, constant, default_graph, gradients, placeholder
-from .runtime import check, empty, list_devices, load_plugin, profile, show
+from .graph import Graph, Node, Output, constant, default_graph, placeholder
 from .session import Session
 
+# As `typing` has it; importing that takes longer than importing this package.
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from . import (
         custom,
         dtypes,
@@ -76,8 +78,10 @@ if TYPE_CHECKING:
         train,
     )
     from .custom import op
+    from ._gradients import gradients
     from .functions import cond, function, switch_case, while_loop
     from .measure import bench
+    from .runtime import check, empty, list_devices, load_plugin, profile, show
     from ._progress import Progress, progress
     from .serving import serve
 
@@ -182,11 +186,18 @@ _LAZY = (
 _FROM = {
     "Progress": "_progress",
     "bench": "measure",
+    "check": "runtime",
     "cond": "functions",
+    "empty": "runtime",
     "function": "functions",
+    "gradients": "_gradients",
+    "list_devices": "runtime",
+    "load_plugin": "runtime",
     "op": "custom",
+    "profile": "runtime",
     "progress": "_progress",
     "serve": "serving",
+    "show": "runtime",
     "switch_case": "functions",
     "while_loop": "functions",
 }

@@ -22,6 +22,18 @@ def _layers(nodes: list[Node], sources: list[list[int]]) -> list[int]:
     return layers
 
 
+def html_of(graph: Graph) -> str:
+    """A graph as a notebook shows it: a drawing, or the numbers of its ops where it is large."""
+    nodes = graph.nodes()
+    if len(nodes) <= MOST:
+        return f"<figure><figcaption>{len(nodes)} nodes</figcaption>{drawing(graph)}</figure>"
+    counts: dict[str, int] = {}
+    for node in nodes:
+        counts[node.op] = counts.get(node.op, 0) + 1
+    rows = "".join(f"<tr><td>{html.escape(op)}</td><td>{count}</td></tr>" for op, count in sorted(counts.items()))
+    return f"<table><caption>{len(nodes)} nodes</caption><tr><th>op</th><th>nodes</th></tr>{rows}</table>"
+
+
 def drawing(graph: Graph) -> str:
     """A drawing of a graph of at most `MOST` nodes: sources above the nodes that take their outputs."""
     nodes = graph.nodes()

@@ -6,9 +6,10 @@ A type equals NumPy's of the same elements: ``tenon.float32 == np.float32``, and
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     import numpy as np
 
 

@@ -52,6 +52,7 @@ class TenonError(Exception):
     def __init__(
         self, message: str = "", *, node: str = "", op: str = "", device: str = "", plugin: str = ""
     ) -> None:
+        message = str(message)
         super().__init__(message)
         self.message = message
         self.node = node

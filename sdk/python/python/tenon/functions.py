@@ -25,7 +25,7 @@ import numpy as np
 from . import _native, ops
 from .dtypes import DType, by_number
 from .errors import InvalidArgumentError
-from .graph import Graph, Node, Output, as_output, default_graph, home
+from .graph import Graph, Node, Output, as_output, default_graph, graph_of, home
 
 __all__ = ["ConcreteFunction", "Function", "FunctionGraph", "cond", "function", "import_function", "switch_case", "while_loop"]
 
@@ -85,7 +85,7 @@ class FunctionGraph(Graph):
     ) -> int:
         has_effect = _has_effect(op)
         # A call waits for no node of another graph: what runs the call waits for those.
-        control = [node for node in control_inputs if node.graph is self]
+        control = [node for node in control_inputs if getattr(node, "graph", self) is self]
         if has_effect and self.effect is not None:
             control.append(Node(self, self.effect))
         made = super()._add(op, inputs, attrs, name, device, control)
@@ -307,7 +307,7 @@ def function(python: Callable[..., Any] | None = None, *, name: str | None = Non
 
 def import_function(data: Any, *, graph: Graph | None = None, library: Sequence[Any] = ()) -> ConcreteFunction:
     """Adds a function that is given as the bytes of a `FunctionDef`, or as such a message, to a graph. `library` has those that it calls."""
-    graph = default_graph() if graph is None else graph
+    graph = graph_of(graph)
     messages = [item.SerializeToString() if hasattr(item, "SerializeToString") else bytes(item) for item in (data, *library)]
     return ConcreteFunction(graph, _native.add_functions(graph._native, messages))
 

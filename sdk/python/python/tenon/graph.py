@@ -7,13 +7,17 @@ Functions that add nodes use the graph of their inputs, or the innermost ``with 
 from __future__ import annotations
 
 import contextlib
+import importlib
 import threading
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, cast
 
 from . import _native
 from .dtypes import DType, as_dtype
 from .errors import InvalidArgumentError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 #: A shape: `None` where nothing is known, and `None` for sizes that are not.
 Shape = Sequence[int | None] | None
@@ -138,7 +142,8 @@ class Output:
         shape = self.shape
         if not shape or shape[0] is None:
             raise TypeError("an output can be iterated only if its first size is known")
-        return iter(cast("list[Output]", _ops().unpack(self, num=shape[0], axis=0)))
+        parts: list[Output] = _ops().unpack(self, num=shape[0], axis=0)
+        return iter(parts)
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
         raise TypeError(f"{self!r} has a value only in a step: fetch it from a session")
@@ -241,9 +246,7 @@ class Output:
 
 
 def _ops() -> Any:
-    from . import ops
-
-    return ops
+    return importlib.import_module("tenon.ops")
 
 
 class Graph:
@@ -321,7 +324,16 @@ class Graph:
         if prefix:
             name = prefix + (name or op)
         asked = device if device is not None else getattr(scopes, "device", "")
-        return self._native.add(op, pairs, attrs or None, name, asked, [node.id for node in control])
+        before = [self._before(node) for node in control] if control else []
+        return self._native.add(op, pairs, attrs or None, name, asked, before)
+
+    def _before(self, node: Node | Output) -> int:
+        """The number of a node that another one waits for."""
+        if not isinstance(node, (Node, Output)):
+            raise TypeError(f"control_inputs: expected nodes or outputs, found {type(node).__name__}")
+        if node.graph is not self:
+            raise InvalidArgumentError(f"control_inputs: expected nodes of one graph, found {node!r} of another one")
+        return node.id
 
     def _is_inside(self, graph: Graph) -> bool:
         """Whether this is the graph of a function that a graph calls."""
@@ -398,14 +410,7 @@ class Graph:
     def _repr_html_(self) -> str:
         from . import _svg
 
-        nodes = self.nodes()
-        if len(nodes) <= _svg.MOST:
-            return f"<figure><figcaption>{len(nodes)} nodes</figcaption>{_svg.drawing(self)}</figure>"
-        counts: dict[str, int] = {}
-        for node in nodes:
-            counts[node.op] = counts.get(node.op, 0) + 1
-        rows = "".join(f"<tr><td>{op}</td><td>{count}</td></tr>" for op, count in sorted(counts.items()))
-        return f"<table><caption>{len(nodes)} nodes</caption><tr><th>op</th><th>nodes</th></tr>{rows}</table>"
+        return _svg.html_of(self)
 
 
 def default_graph() -> Graph:
@@ -415,6 +420,13 @@ def default_graph() -> Graph:
     if _local.own is None:
         _local.own = Graph()
     return _local.own
+
+
+def graph_of(graph: Graph | None) -> Graph:
+    """The graph that was named, or the default graph."""
+    if graph is not None and not isinstance(graph, Graph):
+        raise TypeError(f"graph: expected a graph, found {type(graph).__name__}")
+    return default_graph() if graph is None else graph
 
 
 def home(graph: Graph) -> Graph:
@@ -440,7 +452,7 @@ def constant(
     value: Any, dtype: DType | Any = None, *, name: str | None = None, graph: Graph | None = None
 ) -> Output:
     """An output with this value in each step. Later changes of an array do not reach it."""
-    graph = default_graph() if graph is None else graph
+    graph = graph_of(graph)
     tensor = _native.Tensor(value, None if dtype is None else as_dtype(dtype))
     attrs = {"dtype": tensor.dtype, "value": tensor}
     return Output(graph, graph._add("Const", [], attrs, name), 0)
@@ -450,42 +462,6 @@ def placeholder(
     dtype: DType | Any, shape: Shape = None, *, name: str | None = None, graph: Graph | None = None
 ) -> Output:
     """An output that steps are fed with."""
-    graph = default_graph() if graph is None else graph
+    graph = graph_of(graph)
     attrs = {"dtype": as_dtype(dtype), "shape": None if shape is None else list(shape)}
     return Output(graph, graph._add("Placeholder", [], attrs, name), 0)
-
-
-def gradients(
-    ys: Output | Sequence[Output],
-    xs: Output | Sequence[Output],
-    *,
-    grad_ys: Sequence[Output | None] | None = None,
-    stop_gradients: Sequence[Output] = (),
-    unconnected: str = "none",
-    name: str = "gradients",
-) -> list[Output | None]:
-    """The gradients of the sum of `ys` with respect to each of `xs`, as new nodes.
-
-    An x to which no path leads has `None`, or zeros with ``unconnected="zero"``.
-    """
-    y_list = [ys] if isinstance(ys, Output) else list(ys)
-    x_list = [xs] if isinstance(xs, Output) else list(xs)
-    if not y_list or not x_list:
-        raise InvalidArgumentError("expected at least one y and one x")
-    if unconnected not in ("none", "zero"):
-        raise InvalidArgumentError(f"unconnected: expected 'none' or 'zero', found {unconnected!r}")
-    graph = home(y_list[0].graph)
-
-    def pair(value: Output) -> tuple[int, int]:
-        value = as_output(value, graph)
-        return (value.id, value.index)
-
-    made = graph._native.gradients(
-        [pair(y) for y in y_list],
-        [pair(x) for x in x_list],
-        [None if dy is None else pair(dy) for dy in grad_ys or ()],
-        [pair(stop) for stop in stop_gradients],
-        unconnected == "zero",
-        name,
-    )
-    return [None if found is None else Output(graph, *found) for found in made]

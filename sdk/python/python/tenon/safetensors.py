@@ -17,13 +17,15 @@ from typing import Any
 from . import _native
 from .errors import InvalidArgumentError, NotFoundError
 from .session import Session
-from .train import Variable, variables as _variables
+from .train import Variable, as_variable, variables as _variables
 
 __all__ = ["load", "load_variables", "save", "save_variables"]
 
 
 def save(path: str | os.PathLike[str], tensors: Mapping[str, Any]) -> None:
     """Writes tensors. A file of that name is replaced once the new one is complete."""
+    if not isinstance(tensors, Mapping):
+        raise TypeError(f"tensors: expected values by name, found {type(tensors).__name__}")
     given = [(name, _native.Tensor(value)) for name, value in tensors.items()]
     _native.write_safetensors(os.fspath(path), given)
 
@@ -37,7 +39,7 @@ def save_variables(
     session: Session, path: str | os.PathLike[str], variables: Iterable[Variable] | None = None
 ) -> None:
     """Writes the values that variables have in a session, under their names. Without `variables` these are all of the graph."""
-    chosen = _variables(session.graph) if variables is None else list(variables)
+    chosen = _chosen(session, variables)
     values = session.run([variable.value for variable in chosen])
     save(path, {variable.name: value for variable, value in zip(chosen, values)})
 
@@ -54,7 +56,7 @@ def load_variables(
     Nothing is assigned if a variable has another type or shape, or, with `strict`, if the file lacks one or has others. Without
     `variables` these are all of the graph.
     """
-    chosen = {variable.name: variable for variable in (_variables(session.graph) if variables is None else variables)}
+    chosen = {variable.name: variable for variable in _chosen(session, variables)}
     tensors = load(path)
     missing = [name for name in chosen if name not in tensors]
     unknown = [name for name in tensors if name not in chosen]
@@ -75,6 +77,13 @@ def load_variables(
     for name in common:
         _assign(session, chosen[name], tensors[name])
     return common
+
+
+def _chosen(session: Session, variables: Iterable[Variable] | None) -> list[Variable]:
+    """The variables that were named, or all of the session's graph."""
+    if not isinstance(session, Session):
+        raise TypeError(f"session: expected a session, found {type(session).__name__}")
+    return _variables(session.graph) if variables is None else [as_variable(value) for value in variables]
 
 
 def _assign(session: Session, variable: Variable, tensor: _native.Tensor) -> None:

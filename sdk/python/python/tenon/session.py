@@ -5,16 +5,19 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable as CallableOf
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
 from . import _native
 from .errors import InvalidArgumentError
-from .graph import Graph, Node, Output, default_graph
+from .graph import Graph, Node, Output, graph_of
 
-#: What a step fetches: an output, a node or a name, or tuples, lists and dicts of these.
-Fetches = Any
-#: Values by output or name.
-Feeds = Mapping[Any, Any]
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    #: What a step fetches: an output, a node or a name, or tuples, lists and dicts of these.
+    Fetches = Any
+    #: Values by output or name.
+    Feeds = Mapping[Any, Any]
 
 
 def tensor_name(value: Any, graph: Graph) -> str:
@@ -90,7 +93,7 @@ class Session:
             if graph is not None:
                 raise TypeError("expected Session(graph) or Session(target, graph), found two graphs")
             target, graph = None, target
-        self.graph: Graph = graph if graph is not None else default_graph()
+        self.graph: Graph = graph_of(graph)
         self.target: str = target or ""
         self._options: dict[str, Any] = {
             "device": device,

@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from . import _native
 from .dtypes import DType, as_dtype, float32
-from .errors import InvalidArgumentError
-from .graph import Graph, Node, Output, as_output, default_graph, home
-from .session import Feeds, Session, tensor_name
+from .errors import InvalidArgumentError, OutOfRangeError
+from .graph import Graph, Node, Output, as_output, graph_of, home
+from .session import Session, tensor_name
+
+if TYPE_CHECKING:
+    from .session import Feeds
 
 __all__ = [
     "Adadelta",
@@ -121,6 +124,12 @@ class Variable:
         return f"<tenon.train.Variable {self.name!r} shape={self.shape} dtype={self.dtype.name}>"
 
 
+def as_variable(value: Any) -> Variable:
+    if not isinstance(value, Variable):
+        raise TypeError(f"variables: expected variables of tenon.train, found {type(value).__name__}")
+    return value
+
+
 def variable(
     name: str,
     shape: Sequence[int] | None = None,
@@ -135,7 +144,7 @@ def variable(
 
     `initial` is one of this module's, an output, or a value, whose shape and type the variable then has. It is zeros by default.
     """
-    graph = default_graph() if graph is None else graph
+    graph = graph_of(graph)
     kind, seed = "zeros", (0, 0)
     value: Any = None
     if isinstance(initial, Initial):
@@ -165,19 +174,19 @@ def _known(value: Output) -> list[int]:
 
 def variables(graph: Graph | None = None) -> list[Variable]:
     """The variables of a graph, those of optimisers included."""
-    graph = default_graph() if graph is None else graph
+    graph = graph_of(graph)
     return [Variable(graph, parts) for parts in _native.variables(graph._native)]
 
 
 def initializer(graph: Graph | None = None, *, name: str = "init") -> Node:
     """Adds a node that runs the initialisers of all variables that the graph has now."""
-    graph = default_graph() if graph is None else graph
+    graph = graph_of(graph)
     return Node(graph, _native.initializer(graph._native, name))
 
 
 def global_step(graph: Graph | None = None) -> Variable:
     """The variable that counts steps, which is added if the graph does not have it."""
-    graph = default_graph() if graph is None else graph
+    graph = graph_of(graph)
     return Variable(graph, _native.global_step(graph._native))
 
 
@@ -308,9 +317,8 @@ class Saver:
         sharded: bool = False,
     ) -> None:
         chosen = None if variables is None else list(variables)
-        if graph is None:
-            graph = chosen[0].graph if chosen else default_graph()
-        names = None if chosen is None else [variable.name for variable in chosen]
+        names = None if chosen is None else [as_variable(variable).name for variable in chosen]
+        graph = chosen[0].graph if graph is None and chosen else graph_of(graph)
         self._saver = _native.Saver(graph._native, names, max_to_keep, sharded)
 
     def save(self, session: Session, prefix: str | os.PathLike[str], step: int | None = None) -> str:
@@ -395,7 +403,10 @@ class StepCounter(_Own):
         super().__init__("counter", steps=every_steps, seconds=every_seconds)
 
 
-def _names(tensors: Iterable[Output | str]) -> list[str]:
+def _names(tensors: Sequence[Output | str]) -> list[str]:
+    wrong = [tensor for tensor in tensors if not isinstance(tensor, (str, Output))]
+    if wrong:
+        raise TypeError(f"tensors: expected outputs or names, found {type(wrong[0]).__name__}")
     return [tensor if isinstance(tensor, str) else tensor.name for tensor in tensors]
 
 
@@ -409,14 +420,14 @@ class LoggingTensor(_Own):
         every_steps: int | None = None,
         every_seconds: float | None = None,
     ) -> None:
-        super().__init__("logging", _names(tensors), steps=every_steps, seconds=every_seconds)
+        super().__init__("logging", _names(list(tensors)), steps=every_steps, seconds=every_seconds)
 
 
 class NanTensor(_Own):
     """Fails when a value is not finite, or ends the training with `stops`."""
 
     def __init__(self, tensors: Iterable[Output | str], *, stops: bool = False) -> None:
-        super().__init__("nan", _names(tensors), stops=1.0 if stops else 0.0)
+        super().__init__("nan", _names(list(tensors)), stops=1.0 if stops else 0.0)
 
 
 class MonitoredSession:
@@ -436,12 +447,10 @@ class MonitoredSession:
         recovery: float = 600.0,
         step_deadline: float | None = None,
     ) -> None:
-        self.graph = default_graph() if graph is None else graph
+        self.graph = graph_of(graph)
         folder = None if checkpoint_folder is None else os.fspath(checkpoint_folder)
         given = [hook._spec if isinstance(hook, _Own) else hook for hook in hooks]
-        self._loop = _native.MonitoredSession(
-            self.graph._native, target, folder, given, recovery, step_deadline
-        )
+        self._loop = _native.MonitoredSession(self.graph._native, target, folder, given, recovery, step_deadline)
 
     def run(
         self, fetches: Sequence[Output | str] | Output | str = (), feeds: Feeds | None = None, *, targets: Iterable[Node | str] = ()
@@ -463,10 +472,7 @@ class MonitoredSession:
 
     def train(self, targets: Iterable[Node | str], feeds: Callable[[], Feeds] | None = None) -> int:
         """Runs these nodes until the training ends, and returns the number of steps. `feeds` is called for each step."""
-        from .errors import OutOfRangeError
-
-        nodes = list(targets)
-        steps = 0
+        nodes, steps = list(targets), 0
         while not self.should_stop():
             try:
                 self.run((), feeds() if feeds else None, targets=nodes)

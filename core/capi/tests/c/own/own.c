@@ -32,6 +32,7 @@ static void null_handles(void) {
   TF_DeleteFunction(NULL);
   TF_DeleteDeviceList(NULL);
   TF_DeleteLibraryHandle(NULL);
+  TF_DeleteServer(NULL);
   TF_DeletePRunHandle(NULL);
   TF_AbortWhile(NULL);
   TF_DeleteSession(NULL, NULL);
@@ -70,6 +71,15 @@ static void null_handles(void) {
   is(TF_INVALID_ARGUMENT, "no graph");
   TF_LoadLibrary(NULL, status);
   is(TF_INVALID_ARGUMENT, "no file");
+  TF_NewServer(NULL, 0, status);
+  is(TF_NOT_FOUND, "no message of a server");
+  TF_ServerStart(NULL, status);
+  is(TF_INVALID_ARGUMENT, "no server to start");
+  TF_ServerStop(NULL, status);
+  is(TF_INVALID_ARGUMENT, "no server to stop");
+  TF_ServerJoin(NULL, status);
+  is(TF_INVALID_ARGUMENT, "no server to join");
+  expect(!TF_ServerTarget(NULL), "no target");
 }
 
 static void decided_otherwise(void) {
@@ -206,7 +216,7 @@ static void partial(TF_Graph* graph, TF_Session* in, TF_Operation* x, TF_Operati
   TF_DeletePRunHandle(handle);
 }
 
-static void server(const char* target) {
+static void served(const char* target) {
   TF_Graph* graph = TF_NewGraph();
   TF_Operation* x = placeholder(graph, "x", TF_INT32, NULL, 0);
   TF_SessionOptions* options = TF_NewSessionOptions();
@@ -228,13 +238,52 @@ static void server(const char* target) {
   TF_DeleteGraph(graph);
 }
 
+static void* join(void* argument) {
+  TF_Status* own = TF_NewStatus();
+  TF_ServerJoin(argument, own);
+  if (TF_GetCode(own) != TF_OK) exit(1);
+  TF_DeleteStatus(own);
+  return NULL;
+}
+
+/* A server that serves may be stopped and deleted here. */
+static void own_servers(void) {
+  server("grpc", "ps", "localhost:0");
+  is(TF_NOT_FOUND, "a server of another job");
+  server("grpc", "worker", "localhost");
+  is(TF_INVALID_ARGUMENT, "an address without a port");
+  server("grpc", "worker", "0.0.0.0:0");
+  is(TF_FAILED_PRECONDITION, "an address that other machines reach");
+  TF_Server* made = server("grpc", "worker", "localhost:0");
+  ok("a server");
+  const char* address = TF_ServerTarget(made) + strlen("grpc://");
+  server("grpc", "worker", address);
+  is(TF_ALREADY_EXISTS, "an address that is taken");
+  TF_ServerStart(made, status);
+  ok("a start");
+  pthread_t joins;
+  pthread_create(&joins, NULL, join, made);
+  served(TF_ServerTarget(made));
+  TF_ServerStop(made, status);
+  is(TF_OK, "a stop");
+  pthread_join(joins, NULL);
+  TF_ServerStart(made, status);
+  is(TF_FAILED_PRECONDITION, "a start after the stop");
+  TF_DeleteServer(made);
+  made = server("grpc", "worker", "localhost:0");
+  TF_ServerStart(made, status);
+  ok("another start");
+  TF_DeleteServer(made);
+}
+
 int main(int argc, char** argv) {
   status = TF_NewStatus();
   null_handles();
   decided_otherwise();
   threads();
   if (argc > 1) plugin(argv[1]);
-  if (argc > 2) server(argv[2]);
+  if (argc > 2) served(argv[2]);
+  own_servers();
   printf("as expected\n");
   TF_DeleteStatus(status);
   return 0;

@@ -53,7 +53,7 @@ fn subgraph(b: &mut GraphBuilder<'_>) -> Result<(), GraphError> {
 
 /// Kernels that work in place over large tensors: one buffer goes through all of them and is fetched.
 fn large(b: &mut GraphBuilder<'_>) -> Result<(), GraphError> {
-    let x = x(b, &[100, 1000])?;
+    let x = x(b, &[20, 1000])?;
     let y = b.op("Exp").input(x).build()?;
     let z = b.op("Mul").input(y).input(x).build()?;
     let soft = b.op("Softmax").input(z).build()?;
@@ -149,7 +149,7 @@ fn a_small_layer_allocates_nothing() {
 /// kept from those that were dropped.
 #[test]
 fn kernels_in_place_allocate_nothing() {
-    check(large, &matrix(100, 1000, |at| (at % 97) as f32 / 97.0));
+    check(large, &matrix(20, 1000, |at| (at % 97) as f32 / 97.0));
 }
 
 #[test]

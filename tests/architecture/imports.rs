@@ -4,7 +4,10 @@
 //! alone, so that a reader can take them in that order; the root of the crate, which only names them, is not a module.
 
 use super::tree::{self, RustSource};
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::{
+    collections::{BTreeMap, BTreeSet, HashMap},
+    sync::OnceLock,
+};
 use syn::{
     Attribute, Expr, ExprLit, Item, ItemMod, Lit, UseTree,
     visit::{self, Visit},
@@ -400,12 +403,19 @@ impl<'ast> Visit<'ast> for Found {
     }
 }
 
+/// The imports of every crate with rows, in their order. They are read once for all tests: that takes most of the time.
+fn all_imports() -> &'static [Imports] {
+    static ALL: OnceLock<Vec<Imports>> = OnceLock::new();
+    ALL.get_or_init(|| {
+        let sources = tree::rust_sources();
+        CRATES.iter().map(|(folder, _)| Imports::read(&sources, folder)).collect()
+    })
+}
+
 #[test]
 fn modules_import_from_rows_below_their_own() {
-    let sources = tree::rust_sources();
     let mut wrong = Vec::new();
-    for (folder, rows) in CRATES {
-        let imports = Imports::read(&sources, folder);
+    for ((folder, rows), imports) in CRATES.iter().zip(all_imports()) {
         let place = |name: &str| {
             rows.iter().position(|row| row.modules.split_whitespace().any(|known| known == name))
         };
@@ -433,9 +443,7 @@ fn modules_import_from_rows_below_their_own() {
 
 #[test]
 fn the_knots_that_are_excused_are_knots() {
-    let sources = tree::rust_sources();
-    for (folder, rows) in CRATES {
-        let imports = Imports::read(&sources, folder);
+    for ((folder, rows), imports) in CRATES.iter().zip(all_imports()) {
         for row in rows.iter().filter(|row| !row.knot.is_empty()) {
             let members: Vec<&str> = row.modules.split_whitespace().collect();
             for name in &members {

@@ -1,6 +1,7 @@
 //! Files and functions that a reader can take in at once.
 
 use super::tree::{self, Exception};
+use std::sync::OnceLock;
 use syn::{
     Block, ImplItemFn, ItemFn, Signature, TraitItemFn,
     spanned::Spanned,
@@ -69,8 +70,13 @@ impl<'ast> Visit<'ast> for Functions {
     }
 }
 
-/// (path, name, lines) of every function of the repository.
-fn functions() -> Vec<(String, String, usize)> {
+/// (path, name, lines) of every function of the repository. They are found once for all tests.
+fn functions() -> &'static [(String, String, usize)] {
+    static FOUND: OnceLock<Vec<(String, String, usize)>> = OnceLock::new();
+    FOUND.get_or_init(find_functions)
+}
+
+fn find_functions() -> Vec<(String, String, usize)> {
     let mut all = Vec::new();
     for source in tree::rust_sources() {
         let mut found = Functions::default();

@@ -76,9 +76,12 @@ fn tiring(c: &ComputeContext<'_>) -> Result<(), KernelError> {
 /// Right, and slower than anyone waits for.
 fn slow(c: &ComputeContext<'_>) -> Result<(), KernelError> {
     SLOW_CALLS.fetch_add(1, Ordering::Relaxed);
-    std::thread::sleep(Duration::from_millis(3100));
+    std::thread::sleep(LONGEST + Duration::from_millis(100));
     double(c)
 }
+
+/// A limit to first calls that a right kernel keeps on a loaded machine too.
+const LONGEST: Duration = Duration::from_secs(2);
 
 static SLOW_CALLS: AtomicU32 = AtomicU32::new(0);
 
@@ -141,7 +144,8 @@ fn options(target: &str, labels: &[&str]) -> Options {
         },
         settings: Settings {
             budget: Duration::from_millis(5),
-            longest: longest(Duration::from_millis(5)),
+            // First calls are not what most tests are about, and a loaded machine may hold any of them up.
+            longest: Duration::from_secs(300),
             judged: true,
             tolerance: None,
             dispatch: true,
@@ -198,16 +202,24 @@ fn only_what_is_right_is_timed() {
 
 #[test]
 fn a_variant_whose_first_call_takes_too_long_is_called_once_and_not_timed() {
-    let report = measured(&options("BenchDouble", &["", "slow"]));
+    let mut options = options("BenchDouble", &["", "slow"]);
+    options.settings.longest = LONGEST;
+    let report = measured(&options);
     let timed: Vec<&str> =
         report.records.iter().map(|record| record.variant.label.as_str()).collect();
     assert_eq!(timed, [""]);
     let problem = &report.problems[0];
     assert_eq!((report.problems.len(), problem.kind), (1, ProblemKind::TooSlow));
     let message = &problem.message;
-    assert!(message.starts_with("the first call took 3.1"), "{message}");
-    assert!(message.contains("more than 3.00 s: tenon bench with --time 1 or more"), "{message}");
+    assert!(message.starts_with("the first call took "), "{message}");
+    assert!(message.contains("more than 2.00 s: tenon bench with --time 1 or more"), "{message}");
     assert_eq!(SLOW_CALLS.load(Ordering::Relaxed), 1);
+    let usual = [5, 1000].map(|budget| longest(Duration::from_millis(budget)).as_secs());
+    assert_eq!(
+        usual,
+        [3, 10],
+        "three seconds, and ten times the time for a variant where that is more"
+    );
 }
 
 #[test]
@@ -234,8 +246,6 @@ fn a_large_product_is_judged_by_rows_and_a_wrong_row_among_them_is_found() {
     options.wish.shapes = vec![Shapes::parse("a=300x700,b=700x800").unwrap()];
     options.wish.dtype = Some(DType::FLOAT);
     options.settings.dispatch = false;
-    // A first call may take ten times as long, on a busy machine too.
-    options.settings.budget = Duration::from_secs(2);
     let report = measured(&options);
     let record = &report.records[0];
     assert_eq!((report.records.len(), record.variant.label.as_str()), (1, ""));

@@ -1,9 +1,9 @@
 """TensorFlow's own client on servers with TLS, tokens, and files of one folder, through `tenon proxy`.
 
-    python secured.py TENON
+    python secured.py TENON [PLANE...]
 
 A cluster of two tasks whose certificates `openssl` makes: what it trains has to be what a cluster of TensorFlow's servers, which
-has none of that, trains.
+has none of that, trains. It is done for each of the named ways between the tasks (`tenon serve --data-plane`), or for `auto`.
 """
 
 import contextlib
@@ -63,7 +63,7 @@ def token_file(folder, name, text):
     return ["--token-file", str(file)]
 
 
-def secured(tenon, folder, use):
+def secured(tenon, folder, plane, use):
     """Runs `use` with the address of a proxy of a cluster with TLS and tokens, and that of a proxy with a wrong token."""
     spec = {"ps": [f"localhost:{free_port()}"], "worker": [f"localhost:{free_port()}"]}
     tokens = token_file(folder, "tokens", f"client ada {ADA}\nworker task {TASK}\n")
@@ -75,7 +75,8 @@ def secured(tenon, folder, use):
     with Processes(tenon, folder) as processes:
         for job in spec:
             _, address = processes.start("serve", "--cluster", json.dumps(spec), "--job", job, "--task", "0", *tls(folder), *tokens,
-                                         "--allow-files", str(allowed), "--audit", str(folder / f"{job}.audit"))
+                                         "--allow-files", str(allowed), "--audit", str(folder / f"{job}.audit"),
+                                         "--data-plane", plane)
             assert address.startswith("grpcs://"), address
         own = token_file(folder, "own", f"client ada {ADA}\n")
         wrong = token_file(folder, "wrong", f"client eve {EVE}\n")
@@ -133,11 +134,8 @@ def train(workers):
     return ("done", log.entries)
 
 
-def main(tenon):
-    import tensorflow as tf
-    tf.compat.v1.disable_eager_execution()
-    with clusters.Cluster(tenon, "tt", []) as cluster:
-        theirs = train(cluster.workers)
+def check(tenon, plane, theirs):
+    """A cluster whose tensors go this way trains what TensorFlow's servers train."""
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         certificates(folder)
@@ -149,17 +147,26 @@ def main(tenon):
             check_deadline(proxy)
             return ours
 
-        found = compare(secured(tenon, folder, use), theirs)
-        assert found is None, found
+        found = compare(secured(tenon, folder, plane, use), theirs)
+        assert found is None, f"{plane}: {found}"
         events = [json.loads(line) for line in (folder / "worker.audit").read_text().splitlines()]
         who = {event["who"] for event in events if event["what"] == "RunStep" and event["outcome"] == "OK"}
         assert who == {"ada"}, who
         assert any(event["outcome"] == "UNAUTHENTICATED" for event in events)
         opened = [json.loads(line) for line in (folder / "ps.audit").read_text().splitlines()]
         assert {event["who"] for event in opened if event["what"] == "CreateWorkerSession"} == {"task"}, opened
+
+
+def main(tenon, planes):
+    import tensorflow as tf
+    tf.compat.v1.disable_eager_execution()
+    with clusters.Cluster(tenon, "tt", []) as cluster:
+        theirs = train(cluster.workers)
+    for plane in planes or ["auto"]:
+        check(tenon, plane, theirs)
     print("secured: the same losses and variables over TLS, tokens and a proxy; files and tokens are refused")
 
 
 if __name__ == "__main__":
     os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
-    main(sys.argv[1])
+    main(sys.argv[1], sys.argv[2:])

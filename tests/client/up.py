@@ -1,7 +1,8 @@
 """TensorFlow's own client on a cluster of `tenon cluster up`: what it trains has to be what TensorFlow's servers train.
 
-    python up.py TENON
+    python up.py TENON [OPTION...]
 
+Further options are those of `tenon serve` for each task: `--data-plane tcp`, say.
 A task that is killed is started again by `--restart`, and the training begins anew with the same losses. On SIGTERM all
 tasks end.
 """
@@ -77,12 +78,12 @@ def check_place(tenon, launcher, environment, options):
     assert usage.returncode == 2 and "TF_CONFIG" in usage.stderr, usage
 
 
-def main(tenon):
+def main(tenon, options):
     import tensorflow as tf
     tf.compat.v1.disable_eager_execution()
     with clusters.Cluster(tenon, "tt", []) as cluster:
         theirs = train(cluster.workers)
-    up = subprocess.Popen([tenon, "cluster", "up", "1", "--ps", "1", "--restart"], stdin=subprocess.DEVNULL,
+    up = subprocess.Popen([tenon, "cluster", "up", "1", "--ps", "1", "--restart", "--", *options], stdin=subprocess.DEVNULL,
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:
         processes = progress(up, 2)
@@ -119,4 +120,4 @@ def main(tenon):
 
 if __name__ == "__main__":
     os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
-    main(sys.argv[1])
+    main(sys.argv[1], sys.argv[2:])

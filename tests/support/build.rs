@@ -41,6 +41,21 @@ pub fn output(name: &str) -> PathBuf {
     folder
 }
 
+/// The folder that cargo builds other workspaces into which need the SDK: that of this workspace, where most of what the
+/// SDK needs is there already. Where the flags of the compiler are not the usual ones (a sanitiser's), it is a folder of
+/// their own, since those workspaces are built without the flags.
+///
+/// # Panics
+/// When it cannot be made.
+pub fn target_of_others() -> PathBuf {
+    let flags = ["RUSTFLAGS", "CARGO_ENCODED_RUSTFLAGS"];
+    let deps = deps();
+    match deps.ancestors().nth(2).filter(|_| flags.iter().all(|name| env::var_os(name).is_none())) {
+        Some(target) => target.to_owned(),
+        None => output("others"),
+    }
+}
+
 /// Runs `body` while no other process or thread does so under the same name.
 ///
 /// # Panics

@@ -2,6 +2,7 @@
 
 use crate::build::{
     c_library, c_program, cpp_library, files, is_current, locked, output, repository, run,
+    target_of_others,
 };
 use std::{
     env, fs,
@@ -105,7 +106,7 @@ fn copy_lock(to: &Path) {
 
 /// The fixture in Rust of this name, built with a profile of the fixtures' workspace.
 fn rust(name: &str, profile: &str) -> PathBuf {
-    let target = output("fixtures");
+    let target = target_of_others();
     locked("fixtures", || {
         copy_lock(&folder());
         let package = format!("fixture-{}", name.replace('_', "-"));
@@ -142,7 +143,7 @@ const CHANGED: (&str, &str, &str) =
 /// # Panics
 /// When the copy cannot be made, or the field is not found in it.
 pub fn changed_layout() -> PathBuf {
-    let (workspace, target) = (output("changed_layout"), output("fixtures"));
+    let (workspace, target) = (output("changed_layout"), target_of_others());
     locked("fixtures", || {
         copy_tree(&repository().join("core/abi/src"), &workspace.join("abi/src"));
         copy_tree(&folder().join("changed_layout/src"), &workspace.join("plugin/src"));

@@ -3,7 +3,7 @@
 use std::{env, fs};
 use tenon_tests::{build, docs, session};
 
-/// Follows a guide. Cargo builds the crates that it makes, `crates`, into one folder that stays.
+/// Follows a guide. Cargo builds the crates that it makes, `crates`, into the folder that other tests build into too.
 fn follow(file: &str, crates: &[&str]) {
     let guide = fs::read_to_string(build::repository().join("sdk/docs").join(file)).unwrap();
     let folder = tempfile::tempdir().unwrap();
@@ -11,7 +11,7 @@ fn follow(file: &str, crates: &[&str]) {
     assert!(tenon.join("tenon").is_file(), "build the command first: cargo build -p tenon-cli");
     let path = [&tenon, &tenon.join("examples")].map(|folder| folder.display().to_string());
     let path = format!("{}:{}", path.join(":"), env::var("PATH").unwrap());
-    let target = build::output("guide");
+    let target = build::target_of_others();
     // Files and not their folder: the plugins of tests lie there too.
     let plugins = env::join_paths(session::PLUGINS.map(session::library)).unwrap();
     let variables = [

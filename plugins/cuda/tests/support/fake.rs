@@ -7,7 +7,10 @@ use std::{
 
 /// The folder with them, built where they are not there or not of these sources.
 pub fn folder() -> PathBuf {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("fake-cuda");
+    // Where the tests across crates have theirs: whoever comes first builds for all.
+    let target =
+        Path::new(env!("CARGO_TARGET_TMPDIR")).parent().expect("it lies in the target folder");
+    let folder = target.join("tenon-tests/fake-cuda");
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/fake_cuda/build.sh");
     let built = Command::new("bash").arg(script).arg(&folder).output().expect("bash is there");
     let said = String::from_utf8_lossy(&built.stderr);

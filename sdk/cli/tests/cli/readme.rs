@@ -47,7 +47,8 @@ fn build(folder: &Path) -> PathBuf {
     fs::write(folder.join("src/lib.rs"), code).unwrap();
     // The versions that the workspace was built with are the ones at hand without a network.
     fs::copy(root().join("Cargo.lock"), folder.join("Cargo.lock")).unwrap();
-    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).join("readme");
+    // What the SDK needs is there already, where it has the same features.
+    let target = Path::new(env!("CARGO_BIN_EXE_tenon")).ancestors().nth(2).unwrap().to_owned();
     let mut cargo = Command::new(env!("CARGO"));
     cargo.args(["build", "--offline"]).current_dir(folder).env("CARGO_TARGET_DIR", &target);
     checked(cargo.env_remove("RUSTFLAGS").output().unwrap());

@@ -192,3 +192,19 @@ fn a_list_that_others_can_write_is_told_of() {
     let refused = server.error(&["inspect", "libmine.so", "--set", &server.force()]);
     assert!(refused.contains("nothing is loaded") && refused.contains("mode 666"), "{refused}");
 }
+
+/// The commands that a user types load what that user names; a server has the usual list in force unasked.
+#[test]
+fn a_server_loads_what_is_on_the_usual_list_and_nothing_else() {
+    let server = Server::new();
+    let serve = ["serve", "--listen", "127.0.0.1:0", "--while-stdin", "--plugin", "libmine.so"];
+    server.text(&["trust", "add", "libmine.so"]);
+    let served = server.text(&serve);
+    assert!(served.starts_with("grpc://127.0.0.1:"), "{served}");
+    server.install("fft");
+    let refused = server.error(&serve);
+    for said in ["refused at step trust: plugin tenon-fft", "not among the 1 allowed ones"] {
+        assert!(refused.contains(said), "{said}: {refused}");
+    }
+    server.text(&["inspect", "libmine.so"]);
+}

@@ -24,6 +24,7 @@ MODULES = [
     "ranking",
     "linalg",
     "decompose",
+    "solvers",
     "diag",
     "einsum",
     "fft",

@@ -425,7 +425,7 @@ fn reduction() {
 
 #[test]
 fn linalg() {
-    family("linalg", &["tenon_cpu", "tenon_linalg"], 263);
+    family("linalg", &["tenon_cpu", "tenon_linalg"], 296);
 }
 
 #[test]

@@ -35,6 +35,7 @@ MODULES = [
     "array_values",
     "stitch",
     "random",
+    "random_parameters",
     "nn",
     "conv",
     "pool",

@@ -40,7 +40,9 @@ impl<T: Scalar> Kernel for MatrixSolveLs<T> {
             }
             let (a, b) = (a.get(number)?, b.get(number)?);
             let solution = match self.fast {
-                true => by_normal_equations(&a, &b, regularizer).ok_or_else(|| deficient(number))?,
+                true => {
+                    by_normal_equations(&a, &b, regularizer).ok_or_else(|| deficient(number))?
+                }
                 false => by_singular_values(&a, &b, T::EPSILON),
             };
             store(&solution, y);

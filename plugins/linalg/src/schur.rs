@@ -207,7 +207,8 @@ pub fn logarithm(t: &Mat<C>) -> Option<Mat<C>> {
     if !distance(&near).is_finite() {
         return None;
     }
-    let off = Mat::from_fn(size, size, |i, j| if i == j { near[(i, j)] - 1.0 } else { near[(i, j)] });
+    let off =
+        Mat::from_fn(size, size, |i, j| if i == j { near[(i, j)] - 1.0 } else { near[(i, j)] });
     let mut sum: Mat<C> = Mat::zeros(size, size);
     for [place, weight] in QUADRATURE {
         let element = |i, j| off[(i, j)] * place + if i == j { 1.0 } else { 0.0 };

@@ -97,7 +97,9 @@ impl<F: Field> System<F> {
         cols: usize,
     ) -> Result<System<F>, KernelError> {
         let size = diagonals.len() / 3;
-        let row = |from: usize| growth::collected(diagonals[from * size..][..size].iter().map(|x| x.up()));
+        let row = |from: usize| {
+            growth::collected(diagonals[from * size..][..size].iter().map(|x| x.up()))
+        };
         let (mut first, on, mut below) = (row(0)?, row(1)?, row(2)?);
         // These two are outside of the matrix.
         first[size - 1] = F::default();

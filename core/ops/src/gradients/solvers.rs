@@ -42,7 +42,8 @@ register_gradient!("Eig", |c| {
         let (values, vectors) = (c.output(0), c.output(1));
         let turned = product(c, (vectors, true), (c.gradient(1)?, false))?;
         let own = diagonal(c, diagonal_of(c, real_part(c, turned)?)?)?;
-        let among = product(c, (product(c, (vectors, true), (vectors, false))?, false), (own, false))?;
+        let among =
+            product(c, (product(c, (vectors, true), (vectors, false))?, false), (own, false))?;
         let factors = c.conj(inverse_differences(c, values)?)?;
         let part = c.mul(factors, c.sub(turned, among)?)?;
         (vectors, c.add(diagonal(c, g)?, part)?)
@@ -90,7 +91,11 @@ fn row_sums(c: &GradientContext<'_>, x: GraphValue, y: GraphValue) -> Made {
 }
 
 /// The diagonals of `x y^H` above, on and below the main one.
-fn three_diagonals(c: &GradientContext<'_>, x: GraphValue, y: GraphValue) -> Result<[GraphValue; 3], KernelError> {
+fn three_diagonals(
+    c: &GradientContext<'_>,
+    x: GraphValue,
+    y: GraphValue,
+) -> Result<[GraphValue; 3], KernelError> {
     let y = c.conj(y)?;
     Ok([row_sums(c, x, next(c, y)?)?, row_sums(c, x, y)?, row_sums(c, x, before(c, y)?)?])
 }

@@ -15,7 +15,8 @@ register_op!(
     outputs = &["output: T"],
     attrs = &[T],
     shape = square,
-    summary = "The principal square root of a matrix; NaN for real matrices with negative eigenvalues.",
+    summary =
+        "The principal square root of a matrix; NaN for real matrices with negative eigenvalues.",
 );
 
 register_op!(
@@ -95,9 +96,8 @@ register_op!(
     inputs = &["superdiag: T", "maindiag: T", "subdiag: T", "rhs: T"],
     outputs = &["output: T"],
     attrs = &[BAND_T],
-    cases = &[
-        "bands; superdiag: [b, 1, n]; maindiag: [b, 1, n]; subdiag: [b, 1, n]; rhs: [b, n, k]",
-    ],
+    cases =
+        &["bands; superdiag: [b, 1, n]; maindiag: [b, 1, n]; subdiag: [b, 1, n]; rhs: [b, n, k]",],
     shape = tridiagonal_product,
     summary = "The product of a matrix of three diagonals and another matrix.",
 );
@@ -267,10 +267,7 @@ mod tests {
                     &["[2,5]", "[1,5]", "[1,5]", "[5,k]"],
                     "! the number of rows of superdiag must be 1, got 2",
                 ),
-                (
-                    &["[1,5]", "[1,5]", "[1,4]", "[5,k]"],
-                    "! the length of subdiag must be 5, got 4",
-                ),
+                (&["[1,5]", "[1,5]", "[1,4]", "[5,k]"], "! the length of subdiag must be 5, got 4"),
             ],
         );
     }

@@ -112,7 +112,7 @@ fn reduction() {
 
 #[test]
 fn random() {
-    family("random", 404);
+    family("random", 896);
 }
 
 #[test]

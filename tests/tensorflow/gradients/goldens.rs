@@ -455,7 +455,7 @@ fn quantization() {
 
 #[test]
 fn random() {
-    family("random", &["tenon_cpu"], 2);
+    family("random", &["tenon_cpu"], 12);
 }
 
 #[test]

@@ -62,7 +62,7 @@ fn io() {
 
 #[test]
 fn linalg() {
-    family_of("linalg", &["tenon_cpu", "tenon_linalg"], 3347);
+    family_of("linalg", &["tenon_cpu", "tenon_linalg"], 3343);
 }
 
 #[test]

@@ -279,7 +279,10 @@ mod tests {
             &[],
             &[
                 (&["[2,1,2,5]", "[n,?,k]"], "[2,n,5,k]"),
-                (&["[0,5]", "[5,k]"], "! the number of diagonals must be at least 1, got 0"),
+                (
+                    &["[0,5]", "[5,k]"],
+                    "! the number of diagonals must be at least 1, got 0: matrix is [0,5], rhs is [5,?]",
+                ),
                 (
                     &["[6,5]", "[5,k]"],
                     "! the number of diagonals must be at most the number of columns, which is 5, got 6",

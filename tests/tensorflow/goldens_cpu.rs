@@ -62,7 +62,7 @@ fn io() {
 
 #[test]
 fn linalg() {
-    family_of("linalg", &["tenon_cpu", "tenon_linalg"], 2698);
+    family_of("linalg", &["tenon_cpu", "tenon_linalg"], 3343);
 }
 
 #[test]
@@ -112,7 +112,7 @@ fn reduction() {
 
 #[test]
 fn random() {
-    family("random", 404);
+    family("random", 896);
 }
 
 #[test]

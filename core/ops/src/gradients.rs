@@ -22,6 +22,7 @@ mod random;
 mod recurrent;
 mod reduction;
 mod segment;
+mod solvers;
 mod speech;
 mod state;
 mod tensor_array;

@@ -1,6 +1,8 @@
 //! Random numbers. A stateful op draws from its own stream, which its seeds initialise; a stateless
 //! op computes from its inputs only.
 
+mod of_parameters;
+
 use crate::math_binary::broadcast;
 use crate::shape::{
     constant_integer, dims_of, input_of_rank, same_size, scalar_or_vector, scalar_output, unchanged,

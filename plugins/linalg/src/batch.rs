@@ -71,8 +71,14 @@ impl<'a, T: Scalar> Matrices<'a, T> {
         if bytes >= FORESEEN {
             growth::foresee(bytes)?;
         }
-        let data = &self.data[number * self.rows * self.cols..][..self.rows * self.cols];
+        let data = self.rows_of(number);
         Ok(Mat::from_fn(self.rows, self.cols, |i, j| data[i * self.cols + j].up()))
+    }
+
+    /// The elements of a matrix in row order.
+    pub fn rows_of(&self, number: usize) -> &'a [T] {
+        let size = self.rows * self.cols;
+        &self.data[number * size..][..size]
     }
 
     /// Approximate nanoseconds of a decomposition.
@@ -80,6 +86,30 @@ impl<'a, T: Scalar> Matrices<'a, T> {
         let (rows, cols) = (self.rows as f64, self.cols as f64);
         500.0 + rows * cols * rows.min(cols)
     }
+}
+
+/// Checks that two inputs have the same dimensions before the last two.
+pub fn same_batch<T, U>(
+    a: &Matrices<'_, T>,
+    b: &Matrices<'_, U>,
+    what: &str,
+) -> Result<(), KernelError> {
+    if a.batch == b.batch {
+        return Ok(());
+    }
+    Err(KernelError::invalid_argument(format!(
+        "{what} must have the same outer dimensions, found {:?} and {:?}",
+        a.batch, b.batch
+    )))
+}
+
+/// Checks a size.
+pub fn same_size(what: &'static str, expected: usize, found: usize) -> Result<(), KernelError> {
+    if expected == found {
+        return Ok(());
+    }
+    let (expected, found) = (expected as i64, found as i64);
+    Err(GeometryError::SizeMismatch { what, expected, found }.into())
 }
 
 /// Writes a matrix in row order.

@@ -39,6 +39,10 @@ impl Field for C {
         self.conj()
     }
 
+    fn over(self, by: C) -> C {
+        divide(self, by)
+    }
+
     fn cholesky(a: &Mat<C>) -> Option<Mat<C>> {
         let size = a.nrows();
         let mut l: Mat<C> = Mat::zeros(size, size);
@@ -148,7 +152,7 @@ fn swap(a: &mut Mat<C>, x: (usize, usize), y: (usize, usize)) {
 }
 
 /// `H = I - tau v v^H`, where `v` is zero before `first`.
-struct Reflection {
+pub struct Reflection {
     first: usize,
     vector: Vec<C>,
     tau: C,
@@ -186,6 +190,11 @@ impl Reflection {
         }
     }
 
+    /// Multiplies these rows by H from the right.
+    pub fn follow(&self, a: &mut Mat<C>, rows: std::ops::Range<usize>) {
+        self.right(a, rows, self.tau);
+    }
+
     /// `A - factor (A v) v^H` on these rows.
     fn right(&self, a: &mut Mat<C>, rows: std::ops::Range<usize>, factor: C) {
         for i in rows {
@@ -200,7 +209,7 @@ impl Reflection {
 }
 
 /// Makes column `col` real at row `first` and zero below, from the left.
-fn reduce_column(a: &mut Mat<C>, first: usize, col: usize) -> Reflection {
+pub fn reduce_column(a: &mut Mat<C>, first: usize, col: usize) -> Reflection {
     let (reflection, beta) =
         Reflection::new(first, (first..a.nrows()).map(|i| a[(i, col)]).collect());
     reflection.left(a, col + 1..a.ncols(), reflection.tau.conj());
@@ -210,7 +219,7 @@ fn reduce_column(a: &mut Mat<C>, first: usize, col: usize) -> Reflection {
 }
 
 /// The first columns of the product of reflections.
-fn product(reflections: &[Reflection], rows: usize, cols: usize) -> Mat<C> {
+pub fn product(reflections: &[Reflection], rows: usize, cols: usize) -> Mat<C> {
     let mut q = identity::<C>(rows, cols);
     for reflection in reflections.iter().rev() {
         reflection.left(&mut q, 0..cols, reflection.tau);

@@ -2,7 +2,7 @@
 //!
 //! What it is: a plugin with these kernels for device type `CPU`, through `faer`. `scalar` has the
 //! number types and the operations on matrices of them, which `real` and `complex` implement;
-//! `range` brings matrices into the range in which they work; `batch` loops over the matrices of a
+//! `range` brings matrices into the range in which they work; `schur` has triangles that any square matrix is similar to; `batch` loops over the matrices of a
 //! tensor; the other files are the ops. It is a plugin of its own so that a build without
 //! decompositions does not compile `faer`.
 //!
@@ -16,19 +16,26 @@
 //! - Complex triangles are solved by loops of this crate, since `faer`'s complex reciprocal is
 //!   wrong for some numbers (core/docs/decisions/heavy-libraries-apart.md).
 
+mod banded;
 mod batch;
 mod cholesky;
+mod cholesky_grad;
 mod complex;
+mod eig;
 mod eigen;
+mod functions;
+mod least_squares;
 mod lu;
 mod qr;
 mod range;
 mod real;
 mod scalar;
+mod schur;
 mod svd;
 #[cfg(test)]
 mod tests;
 mod triangular;
+mod tridiagonal;
 
 tenon_sdk::export_plugin!();
 tenon_sdk::kernels_check_shapes!();

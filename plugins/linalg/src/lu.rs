@@ -1,8 +1,8 @@
-//! Ops by LU decomposition: `MatrixInverse`, `MatrixSolve`, `MatrixDeterminant` and
+//! Ops by LU decomposition: `Lu`, `MatrixInverse`, `MatrixSolve`, `MatrixDeterminant` and
 //! `LogMatrixDeterminant`.
 
 use crate::{
-    batch::{Matrices, count, for_each, parts, store},
+    batch::{Matrices, count, for_each, parts, same_batch, same_size, store},
     cholesky::{DOUBLE, FLOAT, HALF},
     range::{Factors, Product, near_one},
     scalar::{Field, Scalar, adjoint, identity},
@@ -12,9 +12,9 @@ use half::f16;
 use num_complex::Complex;
 use std::marker::PhantomData;
 use tenon_sdk::{
-    KernelError,
+    DType, KernelError,
     author::{ComputeContext, CreateContext, Kernel},
-    geometry::GeometryError,
+    element::Number,
     register_kernel,
 };
 
@@ -29,6 +29,34 @@ fn invertible<F: Field>(a: &Mat<F>, what: &str, number: usize) -> Result<Factors
         )));
     }
     Ok(factors)
+}
+
+/// `Lu`: both triangles in one matrix, and the source of each row.
+fn lu<T: Scalar>(c: &ComputeContext<'_>) -> Result<(), KernelError> {
+    match c.output_slot(1)?.dtype {
+        DType::INT32 => write_lu::<T, i32>(c),
+        _ => write_lu::<T, i64>(c),
+    }
+}
+
+fn write_lu<T: Scalar, I: Number>(c: &ComputeContext<'_>) -> Result<(), KernelError> {
+    let input = c.input::<T>(0)?;
+    let x = Matrices::square(input, "input")?;
+    let y = c.output::<T>(0, input.dims)?.data;
+    let p = c.output::<I>(1, &x.dims(&[x.rows])?)?.data;
+    if y.is_empty() {
+        return Ok(());
+    }
+    let count = count(x.batch);
+    let items = parts(y, count).zip(parts(p, count));
+    c.parallel_items(items, x.cost_ns(), |number, (y, p)| {
+        let factors = invertible(&x.get(number)?, "input", number)?;
+        store(&factors.packed(), y);
+        for (p, &row) in p.iter_mut().zip(factors.rows()) {
+            *p = I::from_f64(row as f64);
+        }
+        Ok(())
+    })
 }
 
 /// `MatrixInverse`: the inverse of each matrix, or of its adjoint.
@@ -71,17 +99,8 @@ impl<T: Scalar> Kernel for MatrixSolve<T> {
     fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
         let (matrix, rhs) = (c.input::<T>(0)?, c.input::<T>(1)?);
         let (a, b) = (Matrices::square(matrix, "matrix")?, Matrices::new(rhs, "rhs")?);
-        if a.batch != b.batch {
-            return Err(KernelError::invalid_argument(format!(
-                "matrix and rhs must have the same outer dimensions, found {:?} and {:?}",
-                a.batch, b.batch
-            )));
-        }
-        if a.rows != b.rows {
-            let (expected, found) = (a.rows as i64, b.rows as i64);
-            let what = "the number of rows of rhs";
-            return Err(GeometryError::SizeMismatch { what, expected, found }.into());
-        }
+        same_batch(&a, &b, "matrix and rhs")?;
+        same_size("the number of rows of rhs", a.rows, b.rows)?;
         for_each(c, &a, rhs.dims, |number, y| {
             let matrix = a.get(number)?;
             let matrix = if self.adjoint { adjoint(&matrix) } else { matrix };
@@ -168,6 +187,8 @@ fn log_matrix_determinant<T: Scalar>(c: &ComputeContext<'_>) -> Result<(), Kerne
     })
 }
 
+register_kernel!("Lu" on "CPU": fn lu<T> for "T" in [f32, Complex<f32>], numerics = FLOAT);
+register_kernel!("Lu" on "CPU": fn lu<T> for "T" in [f64, Complex<f64>], numerics = DOUBLE);
 register_kernel!("MatrixInverse" on "CPU": MatrixInverse<T> for "T" in [f32, Complex<f32>],
     numerics = FLOAT);
 register_kernel!("MatrixInverse" on "CPU": MatrixInverse<T> for "T" in [f64, Complex<f64>],

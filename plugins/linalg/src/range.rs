@@ -14,7 +14,10 @@
 //!
 //! Matrices of ordinary magnitude are unchanged. Infinite and NaN elements are not scaled.
 
-use crate::scalar::{Field, Lu, Svd, Triangle};
+use crate::{
+    scalar::{Field, Lu, Svd, Triangle},
+    schur::Schur,
+};
 use faer::Mat;
 use num_complex::Complex;
 
@@ -111,6 +114,18 @@ pub fn eigenvalues<F: Field>(a: &Mat<F>) -> Option<Vec<f64>> {
     Some(values_shifted(values, power))
 }
 
+/// The Schur decomposition of a matrix that was divided by two to the power of the second number, which is even.
+pub fn schur<F: Field>(a: &Mat<F>) -> Option<(Schur, i32)> {
+    let a = widened(a);
+    let power = whole(&a) & !1;
+    Some((Schur::new(&shifted(&a, |_, _| -power))?, power))
+}
+
+/// The elements of a matrix times two to a power, narrowed.
+pub fn finished<F: Field>(a: &Mat<C>, power: i32) -> Mat<F> {
+    narrowed(&shifted(a, |_, _| power))
+}
+
 /// Whether a column is so large or small that its ratio to others may overflow.
 fn is_extreme<F: Field>(a: &Mat<F>) -> bool {
     a.col_iter().any(|column| {
@@ -175,6 +190,20 @@ impl<F: Field> Factors<F> {
         match self {
             Factors::Plain(lu) => &lu.rows,
             Factors::Scaled(lu, _) => &lu.rows,
+        }
+    }
+
+    /// The lower triangle below the diagonal, and the upper one, in one matrix.
+    pub fn packed(&self) -> Mat<F> {
+        fn both<F: Field>(lu: &Lu<F>) -> Mat<F> {
+            let element = |i, j| if i > j { lu.lower[(i, j)] } else { lu.upper[(i, j)] };
+            Mat::from_fn(lu.rows.len(), lu.rows.len(), element)
+        }
+        match self {
+            Factors::Plain(lu) => both(lu),
+            Factors::Scaled(lu, powers) => {
+                narrowed(&shifted(&both(lu), |i, j| if i > j { 0 } else { powers[j] }))
+            }
         }
     }
 

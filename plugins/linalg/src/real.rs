@@ -36,6 +36,10 @@ macro_rules! fields {
                 self
             }
 
+            fn over(self, by: $real) -> $real {
+                self / by
+            }
+
             fn cholesky(a: &Mat<$real>) -> Option<Mat<$real>> {
                 a.llt(Side::Lower).ok().map(|factor| factor.L().to_owned())
             }

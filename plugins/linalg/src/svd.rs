@@ -4,7 +4,7 @@ use crate::{
     batch::{Matrices, count, parts, store},
     cholesky::{DOUBLE, FLOAT},
     range,
-    scalar::{Field, Scalar, Svd as Decomposition, identity},
+    scalar::{Field, Scalar, Svd as Decomposition, identity, is_finite},
 };
 use faer::Mat;
 use num_complex::Complex;
@@ -70,10 +70,6 @@ fn store_values<T: Scalar>(values: &[f64], y: &mut [T]) {
     for (y, &value) in y.iter_mut().zip(values) {
         *y = T::down(Field::from_complex(value.into()));
     }
-}
-
-fn is_finite<F: Field>(a: &Mat<F>) -> bool {
-    a.col_iter().all(|column| column.iter().all(|x| x.to_complex().is_finite()))
 }
 
 /// The singular values; NaN if they do not exist.

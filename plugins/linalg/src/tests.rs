@@ -2,7 +2,10 @@
 //! and factors multiply to the matrix. The vectors are not unique, so they cannot be compared with
 //! another implementation's.
 
-use crate::scalar::{Field, Svd, adjoint, identity};
+use crate::{
+    scalar::{Field, Svd, adjoint, identity},
+    schur::{self, Schur},
+};
 use faer::Mat;
 use num_complex::Complex;
 
@@ -127,4 +130,48 @@ fn pivots_near_one_are_divided_by() {
     let mut x = identity::<Complex<f64>>(2, 2);
     Field::solve_triangle(&a, crate::scalar::Triangle::Upper, &mut x);
     assert_same(&product(&a, &x), &identity(2, 2), 1e-15, "A X");
+}
+
+fn check_schur(a: &Mat<Complex<f64>>, tolerance: f64) {
+    let schur = Schur::new(a).expect("it converges");
+    let (size, tolerance) = (a.nrows(), tolerance * a.nrows() as f64);
+    assert_orthonormal(&schur.vectors, tolerance, "Q");
+    assert_same(&schur.with(&schur.triangle), a, tolerance, "Q T Q^H");
+    for i in 0..size {
+        (0..i).for_each(|j| assert_eq!(schur.triangle[(i, j)], Complex::ZERO));
+    }
+    let vectors = schur.eigenvectors();
+    let scaled = Mat::from_fn(size, size, |i, j| vectors[(i, j)] * schur.triangle[(j, j)]);
+    assert_same(&product(a, &vectors), &scaled, tolerance, "A V");
+}
+
+#[test]
+fn every_matrix_is_similar_to_a_triangle_of_its_eigenvalues() {
+    for size in [1, 2, 3, 5, 17, 40] {
+        let real = random::<f64>(size, size);
+        let real = Mat::from_fn(size, size, |i, j| Complex::from(real[(i, j)]));
+        for a in [real, random(size, size), identity(size, size)] {
+            check_schur(&a, 1e-13);
+        }
+    }
+    // A turn of the columns, whose eigenvalues have one modulus: no shift is nearer to one of them.
+    let one = Complex::from(1.0);
+    let turn = |i, j| if (i + 1) % 4 == j { one } else { Complex::ZERO };
+    check_schur(&Mat::from_fn(4, 4, turn), 1e-13);
+}
+
+#[test]
+fn roots_and_logarithms_of_triangles() {
+    let triangle = |i: usize, j: usize| match i.cmp(&j) {
+        std::cmp::Ordering::Less => Complex::new(0.5, -0.25),
+        std::cmp::Ordering::Equal => Complex::new(1.0 + i as f64, 0.5),
+        std::cmp::Ordering::Greater => Complex::ZERO,
+    };
+    let a = Mat::from_fn(6, 6, triangle);
+    let root = schur::root(&a);
+    assert_same(&product(&root, &root), &a, 1e-13, "the square of the root");
+    // The logarithm of a square is twice that of the matrix.
+    let (once, twice) = (schur::logarithm(&root).unwrap(), schur::logarithm(&a).unwrap());
+    assert_same(&Mat::from_fn(6, 6, |i, j| once[(i, j)] * 2.0), &twice, 1e-12, "the logarithm");
+    assert!(schur::logarithm(&Mat::zeros(2, 2)).is_none());
 }

@@ -1,7 +1,7 @@
 //! `MatrixTriangularSolve`.
 
 use crate::{
-    batch::{Matrices, for_each, store},
+    batch::{Matrices, for_each, same_size, store},
     cholesky::{DOUBLE, FLOAT},
     range,
     scalar::{Scalar, Triangle, adjoint},
@@ -12,7 +12,7 @@ use std::marker::PhantomData;
 use tenon_sdk::{
     KernelError,
     author::{ComputeContext, CreateContext, Kernel},
-    geometry::{BatchMatMulGeometry, GeometryError},
+    geometry::BatchMatMulGeometry,
     growth, register_kernel,
 };
 
@@ -32,11 +32,7 @@ impl<T: Scalar> Kernel for MatrixTriangularSolve<T> {
     fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
         let (matrix, rhs) = (c.input::<T>(0)?, c.input::<T>(1)?);
         let (a, b) = (Matrices::square(matrix, "matrix")?, Matrices::new(rhs, "rhs")?);
-        if a.rows != b.rows {
-            let (expected, found) = (a.rows as i64, b.rows as i64);
-            let what = "the number of rows of rhs";
-            return Err(GeometryError::SizeMismatch { what, expected, found }.into());
-        }
+        same_size("the number of rows of rhs", a.rows, b.rows)?;
         // The shapes are those of the product of A and B.
         let g = BatchMatMulGeometry::new(matrix.dims, rhs.dims, self.adjoint, false)?;
         if g.output.contains(&0) {

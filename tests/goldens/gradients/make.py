@@ -45,8 +45,8 @@ MOST_ELEMENTS, MOST_CASES, MOST_SHORT_CASES = 400, 6, 2
 # Forms whose gradients TensorFlow's CPU refuses; of these ops alone it takes channels first.
 FIRST = ("NCHW", "NCDHW")
 TAKE_FIRST = ("BiasAdd", "BiasAddGrad", "FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3", "FusedBatchNormGrad", "FusedBatchNormGradV3")
-# TensorFlow's own slips: of complex numbers it takes the derivatives without conjugates.
-SLIPS = {"Xdivy": COMPLEX, "Xlogy": COMPLEX, "Xlog1py": COMPLEX, "ClipByValue": COMPLEX}
+# TensorFlow's own slips: of complex numbers it takes the derivatives without conjugates, and transposes for adjoints.
+SLIPS = {op: COMPLEX for op in ("Xdivy", "Xlogy", "Xlog1py", "ClipByValue", "MatrixSquareRoot", "TridiagonalSolve")}
 # Ops whose gradients are differentiated again.
 SECOND = """Abs Acos Acosh Asin Asinh Atan Atanh Cos Cosh Digamma Erf Erfc Exp Expm1 Inv Lgamma Log Log1p Neg Reciprocal Rsqrt
 Sigmoid Sin Sinh Softplus Sqrt Square Tan Tanh Elu Selu Relu Relu6 LeakyRelu Add AddV2 Sub Mul Div RealDiv Pow Maximum Minimum

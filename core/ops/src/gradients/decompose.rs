@@ -34,7 +34,7 @@ fn inverse(c: &GradientContext<'_>, x: GraphValue) -> Made {
 }
 
 /// The matrices of `1 / (v[j] - v[i])`, with 0 on the diagonal.
-fn inverse_differences(c: &GradientContext<'_>, v: GraphValue) -> Made {
+pub(super) fn inverse_differences(c: &GradientContext<'_>, v: GraphValue) -> Made {
     let rows = c.binary("ExpandDims", v, c.int(-2)?)?;
     let columns = c.binary("ExpandDims", v, c.int(-1)?)?;
     let inverses = inverse(c, c.sub(rows, columns)?)?;
@@ -60,13 +60,13 @@ register_gradient!("SelfAdjointEigV2", |c| {
 });
 
 /// A matrix's rows and columns where both are known.
-fn sides(c: &GradientContext<'_>, x: GraphValue) -> Option<[i64; 2]> {
+pub(super) fn sides(c: &GradientContext<'_>, x: GraphValue) -> Option<[i64; 2]> {
     let dims = c.dims(x)?;
     let [.., rows, columns] = dims[..] else { return None };
     (rows >= 0 && columns >= 0).then_some([rows, columns])
 }
 
-fn needs_sides(c: &GradientContext<'_>) -> KernelError {
+pub(super) fn needs_sides(c: &GradientContext<'_>) -> KernelError {
     KernelError::unimplemented(format!(
         "the gradient of {} needs the number of rows and of columns before the step: give its input a shape",
         c.node_op()

@@ -212,7 +212,7 @@ register_gradient!("MatrixTriangularSolve", |c| {
 });
 
 /// The gradient by the matrix of an equation from that by its right side.
-fn by_matrix(c: &GradientContext<'_>, by_right: GraphValue, turned: bool) -> Made {
+pub(super) fn by_matrix(c: &GradientContext<'_>, by_right: GraphValue, turned: bool) -> Made {
     let y = c.output(0);
     let outer = match turned {
         true => product(c, (y, false), (by_right, true))?,

@@ -95,15 +95,15 @@ register_op!(
 );
 
 /// The known dimensions of an input's matrices.
-struct Matrices {
-    batch: Vec<Dim>,
-    rows: Dim,
-    cols: Dim,
+pub(super) struct Matrices {
+    pub batch: Vec<Dim>,
+    pub rows: Dim,
+    pub cols: Dim,
 }
 
 impl Matrices {
     /// The matrices of an input; `None` if the rank is not known.
-    fn of(
+    pub fn of(
         c: &ShapeContext<'_>,
         input: usize,
         what: &'static str,
@@ -114,7 +114,7 @@ impl Matrices {
     }
 
     /// The matrices of an input that must be square: rows and columns are merged to one dimension.
-    fn square(
+    pub fn square(
         c: &ShapeContext<'_>,
         input: usize,
         what: &'static str,
@@ -126,12 +126,12 @@ impl Matrices {
         Ok(Some(found))
     }
 
-    fn with(&self, c: &ShapeContext<'_>, last: &[Dim]) -> ShapeHandle {
+    pub fn with(&self, c: &ShapeContext<'_>, last: &[Dim]) -> ShapeHandle {
         c.make_shape(&[&self.batch[..], last].concat())
     }
 }
 
-fn square(c: &ShapeContext<'_>) -> ShapeResult {
+pub(super) fn square(c: &ShapeContext<'_>) -> ShapeResult {
     let Some(x) = Matrices::square(c, 0, "input")? else { return Ok(()) };
     c.set_output(0, x.with(c, &[x.rows, x.cols]))
 }
@@ -142,7 +142,7 @@ fn per_matrix(c: &ShapeContext<'_>) -> ShapeResult {
 }
 
 /// The name of a size that must equal the number of rows of `matrix`.
-const ROWS: &str = "the number of rows of rhs";
+pub(super) const ROWS: &str = "the number of rows of rhs";
 
 fn solve(c: &ShapeContext<'_>) -> ShapeResult {
     let a = Matrices::square(c, 0, "matrix")?;
@@ -204,7 +204,7 @@ fn svd(c: &ShapeContext<'_>) -> ShapeResult {
     Ok(())
 }
 
-fn eigen(c: &ShapeContext<'_>) -> ShapeResult {
+pub(super) fn eigen(c: &ShapeContext<'_>) -> ShapeResult {
     let vectors: bool = c.attr("compute_v")?;
     if !vectors {
         c.set_output(1, c.scalar())?;

@@ -2,10 +2,13 @@
 //! them.
 
 mod binomial;
+mod bounded;
 mod choice;
 mod distribution;
 mod gamma;
+mod index_shuffle;
 mod of_variable;
+mod poisson;
 mod stateful;
 mod stateless;
 

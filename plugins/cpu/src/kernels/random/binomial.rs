@@ -1,4 +1,4 @@
-//! `StatefulRandomBinomial`.
+//! `StatefulRandomBinomial` and `StatelessRandomBinomial`.
 //!
 //! Sources: for few expected successes, sums of geometric numbers (Devroye, "Non-uniform random variate generation", 1986,
 //! X.4); else transformed rejection (Hormann, "The generation of binomial random variates", 1993). The numbers are
@@ -8,15 +8,16 @@ use super::{
     distribution::Drawn,
     of_variable::{advance, check_algorithm, generator, scalar},
     shape_input,
+    stateless::mixed,
 };
 use half::f16;
 use std::marker::PhantomData;
 use tenon_philox::{Philox, RESERVED_PER_OUTPUT};
 use tenon_sdk::{
-    DType, KernelError,
+    DType, KernelError, View,
     author::ComputeContext,
     element::Number,
-    geometry::{broadcast_shape, element_count},
+    geometry::{Dims, broadcast_shape, element_count},
     register_kernel,
 };
 
@@ -28,14 +29,20 @@ const FEW: f64 = 10.0;
 const STEPS_OF_FEW: u64 = 42;
 
 /// Uniform numbers, two at a time; the second of a pair is used first.
-struct Uniforms {
+pub struct Uniforms {
     generator: Philox,
     pair: [f64; 2],
     left: usize,
 }
 
 impl Uniforms {
-    fn next(&mut self) -> f64 {
+    /// The numbers of a stream.
+    pub fn new(generator: Philox) -> Uniforms {
+        Uniforms { generator, pair: [0.0; 2], left: 0 }
+    }
+
+    /// The next number.
+    pub fn next(&mut self) -> f64 {
         if self.left == 0 {
             let [a, b, ..] = <f64 as Drawn>::uniform(self.generator.step());
             (self.pair, self.left) = ([a, b], 2);
@@ -146,14 +153,14 @@ impl<T: Number> Trials<T> {
         }
         let steps = if is_few { STEPS_OF_FEW } else { RESERVED_PER_OUTPUT };
         let generator = stream.at(place.wrapping_mul(steps));
-        let mut uniforms = Uniforms { generator, pair: [0.0; 2], left: 0 };
+        let mut uniforms = Uniforms::new(generator);
         let drawn = if is_few { uniforms.few(count, rare) } else { uniforms.many(count, rare) };
         if is_failure { count - drawn } else { drawn }
     }
 }
 
 /// The number of the element of a tensor of shape `dims` that belongs to element `at` of one that it broadcasts to.
-fn broadcast_index(mut at: usize, dims: &[i64], to: &[i64]) -> usize {
+pub fn broadcast_index(mut at: usize, dims: &[i64], to: &[i64]) -> usize {
     let (mut index, mut stride) = (0, 1);
     let missing = to.len() - dims.len();
     for axis in (0..to.len()).rev() {
@@ -174,52 +181,100 @@ fn reserved(batches: usize, samples: usize) -> u64 {
     ((batches as u64).wrapping_mul(200).wrapping_mul(samples) / 4).wrapping_mul(RESERVED_PER_OUTPUT)
 }
 
+/// Counts, probabilities and the shape that they broadcast to, which ends that of the output.
+struct Parameters<'a, T> {
+    counts: View<'a, T>,
+    probs: View<'a, T>,
+    batch: Dims,
+    dims: Vec<i64>,
+}
+
+impl<'a, T: Number> Parameters<'a, T> {
+    /// Those in two inputs from `first` on, for a shape in an input.
+    fn new(
+        c: &ComputeContext<'a>,
+        shape: usize,
+        first: usize,
+    ) -> Result<Parameters<'a, T>, KernelError> {
+        let dims = shape_input(c, shape)?;
+        let (counts, probs) = (c.input::<T>(first)?, c.input::<T>(first + 1)?);
+        let batch = broadcast_shape(counts.dims, probs.dims)
+            .map_err(|error| error.of("counts and probs"))?;
+        if !dims.ends_with(&batch) {
+            return Err(KernelError::invalid_argument(format!(
+                "shape: expected one that ends with {batch:?}, the shape of counts and probs, found {dims:?}"
+            )));
+        }
+        Ok(Parameters { counts, probs, batch, dims })
+    }
+
+    /// How many parameters there are, and how many numbers of each.
+    fn counts(&self) -> Result<(usize, usize), KernelError> {
+        let own = self.dims.len() - self.batch.len();
+        Ok((element_count(&self.batch)?, element_count(&self.dims[..own])?))
+    }
+
+    fn fill<U: Number>(
+        &self,
+        c: &ComputeContext<'_>,
+        y: &mut [U],
+        stream: &Philox,
+    ) -> Result<(), KernelError> {
+        let (batches, samples) = self.counts()?;
+        let watch = c.watch();
+        for at in 0..batches {
+            watch.check()?;
+            let count = self.counts.data[broadcast_index(at, self.counts.dims, &self.batch)];
+            let prob = self.probs.data[broadcast_index(at, self.probs.dims, &self.batch)];
+            let trials = Trials::new(count, prob);
+            for sample in 0..samples {
+                let place = (at * samples + sample) as u64;
+                let number = trials.map_or(0.0, |trials| trials.draw(stream, place));
+                y[sample * batches + at] = U::from_f64(number);
+            }
+        }
+        Ok(())
+    }
+}
+
 fn binomial<T: Number, U: Number>(c: &ComputeContext<'_>) -> Result<(), KernelError> {
     check_algorithm(scalar::<i64>(c, 1, "algorithm")?)?;
-    let dims = shape_input(c, 2)?;
-    let (counts, probs) = (c.input::<T>(3)?, c.input::<T>(4)?);
-    let batch =
-        broadcast_shape(counts.dims, probs.dims).map_err(|error| error.of("counts and probs"))?;
-    if !dims.ends_with(&batch) {
-        return Err(KernelError::invalid_argument(format!(
-            "shape: expected one that ends with {batch:?}, the shape of counts and probs, found {dims:?}"
-        )));
-    }
-    let batches = element_count(&batch)?;
-    let samples = element_count(&dims[..dims.len() - batch.len()])?;
-    let y = c.output::<U>(0, &dims)?.data;
+    let parameters = Parameters::<T>::new(c, 2, 3)?;
+    let (batches, samples) = parameters.counts()?;
+    let y = c.output::<U>(0, &parameters.dims)?.data;
     // As in TensorFlow, the generator advances for a result without elements too.
     let stream = generator(advance(c, false, reserved(batches, samples))?);
-    let watch = c.watch();
-    for at in 0..batches {
-        watch.check()?;
-        let count = counts.data[broadcast_index(at, counts.dims, &batch)];
-        let prob = probs.data[broadcast_index(at, probs.dims, &batch)];
-        let trials = Trials::new(count, prob);
-        for sample in 0..samples {
-            let place = (at * samples + sample) as u64;
-            let number = trials.map_or(0.0, |trials| trials.draw(&stream, place));
-            y[sample * batches + at] = U::from_f64(number);
-        }
-    }
-    Ok(())
+    parameters.fill(c, y, &stream)
+}
+
+fn stateless<T: Number, U: Number>(c: &ComputeContext<'_>) -> Result<(), KernelError> {
+    let (parameters, stream) = (Parameters::<T>::new(c, 0, 2)?, mixed(c, 1)?);
+    let y = c.output::<U>(0, &parameters.dims)?.data;
+    parameters.fill(c, y, &stream)
 }
 
 macro_rules! of_counts {
-    ($($name:ident: $count:ty, $dtype:expr;)*) => {$(
+    ($($name:ident, $stateless:ident: $count:ty, $dtype:expr;)*) => {$(
         fn $name<T: Number>(c: &ComputeContext<'_>) -> Result<(), KernelError> {
             binomial::<$count, T>(c)
         }
 
+        fn $stateless<T: Number>(c: &ComputeContext<'_>) -> Result<(), KernelError> {
+            stateless::<$count, T>(c)
+        }
+
         register_kernel!("StatefulRandomBinomial" on "CPU": fn $name<T> for "dtype" in
             [f16, f32, f64, i32, i64], types = ("T", &[$dtype]));
+        register_kernel!("StatelessRandomBinomial" on "CPU": fn $stateless<T> for "dtype" in
+            [f16, f32, f64, i32, i64], types = ("T", &[$dtype]),
+            host_memory = &["shape", "seed", "counts", "probs"]);
     )*};
 }
 
 of_counts! {
-    of_half: f16, DType::HALF;
-    of_float: f32, DType::FLOAT;
-    of_double: f64, DType::DOUBLE;
+    of_half, stateless_of_half: f16, DType::HALF;
+    of_float, stateless_of_float: f32, DType::FLOAT;
+    of_double, stateless_of_double: f64, DType::DOUBLE;
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! `RandomGamma`.
+//! `RandomGamma`, `StatelessRandomGammaV2` and `StatelessRandomGammaV3`.
 //!
 //! Source: Marsaglia and Tsang, "A simple method for generating gamma variables", ACM TOMS 26
 //! (2000). The order in which random numbers are used is TensorFlow's, so that equal seeds give
@@ -8,6 +8,7 @@ use super::{
     distribution::{Drawn, box_muller_f64},
     shape_input,
     stateful::stream_of,
+    stateless::{mixed, named},
 };
 use crate::split::for_parts;
 use half::f16;
@@ -102,20 +103,60 @@ impl<T: Number> Kernel for RandomGamma<T> {
         let samples = element_count(&dims)?;
         dims.extend_from_slice(alpha.dims);
         let y = c.output::<T>(0, &dims)?.data;
-        let (alphas, stream) = (alpha.data.len(), self.stream.take(reserved(y.len())));
-        for_parts(c, y, COST_NS, |first, y| {
-            for (at, y) in y.iter_mut().enumerate() {
-                let (sample, alpha_at) = ((first + at) / alphas, (first + at) % alphas);
-                // Numbers are counted alpha by alpha.
-                let number = (alpha_at * samples + sample) as u64;
-                let generator = stream.at(number.wrapping_mul(RESERVED_PER_OUTPUT));
-                let mut numbers = Numbers { generator, uniform: Pairs::NONE, normal: Pairs::NONE };
-                *y = T::from_f64(numbers.gamma(alpha.data[alpha_at].to_f64()));
-            }
-        })
+        let stream = self.stream.take(reserved(y.len()));
+        fill(c, (alpha.data, samples), y, &stream)
     }
 }
 
+/// Fills the output with `samples` numbers for each alpha.
+fn fill<T: Number>(
+    c: &ComputeContext<'_>,
+    (alphas, samples): (&[T], usize),
+    y: &mut [T],
+    stream: &Philox,
+) -> Result<(), KernelError> {
+    let count = alphas.len();
+    for_parts(c, y, COST_NS, |first, y| {
+        for (at, y) in y.iter_mut().enumerate() {
+            let (sample, of) = ((first + at) / count, (first + at) % count);
+            // Numbers are counted alpha by alpha.
+            let number = (of * samples + sample) as u64;
+            let generator = stream.at(number.wrapping_mul(RESERVED_PER_OUTPUT));
+            let mut numbers = Numbers { generator, uniform: Pairs::NONE, normal: Pairs::NONE };
+            *y = T::from_f64(numbers.gamma(alphas[of].to_f64()));
+        }
+    })
+}
+
+/// Numbers of a stream, for the alphas in an input, whose shape ends that of the output.
+fn of_stream<T: Number>(
+    c: &ComputeContext<'_>,
+    input: usize,
+    stream: &Philox,
+) -> Result<(), KernelError> {
+    let (dims, alpha) = (shape_input(c, 0)?, c.input::<T>(input)?);
+    if !dims.ends_with(alpha.dims) {
+        return Err(KernelError::invalid_argument(format!(
+            "shape: expected one that ends with {:?}, the shape of alpha, found {dims:?}",
+            alpha.dims
+        )));
+    }
+    let samples = element_count(&dims[..dims.len() - alpha.dims.len()])?;
+    fill(c, (alpha.data, samples), c.output::<T>(0, &dims)?.data, stream)
+}
+
+fn of_seed<T: Number>(c: &ComputeContext<'_>) -> Result<(), KernelError> {
+    of_stream::<T>(c, 2, &mixed(c, 1)?)
+}
+
+fn of_key<T: Number>(c: &ComputeContext<'_>) -> Result<(), KernelError> {
+    of_stream::<T>(c, 4, &named(c)?)
+}
+
+register_kernel!("StatelessRandomGammaV2" on "CPU": fn of_seed<T> for "dtype" in [f16, f32, f64],
+    host_memory = &["shape", "seed"], numerics = Numerics::relative(0.0, 1e-6));
+register_kernel!("StatelessRandomGammaV3" on "CPU": fn of_key<T> for "dtype" in [f16, f32, f64],
+    host_memory = &["shape", "alg"], numerics = Numerics::relative(0.0, 1e-6));
 register_kernel!("RandomGamma" on "CPU": RandomGamma<T> for "T" in [f16, f32, f64],
     host_memory = &["shape"], numerics = Numerics::relative(0.0, 1e-6));
 

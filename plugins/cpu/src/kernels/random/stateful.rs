@@ -3,15 +3,16 @@
 
 use super::{
     distribution::{
-        Distribution, Drawn, DrawnInteger, Normal, Truncated, Uniform, fill, fill_integers,
+        Distribution, Drawn, DrawnInteger, Normal, Truncated, Uniform, Whole, fill, fill_integers,
+        fill_whole,
     },
     shape_input,
 };
 use half::{bf16, f16};
 use std::marker::PhantomData;
-use tenon_philox::{Stream, reserved};
+use tenon_philox::{Philox, Stream, reserved};
 use tenon_sdk::{
-    KernelError,
+    DType, KernelError,
     author::{ComputeContext, CreateContext, Kernel},
     geometry::element_count,
     reg::Numerics,
@@ -56,6 +57,11 @@ impl<T: DrawnInteger> Kernel for RandomUniformInt<T> {
     }
 }
 
+/// `NonDeterministicInts`: each call has a stream of its own.
+fn unpredictable<T: Whole>(c: &ComputeContext<'_>) -> Result<(), KernelError> {
+    fill_whole::<T>(c, &shape_input(c, 0)?, &Philox::seeded(0, 0))
+}
+
 type RandomUniform<T> = Random<T, Uniform>;
 type RandomStandardNormal<T> = Random<T, Normal>;
 type TruncatedNormal<T> = Random<T, Truncated>;
@@ -68,3 +74,6 @@ register_kernel!("TruncatedNormal" on "CPU": TruncatedNormal<T> for "dtype" in [
     host_memory = &["shape"], numerics = Numerics::ulps(2.0));
 register_kernel!("RandomUniformInt" on "CPU": RandomUniformInt<T> for "Tout" in [i32, i64],
     host_memory = &["shape", "minval", "maxval"], numerics = Numerics::EXACT);
+register_kernel!("NonDeterministicInts" on "CPU": fn unpredictable<T> for "dtype" in
+    [i32, i64, u32, u64], types = ("shape_dtype", &[DType::INT32, DType::INT64]),
+    host_memory = &["shape"]);

@@ -17,7 +17,7 @@ const PHILOX: i32 = 1;
 const AUTOMATIC: i32 = 3;
 
 /// The stream of the seeds in an input.
-fn mixed(c: &ComputeContext<'_>, input: usize) -> Result<Philox, KernelError> {
+pub fn mixed(c: &ComputeContext<'_>, input: usize) -> Result<Philox, KernelError> {
     match (&c.integers(input)?[..], c.dims(input)) {
         (&[low, high], [2]) => Ok(Philox::mixed([low, high])),
         (_, dims) => Err(KernelError::invalid_argument(format!(
@@ -31,7 +31,7 @@ fn of_seed<T: Drawn, D: Distribution<T>>(c: &ComputeContext<'_>) -> Result<(), K
 }
 
 /// The stream that inputs 1 to 3 define.
-fn named(c: &ComputeContext<'_>) -> Result<Philox, KernelError> {
+pub fn named(c: &ComputeContext<'_>) -> Result<Philox, KernelError> {
     let (key, counter, alg) = (c.input::<u64>(1)?, c.input::<u64>(2)?, c.input::<i32>(3)?);
     if !matches!(alg.data, &[PHILOX | AUTOMATIC]) || !alg.dims.is_empty() {
         return Err(KernelError::invalid_argument(format!(

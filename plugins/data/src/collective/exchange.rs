@@ -7,8 +7,7 @@
 //! Receives are requested ahead, [`WINDOW`] at most, so that a piece is on its way while the one before is merged.
 //!
 //! What comes (the place, a tensor, cancellation) is noted under the lock. Whoever notes it goes on with the steps, unless
-//! somebody does already, who then sees what was noted. Nothing of the host is called under the lock, but for the memory of
-//! pieces.
+//! somebody does already, who then sees what was noted. Of the host's services only those for memory are called under the lock.
 
 use super::{Common, Members, Operation, Transfer, running::Running};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use tenon_framework::{
     DType,
     abi::AttrKind,
-    attr::{AttrMap, AttrType},
+    attr::{AttrMap, AttrType, AttrValue},
     op::{Allowed, OpDef},
     registry::Registry,
 };
@@ -225,15 +225,16 @@ fn every_kernel_has_cases_of_every_kind_that_its_op_accepts() {
     assert!(tags.is_empty(), "ops without cases of every kind: {tags:#?}");
 }
 
-/// A kernel of the op for floats where the op takes them, whether there is one or not.
+/// A kernel of the op for floats where the op takes them, or of the usual type where it takes any, whether there is one or not.
 fn subject(registry: &Registry, op: &OpDef) -> Subject {
     let op = registry.op(&op.name).expect("it is registered").clone();
     let kernel = registry.kernels().next().expect("there are kernels").clone();
     let is_type = |attr: &&tenon_framework::op::AttrDef| attr.ty == AttrType::one(AttrKind::TYPE);
     let types: AttrMap = (op.attrs.iter().filter(is_type))
         .map(|attr| {
-            let dtype = match &attr.allowed {
-                Some(Allowed::Types(types)) if !types.contains(&DType::FLOAT) => types[0],
+            let dtype = match (&attr.allowed, &attr.default) {
+                (Some(Allowed::Types(types)), _) if !types.contains(&DType::FLOAT) => types[0],
+                (None, Some(AttrValue::Type(usual))) => *usual,
                 _ => DType::FLOAT,
             };
             (attr.name.clone(), dtype.into())

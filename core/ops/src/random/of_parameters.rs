@@ -34,8 +34,9 @@ register_op!(
         "T: {int32, int64}",
         SEEDS
     ],
-    cases =
-        &["numbers; dtype = float; shape: [2] values(5, 3); seed: [2]; lam: [3] uniform(1, 20)"],
+    cases = &[
+        "numbers; dtype in {half, float, double, int32, int64}; shape: [2] values(5, 3); seed: [2]; lam: [3] uniform(1, 20)"
+    ],
     shape = stateless,
     gradient = GradientRule::None,
     summary = "Numbers of the Poisson distribution that follow from the seed, for rates that repeat along the first dimensions of the shape.",

@@ -57,8 +57,9 @@ impl Transfer {
     }
 }
 
-/// Transfers in pieces of at most `most` elements, at least one. Where a send precedes a receive of another range, `lead` of
-/// its pieces precede, and the others take turns with those of the receive: little is on its way at a time.
+/// Transfers in pieces of at most `most` elements. Where a send precedes a receive of another range, `lead` of its pieces
+/// precede, and the others take turns with those of the receive: little is on its way at a time. Both are at least 1: if no
+/// piece preceded, all members would wait.
 pub(super) fn in_pieces(list: &[Transfer], most: usize, lead: usize) -> Vec<Transfer> {
     let mut pieces = Vec::new();
     let mut list = list.iter().peekable();
@@ -305,7 +306,7 @@ mod tests {
         for (size, count) in [(1, 5), (2, 1), (2, 40), (3, 40), (5, 64), (8, 200)] {
             let (start, sum) = (values(size, count), sums(&values(size, count)));
             for algorithm in [Algorithm::Ring, Algorithm::Halving, Algorithm::Ordered] {
-                for (most, lead) in [(1, 0), (1, 4), (3, 2), (1000, 1)] {
+                for (most, lead) in [(1, 1), (1, 4), (3, 2), (1000, 1)] {
                     let pieces = |it: Members| in_pieces(&it.reduce(algorithm, count), most, lead);
                     let got = run(start.clone(), pieces, 0);
                     assert!(got.iter().all(|it| *it == sum), "{algorithm:?} {size} {count} {most}");

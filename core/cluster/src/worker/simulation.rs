@@ -126,7 +126,7 @@ impl World {
         self.nodes.lock().unwrap()[number] = Node::start(number, incarnation, self);
     }
 
-    /// Cuts connections and restarts tasks until the network is calm.
+    /// Cuts and silences connections, and restarts tasks, until the network is calm.
     async fn disturb(self: Arc<World>) {
         while !self.is_calm() {
             let pause = self.choose(|dice| dice.one_of(&[3, 50, 700, 4_000, 30_000]));
@@ -134,14 +134,18 @@ impl World {
             if self.is_calm() {
                 return;
             }
-            let (what, which) = self.choose(|dice| (dice.below(3), dice.next() as usize));
+            let (what, which) = self.choose(|dice| (dice.below(4), dice.next() as usize));
             if what == 0 {
                 self.restart(which % TASKS).await;
                 continue;
             }
             let connections = self.connections.lock().unwrap();
-            if let Some(connection) = connections.get(which % connections.len().max(1)) {
-                connection.cut();
+            // Mostly one that is in use.
+            let recent = connections.iter().rev().take(6).collect::<Vec<_>>();
+            match (what, recent.get(which % recent.len().max(1))) {
+                (1, Some(connection)) => connection.cut(),
+                (_, Some(connection)) => connection.silence(),
+                (_, None) => {}
             }
         }
     }

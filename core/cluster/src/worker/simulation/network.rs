@@ -167,12 +167,17 @@ impl Pipe {
     }
 }
 
-/// A connection, which can be broken from outside.
+/// A connection, which can be broken and silenced from outside.
 pub(super) struct Connection([Shared; 2]);
 
 impl Connection {
     pub fn cut(&self) {
         self.0.iter().for_each(|pipe| lock(pipe).break_off());
+    }
+
+    /// All that follows is lost, in both directions, and nobody is told.
+    pub fn silence(&self) {
+        self.0.iter().for_each(|pipe| lock(pipe).silent = true);
     }
 }
 

@@ -285,7 +285,7 @@ mod tests {
                 ),
                 (
                     &["[6,5]", "[5,k]"],
-                    "! the number of diagonals must be at most the number of columns, which is 5, got 6",
+                    "! the number of diagonals must be at most the number of columns, which is 5, got 6: matrix is [6,5], rhs is [5,?]",
                 ),
                 (&["[2,5]", "[4,k]"], "! the number of rows of rhs must be 5, got 4"),
             ],

@@ -203,8 +203,8 @@ const CRATES: &[(&str, &[Row])] = &[
         row("session_options"),
         knot("session run partial", "a session keeps the steps that were prepared or are run in parts, and a step runs in a session"),
         row("constant devices load registry"),
-        row("plugins"),
-        row("client"),
+        row("plugins serving"),
+        row("client server"),
     ]),
     ("core/monitor", &[
         knot("pages prometheus", "a page has the figures of a program, which Prometheus's text has too"),

@@ -41,7 +41,7 @@ impl<T: Scalar> Kernel for TridiagonalSolve<T> {
             (false, false) => Pivoting::None,
             (false, true) => {
                 return Err(KernelError::invalid_argument(
-                    "perturb_singular needs partial_pivoting: set both, or neither",
+                    "perturb_singular needs partial_pivoting: expected both or neither, found partial_pivoting = false",
                 ));
             }
         };

@@ -160,7 +160,7 @@ fn negative_regularizer(found: f64) -> KernelError {
 fn tridiagonal_solve(c: &ShapeContext<'_>) -> ShapeResult {
     if c.attr("perturb_singular")? && !c.attr::<bool>("partial_pivoting")? {
         return Err(KernelError::invalid_argument(
-            "perturb_singular needs partial_pivoting: set both, or neither",
+            "perturb_singular needs partial_pivoting: expected both or neither, found partial_pivoting = false",
         ));
     }
     let (a, b) = (Matrices::of(c, 0, "diagonals")?, Matrices::of(c, 1, "rhs")?);
@@ -255,7 +255,7 @@ mod tests {
                 (&["[3,5]", "[4,k]"], "! the number of rows of rhs must be 5, got 4"),
             ],
         );
-        let both = "! perturb_singular needs partial_pivoting: set both, or neither";
+        let both = "! perturb_singular needs partial_pivoting: expected both or neither, found partial_pivoting = false";
         let attrs = [("perturb_singular", true.into()), ("partial_pivoting", false.into())];
         check("TridiagonalSolve", &attrs, &[(&["[3,5]", "[5,2]"], both)]);
         check(

@@ -98,7 +98,13 @@ impl<T: Real> Bounded<T> {
         let is_finite = |x: T| x.to_f64().is_finite();
         if !(deviation > zero && low < high && (is_finite(low) || is_finite(high))) {
             return Err(KernelError::invalid_argument(format!(
-                "expected a deviation above 0 and a lower bound below the upper one, not both infinite, found {deviation:?}, {low:?} and {high:?}"
+                "minvals and maxvals: expected a deviation above 0 and a lower bound below the upper one, not both infinite, \
+                 found {deviation:?}, {low:?} and {high:?}"
+            )));
+        }
+        if !is_finite(mean) || !is_finite(deviation) {
+            return Err(KernelError::invalid_argument(format!(
+                "means: expected finite means and deviations, found {mean:?} and {deviation:?}"
             )));
         }
         let turns = low.to_f64() == f64::NEG_INFINITY || high < mean;
@@ -133,8 +139,8 @@ impl<T: Real> Bounded<T> {
                 let Some(number) = number else {
                     tries += 1;
                     if tries >= TRIES {
-                        return Err(KernelError::internal(format!(
-                            "no number of a normal distribution between its bounds in {TRIES} tries"
+                        return Err(KernelError::invalid_argument(format!(
+                            "minvals and maxvals: expected bounds between which numbers are drawn, found none in {TRIES} tries"
                         )));
                     }
                     continue;

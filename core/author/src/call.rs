@@ -31,6 +31,11 @@ pub fn start(call: *const Call, body: impl FnOnce()) -> Code {
     STARTING.replace(outer).ended.unwrap_or(Code::PENDING)
 }
 
+/// The bit of an output; `None` from number 64 on.
+fn bit_of(output: usize) -> Option<u64> {
+    u32::try_from(output).ok().and_then(|output| 1u64.checked_shl(output))
+}
+
 /// A call that is completed by [`AsyncCall::finish`], from any thread. If it is dropped before, the call fails
 /// with `INTERNAL`, so that a step never hangs.
 pub struct AsyncCall {
@@ -65,8 +70,7 @@ impl AsyncCall {
     /// # Errors
     /// As [`ComputeContext::prepare`]; `INTERNAL` for outputs from number 64 on.
     pub fn prepare(&mut self, output: usize, dims: &[i64]) -> Result<(), KernelError> {
-        let bit = u32::try_from(output).ok().and_then(|output| 1u64.checked_shl(output));
-        let bit = bit.ok_or_else(|| {
+        let bit = bit_of(output).ok_or_else(|| {
             KernelError::internal(format!("output {output} is prepared: expected one below 64"))
         })?;
         self.context().prepare(output, dims)?;
@@ -79,8 +83,7 @@ impl AsyncCall {
     /// # Errors
     /// `INTERNAL` when it was not prepared, is of another type, or is in memory of a device.
     pub fn prepared<T: Element>(&mut self, output: usize) -> Result<&mut [T], KernelError> {
-        let bit = u32::try_from(output).ok().and_then(|output| 1u64.checked_shl(output));
-        if bit.is_none_or(|bit| self.prepared & bit == 0) {
+        if bit_of(output).is_none_or(|bit| self.prepared & bit == 0) {
             return Err(KernelError::internal(format!("output {output} was not prepared")));
         }
         let context = self.context();

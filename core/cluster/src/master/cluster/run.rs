@@ -183,11 +183,17 @@ impl Run<'_> {
     fn start(&mut self, mut given: Given, timeline: bool) {
         for (at, part) in self.parts.iter().enumerate() {
             let request = self.request(part, &mut given, timeline);
-            let events = self.events.clone();
-            // A run that ended does not take it.
-            let done = move |answer| events.send(Event::Ended(at, answer));
-            self.started.push(part.link.start::<methods::RunGraph>(request, None, done));
+            self.send(at, request);
         }
+    }
+
+    /// Calls a part, and does not wait for it.
+    fn send(&mut self, at: usize, request: RunGraphRequest) {
+        let events = self.events.clone();
+        // A run that ended does not take it.
+        let done = move |answer| events.send(Event::Ended(at, answer));
+        let link = &self.parts[at].link;
+        self.started.push(link.start::<methods::RunGraph>(request, None, done));
     }
 
     /// Runs the only part on this thread, if it is one of this process; it has no limit but cancellation.
@@ -205,9 +211,7 @@ impl Run<'_> {
                 if is_ok { Ok(()) } else { self.check() }
             }
             Err(request) => {
-                let events = self.events.clone();
-                let done = move |answer| events.send(Event::Ended(0, answer));
-                self.started.push(part.link.start::<methods::RunGraph>(request, None, done));
+                self.send(0, request);
                 self.wait()
             }
         }

@@ -224,24 +224,31 @@ pub fn play(bytes: &[u8]) -> Result<(), String> {
     Ok(())
 }
 
+/// Numbers of a seed: SplitMix64 (Steele, Lea and Flood, 2014).
+#[cfg(test)]
+pub(crate) struct SplitMix(pub u64);
+
+#[cfg(test)]
+impl SplitMix {
+    pub fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        z ^ (z >> 31)
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::play;
+    use super::{SplitMix, play};
 
     #[test]
     fn frames_of_seeds_harm_no_link() {
         let rounds = std::env::var("TENON_TEST_FUZZ_FRAMES").ok().and_then(|it| it.parse().ok());
         for seed in 0..rounds.unwrap_or(300u64) {
-            let mut state = seed;
-            // SplitMix64 (Steele, Lea and Flood, 2014).
-            let mut next = || {
-                state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
-                let mut z = state;
-                z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-                z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-                (z ^ (z >> 31)) as u8
-            };
-            let bytes: Vec<u8> = (0..400).map(|_| next()).collect();
+            let mut numbers = SplitMix(seed);
+            let bytes: Vec<u8> = (0..400).map(|_| numbers.next() as u8).collect();
             if let Err(fault) = play(&bytes) {
                 panic!("seed {seed}: {fault}");
             }

@@ -18,7 +18,7 @@ mod network;
 mod node;
 mod step;
 
-use crate::plane::Link;
+use crate::plane::{Link, rogue::SplitMix};
 use network::{Connection, Line};
 use node::Node;
 use std::{
@@ -42,16 +42,12 @@ const ATTEMPTS: i64 = 4;
 /// Steps one after another while the network fails.
 const ROUNDS: i64 = 4;
 
-/// SplitMix64 (Steele, Lea and Flood, 2014).
-struct Dice(u64);
+/// What a seed chooses.
+struct Dice(SplitMix);
 
 impl Dice {
     fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        z ^ (z >> 31)
+        self.0.next()
     }
 
     fn below(&mut self, end: u64) -> u64 {
@@ -76,7 +72,7 @@ struct World {
 impl World {
     fn new(seed: u64) -> Arc<World> {
         let world = Arc::new(World {
-            dice: Mutex::new(Dice(seed)),
+            dice: Mutex::new(Dice(SplitMix(seed))),
             nodes: Mutex::default(),
             // Nothing fails in one of eight.
             is_calm: AtomicBool::new(seed.is_multiple_of(8)),
@@ -202,7 +198,7 @@ async fn end(world: Arc<World>) -> Result<(), String> {
     if left > 0 {
         return Err(format!("{left} of {} links are left", links.len()));
     }
-    // That of this function is one.
+    // That which the runtime blocks on is not counted.
     match Handle::current().metrics().num_alive_tasks() {
         0 => Ok(()),
         tasks => Err(format!("{tasks} tasks of the runtime are left")),

@@ -22,7 +22,7 @@ pub(super) enum Fault {
     None,
     /// The connection breaks, which both sides see.
     Cut,
-    /// All that follows is lost, and nobody is told: the connection is half open.
+    /// All that follows is lost, and neither side hears of it: the connection is half open.
     Silence,
     /// All that follows comes later, as after a partition.
     Stall(Duration),
@@ -85,7 +85,7 @@ struct Piece {
 struct Pipe {
     line: Line,
     pieces: VecDeque<Piece>,
-    /// Bytes on their way, and those that were lost while nobody was told.
+    /// Bytes on their way, and those that were lost without an error.
     in_flight: usize,
     written: usize,
     last: Instant,
@@ -175,7 +175,7 @@ impl Connection {
         self.0.iter().for_each(|pipe| lock(pipe).break_off());
     }
 
-    /// All that follows is lost, in both directions, and nobody is told.
+    /// All that follows is lost, in both directions, and neither side hears of it.
     pub fn silence(&self) {
         self.0.iter().for_each(|pipe| lock(pipe).silent = true);
     }

@@ -85,7 +85,7 @@ fn by_normal_equations<F: Field>(a: &Mat<F>, b: &Mat<F>, regularizer: f64) -> Op
     Some(if is_deep { x } else { product(&turned, &x) })
 }
 
-/// The smallest solution by the singular values that are no zeros to the precision of the type; NaN
+/// The smallest solution by the singular values that differ from zero to the precision of the type; NaN
 /// where there are none.
 fn by_singular_values<F: Field>(a: &Mat<F>, b: &Mat<F>, epsilon: f64) -> Mat<F> {
     let found = is_finite(a).then(|| range::svd(a, false)).flatten();

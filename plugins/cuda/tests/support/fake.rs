@@ -7,7 +7,7 @@ use std::{
 
 /// The folder with them, built where they are not there or not of these sources.
 pub fn folder() -> PathBuf {
-    // Where the tests across crates have theirs: whoever comes first builds for all.
+    // The folder of the tests across crates: the first test that needs the libraries builds them for all.
     let target =
         Path::new(env!("CARGO_TARGET_TMPDIR")).parent().expect("it lies in the target folder");
     let folder = target.join("tenon-tests/fake-cuda");

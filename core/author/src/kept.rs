@@ -7,7 +7,12 @@ use crate::{
 };
 use std::{ffi::c_void, ptr::NonNull, slice};
 use tenon_abi::{Code, DType, KeptTensor, Slot, slot_flags};
-use tenon_framework::{KernelError, View, element::Element, growth, plugin::host};
+use tenon_framework::{
+    KernelError, View,
+    element::{Element, invalid_bool},
+    growth,
+    plugin::host,
+};
 
 /// A tensor that this plugin keeps: an element of its queue, a value that it remembers. It is read for as
 /// long as it is kept, and returned as an output without a copy; it is never written.
@@ -88,7 +93,7 @@ impl Kept {
                 bytes.len()
             )));
         }
-        if dtype == DType::BOOL && bytes.iter().any(|&byte| byte > 1) {
+        if dtype == DType::BOOL && invalid_bool(bytes).is_some() {
             return Err(KernelError::invalid_argument(
                 "a tensor of bool: expected bytes of 0 and 1, found others",
             ));

@@ -24,6 +24,15 @@ pub unsafe trait Element:
     const DTYPE: DType;
 }
 
+/// The position of the first byte that is not a `bool`, that is, neither 0 nor 1.
+pub fn invalid_bool(bytes: &[u8]) -> Option<usize> {
+    const BLOCK: usize = 4096;
+    // A block is examined without an early exit, so that the loop is vectorised.
+    let has_other = |block: &[u8]| block.iter().fold(0, |all, &byte| all | byte) > 1;
+    let first = bytes.chunks(BLOCK).position(has_other)? * BLOCK;
+    bytes[first..].iter().position(|&byte| byte > 1).map(|at| first + at)
+}
+
 macro_rules! elements {
     ($($ty:ty => $dtype:ident),* $(,)?) => {
         // SAFETY: sizes agree with `DType::bits` (tested), and the types are plain numbers or transparent wrappers of one.
@@ -196,6 +205,17 @@ mod tests {
         for &(dtype, size) in SIZES {
             assert_eq!(dtype.size(), Some(size), "{dtype}");
         }
+    }
+
+    #[test]
+    fn the_first_byte_that_is_not_a_bool_is_found_in_any_block() {
+        for at in [0, 4095, 4096, 9000] {
+            let mut bytes = vec![1; 9001];
+            assert_eq!(invalid_bool(&bytes), None);
+            (bytes[at], bytes[9000]) = (2, 255);
+            assert_eq!(invalid_bool(&bytes), Some(at));
+        }
+        assert_eq!(invalid_bool(&[]), None);
     }
 
     #[test]

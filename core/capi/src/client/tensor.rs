@@ -21,6 +21,7 @@ use std::{
 use tenon_framework::{
     Code, DType, KernelError, PartialShape, Shape, Tensor as Value,
     abi::MemoryKind,
+    element::invalid_bool,
     tensor::{Buffer as Memory, Memory as Source, host_memory},
 };
 use tenon_proto::convert::tensor_to_proto;
@@ -196,7 +197,7 @@ pub fn check_bools(dtype: DType, data: NonNull<c_void>, bytes: usize) -> Result<
     }
     // SAFETY: the caller gave readable memory of that size.
     let bytes = unsafe { std::slice::from_raw_parts(data.as_ptr().cast::<u8>(), bytes) };
-    match bytes.iter().position(|&byte| byte > 1) {
+    match invalid_bool(bytes) {
         None => Ok(()),
         Some(at) => Err(Failure::invalid(format!(
             "element {at} of a tensor of bool: expected 0 or 1, found {}",

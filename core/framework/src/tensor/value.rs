@@ -7,7 +7,7 @@ use super::{
 };
 use crate::{
     KernelError,
-    element::{Complex, Element, bf16, f16},
+    element::{Complex, Element, bf16, f16, invalid_bool},
     shape::Shape,
     shape::ShapeError,
 };
@@ -390,7 +390,7 @@ fn check_count(shape: &Shape, found: usize) -> Result<(), TensorError> {
 }
 
 pub(super) fn check_bools(bytes: &[u8]) -> Result<(), TensorError> {
-    match bytes.iter().position(|&b| b > 1) {
+    match invalid_bool(bytes) {
         Some(index) => Err(TensorError::Bool { index, value: bytes[index] }),
         None => Ok(()),
     }

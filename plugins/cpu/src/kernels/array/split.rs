@@ -29,10 +29,24 @@ impl Move for Piece {
     ) -> Result<(), KernelError> {
         let cost = 3.0 + 0.05 * self.len as f64 * size_of::<T>() as f64;
         for_rows(c, y, self.len, cost, |first, y| {
+            let x = &x[0][first * self.row..];
+            match (self.len, self.row) {
+                (1, 2) => return column::<T, 2>(x, self.first, y),
+                (1, 3) => return column::<T, 3>(x, self.first, y),
+                (1, 4) => return column::<T, 4>(x, self.first, y),
+                _ => {}
+            }
             for (o, y) in y.chunks_exact_mut(self.len).enumerate() {
-                copy(&x[0][(first + o) * self.row + self.first..][..self.len], y);
+                copy(&x[o * self.row + self.first..][..self.len], y);
             }
         })
+    }
+}
+
+/// Copies a column of a matrix of `N` columns, by a loop that vectorises.
+fn column<T: Item, const N: usize>(x: &[T], column: usize, y: &mut [T]) {
+    for (y, row) in y.iter_mut().zip(x.as_chunks::<N>().0) {
+        *y = row[column];
     }
 }
 

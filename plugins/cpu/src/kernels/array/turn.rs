@@ -11,7 +11,7 @@ use crate::{
     split::Parts,
     stream,
 };
-use std::{marker::PhantomData, ops::Range};
+use std::{marker::PhantomData, ops::Range, slice};
 
 /// Rows of a strip.
 pub const STRIP: usize = 128;
@@ -183,6 +183,14 @@ vectorised! {
             return;
         }
         assert!(piece.x.len() >= (rows - 1) * piece.stride + columns, "the piece is in the matrix");
+        if piece.stride == columns {
+            match columns {
+                2 => return narrow::<W, 2>(piece, to),
+                3 => return narrow::<W, 3>(piece, to),
+                4 if size_of::<W>() != 4 => return narrow::<W, 4>(piece, to),
+                _ => {}
+            }
+        }
         let square = squares::<W, I>(piece, to);
         each(piece, to, 0..square[0], square[1]..columns);
         each(piece, to, square[0]..rows, 0..columns);
@@ -213,6 +221,18 @@ fn squares<W: Word, I: Isa>(piece: &Piece<'_, W>, to: &mut Turned<'_, W>) -> [us
         return [rows, columns];
     }
     [0, 0]
+}
+
+/// Transposes a piece of whole rows of `N` elements, column by column, by loops that vectorise.
+#[inline(always)]
+fn narrow<W: Word, const N: usize>(piece: &Piece<'_, W>, to: &mut Turned<'_, W>) {
+    for c in 0..N {
+        // SAFETY: the piece has `N` columns of this many rows, and nothing else uses them.
+        let column = unsafe { slice::from_raw_parts_mut(to.at(c, 0), piece.rows) };
+        for (y, row) in column.iter_mut().zip(piece.x.as_chunks::<N>().0) {
+            *y = row[c];
+        }
+    }
 }
 
 /// Transposes some rows and columns of a piece within its matrix, element by element.

@@ -1,5 +1,5 @@
 //! Elementary functions as polynomials, without branches or calls, so that loops over them
-//! vectorise. This file has those of float; `double` has the others.
+//! vectorise. This file has those of float; the modules have the others.
 //!
 //! Coefficients and reductions of `exp` and `ln` are those of the Cephes library (S. Moshier,
 //! single precision); `tanh` and `normal_distribution` are quotients of polynomials, fitted to the
@@ -7,6 +7,7 @@
 //! against the exact value: `exp` and `ln` 2 ulp, `sigmoid` 3, `tanh` 6: both polynomials are
 //! rounded where an ulp is up to twice that of a result just below 1.
 
+pub mod angle;
 mod double;
 pub mod short;
 

@@ -3,6 +3,7 @@
 mod complex;
 mod elementary;
 mod functions;
+mod periodic;
 mod rounding;
 
 pub use elementary::{Exp, Log, Neg, Rsqrt, Sigmoid, Sqrt, Square, Tanh};

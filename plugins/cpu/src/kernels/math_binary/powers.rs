@@ -4,7 +4,7 @@
 use crate::{
     arch::Isa,
     kernels::{
-        elementary::short,
+        elementary::short::{self, unless_zero},
         elementwise::{
             BinaryOp,
             any::{zip, zip_double},
@@ -49,24 +49,14 @@ macro_rules! in_double {
     )*};
 }
 
-/// 0 where the factor is 0, whatever the value.
-#[inline(always)]
-fn unless_zero(factor: f64, value: f64) -> f64 {
-    if factor == 0.0 { 0.0 } else { value }
-}
-
 in_double! {
     "Pow" pow, 20.0, Numerics::ulps(1.0), [f64], |x, y| x.powf(y);
     "Atan2" atan2, 12.0, Numerics::ulps(1.0), [f64], |y, x| y.atan2(x);
-    "Xdivy" xdivy, 0.7, Numerics::ulps(1.0), [f16, bf16, f32, f64], |x, y| unless_zero(x, x / y);
-    "Xlogy" xlogy, 8.0, Numerics::ulps(2.0), [f16, bf16, f32, f64],
-        |x, y| unless_zero(x, x * y.ln());
-    "Xlog1py" xlog1py, 8.0, Numerics::ulps(2.0), [f16, bf16, f32, f64],
-        |x, y| unless_zero(x, x * y.ln_1p());
-    "MulNoNan" mul_no_nan, 0.5, Numerics::ulps(1.0), [f16, bf16, f32, f64],
-        |x, y| unless_zero(y, x * y);
-    "DivNoNan" div_no_nan, 0.7, Numerics::ulps(1.0), [f16, bf16, f32, f64],
-        |x, y| unless_zero(y, x / y);
+    "Xdivy" xdivy, 0.7, Numerics::ulps(1.0), [f64], |x, y| unless_zero(x, x / y);
+    "Xlogy" xlogy, 8.0, Numerics::ulps(2.0), [f64], |x, y| unless_zero(x, x * y.ln());
+    "Xlog1py" xlog1py, 8.0, Numerics::ulps(2.0), [f64], |x, y| unless_zero(x, x * y.ln_1p());
+    "MulNoNan" mul_no_nan, 0.5, Numerics::ulps(1.0), [f64], |x, y| unless_zero(y, x * y);
+    "DivNoNan" div_no_nan, 0.7, Numerics::ulps(1.0), [f64], |x, y| unless_zero(y, x / y);
     "Igamma" igamma, 200.0, Numerics::relative(1e-13, 1e-12), [f32, f64],
         |a, x| special::igamma(a, x);
     "Igammac" igammac, 200.0, Numerics::relative(1e-13, 1e-12), [f32, f64],
@@ -106,6 +96,11 @@ macro_rules! short {
 short! {
     "Pow" Pow fast_pow pow, 4.0, [f16, f32];
     "Atan2" Atan2 fast_atan2 atan2, 2.5, [f16, bf16, f32];
+    "Xdivy" Xdivy fast_xdivy xdivy, 0.5, [f16, bf16, f32];
+    "Xlogy" Xlogy fast_xlogy xlogy, 1.5, [f16, bf16, f32];
+    "Xlog1py" Xlog1py fast_xlog1py xlog1py, 1.5, [f16, bf16, f32];
+    "MulNoNan" MulNoNan fast_mul_no_nan mul_no_nan, 0.3, [f16, bf16, f32];
+    "DivNoNan" DivNoNan fast_div_no_nan div_no_nan, 0.5, [f16, bf16, f32];
 }
 
 /// [`Pow`] of bfloat16. TensorFlow does not flush its exponents: a denormal exponent differs from

@@ -10,21 +10,15 @@ use crate::{
         elementary::{Elementary, short},
         elementwise::{
             UnaryOp,
-            any::{self, from_double, map_double, to_double},
-            map, map_in_place, unary,
+            any::{self, map_double},
+            unary,
         },
     },
     lane::Compute,
-    split::for_parts,
 };
 use half::{bf16, f16};
 use tenon_reference::special;
-use tenon_sdk::{
-    DType, KernelError,
-    author::{ComputeContext, InOut},
-    reg::Numerics,
-    register_kernel,
-};
+use tenon_sdk::{DType, KernelError, author::ComputeContext, reg::Numerics, register_kernel};
 
 /// Defines a function that is computed in double.
 macro_rules! in_double {
@@ -84,64 +78,6 @@ functions! {
     "Atanh" Atanh fast_atanh atanh, 2.0, 2.0, special::atanh;
     "Erf" Erf fast_erf erf, 2.0, 1.0, special::erf;
     "Erfc" Erfc fast_erfc erfc, 2.0, 1.0, special::erfc;
-}
-
-/// The number of elements that are computed together if every angle is finite and within the range
-/// that the loop reduces, and else one by one.
-const ANGLES: usize = 256;
-
-#[inline(always)]
-fn are_small<T: Compute<Wide = f32>>(x: &[T]) -> bool {
-    // Not `all`, which would stop at the first failure.
-    x.iter().fold(true, |so_far, x| so_far & (x.up().abs() < short::LARGEST_ANGLE))
-}
-
-/// The kernel of a periodic function.
-fn periodic<T: Compute<Wide = f32>, O: UnaryOp<f32>>(
-    c: &ComputeContext<'_>,
-    exact: fn(f64) -> f64,
-) -> Result<(), KernelError> {
-    let level = crate::arch::level();
-    let each = |x: T| from_double::<T>(exact(to_double(x)));
-    match c.in_place::<T>(0, 0, c.dims(0))? {
-        InOut::InPlace(y) => for_parts(c, y, O::COST_NS, |_, y| {
-            for y in y.chunks_mut(ANGLES) {
-                match are_small(y) {
-                    true => map_in_place::<T, O>(level, y),
-                    false => y.iter_mut().for_each(|y| *y = each(*y)),
-                }
-            }
-        }),
-        InOut::Separate(x, y) => for_parts(c, y, O::COST_NS, |start, y| {
-            for (y, x) in y.chunks_mut(ANGLES).zip(x[start..].chunks(ANGLES)) {
-                match are_small(x) {
-                    true => map::<T, O>(level, x, y),
-                    false => y.iter_mut().zip(x).for_each(|(y, &x)| *y = each(x)),
-                }
-            }
-        }),
-    }
-}
-
-macro_rules! periodic {
-    ($($op:literal $fast:ident $fast_name:ident $name:ident, $cost:expr, $function:expr;)*) => {$(
-        in_double!($op $name, 4.0 * $cost, 1.0, $function);
-
-        short!($fast $name, $cost);
-
-        fn $fast_name<T: Compute<Wide = f32>>(c: &ComputeContext<'_>) -> Result<(), KernelError> {
-            periodic::<T, $fast>(c, $function)
-        }
-
-        register_kernel!($op on "CPU": fn $fast_name<T> for "T" in [f16, bf16, f32],
-            in_place = &[(0, 0)], numerics = Numerics::ulps(1.0));
-    )*};
-}
-
-periodic! {
-    "Sin" Sin fast_sin sin, 1.5, f64::sin;
-    "Cos" Cos fast_cos cos, 1.5, f64::cos;
-    "Tan" Tan fast_tan tan, 2.0, f64::tan;
 }
 
 struct Reciprocal;

@@ -7,6 +7,7 @@
 //! Such numbers are common as pivots and in reflections.
 
 use crate::{
+    plain,
     range::Limits,
     scalar::{Field, Lu, Svd, Triangle, identity},
 };
@@ -44,63 +45,15 @@ impl Field for C {
     }
 
     fn cholesky(a: &Mat<C>) -> Option<Mat<C>> {
-        let size = a.nrows();
-        let mut l: Mat<C> = Mat::zeros(size, size);
-        for j in 0..size {
-            let rest = a[(j, j)].re - (0..j).map(|k| l[(j, k)].norm_sqr()).sum::<f64>();
-            if rest.is_nan() || rest <= 0.0 {
-                return None;
-            }
-            l[(j, j)] = rest.sqrt().into();
-            for i in j + 1..size {
-                let sum: C = (0..j).map(|k| l[(i, k)] * l[(j, k)].conj()).sum();
-                l[(i, j)] = (a[(i, j)] - sum) / rest.sqrt();
-            }
-        }
-        Some(l)
+        plain::cholesky(a)
     }
 
     fn lu(a: &Mat<C>) -> Lu<C> {
-        let size = a.nrows();
-        let (mut upper, mut lower) = (a.clone(), identity::<C>(size, size));
-        let mut rows: Vec<usize> = (0..size).collect();
-        for k in 0..size {
-            let better = |best: usize, i: usize| {
-                if upper[(i, k)].norm() > upper[(best, k)].norm() { i } else { best }
-            };
-            let pivot = (k + 1..size).fold(k, better);
-            if pivot != k {
-                rows.swap(k, pivot);
-                (k..size).for_each(|j| swap(&mut upper, (k, j), (pivot, j)));
-                (0..k).for_each(|j| swap(&mut lower, (k, j), (pivot, j)));
-            }
-            for i in k + 1..size {
-                let factor = divide(upper[(i, k)], upper[(k, k)]);
-                lower[(i, k)] = factor;
-                upper[(i, k)] = C::ZERO;
-                for j in k + 1..size {
-                    let term = factor * upper[(k, j)];
-                    upper[(i, j)] -= term;
-                }
-            }
-        }
-        Lu { lower, upper, rows }
+        plain::lu(a)
     }
 
     fn solve_triangle(a: &Mat<C>, triangle: Triangle, x: &mut Mat<C>) {
-        let size = a.nrows();
-        for col in 0..x.ncols() {
-            for step in 0..size {
-                let (i, known) = match triangle {
-                    Triangle::Upper => (size - 1 - step, size - step..size),
-                    _ => (step, 0..step),
-                };
-                let sum: C = known.map(|j| a[(i, j)] * x[(j, col)]).sum();
-                let rest = x[(i, col)] - sum;
-                let unit = triangle == Triangle::UnitLower;
-                x[(i, col)] = if unit { rest } else { divide(rest, a[(i, i)]) };
-            }
-        }
+        plain::solve_triangle(a, triangle, x);
     }
 
     fn qr(a: &Mat<C>, inner: usize) -> (Mat<C>, Mat<C>) {
@@ -145,10 +98,6 @@ impl Field for C {
     fn eigenvalues(a: &Mat<C>) -> Option<Vec<f64>> {
         f64::eigenvalues(&tridiagonal(a).0)
     }
-}
-
-fn swap(a: &mut Mat<C>, x: (usize, usize), y: (usize, usize)) {
-    (a[x], a[y]) = (a[y], a[x]);
 }
 
 /// `H = I - tau v v^H`, where `v` is zero before `first`.

@@ -126,12 +126,13 @@ pub fn finished<F: Field>(a: &Mat<C>, power: i32) -> Mat<F> {
     narrowed(&shifted(a, |_, _| power))
 }
 
-/// Whether a column is so large or small that its ratio to others may overflow.
+/// Whether the elements of a column are so large or small that its ratio to others may overflow.
+fn is_far<F: Field>(column: impl Iterator<Item = F>) -> bool {
+    exponent(column).is_some_and(|exponent| exponent.abs() > F::LIMITS.squares)
+}
+
 fn is_extreme<F: Field>(a: &Mat<F>) -> bool {
-    a.col_iter().any(|column| {
-        let exponent = exponent(column.iter().copied());
-        exponent.is_some_and(|exponent| exponent.abs() > F::LIMITS.squares)
-    })
+    a.col_iter().any(|column| is_far(column.iter().copied()))
 }
 
 fn widened<F: Field>(a: &Mat<F>) -> Mat<C> {
@@ -236,12 +237,12 @@ fn solve_with<F: Field>(lu: &Lu<F>, powers: &[i32], b: &Mat<F>) -> Mat<F> {
 /// Like [`Field::solve_triangle`]. Only the triangle is used.
 pub fn solve_triangle<F: Field>(a: &Mat<F>, triangle: Triangle, x: &mut Mat<F>) {
     let counts = |i, j| if triangle == Triangle::Upper { i <= j } else { i >= j };
-    let element = |i, j| if counts(i, j) { a[(i, j)] } else { F::default() };
-    let part = Mat::from_fn(a.nrows(), a.ncols(), element);
-    if !is_extreme(&part) {
+    let column = |j| (0..a.nrows()).filter(move |&i| counts(i, j)).map(move |i| a[(i, j)]);
+    if !(0..a.ncols()).any(|j| is_far(column(j))) {
         return solve_scaled(&[], x, |x| F::solve_triangle(a, triangle, x));
     }
-    let part = widened(&part);
+    let element = |i, j| if counts(i, j) { a[(i, j)].to_complex() } else { C::ZERO };
+    let part = Mat::from_fn(a.nrows(), a.ncols(), element);
     let powers = column_powers(&part);
     let (part, mut solution) = (shifted(&part, |_, j| -powers[j]), widened(x));
     solve_scaled(&powers, &mut solution, |x| C::solve_triangle(&part, triangle, x));

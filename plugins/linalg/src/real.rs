@@ -1,6 +1,7 @@
-//! Operations on real matrices, by `faer`.
+//! Operations on real matrices, by `faer` but for triangles of small ones.
 
 use crate::{
+    plain::{self, SMALL},
     range::Limits,
     scalar::{Field, Lu, Svd, Triangle},
 };
@@ -40,17 +41,30 @@ macro_rules! fields {
                 self / by
             }
 
+            fn modulus(self) -> f64 {
+                f64::from(self.abs())
+            }
+
             fn cholesky(a: &Mat<$real>) -> Option<Mat<$real>> {
+                if a.nrows() <= SMALL {
+                    return plain::cholesky(a);
+                }
                 a.llt(Side::Lower).ok().map(|factor| factor.L().to_owned())
             }
 
             fn lu(a: &Mat<$real>) -> Lu<$real> {
+                if a.nrows() <= SMALL {
+                    return plain::lu(a);
+                }
                 let lu = a.partial_piv_lu();
                 let (lower, upper) = (lu.L().to_owned(), lu.U().to_owned());
                 Lu { lower, upper, rows: lu.P().arrays().0.to_vec() }
             }
 
             fn solve_triangle(a: &Mat<$real>, triangle: Triangle, x: &mut Mat<$real>) {
+                if a.nrows().max(x.ncols()) <= SMALL {
+                    return plain::solve_triangle(a, triangle, x);
+                }
                 match triangle {
                     Triangle::Lower => a.solve_lower_triangular_in_place(x.as_mut()),
                     Triangle::UnitLower => a.solve_unit_lower_triangular_in_place(x.as_mut()),

@@ -6,3 +6,4 @@
 mod interpose;
 mod large_allocations;
 mod steady_state;
+mod training;

@@ -2,6 +2,7 @@
 
     training.py losses OUT.jsonl [--match M]             50 steps of each model in each peer, the loss before every step
     training.py time PEER [--match M] [--threads N]      one line per model; PEER is tensorflow, torch or jax
+    training.py memory PEER [--match M] [--threads N]    the peak memory of three steps, each model in a process of its own
     training.py compare OURS.jsonl OUT.jsonl             whether all losses agree within 1e-5
 
 `tensorflow` is a v1 graph called by make_callable, data as constants; `torch` runs eagerly, with the fused optimiser;
@@ -407,10 +408,34 @@ def time_peer(peer, match, threads, seconds):
         timing.line(row, timing.measure(made.step, seconds), 1, "Gstep/s")
 
 
+def memory_of(peer, name, threads):
+    """Prints the peak memory of this process after three steps, and what it was before there was a model."""
+    import importlib
+
+    import timing
+
+    importlib.import_module(peer)
+    imported = timing.peak_rss()
+    made = PEERS[peer](name, threads)
+    for _ in range(3):
+        made.step()
+    row = {"bench": "training-memory", "peer": peer, "version": made.version, "size": name, "threads": threads}
+    print(json.dumps(row | {"peak_rss_bytes": timing.peak_rss(), "import_rss_bytes": imported}), flush=True)
+
+
+def memory(peer, match, threads):
+    for name in filter(lambda name: match in name, MODELS):
+        child = os.fork()
+        if child == 0:
+            memory_of(peer, name, threads)
+            os._exit(0)
+        os.waitpid(child, 0)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parts = parser.add_subparsers(dest="part", required=True)
-    for part, words in {"losses": ["out"], "time": ["peer"], "compare": ["ours", "theirs"]}.items():
+    for part, words in {"losses": ["out"], "time": ["peer"], "memory": ["peer"], "compare": ["ours", "theirs"]}.items():
         sub = parts.add_parser(part)
         for word in words:
             sub.add_argument(word, **({"choices": PEERS} if word == "peer" else {}))
@@ -422,6 +447,8 @@ def main():
         losses(given.out, given.match)
     elif given.part == "time":
         time_peer(given.peer, given.match, given.threads, given.seconds)
+    elif given.part == "memory":
+        memory(given.peer, given.match, given.threads)
     else:
         compare(given.ours, given.theirs)
 

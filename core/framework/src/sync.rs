@@ -31,6 +31,9 @@ pub mod rank {
     pub const SERVER: Rank = Rank(5);
     /// The session's table of plans.
     pub const SESSION: Rank = Rank(10);
+    /// The stream that writes a variable: held while a call waits for it. A device that is lost meanwhile is
+    /// reported by the registry.
+    pub const WRITER: Rank = Rank(15);
     /// The registry's writers.
     pub const REGISTRY: Rank = Rank(20);
     /// Variables, in the order of their numbers.

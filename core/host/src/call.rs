@@ -17,7 +17,7 @@ mod value;
 pub use crate::{cancel::Cancellation, clock::monotonic_ns};
 pub use collectives::COLLECTIVES;
 pub use env::{CopySpan, StepEnv, TraceSink};
-pub use frame::{CallFrame, Completion, NodeInfo, OutputSpec};
+pub use frame::{AreRead, CallFrame, Completion, NodeInfo, OutputSpec};
 pub(crate) use functions::functions_of;
 pub use functions::{
     CallableFunction, FUNCTIONS, FunctionCall, FunctionEnd, FunctionTable, NodeFunctions,

@@ -22,6 +22,7 @@ mod lanes;
 mod part;
 mod partition;
 mod propagate;
+mod read;
 mod recorder;
 mod sample;
 mod select;

@@ -260,6 +260,8 @@ pub(crate) struct PlanOutput {
     pub unused: bool,
     /// Whether every iteration of a loop has the same value, which stays until the loop ends.
     pub steady: bool,
+    /// Whether it may show a value that state holds, such as that of a variable.
+    pub of_state: bool,
 }
 
 impl PlanOutput {
@@ -275,6 +277,8 @@ pub(crate) struct Plan {
     pub hot: Box<[HotNode]>,
     pub nodes: Box<[PlanNode]>,
     pub outputs: Box<[PlanOutput]>,
+    /// The outputs on a device with streams that may show values of variables.
+    pub of_state: Box<[u32]>,
     pub successors: Box<[Successor]>,
     pub counted: Box<[u32]>,
     pub planned: Box<[u32]>,

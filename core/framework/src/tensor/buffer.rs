@@ -176,6 +176,11 @@ impl Buffer {
         self.inner().count.load(Ordering::Acquire) == 1
     }
 
+    /// Whether there are this many references, of which the caller knows all.
+    pub fn has_references(&self, count: usize) -> bool {
+        self.inner().count.load(Ordering::Acquire) == count
+    }
+
     /// Whether the elements need destruction and may not be copied as bytes.
     pub fn needs_drop(&self) -> bool {
         self.inner().droppable != DType::INVALID

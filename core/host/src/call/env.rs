@@ -5,7 +5,7 @@ use crate::{
     cancel::Cancellation,
     clock::monotonic_ns,
     pool::{Stop, ThreadPool},
-    resources::Resources,
+    resources::{Resources, Variable},
 };
 use std::{
     collections::HashMap,
@@ -17,6 +17,7 @@ use std::{
 use tenon_abi::{NO_DEADLINE, Step, Stream};
 use tenon_framework::{
     Code, DType, KernelError, Shape,
+    device::base::StreamId,
     resource::ResourceRef,
     sync::{Mutex, rank},
     tensor::Buffer,
@@ -98,6 +99,10 @@ pub struct StepEnv {
     pub trace: Option<Arc<dyn TraceSink>>,
     /// Buffers that have no other owner, but that work on a stream may still use, by stream.
     kept: Mutex<Vec<(usize, Buffer)>>,
+    /// Variables whose values work on a stream writes, by stream.
+    written: Mutex<Vec<(StreamId, ResourceRef)>>,
+    /// Whether `written` has entries; as `shows`.
+    writes: AtomicBool,
     /// Variables that a reference slot of the step shows, by their address: they live as long as
     /// the step.
     shown: Mutex<HashMap<usize, ResourceRef>>,
@@ -141,6 +146,8 @@ impl StepEnv {
             depth: 0,
             trace: None,
             kept: Mutex::ranked(rank::STEP, Vec::new()),
+            written: Mutex::ranked(rank::STEP, Vec::new()),
+            writes: AtomicBool::new(false),
             shown: Mutex::ranked(rank::STEP, HashMap::new()),
             shows: AtomicBool::new(false),
         }
@@ -153,10 +160,38 @@ impl StepEnv {
         self.shows.store(true, Ordering::Relaxed);
     }
 
-    /// Ends a step, of which no call runs any more: releases the variables that reference slots
-    /// showed and, unless parts of the step run elsewhere, the contents of its container.
+    /// Notes that work on this stream writes the value of a variable, until the stream is done.
+    pub(crate) fn note_written(&self, stream: StreamId, variable: ResourceRef) {
+        self.written.lock().push((stream, variable));
+        self.writes.store(true, Ordering::Relaxed);
+    }
+
+    /// Tells variables that a stream, or each, is done that wrote them.
+    #[cold]
+    fn forget_written(&self, stream: Option<*mut Stream>) {
+        let is_done = |of: StreamId| stream.is_none_or(|stream| stream == of.as_raw());
+        let mut done = std::mem::take(&mut *self.written.lock());
+        let rest: Vec<_> = done.extract_if(.., |(of, _)| !is_done(*of)).collect();
+        if !rest.is_empty() {
+            self.written.lock().extend(rest);
+        }
+        // Variables are told, and dropped, without the lock.
+        for (stream, resource) in done {
+            if let Some(variable) = Variable::of(&resource) {
+                variable.forget_writer(stream);
+            }
+        }
+    }
+
+    /// Ends a step, of which no call runs any more and whose streams are done: releases the
+    /// variables that reference slots showed and, unless parts of the step run elsewhere, the
+    /// contents of its container.
     #[inline(always)]
     pub fn end_step(&self, is_whole: bool) {
+        if self.writes.load(Ordering::Relaxed) {
+            self.writes.store(false, Ordering::Relaxed);
+            self.forget_written(None);
+        }
         if self.shows.load(Ordering::Relaxed) {
             self.release_shown();
         }
@@ -198,6 +233,9 @@ impl StepEnv {
 
     /// Releases what was kept, for one stream or for all: nothing enqueued there runs any more.
     pub fn release_kept(&self, stream: Option<*mut Stream>) {
+        if self.writes.load(Ordering::Relaxed) {
+            self.forget_written(stream);
+        }
         let is_done = |of: usize| stream.is_none_or(|stream| stream.addr() == of);
         // Buffers are dropped without the lock: the last one of a device closes it.
         let mut values = std::mem::take(&mut *self.kept.lock());

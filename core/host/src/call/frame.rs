@@ -67,6 +67,11 @@ unsafe impl Sync for NodeInfo {}
 /// The function that is called when an asynchronous call completes.
 pub type Completion = unsafe fn(frame: *mut CallFrame, code: Code);
 
+/// The function that says whether all references to a buffer, but for that of its variable, are those
+/// of values of the step which nobody will read any more. If so, what the call enqueues from then on
+/// comes after all work so far that read them.
+pub type AreRead = unsafe fn(frame: *const CallFrame, buffer: &Buffer) -> Result<bool, KernelError>;
+
 /// The record of one call. Kernels see `call`, whose `record` refers to this record: directly, or
 /// by the ticket of an asynchronous call (see `ticket`).
 ///
@@ -88,6 +93,7 @@ pub struct CallFrame {
     /// The index of the node in the plan, for the completion.
     pub index: u32,
     completion: Completion,
+    are_read: Option<AreRead>,
     /// Which thread goes on after an asynchronous call.
     handover: Handover,
     /// Set from the first asynchronous call on.
@@ -163,6 +169,7 @@ impl CallFrame {
             owner: ptr::null_mut(),
             index: 0,
             completion: ignore,
+            are_read: None,
             handover: Handover::default(),
             ticket: Cell::new(None),
             watch: None,
@@ -188,6 +195,19 @@ impl CallFrame {
     /// Sets the function that runs when an asynchronous call of this record completes.
     pub fn set_completion(&mut self, completion: Completion) {
         self.completion = completion;
+    }
+
+    /// Sets the function that says whether values of the step were read ([`AreRead`]); it takes this
+    /// frame.
+    pub fn set_are_read(&mut self, are_read: AreRead) {
+        self.are_read = Some(are_read);
+    }
+
+    /// Whether a variable's value may be written in place although values of the step still show it
+    /// ([`AreRead`]).
+    pub(crate) fn are_read(&self, buffer: &Buffer) -> Result<bool, KernelError> {
+        // SAFETY: the function takes this frame, of which a call runs.
+        self.are_read.map_or(Ok(false), |are_read| unsafe { are_read(self, buffer) })
     }
 
     /// Sets the observer that is notified when a kernel completes a call of this record that is

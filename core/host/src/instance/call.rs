@@ -372,7 +372,9 @@ impl<'a> PreparedCall<'a> {
 
 impl Drop for PreparedCall<'_> {
     fn drop(&mut self) {
-        // Before the buffers are dropped: nothing enqueued may use them any more.
+        // Before the buffers are dropped: nothing enqueued may use them any more. A call that failed
+        // has reported the errors of the stream.
+        let _ = self.synchronise();
         self.stream = None;
         self.values.iter_mut().for_each(Value::release);
     }

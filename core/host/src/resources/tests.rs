@@ -9,7 +9,10 @@ use std::{
     },
     time::Duration,
 };
-use tenon_framework::{Code, DType, KernelError, Tensor, tensor::host_memory};
+use tenon_framework::{
+    Code, DType, KernelError, Tensor,
+    tensor::{Buffer, host_memory},
+};
 
 struct Counted(Arc<AtomicUsize>);
 
@@ -46,6 +49,11 @@ fn is_free(variable: &Variable, access: Access) -> bool {
         }
         locked
     })
+}
+
+/// No value of a step shows the buffer.
+fn unread(_: &Buffer) -> Result<bool, KernelError> {
+    Ok(false)
 }
 
 #[test]
@@ -89,17 +97,21 @@ fn a_shared_update_writes_in_place_where_nobody_else_has_the_value() {
     assert!(!variable.copies_on_read());
     lock_variables(&[&variable], Access::SharedUpdate, &step, copied).unwrap();
     assert!(variable.copies_on_read(), "from the first such lock on");
-    let slot = variable.slot_for_update(copied).unwrap();
+    let slot = variable.slot_for_update(unread, copied).unwrap();
     // SAFETY: the slot shows two floats, which nothing else writes.
     unsafe { slot.data.cast::<f32>().write(7.0) };
-    assert_eq!(variable.slot_for_update(copied).unwrap().data, slot.data, "it is never copied");
+    assert_eq!(
+        variable.slot_for_update(unread, copied).unwrap().data,
+        slot.data,
+        "it is never copied"
+    );
     unlock_variables(&[&variable]);
     assert_eq!(assigned.as_slice::<f32>().unwrap(), [1.0, 2.0], "who had the value keeps it");
     let seen = variable.snapshot(&step).unwrap();
     assert_eq!(seen.as_slice::<f32>().unwrap(), [7.0, 2.0]);
     lock_variables(&[&variable], Access::SharedUpdate, &step, copied).unwrap();
     // SAFETY: the slot shows two floats, which nothing else writes.
-    unsafe { variable.slot_for_update(copied).unwrap().data.cast::<f32>().write(8.0) };
+    unsafe { variable.slot_for_update(unread, copied).unwrap().data.cast::<f32>().write(8.0) };
     unlock_variables(&[&variable]);
     assert_eq!(seen.as_slice::<f32>().unwrap(), [7.0, 2.0], "a reader has a copy");
 }
@@ -110,7 +122,7 @@ fn readers_that_share_a_variable_cannot_write_it() {
     let assigned = Tensor::from_slice(&[1], &[1f32]).unwrap();
     variable.set(Some(assigned.clone())).unwrap();
     lock_variables(&[&variable], Access::Shared, &step, copied).unwrap();
-    let error = variable.slot_for_update(copied).map(drop).unwrap_err();
+    let error = variable.slot_for_update(unread, copied).map(drop).unwrap_err();
     assert_eq!(error.code, Code::FAILED_PRECONDITION);
     assert!(error.message.contains("lock it exclusively"), "{}", error.message);
     unlock_variables(&[&variable]);
@@ -170,7 +182,7 @@ fn bools_that_a_kernel_wrote_into_a_variable_are_0_or_1_once_it_is_unlocked() {
         (Variable::new("v", tenon_framework::DType::BOOL), Cancellation::new());
     variable.set(Some(Tensor::from_slice(&[3], &[false, true, true]).unwrap())).unwrap();
     lock_variables(&[&variable], Access::Exclusive, &cancellation, copied).unwrap();
-    let slot = variable.slot_for_update(|tensor| Ok(tensor.clone())).unwrap();
+    let slot = variable.slot_for_update(unread, |tensor| Ok(tensor.clone())).unwrap();
     // SAFETY: the lock is held, and the slot shows three bytes.
     unsafe { slot.data.cast::<[u8; 3]>().write([0, 40, 255]) };
     unlock_variables(&[&variable]);
@@ -284,10 +296,10 @@ fn an_update_copies_only_when_somebody_else_holds_the_value() {
     variable.set(Some(Tensor::from_slice(&[2], &[1i32, 2]).unwrap())).unwrap();
     let copy = |tensor: &Tensor| crate::memory::copy_on_host(tensor, host_memory());
     let before = variable.slot().unwrap().data;
-    let alone = variable.slot_for_update(copy).unwrap();
+    let alone = variable.slot_for_update(unread, copy).unwrap();
     assert_eq!(alone.data, before);
     let reader = variable.value().unwrap();
-    let shared = variable.slot_for_update(copy).unwrap();
+    let shared = variable.slot_for_update(unread, copy).unwrap();
     assert_ne!(shared.data, before);
     // SAFETY: the variable's own buffer of two elements, which nothing else holds.
     unsafe { *shared.data.cast::<i32>() = 7 };

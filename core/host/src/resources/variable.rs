@@ -21,18 +21,20 @@ use crate::{
 };
 use lock::Lock;
 use smallvec::SmallVec;
-use std::{any::Any, cell::UnsafeCell};
+use std::{any::Any, cell::UnsafeCell, sync::Arc};
 use tenon_abi::Slot;
 use tenon_framework::{
     Code, DType, KernelError, Tensor,
     resource::{Resource, ResourceRef},
     sync::atomic::{AtomicBool, Ordering},
-    tensor::Memory,
+    tensor::{Buffer, Memory},
 };
+use writer::Writer;
 
 mod lock;
 #[cfg(all(test, loom))]
 mod model;
+mod writer;
 
 /// Name of the type of variables.
 pub const VARIABLE_TYPE: &str = "tenon.Variable";
@@ -64,6 +66,7 @@ pub struct Variable {
     shown: UnsafeCell<Slot>,
     /// Whether a holder of the lock received the value for writing; used for bools only.
     written: AtomicBool,
+    writer: Writer,
 }
 
 // SAFETY: the value is a tensor, which threads may share; a holder of the lock reads it, while no
@@ -95,6 +98,7 @@ impl Variable {
             value: UnsafeCell::new(None),
             shown: UnsafeCell::new(Slot::EMPTY),
             written: AtomicBool::new(false),
+            writer: Writer::new(),
         }
     }
 
@@ -210,7 +214,7 @@ impl Variable {
                     self.name
                 )));
             }
-            let pooled: std::sync::Arc<dyn Memory> = HostMemory::shared().clone();
+            let pooled: Arc<dyn Memory> = HostMemory::shared().clone();
             copy_on_host(tensor, &pooled)
         })
     }
@@ -296,13 +300,15 @@ impl Variable {
     }
 
     /// The slot that shows the value for writing: under the exclusive lock `copy` replaces the
-    /// value first if it has other holders, so that readers of the old value keep it.
+    /// value first if it has other holders, so that readers of the old value keep it; unless
+    /// `are_read` says of the buffer that none of them will read it.
     ///
     /// # Errors
     /// `FAILED_PRECONDITION` without a value, and if calls that only read share the lock; the error
-    /// of `copy`.
+    /// of `are_read` or `copy`.
     pub fn slot_for_update(
         &self,
+        are_read: impl FnOnce(&Buffer) -> Result<bool, KernelError>,
         copy: impl FnOnce(&Tensor) -> Result<Tensor, KernelError>,
     ) -> Result<Slot, KernelError> {
         let is_shared = self.lock.is_shared();
@@ -315,6 +321,9 @@ impl Variable {
         }
         if is_shared {
             return Err(self.only_read());
+        }
+        if are_read(value.buffer())? {
+            return Ok(self.shown(value));
         }
         let copy = copy(value)?;
         self.set(Some(copy))?;
@@ -392,7 +401,7 @@ impl Variable {
     ) -> Result<(), KernelError> {
         if !self.copies_on_read() {
             if self.value().is_some() {
-                self.slot_for_update(copy)?;
+                self.slot_for_update(|_| Ok(false), copy)?;
             }
             self.lock.copy_on_read();
         }

@@ -22,7 +22,7 @@ use locks::{lock_variables, share_variables, unlock};
 use resources::{
     manager, release_resource, remove_resource, resource, resource_value, retain_resource,
 };
-use std::sync::Arc;
+use std::{ptr::NonNull, sync::Arc};
 use tenon_abi::{
     CallRecord, Code, DType, Resource, Slot, StateTable, Str, Variable as RawVariable, slot_flags,
 };
@@ -222,11 +222,16 @@ unsafe extern "C" fn output_value(
         serve(record, variable, |frame, variable| {
             let (slot, value) = typed_output(frame, variable, index)?;
             if let Some(shown) = variable.peek(|shown| value.share(slot, shown)) {
-                return shown.map(|_| ());
+                // From here on an update copies the value first, so that none begins meanwhile.
+                return shown.and_then(|_| variable.await_writer(frame.call().stream));
             }
-            let cancellation = &frame.env().cancellation;
-            value.hold(slot, &variable.read(cancellation, |tensor| copy_value(frame, tensor))?);
-            Ok(())
+            let (cancellation, stream) = (&frame.env().cancellation, frame.call().stream);
+            let copy = |tensor: &Tensor| {
+                variable.await_writer(stream)?;
+                copy_value(frame, tensor)
+            };
+            value.hold(slot, &variable.read(cancellation, copy)?);
+            variable.await_writer(stream)
         })
     }
 }
@@ -279,21 +284,41 @@ unsafe fn input_tensor(slot: &Slot) -> Result<Tensor, KernelError> {
 /// - The caller upholds what [`serve`] requires, and holds the variable's exclusive lock.
 unsafe extern "C" fn assign_variable(
     record: *mut CallRecord,
-    variable: *mut RawVariable,
+    raw: *mut RawVariable,
     index: u32,
 ) -> Code {
     // SAFETY: the kernel passes its call's record and a variable that it has locked.
     unsafe {
-        serve(record, variable, |frame, variable| {
+        serve(record, raw, |frame, variable| {
             let mut tensor = input_tensor(input(frame, index)?)?;
             if variable.copies_on_read() {
                 tensor = copy_value(frame, &tensor)?;
             }
+            note_writer(frame, variable, raw);
             let before = variable.replace(Some(tensor))?;
             let before = before.map(|tensor| tensor.buffer().clone());
             frame.env().keep_for(frame.call().stream, before);
             Ok(())
         })
+    }
+}
+
+/// Notes that the work which a call enqueues writes the value of a variable: calls with another
+/// stream wait for it, until the stream is done.
+///
+/// # Safety
+/// - `raw` is the variable, as its resource.
+unsafe fn note_writer(frame: &CallFrame, variable: &Variable, raw: *const RawVariable) {
+    let Some(stream) = NonNull::new(frame.call().stream) else { return };
+    // SAFETY: the device of a running call is open.
+    let Some(device) = (unsafe { device_of(frame.call().device) }) else { return };
+    // SAFETY: the stream of a running call is one of its device, and lives until the step has told
+    // the variable that it is done.
+    let stream = unsafe { StreamId::new(device.number(), stream) };
+    // SAFETY: the caller guarantees that this is the variable, as its resource.
+    let resource = unsafe { ResourceRef::clone_raw(raw.cast()) };
+    if let Some(resource) = resource.filter(|_| variable.written_by(device, stream)) {
+        frame.env().note_written(stream, resource);
     }
 }
 
@@ -313,7 +338,7 @@ fn copy_value(frame: &CallFrame, tensor: &Tensor) -> Result<Tensor, KernelError>
             )
         })?;
     let device: &dyn LocalDevice = &*device;
-    let Some(stream) = std::ptr::NonNull::new(frame.call().stream) else {
+    let Some(stream) = NonNull::new(frame.call().stream) else {
         return copy_tensor(tensor, Some(device), memory, Some(device));
     };
     let copy = Tensor::allocate(memory, tensor.dtype(), *tensor.shape())?;
@@ -339,14 +364,18 @@ fn copy_value(frame: &CallFrame, tensor: &Tensor) -> Result<Tensor, KernelError>
 /// - `value` is valid for writes.
 unsafe extern "C" fn update_variable(
     record: *mut CallRecord,
-    variable: *mut RawVariable,
+    raw: *mut RawVariable,
     value: *mut Slot,
 ) -> Code {
     // SAFETY: the kernel passes its call's record, a variable that it has locked, and a valid
     // result pointer.
     unsafe {
-        serve(record, variable, |frame, variable| {
-            *value = variable.slot_for_update(|tensor| copy_value(frame, tensor))?;
+        serve(record, raw, |frame, variable| {
+            *value = variable.slot_for_update(
+                |buffer| frame.are_read(buffer),
+                |tensor| copy_value(frame, tensor),
+            )?;
+            note_writer(frame, variable, raw);
             Ok(())
         })
     }

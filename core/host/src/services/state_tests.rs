@@ -4,8 +4,9 @@ use super::*;
 use crate::{
     instance::PreparedCall,
     resources::VARIABLE_TYPE,
-    testing::{Bench, FAKE, attr},
+    testing::{Bench, FAKE, Fake, attr},
 };
+use std::sync::atomic::Ordering;
 use tenon_framework::{device::DeviceName, resource::release_raw};
 
 fn floats(values: &[f32]) -> Tensor {
@@ -149,6 +150,56 @@ fn a_value_that_is_read_on_a_stream_stays_until_the_stream_is_done() {
         // valid for writes.
         unsafe { read_variable(record, variable, &mut value) }
     });
+}
+
+/// How often streams of a fake device were waited for.
+fn waits(bench: &Bench) -> usize {
+    let device = bench.device.as_ref().expect("a fake device");
+    // SAFETY: an open device of this type, linked into this library.
+    let fake = unsafe { tenon_author::device::device_of::<Fake>(device.state()) };
+    fake.log.synchronised.load(Ordering::Relaxed)
+}
+
+#[test]
+fn a_call_waits_for_the_stream_of_another_that_writes_the_variable() {
+    let bench = Bench::with_fake_device();
+    let memory = bench.device.as_ref().expect("a fake device").ordinary_memory();
+    let device = bench.device.clone().expect("a fake device");
+    let first = copy_tensor(&floats(&[1.0]), None, &memory, Some(&*device)).unwrap();
+    let variable = bench.env.resources.of("").variable("", "v", DType::FLOAT).unwrap();
+    Variable::of(&variable).unwrap().set(Some(first)).unwrap();
+    let instance = bench.instance("HostTestDouble", &[]).unwrap();
+    let inputs = [floats(&[2.0])];
+    let mut writer = PreparedCall::new(&instance, &inputs, &bench.env).unwrap();
+    let mut reader = PreparedCall::new(&instance, &inputs, &bench.env).unwrap();
+    writer.run().unwrap();
+    reader.run().unwrap();
+    let raw: *mut RawVariable = variable.clone().into_raw().cast();
+    // How often a call for the lock of the variable waits for a stream.
+    let waits_of = |record: *mut CallRecord| {
+        let before = waits(&bench);
+        // SAFETY: the record of a call that has not ended, and a live variable.
+        unsafe {
+            assert!(lock_variables(record, &raw, 1).is_ok());
+            unlock(record, &raw, 1);
+        }
+        waits(&bench) - before
+    };
+    let (own, other) = (writer.planned(), reader.planned());
+    let (record, stream, other) = (own.record, own.stream, other.record);
+    assert_eq!(waits_of(other), 0, "nobody writes it");
+    let mut value = Slot::EMPTY;
+    // SAFETY: as above; the call has locked the variable, and the result pointer is valid for writes.
+    unsafe {
+        assert!(lock_variables(record, &raw, 1).is_ok());
+        assert!(update_variable(record, raw, &mut value).is_ok());
+        unlock(record, &raw, 1);
+    }
+    assert_eq!((waits_of(record), waits_of(other)), (0, 1), "its own stream is in order");
+    bench.env.release_kept(Some(stream));
+    assert_eq!(waits_of(other), 0, "the stream is done");
+    // SAFETY: the reference that was given away above.
+    unsafe { release_raw(raw.cast()) };
 }
 
 #[test]

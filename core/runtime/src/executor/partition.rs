@@ -97,6 +97,9 @@ impl<P: Propagate> PartitionState<P> {
             frame.owner = owner;
             frame.index = index as u32;
             frame.set_completion(super::dispatch::completed::<P>);
+            if !self.plan.of_state.is_empty() {
+                frame.set_are_read(super::read::are_read::<P>);
+            }
             if self.plan.hot[index].flags & node_flags::ASYNC != 0 {
                 frame.set_watch(Arc::clone(&watch));
             }

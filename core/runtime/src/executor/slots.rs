@@ -368,6 +368,23 @@ impl Slots {
         unsafe { (*self.values.get_unchecked(at as usize).get()).owner.is_some() }
     }
 
+    /// Whether an output shows this buffer, and all nodes that read it are done: only the step keeps
+    /// it, until its streams are done.
+    ///
+    /// # Safety
+    /// - The plan must be of a device with streams, and count the readers of the output.
+    pub unsafe fn is_read(&self, at: u32, buffer: &Buffer) -> bool {
+        // SAFETY: `at` is an output of the plan. While one reader is left, which is the step itself,
+        // no node changes the value.
+        unsafe {
+            self.readers(at).load(Ordering::Acquire) == 1
+                && (*self.values.get_unchecked(at as usize).get())
+                    .owner
+                    .as_ref()
+                    .is_some_and(|own| own.as_raw() == buffer.as_raw())
+        }
+    }
+
     /// The error for an output of another shape than the graph says: the kernel's, or the caller's where the value comes from
     /// a resource, such as a variable that a checkpoint of another shape was restored to.
     #[cold]

@@ -186,6 +186,7 @@ impl<'p> Builder<'p> {
             readers: 0,
             unused: true,
             steady: frames::is_steady(node),
+            of_state: reads_state_alone(node) && !is_handle(dtype),
         }
     }
 
@@ -314,6 +315,7 @@ impl<'p> Builder<'p> {
                 readers: 1,
                 unused: false,
                 steady: false,
+                of_state: false,
             };
             let shown = self.outputs.len() as u32;
             self.outputs.push(value);
@@ -451,6 +453,11 @@ impl<'p> Builder<'p> {
                 readers.push((at, output.readers + u32::from(output.unused) + keep));
             }
         }
+        let shows_state = |&at: &u32| {
+            let output = &self.outputs[at as usize];
+            keep > 0 && output.of_state && output.is_counted()
+        };
+        let of_state = (0..self.outputs.len() as u32).filter(shows_state).collect();
         let nodes = self.nodes.iter().enumerate();
         let counters = nodes
             .clone()
@@ -465,6 +472,7 @@ impl<'p> Builder<'p> {
             hot: self.hot.into(),
             nodes: self.nodes.into(),
             outputs: self.outputs.into(),
+            of_state,
             successors: self.successors.into(),
             counted: self.counted.into(),
             planned: self.planned.into(),

@@ -76,7 +76,10 @@ unsafe fn lock_for(
         let Some(frame) = CallFrame::from_raw(record) else { return OVER };
         let take = |variables: &[&Variable]| {
             let copy = |tensor: &Tensor| copy_value(frame, tensor);
-            lock(variables, access, &frame.env().cancellation, copy)
+            lock(variables, access, &frame.env().cancellation, copy)?;
+            let stream = frame.call().stream;
+            let done = variables.iter().try_for_each(|variable| variable.await_writer(stream));
+            done.inspect_err(|_| unlock_variables(variables))
         };
         let locked = match one(variables, count) {
             Some(raw) => variable_of(raw).and_then(|variable| take(&[variable])),

@@ -28,12 +28,19 @@ impl StepStreams {
                 }
             }
         }
-        // Only the driver of the step calls this, so there is no race.
-        Ok(self.joins.get_or_init(|| joins))
+        if let Err(late) = self.joins.set(joins) {
+            // Another call of the step made them first.
+            destroy(self, &late);
+        }
+        self.joins()
     }
 
     /// Orders later work on the first stream after all work so far on the others.
     pub fn gather(&self) -> Result<(), KernelError> {
+        if self.lanes.len() < 2 {
+            // A device without events has one stream.
+            return Ok(());
+        }
         let joins = self.joins()?;
         for (lane, &event) in self.lanes.iter().zip(joins).skip(1) {
             self.device.record_event(event, lane.stream)?;

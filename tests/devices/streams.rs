@@ -11,3 +11,4 @@ mod order;
 mod random;
 mod support;
 mod threads;
+mod variables;

@@ -9,6 +9,7 @@ mod gradient;
 mod math;
 mod nn;
 mod shape;
+mod state;
 
 use crate::{
     device::{Accel, handle_of},

@@ -24,7 +24,7 @@ impl Kernel for Destroy {
     }
 }
 
-register_kernel!("DestroyResourceOp" on "CPU": Destroy);
+register_kernel!("DestroyResourceOp" on "DEFAULT": Destroy);
 
 fn is_counted(c: &ComputeContext<'_>) -> Result<(), KernelError> {
     c.output::<bool>(0, &[])?.data[0] = !c.state().has_name(0)?;
@@ -54,4 +54,4 @@ fn check_variable(c: &ComputeContext<'_>) -> Result<(), KernelError> {
     ))
 }
 
-register_kernel!("DisableCopyOnRead" on "CPU": fn check_variable);
+register_kernel!("DisableCopyOnRead" on "DEFAULT": fn check_variable);

@@ -1,6 +1,7 @@
 //! State on the CPU: kernels of values that outlive a step; and sparse tensors, which parsing makes.
 //!
-//! Its kernels are for device type `CPU`, which plugins/cpu registers. `resource` and `several` have
+//! Its kernels are for device type `CPU`, which plugins/cpu registers; those that only pass the values of variables on are
+//! for every type, since the host keeps such a value in the memory of any device. `resource` and `several` have
 //! the kernels of resource variables, `reference` and `temporary` those of the reference variables of
 //! older graphs; both are two doors to the host's variables. `gather` reads and `scatter` updates parts
 //! of a variable. `handle` removes what a handle shows, `session` keeps tensors under a text. `naming` says under which name something is found, `update` what an update does to a

@@ -1,4 +1,7 @@
 //! Resource variables: handles lead to them.
+//!
+//! What only passes values on is registered for every device type: the value of a variable lies in the memory of the device
+//! that its nodes are placed on. What computes with elements is for the CPU, and for devices whose plugins have such kernels.
 
 use crate::{
     naming::Named,
@@ -27,14 +30,14 @@ impl Kernel for VarHandle {
     }
 }
 
-register_kernel!("VarHandleOp" on "CPU": VarHandle);
+register_kernel!("VarHandleOp" on "DEFAULT": VarHandle);
 
 fn read(c: &ComputeContext<'_>) -> Result<(), KernelError> {
     let state = c.state();
     state.output_value(&state.input_variable(0)?, 0)
 }
 
-register_kernel!("ReadVariableOp" on "CPU": fn read);
+register_kernel!("ReadVariableOp" on "DEFAULT": fn read);
 
 struct Assign {
     validate_shape: bool,
@@ -57,7 +60,7 @@ impl Kernel for Assign {
     }
 }
 
-register_kernel!("AssignVariableOp" on "CPU": Assign);
+register_kernel!("AssignVariableOp" on "DEFAULT": Assign);
 
 fn update<T: Element>(
     c: &ComputeContext<'_>,
@@ -92,7 +95,8 @@ fn is_initialized(c: &ComputeContext<'_>) -> Result<(), KernelError> {
     Ok(())
 }
 
-register_kernel!("VarIsInitializedOp" on "CPU": fn is_initialized);
+register_kernel!("VarIsInitializedOp" on "DEFAULT": fn is_initialized,
+    host_memory = &["is_initialized"]);
 
 fn shape<T: Number>(c: &ComputeContext<'_>) -> Result<(), KernelError> {
     let state = c.state();
@@ -113,7 +117,8 @@ fn shape<T: Number>(c: &ComputeContext<'_>) -> Result<(), KernelError> {
     Ok(())
 }
 
-register_kernel!("VariableShape" on "CPU": fn shape<T> for "out_type" in [i32, i64]);
+register_kernel!("VariableShape" on "DEFAULT": fn shape<T> for "out_type" in [i32, i64],
+    host_memory = &["output"]);
 
 struct CountUpTo<T> {
     limit: i64,

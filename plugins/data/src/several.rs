@@ -39,7 +39,7 @@ impl Kernel for Handles {
     }
 }
 
-register_kernel!("_VarHandlesOp" on "CPU": Handles);
+register_kernel!("_VarHandlesOp" on "DEFAULT": Handles);
 
 fn read(c: &ComputeContext<'_>) -> Result<(), KernelError> {
     let state = c.state();
@@ -49,4 +49,4 @@ fn read(c: &ComputeContext<'_>) -> Result<(), KernelError> {
     })
 }
 
-register_kernel!("_ReadVariablesOp" on "CPU": fn read);
+register_kernel!("_ReadVariablesOp" on "DEFAULT": fn read);

@@ -15,6 +15,7 @@ mod cuda_pinned;
 mod cuda_recorded;
 mod cuda_reduction;
 mod cuda_refused;
+mod cuda_training;
 mod cuda_windows;
 mod goldens_cuda;
 mod goldens_cuda_nvidia;

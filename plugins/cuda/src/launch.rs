@@ -11,7 +11,7 @@ use crate::{
 use tenon_sdk::{
     DType, KernelError,
     abi::{MemoryKind, Slot},
-    author::{ComputeContext, CreateContext},
+    author::{ComputeContext, CreateContext, VarGuard},
     device::author::{device_of, stream_of},
 };
 
@@ -181,6 +181,29 @@ impl<'a> Launch<'a> {
     /// As [`Launch::input`]; out of memory.
     pub fn output(&self, output: usize, dims: &[i64]) -> Result<Operand, KernelError> {
         Operand::new(self.context.prepare(output, dims)?)
+    }
+
+    /// The value of a variable that the call has locked exclusively, to be written in place, and its
+    /// sizes.
+    ///
+    /// # Errors
+    /// It has no value; `INVALID_ARGUMENT` for another element type; as [`Launch::input`].
+    pub fn variable(
+        &self,
+        locked: &mut VarGuard<'_>,
+        at: usize,
+        dtype: DType,
+    ) -> Result<(Operand, Vec<i64>), KernelError> {
+        let slot = locked.update(at)?;
+        if slot.dtype != dtype {
+            return Err(KernelError::invalid_argument(format!(
+                "variable {at}: expected {dtype}, found {}",
+                slot.dtype
+            )));
+        }
+        // SAFETY: the slot shows a value, with its sizes, that the guard keeps locked.
+        let dims = unsafe { slot.shape() }.to_vec();
+        Ok((Operand::new(&slot)?, dims))
     }
 
     /// Device memory for the launches of this call.

@@ -11,14 +11,17 @@
 //! | [`binary`] | functions of two, with broadcasting; gradients; `BiasAdd` in [`bias`] |
 //! | [`ternary`] | `Select`, `ClipByValue` |
 //! | [`add_n`] | `AddN` |
+//! | [`assign`], [`train`] | sums and differences in place; updates of variables by optimisers |
 //! | [`chain`] | programs of elementwise ops as one kernel |
 
 mod access;
 mod add_n;
+mod assign;
 mod bias;
 mod binary;
 mod chain;
 mod ternary;
+mod train;
 mod types;
 mod unary;
 
@@ -33,6 +36,7 @@ pub(super) fn variants() -> Vec<Variant> {
         ternary::variants(),
         add_n::variants(),
         chain::variants(),
+        train::variants(),
     ]
     .concat()
 }

@@ -74,7 +74,16 @@ impl Binary {
         op: &str,
         parameter: f32,
     ) -> Result<Binary, KernelError> {
-        let (from, to) = (c.input_types()[0], c.output_types()[0]);
+        Binary::in_types(op, c.input_types()[0], c.output_types()[0], parameter)
+    }
+
+    /// The op of this name, from one type to another.
+    pub(super) fn in_types(
+        op: &str,
+        from: DType,
+        to: DType,
+        parameter: f32,
+    ) -> Result<Binary, KernelError> {
         let lanes = most_lanes(&[from, to]);
         let broadcast = variant(op, from, to, "BROADCAST")?;
         let same = variant(op, from, to, WHOLE[0].0)?;
@@ -109,6 +118,15 @@ impl Binary {
         let grid = access.grid(z.elements, launch);
         // SAFETY: operands have `elements` elements, or the one that the layout reads.
         unsafe { self.whole[layout].run(launch, access, grid, arguments) }
+    }
+
+    /// Operands of one number of elements; the result may be one of the others.
+    pub(super) fn run_same(
+        &self,
+        launch: &Launch<'_>,
+        operands: [Operand; 3],
+    ) -> Result<(), KernelError> {
+        self.run_whole(launch, 0, operands)
     }
 
     fn repeat(

@@ -25,6 +25,7 @@ import gpu_procs
 import gpu_report
 import graphdef
 import sanitize
+import train_graphs
 from gpu_rows import MEMORY, MODELS, failed, line, target_of
 
 HAS_TORCH = importlib.util.find_spec("torch") is not None
@@ -256,6 +257,31 @@ class Goldens(unittest.TestCase):
             golden_graphs.repack(source, run, target)
             with zipfile.ZipFile(target) as archive:
                 self.assertEqual({name: archive.read(name) for name in archive.namelist()}, {"x.npy": b"feed", "y.npy": b"result"})
+
+
+class Training(unittest.TestCase):
+    """Training graphs."""
+
+    def test_losses(self):
+        self.assertIsNone(train_graphs.judged(2.0, 1.0, 1.0 + 1e-6, 1e-5))
+        self.assertIn("on the CPU", train_graphs.judged(2.0, 1.0, 1.1, 1e-5))
+        self.assertIn("on the CPU", train_graphs.judged(2.0, 1.0, float("nan"), 1e-5))
+        self.assertIn("learns nothing", train_graphs.judged(2.0, 2.0, 2.0, 1e-5))
+        self.assertEqual(train_graphs.judged(2.0, 1.0, "error: no kernel", 1e-5), "error: no kernel")
+
+    def test_numbers_of_each_dtype(self):
+        with tempfile.TemporaryDirectory() as folder:
+            file = Path(folder, "loss.npy")
+            for kind, dtype in (("<f4", graphdef.FLOAT), ("<f2", train_graphs.HALF), ("|V2", graphdef.BFLOAT16)):
+                head = f"{{'descr': '{kind}', 'fortran_order': False, 'shape': (), }}\n".encode()
+                start = b"\x93NUMPY\x01\x00" + len(head).to_bytes(2, "little")
+                file.write_bytes(start + head + train_graphs.elements(dtype, [-0.625]))
+                self.assertEqual(train_graphs.scalar(file), -0.625)
+
+    def test_a_graph_has_a_variable_for_each_slot(self):
+        nodes = train_graphs.Model(graphdef.FLOAT).graph("Adam").nodes
+        self.assertEqual(sum(b"VarHandleOp" in node for node in nodes), 3)
+        self.assertIn(b"train", nodes[-1])
 
 
 class GraphDef(unittest.TestCase):

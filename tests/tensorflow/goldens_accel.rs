@@ -53,6 +53,7 @@ fn array() {
             "Const",
             "EnsureShape",
             "ExpandDims",
+            "GuaranteeConst",
             "Identity",
             "IdentityN",
             "PlaceholderWithDefault",

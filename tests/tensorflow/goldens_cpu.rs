@@ -117,7 +117,7 @@ fn random() {
 
 #[test]
 fn sparse() {
-    family_of("sparse", &["tenon_cpu", "tenon_data"], 540);
+    family_of("sparse", &["tenon_cpu", "tenon_data", "tenon_text"], 540);
 }
 
 #[test]

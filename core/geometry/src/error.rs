@@ -218,6 +218,20 @@ pub enum GeometryError {
         /// The size of the dilated window.
         window: i64,
     },
+    /// Ratios that give no windows.
+    #[error("pooling_ratio must {expected}, got {found}")]
+    PoolingRatio {
+        /// What is expected of the ratios.
+        expected: &'static str,
+        /// The ratios found, with what they are compared with.
+        found: String,
+    },
+    /// Ratios of batch or depth other than 1, which TensorFlow does not support.
+    #[error("pooling_ratio must be 1 in batch and depth, got {found}")]
+    RatioOutside {
+        /// The ratios found.
+        found: String,
+    },
     /// A size that is not a multiple of another.
     #[error("{what} ({value}) must be a multiple of {divisor_name} ({divisor})")]
     NotDivisible {
@@ -367,6 +381,7 @@ impl GeometryError {
         match self {
             GeometryError::RankTooLarge { .. }
             | GeometryError::NotSpatial { .. }
+            | GeometryError::RatioOutside { .. }
             | GeometryError::DepthPooling { .. } => Code::UNIMPLEMENTED,
             GeometryError::NotPositive { .. } => Code::OUT_OF_RANGE,
             _ => Code::INVALID_ARGUMENT,

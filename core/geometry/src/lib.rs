@@ -48,6 +48,7 @@ mod error;
 mod fft;
 pub mod fixed_point;
 mod format;
+mod fractional;
 pub mod fused;
 mod gather;
 mod image;
@@ -84,6 +85,7 @@ pub use einsum::{EinsumAxis, EinsumBox, EinsumEquation, EinsumOperand, EinsumPla
 pub use error::GeometryError;
 pub use fft::{FftDirection, check_fft_input, real_fft_dims};
 pub use format::{DataFormat, Padding};
+pub use fractional::fractional_dims;
 pub use gather::{GatherPlan, SlicePlan, gather_dims, gather_nd_dims};
 pub use image::{PixelGrid, check_colour, resized_dims};
 pub use matmul::{

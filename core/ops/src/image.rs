@@ -2,6 +2,8 @@
 
 mod boxes;
 mod grad;
+mod jpeg;
+mod sampled;
 
 use crate::shape::{
     dims_of, input_of_rank, input_of_rank_at_least, same_size, scalar_output, unchanged,

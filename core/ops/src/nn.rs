@@ -2,6 +2,7 @@
 
 mod activation;
 mod conv;
+mod fractional;
 mod loss;
 mod norm;
 mod pool;

@@ -1,6 +1,12 @@
 //! Tensors by the coordinates of their values: indices of shape `[values, rank]`, the values, and the shape of the whole.
 //! The kernels are plugins/data/src/sparse.
 
+mod counts;
+mod crosses;
+mod pairs;
+mod serial;
+mod sets;
+
 use crate::shape::{input_of_rank, pass_on, same_size};
 use tenon_author::{Dim, ShapeContext, ShapeHandle, ShapeResult, register_op};
 use tenon_framework::KernelError;
@@ -418,10 +424,15 @@ fn elements(c: &ShapeContext<'_>) -> ShapeResult {
 }
 
 fn reduce(c: &ShapeContext<'_>) -> ShapeResult {
+    c.set_output(0, reduced_shape(c)?)
+}
+
+/// The shape after a reduction.
+fn reduced_shape(c: &ShapeContext<'_>) -> Result<ShapeHandle, KernelError> {
     places(c, [0, 1, 2])?;
     let (shape, keeps) = (shape_in(c, 2, "input_shape")?, c.attr::<bool>("keep_dims")?);
     let (Some(rank), Some(axes)) = (c.rank(shape), c.constant_integers(3)) else {
-        return c.set_output(0, c.unknown());
+        return Ok(c.unknown());
     };
     let mut is_reduced = vec![false; rank];
     for axis in axes {
@@ -439,7 +450,7 @@ fn reduce(c: &ShapeContext<'_>) -> ShapeResult {
         (true, false) => None,
     };
     let dims: Vec<Dim> = (0..rank).filter_map(dim).collect();
-    c.set_output(0, c.make_shape(&dims))
+    Ok(c.make_shape(&dims))
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! Strings: joining, splitting, searching, formatting, encoding.
 
 mod characters;
+mod tokens;
 
 use crate::shape::{broadcast_dims, dims_of, input_of_rank, scalar_output, unchanged};
 use tenon_author::{ShapeContext, ShapeHandle, ShapeResult, register_op};

@@ -11,4 +11,4 @@ mod json;
 mod ops;
 mod raw;
 mod sequence;
-mod tensor;
+pub mod tensor;

@@ -1,5 +1,5 @@
 //! `DecodePng` and `DecodeJpeg`. As in TensorFlow, each reads both formats and detects them by
-//! their first bytes.
+//! their first bytes. `DecodeAndCropJpeg` and `ExtractJpegShape` read JPEG alone.
 //!
 //! PNG is exact, and so is JPEG with one or three components and Huffman codes, which
 //! [`crate::jpeg`] decodes. Other JPEG files (with four components, or with samples that do not
@@ -66,12 +66,7 @@ impl Decode {
     }
 
     fn run(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
-        let (&[contents], []) = (&c.strings(0)?[..], c.dims(0)) else {
-            return Err(KernelError::invalid_argument(format!(
-                "contents must be a scalar, found shape {:?}",
-                c.dims(0)
-            )));
-        };
+        let contents = contents(c)?;
         match self.wide {
             true => write(c, &self.pixels::<u16>(contents)?),
             false => write(c, &self.pixels::<u8>(contents)?),
@@ -99,6 +94,16 @@ impl Decode {
             channels => channels,
         };
         Pixels::new(&image, channels)?.reduced(self.jpeg.ratio)
+    }
+}
+
+/// The file in the first input.
+fn contents<'c>(c: &ComputeContext<'c>) -> Result<&'c [u8], KernelError> {
+    match (&c.strings(0)?[..], c.dims(0)) {
+        (&[contents], []) => Ok(contents),
+        (_, dims) => Err(KernelError::invalid_argument(format!(
+            "contents must be a scalar, found shape {dims:?}"
+        ))),
     }
 }
 
@@ -312,10 +317,8 @@ register_kernel!("DecodePng" on "CPU": Png, host_memory = &["contents"], numeric
 
 struct Jpeg(Decode);
 
-impl Kernel for Jpeg {
-    const MODE: Mode = Mode::Expensive;
-
-    fn new(c: &CreateContext<'_>) -> Result<Self, KernelError> {
+impl Jpeg {
+    fn create(c: &CreateContext<'_>) -> Result<Jpeg, KernelError> {
         let mut decode = Decode::create(c, &[0, 1, 3])?;
         let ratio: i64 = c.attr("ratio")?;
         if ![1, 2, 4, 8].contains(&ratio) {
@@ -337,6 +340,14 @@ impl Kernel for Jpeg {
         decode.jpeg.acceptable = c.attr("acceptable_fraction")?;
         Ok(Jpeg(decode))
     }
+}
+
+impl Kernel for Jpeg {
+    const MODE: Mode = Mode::Expensive;
+
+    fn new(c: &CreateContext<'_>) -> Result<Self, KernelError> {
+        Jpeg::create(c)
+    }
 
     fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
         self.0.run(c)
@@ -344,3 +355,68 @@ impl Kernel for Jpeg {
 }
 
 register_kernel!("DecodeJpeg" on "CPU": Jpeg, host_memory = &["contents"], numerics = Numerics::EXACT);
+
+/// `DecodeAndCropJpeg`.
+struct Crop(Jpeg);
+
+impl Kernel for Crop {
+    const MODE: Mode = Mode::Expensive;
+
+    fn new(c: &CreateContext<'_>) -> Result<Self, KernelError> {
+        Jpeg::create(c).map(Crop)
+    }
+
+    fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
+        let (contents, window) = (only_jpeg(c)?, c.integers(1)?);
+        let (&[row, column, height, width], [4]) = (&window[..], c.dims(1)) else {
+            return Err(KernelError::invalid_argument(format!(
+                "crop_window must be a vector of 4, found shape {:?}",
+                c.dims(1)
+            )));
+        };
+        let pixels = self.0.0.pixels::<u8>(contents)?;
+        let fits = |first: i64, size: i64, all: usize| {
+            first >= 0 && size > 0 && first.checked_add(size).is_some_and(|end| end <= all as i64)
+        };
+        if !fits(row, height, pixels.height) || !fits(column, width, pixels.width) {
+            return Err(KernelError::invalid_argument(format!(
+                "crop_window: expected a window of one pixel or more inside of {} x {}, found {window:?}",
+                pixels.height, pixels.width
+            )));
+        }
+        let y = c.output::<u8>(0, &[height, width, pixels.channels as i64])?.data;
+        let line = width as usize * pixels.channels;
+        for (at, y) in y.chunks_exact_mut(line).enumerate() {
+            let first = (row as usize + at) * pixels.width + column as usize;
+            y.copy_from_slice(&pixels.levels[first * pixels.channels..][..line]);
+        }
+        Ok(())
+    }
+}
+
+/// The JPEG file in the first input.
+fn only_jpeg<'c>(c: &ComputeContext<'c>) -> Result<&'c [u8], KernelError> {
+    let contents = contents(c)?;
+    match is_jpeg(contents) {
+        true => Ok(contents),
+        false => Err(refused("not the signature of JPEG")),
+    }
+}
+
+/// `ExtractJpegShape`.
+fn extract_shape(c: &ComputeContext<'_>) -> Result<(), KernelError> {
+    let contents = only_jpeg(c)?;
+    let shape =
+        jpeg::shape(contents).ok_or_else(|| refused("a jpeg without a frame before its pixels"))?;
+    if c.output_slot(0)?.dtype == tenon_sdk::DType::INT64 {
+        c.output::<i64>(0, &[3])?.data.copy_from_slice(&shape.map(i64::from));
+    } else {
+        c.output::<i32>(0, &[3])?.data.copy_from_slice(&shape.map(i32::from));
+    }
+    Ok(())
+}
+
+register_kernel!("DecodeAndCropJpeg" on "CPU": Crop, host_memory = &["contents", "crop_window"],
+    numerics = Numerics::EXACT);
+register_kernel!("ExtractJpegShape" on "CPU": fn extract_shape, host_memory = &["contents"],
+    numerics = Numerics::EXACT);

@@ -1,4 +1,4 @@
-//! `EncodePng` and `EncodeJpeg`.
+//! `EncodePng`, `EncodeJpeg` and `EncodeJpegVariableQuality`.
 //!
 //! A PNG preserves the pixels exactly. A JPEG is baseline with full colour resolution:
 //! `progressive`, `optimize_size` and `chroma_downsampling`, which reduce its size, have no effect.
@@ -165,6 +165,12 @@ impl Kernel for Jpeg {
     }
 
     fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
+        self.write(c)
+    }
+}
+
+impl Jpeg {
+    fn write(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
         let dims = c.dims(0);
         if dims.len() != 3 {
             let (what, found) = ("image", dims.len());
@@ -192,6 +198,21 @@ impl Kernel for Jpeg {
         })
     }
 }
+
+/// `EncodeJpegVariableQuality`, whose file has the density that `EncodeJpeg` writes by default.
+fn of_quality(c: &ComputeContext<'_>) -> Result<(), KernelError> {
+    let quality = c.integer(1, "quality")?;
+    let Some(quality) = u8::try_from(quality).ok().filter(|&quality| quality <= 100) else {
+        return Err(KernelError::invalid_argument(format!(
+            "quality must lie in [0, 100], found {quality}"
+        )));
+    };
+    let density = PixelDensity { density: (300, 300), unit: PixelDensityUnit::Inches };
+    Jpeg { channels: 0, quality: quality.max(1), density, metadata: Vec::new() }.write(c)
+}
+
+register_kernel!("EncodeJpegVariableQuality" on "CPU": fn of_quality, host_memory = &["quality"],
+    numerics = Numerics::EXACT);
 
 /// Inserts a segment after the start and the first segment of a file, which holds the density.
 fn add_metadata(file: &mut Vec<u8>, metadata: &[u8]) -> Result<(), KernelError> {

@@ -19,6 +19,7 @@ mod transform;
 mod upsample;
 
 use header::Frame;
+pub use header::shape;
 use tenon_sdk::{KernelError, growth};
 
 /// Options of decoding.

@@ -32,6 +32,7 @@ mod jpeg;
 mod nearest;
 mod project;
 mod resize;
+mod scale;
 
 tenon_sdk::export_plugin!();
 tenon_sdk::kernels_check_shapes!();

@@ -1,10 +1,12 @@
-//! `StringToHashBucketFast`, `StringToHashBucketStrong` and the older `StringToHashBucket`, which differ in the hash.
+//! `StringToHashBucketFast`, `StringToHashBucketStrong` and the older `StringToHashBucket`, which differ in the hash;
+//! and `Fingerprint`.
 
-use crate::farmhash::fingerprint64;
+use crate::{farmhash::fingerprint64, text};
 use tenon_sdk::{
-    KernelError,
+    DType, KernelError,
     author::{ComputeContext, CreateContext, Kernel},
-    reg::Numerics,
+    growth,
+    reg::{COPYABLE, Numerics, join_types},
     register_kernel,
 };
 
@@ -59,6 +61,52 @@ impl Kernel for Bucket {
     }
 }
 
+/// The bytes of each row's fingerprint. A row of several strings has that of the fingerprints of its strings.
+fn fingerprint(c: &ComputeContext<'_>) -> Result<(), KernelError> {
+    let method = text(c, 1, "method")?;
+    if method != b"farmhash64" {
+        return Err(KernelError::invalid_argument(format!(
+            "method must be 'farmhash64', found '{}'",
+            crate::shown(method)
+        )));
+    }
+    let Some(&rows) = c.dims(0).first() else {
+        return Err(KernelError::invalid_argument(
+            "data must have at least 1 dimension, found a scalar",
+        ));
+    };
+    let y = c.output::<u8>(0, &[rows, 8])?.data.as_chunks_mut().0;
+    if c.slot(0)?.dtype == DType::STRING {
+        let texts = c.strings(0)?;
+        let width = texts.len() / y.len().max(1);
+        for (row, y) in y.iter_mut().enumerate() {
+            *y = of_texts(&texts[row * width..][..width])?;
+        }
+        return Ok(());
+    }
+    let bytes = c.input_bytes(0)?;
+    let width = bytes.len() / y.len().max(1);
+    for (row, y) in y.iter_mut().enumerate() {
+        *y = fingerprint64(&bytes[row * width..][..width]).to_le_bytes();
+    }
+    Ok(())
+}
+
+fn of_texts(texts: &[&[u8]]) -> Result<[u8; 8], KernelError> {
+    if let [text] = texts {
+        return Ok(fingerprint64(text).to_le_bytes());
+    }
+    let each = texts.iter().map(|text| fingerprint64(text).to_le_bytes());
+    let all = growth::collected(each)?;
+    Ok(fingerprint64(all.as_flattened()).to_le_bytes())
+}
+
+/// The types of elements whose bytes are read, and strings.
+const READ: &[DType] = &join_types::<{ COPYABLE.len() + 1 }>(COPYABLE, &[DType::STRING]);
+
+register_kernel!("Fingerprint" on "CPU": fn fingerprint, types = ("T", READ),
+    host_memory = &["method"], numerics = Numerics::EXACT);
+
 fn key(c: &CreateContext<'_>) -> Result<[u64; 2], KernelError> {
     let key: Vec<i64> = c.attr("key")?;
     match key[..] {
@@ -96,7 +144,7 @@ fn murmur(text: &[u8], seed: u64) -> u64 {
 }
 
 /// SipHash-2-4 of Jean-Philippe Aumasson and Daniel J. Bernstein.
-fn sip(text: &[u8], [k0, k1]: [u64; 2]) -> u64 {
+pub fn sip(text: &[u8], [k0, k1]: [u64; 2]) -> u64 {
     let mut v = [
         k0 ^ 0x736f_6d65_7073_6575,
         k1 ^ 0x646f_7261_6e64_6f6d,

@@ -1,10 +1,12 @@
-//! `StringJoin`, `ReduceJoin`, `StringStrip`, `StringSplitV2` and the older `StringSplit`.
+//! `StringJoin`, `ReduceJoin`, `UnsortedSegmentJoin`, `StringStrip`, `StringSplitV2` and the older `StringSplit`.
 
 use crate::text;
 use tenon_sdk::{
-    KernelError,
+    Code, KernelError,
     author::{ComputeContext, CreateContext, Kernel},
-    geometry::{Dims, element_count, join_dims, normalize_axis, row_major_strides},
+    geometry::{
+        Dims, GeometryError, byte_size, element_count, join_dims, normalize_axis, row_major_strides,
+    },
     growth,
     reg::Numerics,
     register_kernel,
@@ -42,7 +44,7 @@ impl Kernel for Join {
 register_kernel!("StringJoin" on "CPU": Join, numerics = Numerics::EXACT);
 
 /// Appends the parts with the separator between them.
-fn join<'a>(
+pub fn join<'a>(
     parts: impl Iterator<Item = &'a [u8]>,
     separator: &[u8],
     joined: &mut Vec<u8>,
@@ -126,6 +128,63 @@ impl Grid {
         offset
     }
 }
+
+/// `UnsortedSegmentJoin`.
+struct SegmentJoin {
+    separator: Vec<u8>,
+}
+
+impl Kernel for SegmentJoin {
+    fn new(c: &CreateContext<'_>) -> Result<Self, KernelError> {
+        Ok(SegmentJoin { separator: c.attr::<&[u8]>("separator")?.to_vec() })
+    }
+
+    fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
+        let (dims, of_ids) = (c.dims(0), c.dims(1));
+        let count = c.integer(2, "num_segments")?;
+        if count < 0 {
+            let (what, found) = ("num_segments", count);
+            return Err(GeometryError::TooSmall { what, least: 0, found }.into());
+        }
+        if of_ids.is_empty() || !dims.starts_with(of_ids) {
+            let code =
+                if of_ids.len() > dims.len() { Code::OUT_OF_RANGE } else { Code::INVALID_ARGUMENT };
+            let message = format!(
+                "segment_ids must have the first dimensions of inputs, one at least, found shape {of_ids:?} for inputs \
+                 of shape {dims:?}"
+            );
+            return Err(KernelError::new(code, message));
+        }
+        let ids = c.integers(1)?;
+        if let Some(found) = ids.iter().find(|id| !(0..count).contains(*id)) {
+            return Err(KernelError::invalid_argument(format!(
+                "segment_ids must lie in [0, {count}), as num_segments says, found {found}"
+            )));
+        }
+        let mut rows = growth::collected(0..ids.len())?;
+        rows.sort_by_key(|&row| ids[row]);
+        let mut output = Dims::from_slice(&[count])?;
+        dims[of_ids.len()..].iter().try_for_each(|&size| output.push(size))?;
+        byte_size(&output, 24)?;
+        let (texts, width) = (c.strings(0)?, element_count(&output[1..])?);
+        c.write_texts(0, &output, |at, joined| {
+            let (segment, column) = ((at / width) as i64, at % width);
+            let first = rows.partition_point(|&row| ids[row] < segment);
+            let own = rows[first..].iter().take_while(|&&row| ids[row] == segment);
+            for &row in own {
+                // No separator follows what is empty so far.
+                if !joined.is_empty() {
+                    growth::append(joined, &self.separator)?;
+                }
+                growth::append(joined, texts[row * width + column])?;
+            }
+            Ok(())
+        })
+    }
+}
+
+register_kernel!("UnsortedSegmentJoin" on "CPU": SegmentJoin, host_memory = &["num_segments"],
+    numerics = Numerics::EXACT);
 
 /// Number of strings between checks whether the step still needs the result.
 const LOOK: usize = 1024;

@@ -15,6 +15,7 @@
 
 mod as_string;
 mod characters;
+mod cross;
 mod encode;
 mod farmhash;
 mod files;
@@ -22,6 +23,7 @@ mod format;
 mod hash;
 mod join;
 mod logging;
+mod ngrams;
 mod number;
 mod printf;
 mod re2;

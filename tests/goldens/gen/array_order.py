@@ -359,6 +359,30 @@ def batched(shape, block, pads):
     return tuple(dims)
 
 
+def volume_patches(folder):
+    """ExtractVolumePatches."""
+    suite = Suite(folder, "array", "ExtractVolumePatches")
+    forms = {  # label: (shape, ksizes, strides)
+        "plain": ((2, 3, 4, 5, 2), (2, 2, 3), (1, 1, 1)),
+        "strided": ((1, 5, 6, 4, 1), (2, 3, 2), (2, 1, 3)),
+        "apart": ((1, 3, 3, 3, 2), (1, 1, 1), (2, 2, 2)),
+        "whole": ((1, 2, 3, 4, 1), (2, 3, 4), (1, 1, 1)),
+        "empty": ((0, 3, 3, 3, 1), (2, 2, 2), (1, 1, 1)),
+    }
+    for dtype in NUMBERS:
+        for label in forms if dtype == "float" else ("strided",):
+            shape, *lists = forms[label]
+            names = dict(zip(("ksizes", "strides"), ([1, *sizes, 1] for sizes in lists)))
+            for padding in ("SAME", "VALID"):
+                suite.case(f"{dtype}_{label}_{padding.lower()}", [make(suite, dtype, label, shape)], names | {"padding": padding})
+    x = make(suite, "float", "errors", (1, 4, 4, 4, 1))
+    one = {"ksizes": [1, 2, 2, 2, 1], "strides": [1, 1, 1, 1, 1], "padding": "VALID"}
+    for label, change in {"batch": {"ksizes": [2, 2, 2, 2, 1]}, "channels": {"strides": [1, 1, 1, 1, 2]}, "zero": {"ksizes": [1, 0, 2, 2, 1]}}.items():
+        suite.error(label, [x], one | change)
+    suite.error("rank", [x[0]], one)
+    yield suite.finish()
+
+
 def patches(folder):
     """ExtractImagePatches."""
     suite = Suite(folder, "array", "ExtractImagePatches")
@@ -395,4 +419,4 @@ def patches(folder):
     yield suite.finish()
 
 
-GROUPS = [tile, broadcast, pads, reverse, roll, depth, batch, patches]
+GROUPS = [tile, broadcast, pads, reverse, roll, depth, batch, patches, volume_patches]

@@ -10,8 +10,8 @@ from .suite import EXACT, Suite, ulp
 
 
 def passed(folder):
-    """Snapshot, StopGradient, PreventGradient, IdentityN, EnsureShape and CheckNumerics."""
-    for op in ("Snapshot", "StopGradient", "PreventGradient"):
+    """Snapshot, StopGradient, GuaranteeConst, PreventGradient, IdentityN, EnsureShape and CheckNumerics."""
+    for op in ("Snapshot", "StopGradient", "GuaranteeConst", "PreventGradient"):
         suite = Suite(folder, "array", op)
         for dtype in NUMBERS + COMPLEX + ([] if op == "Snapshot" else ["bool", "string"]):
             for label in SHAPES if dtype == "float" else ("rank3",):
@@ -375,4 +375,40 @@ def formats(folder):
         yield suite.finish()
 
 
-GROUPS = [passed, described, like, sequences, one_hot, where, unique, permutations, joins, formats]
+def bounds(folder):
+    """Bucketize and UnravelIndex."""
+    suite = Suite(folder, "array", "Bucketize")
+    lists = {"some": [-2.0, 0.0, 0.0, 1.5, 3.0], "one": [1.0], "none": []}
+    for dtype in ("int32", "int64", "float", "double"):
+        for label, given in lists.items():
+            x = make(suite, dtype, label, (3, 7)) if dtype in FLOATS else small(seeded(dtype, label), dtype, (3, 7))
+            suite.case(f"{dtype}_{label}", [x], {"boundaries": given})
+        suite.case(f"{dtype}_special", [specials(dtype)], {"boundaries": lists["some"]})
+        suite.case(f"{dtype}_empty", [array(np.zeros((0, 2)), dtype)], {"boundaries": lists["some"]})
+    # Integers are compared in single precision.
+    suite.case("int32_rounded", [np.int32([2**24, 2**24 + 1, 2**24 + 2])], {"boundaries": [2.0**24, 2.0**24 + 2]})
+    suite.error("order", [np.float32([1])], {"boundaries": [1.0, 0.0]})
+    yield suite.finish()
+    suite = Suite(folder, "array", "UnravelIndex")
+    for dtype in ("int32", "int64"):
+        for label, (indices, dims) in {
+            "vector": ([0, 5, 23, 7], [2, 3, 4]),
+            "scalar": (17, [5, 4]),
+            "one": ([0, 0], [1]),
+            "none": ([0], []),
+            "row": ([3], [1, 4, 1]),
+        }.items():
+            suite.case(f"{dtype}_{label}", [np.asarray(indices, dtype), np.asarray(dims, dtype)], const=[1])
+    for label, (indices, dims) in {
+        "beyond": ([6], [2, 3]),
+        "no_size": ([0], [2, 0]),
+        "negative_size": ([0], [2, -3]),
+        "matrix": ([[0]], [2, 3]),
+        "scalar_dims": ([0], 2),
+        "overflow": ([0], [2**16, 2**16]),
+    }.items():
+        suite.error(label, [np.int32(indices), np.int32(dims)], const=[1])
+    yield suite.finish()
+
+
+GROUPS = [bounds, passed, described, like, sequences, one_hot, where, unique, permutations, joins, formats]

@@ -216,4 +216,38 @@ def exact_cross(case):
     return [(np.cross(a, b), moduli)]
 
 
-GROUPS = [tensors, plain, make, take, replace, cross]
+def older(folder):
+    """MatrixDiagV2, MatrixDiagPartV2 and MatrixSetDiagV2, whose diagonals are aligned left."""
+    suite = Suite(folder, "linalg", "MatrixDiagV2")
+    for dtype in TYPES:
+        for k in ([1], [-1, 1], [0, 2]) if dtype == "float" else ([-1, 1],):
+            count = k[-1] - k[0] + 1
+            rng = seeded("MatrixDiagV2", dtype, named(k))
+            x = values(rng, dtype, (2, 3) if count == 1 else (2, count, 3))
+            suite.case(f"{dtype}_{named(k)}", [x, int32(k), int32(-1), int32(-1), values(rng, dtype, ())], const=[1, 2, 3])
+    x, zero = np.ones((2, 3), np.float32), np.float32(0)
+    suite.error("count", [x, int32([-1, 1]), int32(-1), int32(-1), zero], const=[1, 2, 3])
+    suite.error("few_rows", [x, int32([0]), int32(2), int32(-1), zero], const=[1, 2, 3])
+    yield suite.finish()
+    suite = Suite(folder, "linalg", "MatrixDiagPartV2")
+    for dtype in TYPES:
+        for label, shape in FEW.items() if dtype == "float" else [("wide", FEW["wide"])]:
+            for k in valid_bands(shape) if dtype == "float" else ([-1, 1],):
+                rng = seeded("MatrixDiagPartV2", dtype, label)
+                suite.case(f"{dtype}_{label}_{named(k)}", [values(rng, dtype, shape), int32(k), values(rng, dtype, ())], const=[1])
+    suite.error("far", [np.ones((3, 4), np.float32), int32([4]), zero], const=[1])
+    yield suite.finish()
+    suite = Suite(folder, "linalg", "MatrixSetDiagV2")
+    for dtype in TYPES:
+        for label, shape in FEW.items() if dtype == "float" else [("wide", FEW["wide"])]:
+            for k in valid_bands(shape) if dtype == "float" else ([-1, 1],):
+                rng = seeded("MatrixSetDiagV2", dtype, label)
+                longest = min(shape[-2] + min(k[-1], 0), shape[-1] - max(k[0], 0))
+                count = (k[-1] - k[0] + 1,) if k[0] != k[-1] else ()
+                diagonal = values(rng, dtype, (*shape[:-2], *count, longest))
+                suite.case(f"{dtype}_{label}_{named(k)}", [values(rng, dtype, shape), diagonal, int32(k)], const=[2])
+    suite.error("short", [np.ones((2, 3, 4), np.float32), np.ones((2, 2), np.float32), int32([1])], const=[2])
+    yield suite.finish()
+
+
+GROUPS = [tensors, plain, make, take, replace, older, cross]

@@ -93,8 +93,8 @@ def backward_as_last(case):
 
 
 def backward(folder):
-    """FusedBatchNormGrad, FusedBatchNormGradV3."""
-    for op in ("FusedBatchNormGrad", "FusedBatchNormGradV3"):
+    """FusedBatchNormGrad, FusedBatchNormGradV2, FusedBatchNormGradV3."""
+    for op in ("FusedBatchNormGrad", "FusedBatchNormGradV2", "FusedBatchNormGradV3"):
         suite = Suite(folder, "nn_grad", op)
         for dtype in ("float",) if op == "FusedBatchNormGrad" else ("half", "bfloat16", "float"):
             for training in (False, True):

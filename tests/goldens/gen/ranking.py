@@ -209,4 +209,23 @@ def nth_element(folder):
     yield suite.finish()
 
 
-GROUPS = [scans, bincount, histogram, top_k, in_top_k, nth_element]
+def neighbours(folder):
+    """NearestNeighbors."""
+    suite = Suite(folder, "reduction", "NearestNeighbors")
+    rng = seeded("neighbours")
+    options = {"tolerance": {"absolute": 2e-5, "relative": 2e-6}, "reason": "TensorFlow subtracts products from sums of squares"}
+    for points, centers, width in ((5, 7, 3), (1, 1, 1), (33, 20, 9)):
+        x, y = (array(rng.standard_normal(shape), "float") for shape in ((points, width), (centers, width)))
+        for k in (0, 1, 3, 99):
+            suite.case(f"{points}_{centers}_{k}", [x, y, np.int64(k)], const=[2], **options)
+    equal = np.float32([[0, 1], [1, 0], [0, 1], [0, -1]])
+    suite.case("equal", [np.float32([[0, 0], [0, 2]]), equal, np.int64(3)], const=[2])
+    suite.case("no_centers", [x, y[:0], np.int64(2)], const=[2])
+    suite.error("no_points", [x[:0], y, np.int64(2)], const=[2])
+    suite.error("widths", [x, y[:, 1:], np.int64(2)], const=[2])
+    suite.error("vector", [x[0], y, np.int64(2)], const=[2])
+    suite.error("numbers", [x, y, np.int64([2])], const=[2])
+    yield suite.finish()
+
+
+GROUPS = [neighbours, scans, bincount, histogram, top_k, in_top_k, nth_element]

@@ -44,7 +44,7 @@ WORDS = ("special", "edge", "denormal", "nan", "infinite", "extreme", "pole", "h
 MOST_ELEMENTS, MOST_CASES, MOST_SHORT_CASES = 400, 6, 2
 # Forms whose gradients TensorFlow's CPU refuses; of these ops alone it takes channels first.
 FIRST = ("NCHW", "NCDHW")
-TAKE_FIRST = ("BiasAdd", "BiasAddGrad", "FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3", "FusedBatchNormGrad", "FusedBatchNormGradV3")
+TAKE_FIRST = ("BiasAdd", "BiasAddGrad", "FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3", "FusedBatchNormGrad", "FusedBatchNormGradV2", "FusedBatchNormGradV3")
 # TensorFlow's own slips: of complex numbers it takes the derivatives without conjugates, and transposes for adjoints.
 SLIPS = {op: COMPLEX for op in ("Xdivy", "Xlogy", "Xlog1py", "ClipByValue", "MatrixSquareRoot", "TridiagonalSolve")}
 # Ops whose gradients are differentiated again.
@@ -60,8 +60,8 @@ ResizeBilinear ResizeNearestNeighbor ReluGrad SigmoidGrad TanhGrad SqrtGrad Bias
 SHORT_TOLERANCES = {name: 4 * EPSILON[name] for name in SHORT}
 # TensorFlow computes the losses of CTC in logarithms of float.
 LOOSE = {"Svd": 1e-6, "SelfAdjointEigV2": 1e-6, "Qr": 1e-6, "IgammaGradA": 1e-8, "CTCLoss": 1e-6}
-# Ops whose gradients are not compared: TensorFlow has the gates of the first in another order, and the others have none here.
-LEFT = ("BlockLSTMV2", "ImageProjectiveTransformV2", "ImageProjectiveTransformV3")
+# Ops whose gradients are not compared: TensorFlow has the gates in another order.
+LEFT = ("BlockLSTMV2",)
 
 
 def weights(dtype, shape, start):

@@ -35,6 +35,7 @@ impl Kernel for EnsureShape {
 }
 
 register_kernel!("Identity" on "DEFAULT": fn identity, cost = COST, numerics = Numerics::EXACT);
+register_kernel!("GuaranteeConst" on "DEFAULT": fn identity, cost = COST, numerics = Numerics::EXACT);
 register_kernel!("StopGradient" on "DEFAULT": fn identity, cost = COST, numerics = Numerics::EXACT);
 register_kernel!("PreventGradient" on "DEFAULT": fn identity, cost = COST, numerics = Numerics::EXACT);
 register_kernel!("Snapshot" on "DEFAULT": fn identity, cost = COST, numerics = Numerics::EXACT);

@@ -20,7 +20,7 @@ fn identities_give_the_very_buffer() {
     let bench = Bench::host();
     let x = floats(&[2, 3]);
     let x_only = [x.clone()];
-    for op in ["Identity", "StopGradient", "PreventGradient", "Snapshot"] {
+    for op in ["Identity", "GuaranteeConst", "StopGradient", "PreventGradient", "Snapshot"] {
         let outputs = bench.call(op, &[T], &x_only).unwrap();
         assert_eq!(outputs[0].buffer().data(), x.buffer().data(), "{op}");
         assert_eq!(outputs[0].shape(), x.shape(), "{op}");

@@ -39,6 +39,18 @@ register_op!(
 );
 
 register_op!(
+    "GuaranteeConst",
+    inputs = &["input: T"],
+    outputs = &["output: T"],
+    attrs = &["T: type"],
+    stateful = true,
+    shape = passed_on,
+    passes_input = (0, 0),
+    refuses = Refusal::Nothing,
+    summary = "The input, of which the graph says that it is the same in every step.",
+);
+
+register_op!(
     "StopGradient",
     inputs = &["input: T"],
     outputs = &["output: T"],
@@ -103,7 +115,7 @@ mod tests {
 
     #[test]
     fn the_input_is_handed_on() {
-        for op in ["Identity", "Snapshot", "StopGradient", "PreventGradient"] {
+        for op in ["Identity", "GuaranteeConst", "Snapshot", "StopGradient", "PreventGradient"] {
             check(op, &[], &[(&["[n,3]"], "[n,3]"), (&["?"], "?"), (&["[]"], "[]")]);
             let mut bench = Bench::new();
             let constant = bench.value("= [1,2]");

@@ -133,6 +133,24 @@ register_op!(
     ],
 );
 
+register_op!(
+    "ExtractVolumePatches",
+    inputs = &["input: T"],
+    outputs = &["patches: T"],
+    attrs = &[
+        "ksizes: list(int) >= 5",
+        "strides: list(int) >= 5",
+        "T: realnumbertype",
+        "padding: {'SAME', 'VALID'}",
+    ],
+    shape = volume_patches,
+    summary = "The windows over volumes, each laid out as the channels of one pixel.",
+    cases = &[
+        "plain; ksizes = [1, 2, 3, 2, 1]; strides = [1, 1, 2, 1, 1]; padding in {'SAME', 'VALID'}; \
+         input: [n, 4, 5, 3, c]"
+    ],
+);
+
 /// The shape of a tensor after blocks move between space and depth.
 fn depth(
     c: &ShapeContext<'_>,
@@ -218,6 +236,15 @@ fn patches(c: &ShapeContext<'_>) -> ShapeResult {
     c.set_output(0, with_identity(c, &patches.output, |at| (at == 0).then(|| c.dim(images, 0))))
 }
 
+fn volume_patches(c: &ShapeContext<'_>) -> ShapeResult {
+    let input = input_of_rank(c, 0, "input", 5)?;
+    let (ksizes, strides): (Vec<i64>, Vec<i64>) = (c.attr("ksizes")?, c.attr("strides")?);
+    let padding = Padding::parse(c.attr("padding")?)?;
+    let sizes = c.dims(input).unwrap_or_default();
+    let patches = PatchGeometry::of_volumes(&sizes, [&ksizes, &strides], padding)?;
+    c.set_output(0, with_identity(c, &patches.output, |at| (at == 0).then(|| c.dim(input, 0))))
+}
+
 #[cfg(test)]
 mod tests {
     use crate::testing::check;
@@ -274,6 +301,19 @@ mod tests {
             "ExtractImagePatches",
             &attrs,
             &[(&["[n,5,7,3]"], "[n,3,3,18]"), (&["?"], "[?,?,?,?]")],
+        );
+        let attrs = [
+            ("ksizes", vec![1i64, 2, 3, 1, 1].into()),
+            ("strides", vec![1i64, 1, 2, 1, 1].into()),
+            ("padding", "VALID".into()),
+        ];
+        check(
+            "ExtractVolumePatches",
+            &attrs,
+            &[
+                (&["[n,4,5,3,2]"], "[n,3,2,3,12]"),
+                (&["[n,4,5,3]"], "! input must have 5 dimensions, got 4"),
+            ],
         );
     }
 }

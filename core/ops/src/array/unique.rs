@@ -1,6 +1,6 @@
-//! Ops that search: nonzero elements, unique elements, and positions.
+//! Ops that search: nonzero elements, unique elements, positions, and places among bounds.
 
-use crate::shape::{constant_integer, input_of_rank, with_identity};
+use crate::shape::{constant_integer, input_of_rank, scalar_or_vector, unchanged, with_identity};
 use tenon_author::{Dim, ShapeContext, ShapeHandle, ShapeResult, register_op};
 use tenon_framework::{KernelError, op::GradientRule};
 use tenon_geometry::normalize_axis;
@@ -101,6 +101,29 @@ bound! {
     "UpperBound": "Per value the place of the first element of its sorted row that is above it.";
 }
 
+register_op!(
+    "Bucketize",
+    inputs = &["input: T"],
+    outputs = &["output: int32"],
+    attrs = &["T: {int32, int64, float, double}", "boundaries: list(float)"],
+    shape = unchanged,
+    summary = "Per element the number of sorted boundaries that are not above it.",
+    cases = &["few; boundaries in {[], [0.5], [-1.0, 0.0, 0.0, 2.5]}; input: [n, m]"],
+);
+
+register_op!(
+    "UnravelIndex",
+    inputs = &["indices: Tidx", "dims: Tidx"],
+    outputs = &["output: Tidx"],
+    attrs = &["Tidx: {int32, int64} = DT_INT32"],
+    shape = unravel,
+    summary = "The coordinates of elements in a tensor of these dimensions, a column for each.",
+    cases = &[
+        "some; indices: [n] integers(0..24); dims: [3] values(2, 3, 4)",
+        "one; indices: [] integers(0..6); dims: [2] values(3, 2)",
+    ],
+);
+
 fn place(c: &ShapeContext<'_>) -> ShapeResult {
     let rank = c.rank(c.input(0)).map(|rank| rank as i64);
     c.set_output(0, c.make_shape(&[c.make_dim(None), c.make_dim(rank)]))
@@ -173,6 +196,16 @@ fn bound(c: &ShapeContext<'_>) -> ShapeResult {
     c.set_output(0, values)
 }
 
+fn unravel(c: &ShapeContext<'_>) -> ShapeResult {
+    scalar_or_vector(c, 0, "indices")?;
+    let rank = c.dim(input_of_rank(c, 1, "dims", 1)?, 0);
+    match c.rank(c.input(0)) {
+        None => c.set_output(0, c.unknown()),
+        Some(0) => c.set_output(0, c.make_shape(&[rank])),
+        Some(_) => c.set_output(0, c.make_shape(&[rank, c.dim(c.input(0), 0)])),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use crate::testing::check;
@@ -213,5 +246,17 @@ mod tests {
             ],
         );
         check("UpperBound", &[], &[(&["[2,5]", "[2,3]"], "[2,3]")]);
+        check("Bucketize", &[], &[(&["[n,3]"], "[n,3]")]);
+        check(
+            "UnravelIndex",
+            &[],
+            &[
+                (&["[n]", "[3]"], "[3,n]"),
+                (&["[]", "[3]"], "[3]"),
+                (&["?", "[3]"], "?"),
+                (&["[2,2]", "[3]"], "! indices must have 1 dimensions, got 2"),
+                (&["[n]", "[]"], "! dims must have 1 dimensions, got 0"),
+            ],
+        );
     }
 }

@@ -1,4 +1,4 @@
-//! Gradients of the ops that resize images, cut boxes out of them, and convert colours.
+//! Gradients of the ops that resize, move and project images, cut boxes out of them, and convert colours.
 
 use super::{Made, Outcome};
 use tenon_author::{GradientContext, register_gradient};
@@ -17,6 +17,41 @@ register_gradient!("ResizeNearestNeighbor", |c| {
     let size = super::part_of_shape(c, c.shape_of(c.input(0))?, Some(1), Some(3))?;
     let node = c.op("ResizeNearestNeighborGrad").input(c.gradient(0)?).input(size);
     c.set(0, node.copy(GRID).done()?)
+});
+
+register_gradient!("ImageProjectiveTransformV2", |c| {
+    let node = c.op("ImageProjectiveTransformV2").inputs(projected_back(c)?);
+    c.set(0, node.copy(PROJECTION).done()?)
+});
+register_gradient!("ImageProjectiveTransformV3", |c| {
+    let node = c.op("ImageProjectiveTransformV3").inputs(projected_back(c)?);
+    c.set(0, node.input(c.number(DType::FLOAT, 0.0)?).copy(PROJECTION).done()?)
+});
+
+const PROJECTION: &[&str] = &["interpolation", "fill_mode"];
+
+/// The gradient, the inverses of the transforms, and the size of the images.
+fn projected_back(c: &GradientContext<'_>) -> Result<[GraphValue; 3], KernelError> {
+    // The last element of a matrix of three rows is 1.
+    let paddings = c.reshape(c.ints(&[0, 0, 0, 1])?, c.ints(&[2, 2])?)?;
+    let one = c.number(DType::FLOAT, 1.0)?;
+    let whole = c.op("PadV2").input(c.input(1)).input(paddings).input(one).done()?;
+    let matrices = c.reshape(whole, c.ints(&[-1, 3, 3])?)?;
+    let inverses = c.reshape(c.unary("MatrixInverse", matrices)?, c.ints(&[-1, 9])?)?;
+    let parts = c.op("SplitV").input(inverses).input(c.ints(&[8, 1])?).input(c.int(1)?);
+    let parts = parts.attr("num_split", 2i64).outputs()?;
+    let inverses = c.div(parts[0], parts[1])?;
+    let size = super::part_of_shape(c, c.shape_of(c.input(0))?, Some(1), Some(3))?;
+    Ok([c.gradient(0)?, inverses, size])
+}
+
+register_gradient!("ScaleAndTranslate", |c| {
+    if c.dtype(c.input(0)) != DType::FLOAT {
+        return Ok(());
+    }
+    let node = c.op("ScaleAndTranslateGrad").input(c.gradient(0)?).input(c.input(0));
+    let node = node.input(c.input(2)).input(c.input(3)).copy(&["kernel_type", "antialias"]);
+    c.set(0, node.done()?)
 });
 
 /// The gradient of images of one of the `known` types; others have none.

@@ -138,16 +138,28 @@ register_gradient!("MatrixSetDiag", |c| {
     c.set(0, c.binary("MatrixSetDiag", g, c.zeros_like(c.input(1))?)?)?;
     c.set(1, diagonal_of(c, g)?)
 });
-register_gradient!("MatrixDiagV3", |c| c.set(0, part(c, c.input(1))?));
-register_gradient!("MatrixDiagPartV3", |c| {
+register_gradient!("MatrixDiagV2", made);
+register_gradient!("MatrixDiagV3", made);
+register_gradient!("MatrixDiagPartV2", taken);
+register_gradient!("MatrixDiagPartV3", taken);
+register_gradient!("MatrixSetDiagV2", set);
+register_gradient!("MatrixSetDiagV3", set);
+
+fn made(c: &GradientContext<'_>) -> Outcome {
+    c.set(0, part(c, c.input(1))?)
+}
+
+fn taken(c: &GradientContext<'_>) -> Outcome {
     let zeros = c.zeros_like(c.input(0))?;
     c.set(0, replaced(c, zeros, c.gradient(0)?, c.input(1))?)
-});
-register_gradient!("MatrixSetDiagV3", |c| {
+}
+
+fn set(c: &GradientContext<'_>) -> Outcome {
     let (g, zeros) = (c.gradient(0)?, c.zeros_like(c.input(1))?);
     c.set(0, replaced(c, g, zeros, c.input(2))?)?;
     c.set(1, part(c, c.input(2))?)
-});
+}
+
 register_gradient!("MatrixBandPart", |c| {
     let node = c.op("MatrixBandPart").input(c.gradient(0)?).input(c.input(1)).input(c.input(2));
     c.set(0, node.done()?)
@@ -157,7 +169,12 @@ register_gradient!("MatrixBandPart", |c| {
 fn part(c: &GradientContext<'_>, k: GraphValue) -> Made {
     let g = c.gradient(0)?;
     let node = c.op("MatrixDiagPartV3").input(g).input(k).input(c.scalar(g, 0.0)?);
-    node.copy(&["align"]).done()
+    node.attr("align", align(c)).done()
+}
+
+/// How diagonals are aligned: left, where the op has no attribute for it.
+fn align<'a>(c: &GradientContext<'a>) -> &'a str {
+    c.attr("align").unwrap_or("LEFT_LEFT")
 }
 
 /// Matrices whose diagonals `k` are replaced by others.
@@ -168,8 +185,27 @@ fn replaced(
     k: GraphValue,
 ) -> Made {
     let node = c.op("MatrixSetDiagV3").input(matrices).input(diagonals).input(k);
-    node.copy(&["align"]).done()
+    node.attr("align", align(c)).done()
 }
+
+// Products of sparse matrices, whose factors may have two types.
+register_gradient!("SparseMatMul", |c| {
+    let (g, a, b) = (c.gradient(0)?, c.input(0), c.input(1));
+    let of = |x, y, turned: [bool; 2], like| {
+        let node = c.op("SparseMatMul").input(x).input(y);
+        let node = node.attr("transpose_a", turned[0]).attr("transpose_b", turned[1]);
+        c.cast(node.done()?, c.dtype(like))
+    };
+    let turned: [bool; 2] = [c.attr("transpose_a")?, c.attr("transpose_b")?];
+    c.set(
+        0,
+        if turned[0] { of(b, g, [turned[1], true], a)? } else { of(g, b, [false, !turned[1]], a)? },
+    )?;
+    c.set(
+        1,
+        if turned[1] { of(g, a, [true, turned[0]], b)? } else { of(a, g, [!turned[0], false], b)? },
+    )
+});
 
 // Inverses and determinants.
 register_gradient!("MatrixInverse", |c| {

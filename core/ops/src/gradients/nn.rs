@@ -178,3 +178,16 @@ fn by_logits(c: &GradientContext<'_>, loss: GraphValue, other: GraphValue) -> Ou
         false => c.set(0, c.reduce_to(gradient, logits, other)?),
     }
 }
+
+// Pooling of drawn windows.
+register_gradient!("FractionalMaxPool", |c| {
+    let node = c.op("FractionalMaxPoolGrad").input(c.input(0)).input(c.output(0));
+    let node = node.input(c.gradient(0)?).input(c.output(1)).input(c.output(2));
+    c.set(0, node.copy(&["overlapping"]).done()?)
+});
+register_gradient!("FractionalAvgPool", |c| {
+    let shape = super::shape_as(c, c.input(0), DType::INT64)?;
+    let node = c.op("FractionalAvgPoolGrad").input(shape).input(c.gradient(0)?);
+    let node = node.input(c.output(1)).input(c.output(2));
+    c.set(0, node.copy(&["overlapping"]).done()?)
+});

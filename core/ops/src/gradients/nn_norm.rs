@@ -28,6 +28,7 @@ pub(super) fn normalised(c: &GradientContext<'_>, op: &str, last: Option<GraphVa
 }
 
 register_gradient!("FusedBatchNormGrad", second);
+register_gradient!("FusedBatchNormGradV2", second);
 register_gradient!("FusedBatchNormGradV3", second);
 
 /// The axes of all dimensions but the channels', and the shape in which a value of each channel broadcasts.

@@ -210,26 +210,34 @@ fn stitched(c: &GradientContext<'_>) -> Outcome {
 }
 
 // Patches: each element of a patch is a pixel, whose number an image of numbers tells.
-register_gradient!("ExtractImagePatches", |c| {
+register_gradient!("ExtractImagePatches", |c| patches(
+    c,
+    2,
+    &["ksizes", "strides", "rates", "padding"]
+));
+register_gradient!("ExtractVolumePatches", |c| patches(c, 3, &["ksizes", "strides", "padding"]));
+
+/// The gradient of patches over so many dimensions of space.
+fn patches(c: &GradientContext<'_>, space: usize, attrs: &[&str]) -> Outcome {
     let (g, x) = (c.gradient(0)?, c.input(0));
     let shape = c.shape_of(x)?;
-    let dim = |index: i64| -> Made {
+    let dim = |index: usize| -> Made {
+        let index = index as i64;
         c.reshape(part_of_shape(c, shape, Some(index), Some(index + 1))?, c.ints(&[])?)
     };
-    let (batch, rows, columns, depth) = (dim(0)?, dim(1)?, dim(2)?, dim(3)?);
-    let (one, all) = (c.int(1)?, c.int(-1)?);
-    let pixels = c.mul(rows, columns)?;
+    let (batch, depth, one, all) = (dim(0)?, dim(space + 1)?, c.int(1)?, c.int(-1)?);
+    let sizes = (1..=space).map(dim).collect::<Result<Vec<_>, _>>()?;
+    let pixels = sizes[1..].iter().try_fold(sizes[0], |pixels, &size| c.mul(pixels, size))?;
     let pack = |parts: &[GraphValue]| c.op("Pack").inputs(parts.iter().copied()).done();
+    let within = |first, last| pack(&[&[first][..], &sizes, &[last]].concat());
     let numbers = c.op("Range").input(one).input(c.add(pixels, one)?).input(one).done()?;
-    let image = c.reshape(numbers, pack(&[one, rows, columns, one])?)?;
-    let patches = c.op("ExtractImagePatches").input(image);
-    let patches = patches.copy(&["ksizes", "strides", "rates", "padding"]).done()?;
+    let image = c.reshape(numbers, within(one, one)?)?;
+    let patches = c.op(&c.node_op()).input(image).copy(attrs).done()?;
     // Padding has number 0, which becomes -1 and so belongs to no segment.
     let ids = c.sub(c.reshape(patches, c.ints(&[-1])?)?, one)?;
     let values = c.reshape(g, pack(&[batch, c.unary("Size", ids)?, depth])?)?;
     let values = c.binary("Transpose", values, c.ints(&[1, 0, 2])?)?;
     let summed = c.op("UnsortedSegmentSum").input(values).input(ids).input(pixels).done()?;
     let summed = c.binary("Transpose", summed, c.ints(&[1, 0, 2])?)?;
-    let whole = pack(&[batch, rows, columns, all])?;
-    c.set(0, c.reshape_like(c.reshape(summed, whole)?, x)?)
-});
+    c.set(0, c.reshape_like(c.reshape(summed, within(batch, all)?)?, x)?)
+}

@@ -40,6 +40,15 @@ register_op!(
 );
 
 register_op!(
+    "MatrixDiagV2",
+    inputs = &["diagonal: T", "k: int32", "num_rows: int32", "num_cols: int32", "padding_value: T"],
+    outputs = &["output: T"],
+    attrs = &[T],
+    shape = matrix_diag_v3,
+    summary = "`MatrixDiagV3` of diagonals that are aligned left.",
+);
+
+register_op!(
     "MatrixDiagV3",
     inputs = &["diagonal: T", "k: int32", "num_rows: int32", "num_cols: int32", "padding_value: T"],
     outputs = &["output: T"],
@@ -59,6 +68,15 @@ register_op!(
 );
 
 register_op!(
+    "MatrixDiagPartV2",
+    inputs = &["input: T", "k: int32", "padding_value: T"],
+    outputs = &["diagonal: T"],
+    attrs = &[T],
+    shape = matrix_diag_part_v3,
+    summary = "`MatrixDiagPartV3` with diagonals that are aligned left.",
+);
+
+register_op!(
     "MatrixDiagPartV3",
     inputs = &["input: T", "k: int32", "padding_value: T"],
     outputs = &["diagonal: T"],
@@ -75,6 +93,15 @@ register_op!(
     attrs = &[T],
     shape = matrix_set_diag,
     summary = "Matrices with their main diagonals replaced.",
+);
+
+register_op!(
+    "MatrixSetDiagV2",
+    inputs = &["input: T", "diagonal: T", "k: int32"],
+    outputs = &["output: T"],
+    attrs = &[T],
+    shape = matrix_set_diag_v3,
+    summary = "`MatrixSetDiagV3` with diagonals that are aligned left.",
 );
 
 register_op!(
@@ -304,6 +331,8 @@ mod tests {
                 (&["[3,4]", "= 4", "[]"], "! k must lie in [-2, 4), got 4"),
             ],
         );
-        check("MatrixSetDiagV3", &[], &[(&["[n,3,4]", "[n,3,3]", "= [-1,1]"], "[n,3,4]")]);
+        for op in ["MatrixSetDiagV2", "MatrixSetDiagV3"] {
+            check(op, &[], &[(&["[n,3,4]", "[n,3,3]", "= [-1,1]"], "[n,3,4]")]);
+        }
     }
 }

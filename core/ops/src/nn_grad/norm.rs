@@ -52,6 +52,36 @@ register_op!(
 );
 
 register_op!(
+    "FusedBatchNormGradV2",
+    inputs = &["y_backprop: T", "x: T", "scale: float", "reserve_space_1: U", "reserve_space_2: U"],
+    outputs = &[
+        "x_backprop: T",
+        "scale_backprop: U",
+        "offset_backprop: U",
+        "reserve_space_3: U",
+        "reserve_space_4: U"
+    ],
+    attrs = &[
+        "T: {half, bfloat16, float}",
+        "U: {float}",
+        "epsilon: float = 9.999999747378752e-05",
+        FORMAT,
+        "is_training: bool = true",
+    ],
+    shape = batch_norm_grad,
+    summary = "The gradient of `FusedBatchNormV2`, by input, scale and offset.",
+    cases = &[
+        "last; is_training in {true, false}; y_backprop: [n, h, w, c]; \
+         x: [n, h, w, c] uniform(-2, 2); scale: [c] uniform(-4, 4); \
+         reserve_space_1: [c] uniform(-1, 1); reserve_space_2: [c] uniform(0.25, 4)",
+        "first; is_training in {true, false}; data_format = 'NCHW'; \
+         y_backprop: [n, c, h, w]; x: [n, c, h, w] uniform(-2, 2); \
+         scale: [c] uniform(-4, 4); reserve_space_1: [c] uniform(-1, 1); \
+         reserve_space_2: [c] uniform(0.25, 4)",
+    ],
+);
+
+register_op!(
     "FusedBatchNormGradV3",
     inputs = &[
         "y_backprop: T",

@@ -13,6 +13,7 @@ mod depthwise_grad;
 mod dilation;
 mod dilation_grad;
 pub(super) mod elu;
+mod fractional;
 mod frame;
 mod im2col;
 mod loss;

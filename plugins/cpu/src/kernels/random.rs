@@ -3,9 +3,11 @@
 
 mod binomial;
 mod bounded;
+mod boxes;
 mod choice;
 mod distribution;
 mod gamma;
+mod glimpse;
 mod index_shuffle;
 mod of_variable;
 mod poisson;

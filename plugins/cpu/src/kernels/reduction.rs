@@ -5,6 +5,7 @@ pub mod arg;
 mod bincount;
 mod counting;
 mod fold;
+mod neighbours;
 mod ranking;
 mod scan;
 mod segment;

@@ -1,6 +1,7 @@
 //! `ParseTensor` and `SerializeTensor`: tensors as `TensorProto` messages.
 
 use crate::wire::{Malformed, Value, fields, put_bytes, put_number, varint};
+use std::borrow::Cow;
 use tenon_sdk::{geometry::element_count, growth, prelude::*};
 
 /// Numbers of the fields of a `TensorProto`.
@@ -11,28 +12,89 @@ mod number {
     pub const TEXTS: u64 = 8;
 }
 
-fn serialize(c: &ComputeContext<'_>) -> Result<(), KernelError> {
-    let dtype = c.slot(0)?.dtype;
+/// The elements of a tensor.
+pub enum Elements<'a> {
+    /// Of strings.
+    Texts(Vec<&'a [u8]>),
+    /// Of other types, as in memory.
+    Bytes(Cow<'a, [u8]>),
+}
+
+/// The message of a tensor of this type and shape.
+///
+/// # Errors
+/// `RESOURCE_EXHAUSTED` without memory.
+pub fn message_of(
+    dtype: DType,
+    dims: &[i64],
+    elements: &Elements<'_>,
+) -> Result<Vec<u8>, KernelError> {
     let mut message = Vec::new();
     put_number(&mut message, number::DTYPE, u64::from(dtype.base().0))?;
     let mut shape = Vec::new();
-    for &size in c.dims(0) {
+    for &size in dims {
         let mut dim = Vec::new();
         put_number(&mut dim, 1, size as u64)?;
         put_bytes(&mut shape, 2, &dim)?;
     }
     put_bytes(&mut message, number::SHAPE, &shape)?;
-    if dtype == DType::STRING {
-        let texts = c.strings(0)?;
-        texts.iter().try_for_each(|text| put_bytes(&mut message, number::TEXTS, text))?;
-    } else if !c.input_bytes(0)?.is_empty() {
-        put_bytes(&mut message, number::CONTENT, c.input_bytes(0)?)?;
+    match elements {
+        Elements::Texts(texts) => {
+            texts.iter().try_for_each(|text| put_bytes(&mut message, number::TEXTS, text))?;
+        }
+        Elements::Bytes(bytes) if bytes.is_empty() => {}
+        Elements::Bytes(bytes) => put_bytes(&mut message, number::CONTENT, bytes)?,
     }
+    Ok(message)
+}
+
+impl<'a> Elements<'a> {
+    /// Those of an input.
+    ///
+    /// # Errors
+    /// Those of the input.
+    pub fn of_input(c: &ComputeContext<'a>, input: usize) -> Result<Elements<'a>, KernelError> {
+        match c.slot(input)?.dtype {
+            DType::STRING => c.strings(input).map(Elements::Texts),
+            _ => c.input_bytes(input).map(|bytes| Elements::Bytes(bytes.into())),
+        }
+    }
+}
+
+/// The shape and the elements of the message of a tensor of this type, each of which it must have; none where it is no
+/// such message.
+///
+/// # Errors
+/// `RESOURCE_EXHAUSTED` without memory.
+pub fn tensor_of(
+    message: &[u8],
+    dtype: DType,
+) -> Result<Option<(Vec<i64>, Elements<'_>)>, KernelError> {
+    let parsed = match Parsed::new(message, dtype) {
+        Ok(parsed) if parsed.dtype == u64::from(dtype.base().0) => parsed,
+        Err(Wrong::Other(error)) => return Err(error),
+        _ => return Ok(None),
+    };
+    let Ok(count) = element_count(&parsed.dims) else { return Ok(None) };
+    let Parsed { dims, content, texts, elements, .. } = parsed;
+    if dtype == DType::STRING {
+        return Ok((texts.len() == count).then_some((dims, Elements::Texts(texts))));
+    }
+    let size = dtype.size().unwrap_or(1);
+    let bytes = if content.is_empty() { Cow::Owned(elements) } else { Cow::Borrowed(content) };
+    let is_whole = bytes.len() % size == 0 && bytes.len() / size == count;
+    // Truth values are bytes of 0 and 1 in memory.
+    let is_valid = dtype != DType::BOOL || bytes.iter().all(|&byte| byte < 2);
+    Ok((is_whole && is_valid).then_some((dims, Elements::Bytes(bytes))))
+}
+
+fn serialize(c: &ComputeContext<'_>) -> Result<(), KernelError> {
+    let message = message_of(c.slot(0)?.dtype, c.dims(0), &Elements::of_input(c, 0)?)?;
     c.set_strings(0, &[], [message].iter())
 }
 
 /// The types of elements that messages hold, but for resources and variants.
-const TYPES: &[DType] = &[
+pub const TYPES: &[DType] = &[
     DType::BFLOAT16,
     DType::BOOL,
     DType::COMPLEX128,

@@ -1,4 +1,4 @@
-//! `SparseAdd` and its gradient.
+//! `SparseAdd` and its gradient, `SparseSparseMaximum` and `SparseSparseMinimum`.
 
 use super::places::{Places, rank, size, write_numbers};
 use crate::update::Sum;
@@ -52,7 +52,8 @@ fn threshold(c: &ComputeContext<'_>, input: usize) -> Result<f64, KernelError> {
     }
 }
 
-fn add<T: Magnitude>(c: &ComputeContext<'_>) -> Result<(), KernelError> {
+/// The places of both operands, which have one shape.
+fn operands(c: &ComputeContext<'_>) -> Result<(Places, Places), KernelError> {
     let (a, b) = (Places::new(c, [0, 1, 2])?, Places::new(c, [3, 4, 5])?);
     if a.shape != b.shape {
         return Err(KernelError::invalid_argument(format!(
@@ -60,9 +61,15 @@ fn add<T: Magnitude>(c: &ComputeContext<'_>) -> Result<(), KernelError> {
             a.shape, b.shape
         )));
     }
-    let (first, second) = (c.input::<T>(1)?.data, c.input::<T>(4)?.data);
-    let least = threshold(c, 6)?;
-    let (mut places, mut sums) = (Vec::new(), Vec::new());
+    Ok((a, b))
+}
+
+/// Calls a function for each place that one of two tensors names, in order, with the value of either or none.
+fn for_union(
+    a: &Places,
+    b: &Places,
+    mut each: impl FnMut(&[i64], Option<usize>, Option<usize>) -> Result<(), KernelError>,
+) -> Result<(), KernelError> {
     let (mut i, mut j) = (0, 0);
     while i < a.count || j < b.count {
         let order = match (i < a.count, j < b.count) {
@@ -70,23 +77,60 @@ fn add<T: Magnitude>(c: &ComputeContext<'_>) -> Result<(), KernelError> {
             (true, false) => Ordering::Less,
             _ => Ordering::Greater,
         };
-        let (place, sum) = match order {
-            Ordering::Less => (a.at(i), first[i]),
-            Ordering::Greater => (b.at(j), second[j]),
-            Ordering::Equal => (a.at(i), first[i].plus(second[j])),
-        };
-        // The threshold is for sums: a value without a counterpart stays.
-        if order.is_ne() || sum.magnitude() >= least {
-            growth::append(&mut places, place)?;
-            growth::push(&mut sums, sum)?;
-        }
+        let (of_a, of_b) = (order.is_le().then_some(i), order.is_ge().then_some(j));
+        each(if order.is_le() { a.at(i) } else { b.at(j) }, of_a, of_b)?;
         i += usize::from(order.is_le());
         j += usize::from(order.is_ge());
     }
+    Ok(())
+}
+
+fn add<T: Magnitude>(c: &ComputeContext<'_>) -> Result<(), KernelError> {
+    let (a, b) = operands(c)?;
+    let (first, second) = (c.input::<T>(1)?.data, c.input::<T>(4)?.data);
+    let least = threshold(c, 6)?;
+    let (mut places, mut sums) = (Vec::new(), Vec::new());
+    for_union(&a, &b, |place, i, j| {
+        let sum = match (i, j) {
+            (Some(i), Some(j)) => first[i].plus(second[j]),
+            (Some(i), None) => first[i],
+            (None, j) => second[j.unwrap_or(0)],
+        };
+        // The threshold is for sums: a value without a counterpart stays.
+        if i.is_none() || j.is_none() || sum.magnitude() >= least {
+            growth::append(&mut places, place)?;
+            growth::push(&mut sums, sum)?;
+        }
+        Ok(())
+    })?;
     let dims = [sums.len() as i64, a.shape.len() as i64];
     c.output::<i64>(0, &dims)?.data.copy_from_slice(&places);
     c.output::<T>(1, &dims[..1])?.data.copy_from_slice(&sums);
     write_numbers(c, 2, &a.shape)
+}
+
+/// One of two values at each place that one of two tensors names; a value that is not there is 0.
+fn extremes<T: Number>(c: &ComputeContext<'_>, pick: fn(T, T) -> T) -> Result<(), KernelError> {
+    let (a, b) = operands(c)?;
+    let (first, second) = (c.input::<T>(1)?.data, c.input::<T>(4)?.data);
+    let (mut places, mut values) = (Vec::new(), Vec::new());
+    for_union(&a, &b, |place, i, j| {
+        let of = |data: &[T], at: Option<usize>| at.map_or(T::ZERO, |at| data[at]);
+        growth::append(&mut places, place)?;
+        growth::push(&mut values, pick(of(first, i), of(second, j)))
+    })?;
+    let dims = [values.len() as i64, a.shape.len() as i64];
+    c.output::<i64>(0, &dims)?.data.copy_from_slice(&places);
+    c.output::<T>(1, &dims[..1])?.data.copy_from_slice(&values);
+    Ok(())
+}
+
+fn maximum<T: Number>(c: &ComputeContext<'_>) -> Result<(), KernelError> {
+    extremes::<T>(c, |a, b| if a < b { b } else { a })
+}
+
+fn minimum<T: Number>(c: &ComputeContext<'_>) -> Result<(), KernelError> {
+    extremes::<T>(c, |a, b| if b < a { b } else { a })
 }
 
 /// The gradient of the values of one summand: that of the sum at their places, 0 where the sum was left out.
@@ -135,3 +179,7 @@ register_kernel!("SparseAdd" on "CPU":
     host_memory = &["thresh"]);
 register_kernel!("SparseAddGrad" on "CPU":
     fn grad<T> for "T" in [i8, i16, i32, i64, f32, f64, Complex<f32>, Complex<f64>]);
+register_kernel!("SparseSparseMaximum" on "CPU":
+    fn maximum<T> for "T" in [i8, i16, i32, i64, u8, u16, u32, u64, f16, bf16, f32, f64]);
+register_kernel!("SparseSparseMinimum" on "CPU":
+    fn minimum<T> for "T" in [i8, i16, i32, i64, u8, u16, u32, u64, f16, bf16, f32, f64]);

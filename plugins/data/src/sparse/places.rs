@@ -135,6 +135,26 @@ impl Places {
         Ok(order)
     }
 
+    /// Checks that the places are in order, each once.
+    ///
+    /// # Errors
+    /// `INVALID_ARGUMENT` where one is not.
+    pub fn check_order(&self) -> Result<(), KernelError> {
+        let wrong = (1..self.count).find(|&at| self.compare(at - 1, at).is_ge());
+        let Some(at) = wrong else { return Ok(()) };
+        Err(KernelError::invalid_argument(format!(
+            "indices: expected places in order, each once, found {:?} after {:?} for value {at}",
+            self.at(at),
+            self.at(at - 1)
+        )))
+    }
+
+    /// Runs of values, which are sorted, with the same coordinates but for the last. There is one at least in each.
+    pub fn rows<'a>(&'a self, sorted: &'a [usize]) -> impl Iterator<Item = &'a [usize]> {
+        let last = self.shape.len().saturating_sub(1);
+        sorted.chunk_by(move |&a, &b| self.at(a)[..last] == self.at(b)[..last])
+    }
+
     /// Writes the coordinates of these values.
     ///
     /// # Errors

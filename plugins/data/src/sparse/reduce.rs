@@ -1,6 +1,6 @@
-//! `SparseReduceSum`, `SparseReduceMax` and `SparseSoftmax`.
+//! `SparseReduceSum`, `SparseReduceMax`, their forms with sparse results, and `SparseSoftmax`.
 
-use super::places::Places;
+use super::places::{Places, write_numbers};
 use crate::update::Sum;
 use num_complex::Complex;
 use std::{collections::HashMap, marker::PhantomData};
@@ -51,6 +51,14 @@ fn reduced(c: &ComputeContext<'_>, rank: usize) -> Result<Vec<bool>, KernelError
     Ok(reduced)
 }
 
+/// The numbers of the dimensions that are not reduced, with another in the place of the others, if there is one.
+fn kept_or(numbers: &[i64], reduced: &[bool], other: Option<i64>) -> Result<Vec<i64>, KernelError> {
+    let all = numbers.iter().zip(reduced);
+    growth::collected(
+        all.filter_map(|(&number, reduced)| if *reduced { other } else { Some(number) }),
+    )
+}
+
 impl<W: Way<T>, T: Element + Default> Kernel for Reduce<W, T> {
     fn new(c: &CreateContext<'_>) -> Result<Self, KernelError> {
         Ok(Reduce { keeps: c.attr("keep_dims")?, of: PhantomData })
@@ -59,14 +67,7 @@ impl<W: Way<T>, T: Element + Default> Kernel for Reduce<W, T> {
     fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
         let places = Places::inside(c, [0, 1, 2])?;
         let reduced = reduced(c, places.shape.len())?;
-        let mut dims = Vec::new();
-        for (&size, &is_reduced) in places.shape.iter().zip(&reduced) {
-            match is_reduced {
-                false => growth::push(&mut dims, size)?,
-                true if self.keeps => growth::push(&mut dims, 1)?,
-                true => {}
-            }
-        }
+        let dims = kept_or(&places.shape, &reduced, self.keeps.then_some(1))?;
         byte_size(&dims, 16)?;
         let values = c.input::<T>(1)?.data;
         let y = c.output::<T>(0, &dims)?.data;
@@ -83,6 +84,42 @@ impl<W: Way<T>, T: Element + Default> Kernel for Reduce<W, T> {
     }
 }
 
+/// The reductions whose results have values where there are some.
+struct ReduceSparse<W, T>(Reduce<W, T>);
+
+impl<W: Way<T>, T: Element + Default> Kernel for ReduceSparse<W, T> {
+    fn new(c: &CreateContext<'_>) -> Result<Self, KernelError> {
+        Reduce::new(c).map(ReduceSparse)
+    }
+
+    fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
+        let places = Places::inside(c, [0, 1, 2])?;
+        let reduced = reduced(c, places.shape.len())?;
+        let keeps = self.0.keeps;
+        let key = |value: usize| {
+            let of_place = places.at(value).iter().zip(&reduced);
+            of_place.filter(|(_, reduced)| !**reduced).map(|(at, _)| *at)
+        };
+        let mut order = growth::collected(0..places.count)?;
+        order.sort_by(|&a, &b| key(a).cmp(key(b)));
+        let values = c.input::<T>(1)?.data;
+        let (mut indices, mut results) = (Vec::new(), Vec::new());
+        for own in order.chunk_by(|&a, &b| key(a).eq(key(b))) {
+            let of_one = own.iter().map(|&value| values[value]).reduce(W::of);
+            growth::push(&mut results, of_one.unwrap_or_default())?;
+            let place = kept_or(places.at(own[0]), &reduced, keeps.then_some(0))?;
+            growth::append(&mut indices, &place)?;
+        }
+        let shape = kept_or(&places.shape, &reduced, keeps.then_some(1))?;
+        let dims = [results.len() as i64, shape.len() as i64];
+        c.output::<i64>(0, &dims)?.data.copy_from_slice(&indices);
+        c.output::<T>(1, &dims[..1])?.data.copy_from_slice(&results);
+        write_numbers(c, 2, &shape)
+    }
+}
+
+type ReduceSumSparse<T> = ReduceSparse<Add, T>;
+type ReduceMaxSparse<T> = ReduceSparse<Greatest, T>;
 type ReduceSum<T> = Reduce<Add, T>;
 type ReduceMax<T> = Reduce<Greatest, T>;
 
@@ -115,6 +152,12 @@ register_kernel!("SparseReduceSum" on "CPU": ReduceSum<T> for "T" in [
     i8, i16, i32, i64, u8, u16, u32, u64, f16, bf16, f32, f64, Complex<f32>, Complex<f64>],
     host_memory = &["input_shape", "reduction_axes"]);
 register_kernel!("SparseReduceMax" on "CPU": ReduceMax<T> for "T" in [
+    i8, i16, i32, i64, u8, u16, u32, u64, f16, bf16, f32, f64],
+    host_memory = &["input_shape", "reduction_axes"]);
+register_kernel!("SparseReduceSumSparse" on "CPU": ReduceSumSparse<T> for "T" in [
+    i8, i16, i32, i64, u8, u16, u32, u64, f16, bf16, f32, f64, Complex<f32>, Complex<f64>],
+    host_memory = &["input_shape", "reduction_axes"]);
+register_kernel!("SparseReduceMaxSparse" on "CPU": ReduceMaxSparse<T> for "T" in [
     i8, i16, i32, i64, u8, u16, u32, u64, f16, bf16, f32, f64],
     host_memory = &["input_shape", "reduction_axes"]);
 register_kernel!("SparseSoftmax" on "CPU": fn softmax<T> for "T" in [f16, f32, f64],

@@ -86,6 +86,34 @@ impl<'a> Reader<'a> {
     }
 }
 
+/// Height, width and channels of a file, as its frame says before its pixels begin; none where it does not.
+pub fn shape(contents: &[u8]) -> Option<[u16; 3]> {
+    let (mut at, mut found) = (2, None);
+    loop {
+        let rest = contents.get(at..)?;
+        let skipped =
+            rest.windows(2).position(|pair| pair[0] == 0xff && pair[1] != 0 && pair[1] != 0xff)?;
+        at += skipped + 2;
+        let marker = contents[at - 1];
+        match marker {
+            0x01 | 0xd0..=0xd8 => continue,
+            // Pixels begin.
+            0xda => return found,
+            0xd9 => return None,
+            _ => {}
+        }
+        let mut reader = Reader { data: &contents[at..] };
+        let length = reader.number().ok()?;
+        let body = reader.bytes(length.checked_sub(2)?).ok()?;
+        at += length;
+        let is_frame = matches!(marker, 0xc0..=0xcf) && !matches!(marker, 0xc4 | 0xc8 | 0xcc);
+        if let (true, &[_, h, height, w, width, channels, ..]) = (is_frame, body) {
+            let number = |high, low| u16::from_be_bytes([high, low]);
+            found = Some([number(h, height), number(w, width), channels.into()]);
+        }
+    }
+}
+
 /// Reads a whole file, including coefficients. If it is truncated, returns the number of complete
 /// rows of groups of blocks. The last row never counts as complete, since libjpeg waits for more
 /// data before it outputs that row; no row does if all scans are needed first.

@@ -1,7 +1,7 @@
-//! `ExtractImagePatches`.
+//! `ExtractImagePatches` and `ExtractVolumePatches`.
 
 use super::{
-    NUMBERS, copy,
+    NUMBERS, REAL, copy,
     moves::{Item, Move, check_rank, produce},
 };
 use crate::split::for_rows;
@@ -13,15 +13,7 @@ use tenon_sdk::{
     register_kernel,
 };
 
-/// `ExtractImagePatches`.
-struct ExtractImagePatches {
-    ksizes: Vec<i64>,
-    strides: Vec<i64>,
-    rates: Vec<i64>,
-    padding: Padding,
-}
-
-/// Images of `depth` channels, and the windows over them.
+/// Images or volumes of `depth` channels, and the windows over them.
 struct Windows {
     patches: PatchGeometry,
     depth: usize,
@@ -30,15 +22,20 @@ struct Windows {
 impl Windows {
     /// Writes window number `at`, with zeros for positions outside the image.
     fn write<T: Item>(&self, at: usize, x: &[T], y: &mut [T]) {
-        let (height, width) = (&self.patches.height, &self.patches.width);
-        let [rows, columns] = [height.output as usize, width.output as usize];
-        let (image, row, column) = (at / columns / rows, at / columns % rows, at % columns);
-        let taps = width.kernel as usize;
+        let windows = &self.patches.windows;
+        let [planes, rows, columns] = windows.map(|window| window.output as usize);
+        let [_, tap_rows, tap_columns] = windows.map(|window| window.kernel as usize);
+        let [depth, height, width] = windows.map(|window| window.input as usize);
+        let (image, plane) = (at / columns / rows / planes, at / columns / rows % planes);
+        let (row, column) = (at / columns % rows, at % columns);
         for (tap, y) in y.chunks_exact_mut(self.depth).enumerate() {
-            let place = height.input_at(row, tap / taps).zip(width.input_at(column, tap % taps));
+            let taps =
+                [tap / tap_columns / tap_rows, tap / tap_columns % tap_rows, tap % tap_columns];
+            let place = |axis: usize, output| windows[axis].input_at(output, taps[axis]);
+            let place = place(0, plane).zip(place(1, row)).zip(place(2, column));
             match place {
-                Some((h, w)) => {
-                    let pixel = (image * height.input as usize + h) * width.input as usize + w;
+                Some(((d, h), w)) => {
+                    let pixel = ((image * depth + d) * height + h) * width + w;
                     copy(&x[pixel * self.depth..][..self.depth], y);
                 }
                 None => y.fill(T::default()),
@@ -54,13 +51,27 @@ impl Move for Windows {
         x: &[&[T]],
         y: &mut [T],
     ) -> Result<(), KernelError> {
-        let window = self.patches.output[3] as usize;
+        let window = self.patches.output.last().copied().unwrap_or(0) as usize;
         for_rows(c, y, window, 3.0 * window as f64, |first, y| {
             for (at, y) in y.chunks_exact_mut(window).enumerate() {
                 self.write(first + at, x[0], y);
             }
         })
     }
+}
+
+/// Writes the windows over the first input.
+fn write(c: &ComputeContext<'_>, patches: PatchGeometry) -> Result<(), KernelError> {
+    validate_dims(&patches.output)?;
+    let depth = c.dims(0).last().copied().unwrap_or(0) as usize;
+    produce(c, &[0], &patches.output, &Windows { patches, depth })
+}
+
+struct ExtractImagePatches {
+    ksizes: Vec<i64>,
+    strides: Vec<i64>,
+    rates: Vec<i64>,
+    padding: Padding,
 }
 
 impl Kernel for ExtractImagePatches {
@@ -76,15 +87,38 @@ impl Kernel for ExtractImagePatches {
     fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
         check_rank(c, 0, "images", 4)?;
         let lists = [&self.ksizes[..], &self.strides, &self.rates];
-        let patches = PatchGeometry::new(c.dims(0), lists, self.padding)?;
-        validate_dims(&patches.output)?;
-        let depth = c.dims(0)[3] as usize;
-        produce(c, &[0], &patches.output, &Windows { patches, depth })
+        write(c, PatchGeometry::new(c.dims(0), lists, self.padding)?)
+    }
+}
+
+struct ExtractVolumePatches {
+    ksizes: Vec<i64>,
+    strides: Vec<i64>,
+    padding: Padding,
+}
+
+impl Kernel for ExtractVolumePatches {
+    fn new(c: &CreateContext<'_>) -> Result<Self, KernelError> {
+        Ok(ExtractVolumePatches {
+            ksizes: c.attr("ksizes")?,
+            strides: c.attr("strides")?,
+            padding: Padding::parse(c.attr("padding")?)?,
+        })
+    }
+
+    fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
+        check_rank(c, 0, "input", 5)?;
+        let lists = [&self.ksizes[..], &self.strides];
+        write(c, PatchGeometry::of_volumes(c.dims(0), lists, self.padding)?)
     }
 }
 
 /// Numbers that TensorFlow supports: those of [`NUMBERS`] without bool, its first.
 const IMAGES: &[DType] = NUMBERS.split_at(1).1;
+/// Real numbers: those of [`REAL`] without bool, its first.
+const VOLUMES: &[DType] = REAL.split_at(1).1;
 
 register_kernel!("ExtractImagePatches" on "CPU": ExtractImagePatches, types = ("T", IMAGES),
+    numerics = Numerics::EXACT);
+register_kernel!("ExtractVolumePatches" on "CPU": ExtractVolumePatches, types = ("T", VOLUMES),
     numerics = Numerics::EXACT);

@@ -240,7 +240,7 @@ fn padding<const N: usize>(c: &ComputeContext<'_>, input: usize) -> Result<[u8; 
     }
 }
 
-/// The ops with an attribute `align`.
+/// The ops of bands of diagonals. Those before the attribute `align` have all of them left.
 struct Aligned<const OP: usize>(DiagAlign);
 
 const MAKE: usize = 0;
@@ -249,7 +249,8 @@ const REPLACE: usize = 2;
 
 impl<const OP: usize> Kernel for Aligned<OP> {
     fn new(c: &CreateContext<'_>) -> Result<Self, KernelError> {
-        Ok(Aligned(DiagAlign::new(c.attr("align")?)?))
+        let is_older = c.op().ends_with("V2");
+        Ok(Aligned(if is_older { LEFT } else { DiagAlign::new(c.attr("align")?)? }))
     }
 
     fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
@@ -331,13 +332,19 @@ register_kernel!("MatrixDiag" on "CPU": fn matrix_diag, types = ("T", MOVED),
     numerics = Numerics::EXACT);
 register_kernel!("MatrixDiagV3" on "CPU": Aligned<MAKE>, types = ("T", MOVED),
     host_memory = &["k", "num_rows", "num_cols", "padding_value"], numerics = Numerics::EXACT);
+register_kernel!("MatrixDiagV2" on "CPU": Aligned<MAKE>, types = ("T", MOVED),
+    host_memory = &["k", "num_rows", "num_cols", "padding_value"], numerics = Numerics::EXACT);
 register_kernel!("MatrixDiagPart" on "CPU": fn matrix_diag_part, types = ("T", MOVED),
     numerics = Numerics::EXACT);
 register_kernel!("MatrixDiagPartV3" on "CPU": Aligned<TAKE>, types = ("T", MOVED),
     host_memory = &["k", "padding_value"], numerics = Numerics::EXACT);
+register_kernel!("MatrixDiagPartV2" on "CPU": Aligned<TAKE>, types = ("T", MOVED),
+    host_memory = &["k", "padding_value"], numerics = Numerics::EXACT);
 register_kernel!("MatrixSetDiag" on "CPU": fn matrix_set_diag, types = ("T", MOVED),
     numerics = Numerics::EXACT);
 register_kernel!("MatrixSetDiagV3" on "CPU": Aligned<REPLACE>, types = ("T", MOVED),
+    host_memory = &["k"], numerics = Numerics::EXACT);
+register_kernel!("MatrixSetDiagV2" on "CPU": Aligned<REPLACE>, types = ("T", MOVED),
     host_memory = &["k"], numerics = Numerics::EXACT);
 register_kernel!("MatrixBandPart" on "CPU": fn matrix_band_part, types = ("T", MOVED),
     host_memory = &["num_lower", "num_upper"], numerics = Numerics::EXACT);

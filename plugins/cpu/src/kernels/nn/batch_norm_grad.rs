@@ -1,4 +1,4 @@
-//! `FusedBatchNormGrad` and `FusedBatchNormGradV3`.
+//! `FusedBatchNormGrad`, `FusedBatchNormGradV2` and `FusedBatchNormGradV3`.
 //!
 //! Per channel, with `f = scale / sqrt(variance + epsilon)` and means over the channel: in training
 //! `dx = f (dy - mean(dy) - (x - m) mean(dy (x - m)) / (variance + epsilon))`, in inference `dx = f
@@ -287,6 +287,12 @@ impl<T: Compute<Wide = f32>> Kernel for FusedBatchNormGrad<T> {
 
 register_kernel!("FusedBatchNormGrad" on "CPU": FusedBatchNormGrad<T> for "T" in [f32],
     numerics = Numerics::relative(1e-6, 1e-5).accumulation(DType::DOUBLE));
+register_kernel!("FusedBatchNormGradV2" on "CPU": FusedBatchNormGrad<T> for "T" in [f32],
+    types = ("U", &[DType::FLOAT]), numerics = Numerics::relative(1e-6, 1e-5).accumulation(DType::DOUBLE));
+register_kernel!("FusedBatchNormGradV2" on "CPU": FusedBatchNormGrad<T> for "T" in [f16],
+    types = ("U", &[DType::FLOAT]), numerics = Numerics::relative(1e-3, 2e-3).accumulation(DType::DOUBLE));
+register_kernel!("FusedBatchNormGradV2" on "CPU": FusedBatchNormGrad<T> for "T" in [bf16],
+    types = ("U", &[DType::FLOAT]), numerics = Numerics::relative(1e-2, 1.6e-2).accumulation(DType::DOUBLE));
 register_kernel!("FusedBatchNormGradV3" on "CPU": FusedBatchNormGrad<T> for "T" in [f32],
     types = ("U", &[DType::FLOAT]), numerics = Numerics::relative(1e-6, 1e-5).accumulation(DType::DOUBLE));
 register_kernel!("FusedBatchNormGradV3" on "CPU": FusedBatchNormGrad<T> for "T" in [f16],

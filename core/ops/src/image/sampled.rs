@@ -3,6 +3,7 @@
 use super::sizes;
 use crate::shape::{input_of_rank, same_size};
 use tenon_author::{ShapeContext, ShapeResult, register_op};
+use tenon_framework::op::GradientRule;
 use tenon_geometry::GeometryError;
 
 const KERNEL: &str = "kernel_type: string = 'lanczos3'";
@@ -68,6 +69,7 @@ register_op!(
         "boxes; seed = 7; image_size: [3] values(40, 60, 3); bounding_boxes: [1, n, 4] values(0.25); use_image_if_no_bounding_boxes = true"
     ],
     shape = sampled,
+    gradient = GradientRule::None,
     summary = "A box of an image, drawn at random, that covers a part of one of the given boxes: its begin, its size, and its corners as fractions of the image.",
 );
 
@@ -81,6 +83,7 @@ register_op!(
         "boxes; seed = 7; image_size: [3] values(40, 60, 3); bounding_boxes: [1, n, 4] values(0.25); min_object_covered: [] values(0.1); use_image_if_no_bounding_boxes = true"
     ],
     shape = sampled,
+    gradient = GradientRule::None,
     summary = "`SampleDistortedBoundingBox` with the part that must be covered as an input.",
 );
 
@@ -98,7 +101,7 @@ register_op!(
 );
 
 macro_rules! glimpses {
-    ($($op:literal, $summary:literal;)*) => {$(
+    ($($op:literal, $summary:literal $(, $rule:expr)?;)*) => {$(
         register_op!(
             $op,
             inputs = &["input: float", "size: int32", "offsets: float"],
@@ -114,6 +117,7 @@ macro_rules! glimpses {
                  input: [n, 5, 6, c]; size: [2] values(3, 4); offsets: [n, 2] uniform(-1, 1)"
             ],
             shape = glimpse,
+            $(gradient = $rule,)?
             summary = $summary,
         );
     )*};
@@ -121,7 +125,8 @@ macro_rules! glimpses {
 
 glimpses! {
     "ExtractGlimpse",
-        "A window of each image around an offset, with noise where it is outside of the image.";
+        "A window of each image around an offset, with noise where it is outside of the image.",
+        GradientRule::None;
     "ExtractGlimpseV2",
         "`ExtractGlimpse` whose offsets are those of the middle of a window only if they are fractions from the middle of the image.";
 }

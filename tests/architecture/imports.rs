@@ -128,7 +128,7 @@ const CRATES: &[(&str, &[Row])] = &[
     ("core/geometry", &[
         row("counting error fixed_point fused"),
         row("format response size"),
-        row("broadcast channel diag fft image matrix offsets ranking segment stitch window"),
+        row("broadcast channel diag fft fractional image matrix offsets ranking segment stitch window"),
         row("conv dilation einsum matmul pad patches pool reduce slice"),
         row("attributes concat gather split transpose volume"),
         row("repeat reshape space"),

@@ -136,7 +136,7 @@ struct SegmentJoin {
 
 impl Kernel for SegmentJoin {
     fn new(c: &CreateContext<'_>) -> Result<Self, KernelError> {
-        Ok(SegmentJoin { separator: c.attr::<&[u8]>("separator")?.to_vec() })
+        Ok(SegmentJoin { separator: growth::copied(c.attr::<&[u8]>("separator")?)? })
     }
 
     fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {

@@ -129,7 +129,7 @@ fn write_splits(c: &ComputeContext<'_>, splits: &[i64]) -> Result<(), KernelErro
 
 impl Kernel for NGrams {
     fn new(c: &CreateContext<'_>) -> Result<Self, KernelError> {
-        let text = |name: &str| Ok::<_, KernelError>(c.attr::<&[u8]>(name)?.to_vec());
+        let text = |name: &str| growth::copied(c.attr::<&[u8]>(name)?);
         let widths: Vec<i64> = c.attr("ngram_widths")?;
         if let Some(found) = widths.iter().find(|&&width| width < 1) {
             return Err(KernelError::invalid_argument(format!(

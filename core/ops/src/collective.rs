@@ -3,7 +3,7 @@
 //! The nodes of one operation have the same `group_size`, `group_key` and `instance_key`. The kernels are
 //! plugins/data/src/collective.
 
-use crate::shape::{dims_of, input_of_rank_at_least, unchanged};
+use crate::shape::{dims_of, input_of_rank, input_of_rank_at_least, scalar_output, unchanged};
 use tenon_author::{Dim, ShapeContext, ShapeResult, register_op};
 use tenon_framework::{PartialShape, op::GradientRule};
 
@@ -194,6 +194,62 @@ register_op!(
     summary = "Gives each member its part of the value of each.",
 );
 
+/// The inputs of an operation whose keys a communicator has.
+const OF_COMMUNICATOR: &[&str] = &["input: T", "communicator: resource", "group_assignment: int32"];
+
+register_op!(
+    "CollectiveInitializeCommunicator",
+    inputs = &["group_key: int32", "rank: int32", "group_size: int32"],
+    outputs = &["communicator: resource"],
+    attrs = &["communication_hint: string = 'auto'", "timeout_seconds: float = 0"],
+    stateful = true,
+    gradient = GradientRule::None,
+    shape = scalar_output,
+    summary = "Makes a member of a group of devices, for operations that take their keys from it.",
+);
+
+register_op!(
+    "CollectiveAssignGroupV2",
+    inputs = &["group_assignment: int32", "device_index: int32", "base_key: int32"],
+    outputs = &["group_size: int32", "group_key: int32"],
+    stateful = true,
+    gradient = GradientRule::None,
+    shape = assigned,
+    summary = "Gives the size and the key of the group that has a device.",
+);
+
+register_op!(
+    "CollectiveReduceV3",
+    inputs = OF_COMMUNICATOR,
+    outputs = &["data: T"],
+    attrs = &[
+        "T: {bfloat16, float, half, double, int32, int64}",
+        "reduction: {'Min', 'Max', 'Mul', 'Add'}",
+        "timeout_seconds: float = 0",
+    ],
+    stateful = true,
+    gradient = GradientRule::None,
+    shape = unchanged,
+    summary = "Gives each member the values of all, merged into one.",
+);
+
+register_op!(
+    "CollectiveAllToAllV3",
+    inputs = OF_COMMUNICATOR,
+    outputs = &["data: T"],
+    attrs = &["T: {bfloat16, float, half, double, int32, int64}", "timeout_seconds: float = 0"],
+    stateful = true,
+    gradient = GradientRule::None,
+    shape = unchanged,
+    summary = "Gives each member its part of the value of each.",
+);
+
+fn assigned(c: &ShapeContext<'_>) -> ShapeResult {
+    input_of_rank(c, 0, "group_assignment", 2)?;
+    c.set_output(0, c.scalar())?;
+    c.set_output(1, c.scalar())
+}
+
 /// The dimensions of the input with another first one.
 fn with_first(c: &ShapeContext<'_>, first: impl FnOnce(Dim) -> Option<i64>) -> ShapeResult {
     let input = input_of_rank_at_least(c, 0, "input", 1)?;
@@ -240,6 +296,15 @@ mod tests {
             };
             check(op, attrs, &[(&of("[4,3]"), "[4,3]"), (&of("?"), "?"), (&of("[]"), "[]")]);
         }
+    }
+
+    #[test]
+    fn operations_of_a_communicator_have_the_shape_of_their_input() {
+        for op in ["CollectiveReduceV3", "CollectiveAllToAllV3"] {
+            check(op, &[], &[(&["[4,3]", "[]", "[0]"], "[4,3]"), (&["?", "[]", "[0]"], "?")]);
+        }
+        check("CollectiveInitializeCommunicator", &[], &[(&["[]", "[]", "[]"], "[]")]);
+        check("CollectiveAssignGroupV2", &[], &[(&["[2,2]", "[]", "[]"], "[]; []")]);
     }
 
     #[test]

@@ -9,11 +9,13 @@
 //! same bits. Which order that is depends on the number of bytes and of members, as the algorithm does; with the knob
 //! `data.collective_order = places` it is that of the members from first to last, whatever their number and size.
 
+mod communicator;
 mod exchange;
 mod merge;
 mod running;
 mod schedule;
 
+use communicator::{Communicator, limit, number};
 use exchange::Exchange;
 use merge::{Merge, Merged};
 use schedule::{Algorithm, Members, Transfer};
@@ -47,10 +49,24 @@ enum Keys {
     Attributes([i64; 3]),
     /// In inputs, from this one on.
     Inputs(usize),
+    /// In the resource of this input.
+    Communicator(usize),
+}
+
+/// What a call says of its operation.
+struct Keyed {
+    /// Size, group and instance.
+    keys: [i32; 3],
+    /// The place of the member, if the graph gives it.
+    rank: Option<i32>,
+    timeout: Option<Duration>,
 }
 
 impl Keys {
     fn new(c: &CreateContext<'_>, first: usize) -> Result<Keys, KernelError> {
+        if !c.attrs().has("communication_hint") {
+            return Ok(Keys::Communicator(first));
+        }
         if !c.attrs().has("group_size") {
             return Ok(Keys::Inputs(first));
         }
@@ -59,22 +75,31 @@ impl Keys {
         Ok(Keys::Attributes([size?, group?, instance?]))
     }
 
-    /// Size, group and instance.
-    fn read(&self, c: &ComputeContext<'_>) -> Result<[i32; 3], KernelError> {
+    fn read(&self, c: &ComputeContext<'_>) -> Result<Keyed, KernelError> {
         let names = ["group_size", "group_key", "instance_key"];
-        let mut read = [0; 3];
-        for (at, (to, name)) in read.iter_mut().zip(names).enumerate() {
+        let mut keys = [0; 3];
+        for (at, (to, name)) in keys.iter_mut().zip(names).enumerate() {
             let value = match self {
                 Keys::Attributes(values) => values[at],
                 Keys::Inputs(first) => c.integer(first + at, name)?,
+                Keys::Communicator(input) => return Keys::of_communicator(c, *input),
             };
-            *to = i32::try_from(value).map_err(|_| {
-                KernelError::invalid_argument(format!(
-                    "{name} {value}: expected a number of 32 bits"
-                ))
-            })?;
+            *to = number(value, name)?;
         }
-        Ok(read)
+        Ok(Keyed { keys, rank: None, timeout: None })
+    }
+
+    /// The next operation of a communicator, whose groups are not divided further: the input after it is empty.
+    fn of_communicator(c: &ComputeContext<'_>, input: usize) -> Result<Keyed, KernelError> {
+        let assigned = c.dims(input + 1);
+        if !assigned.contains(&0) {
+            return Err(KernelError::unimplemented(format!(
+                "group_assignment of shape {assigned:?}: expected an empty one, for the group of the communicator"
+            )));
+        }
+        let communicator = c.state().input_resource::<Communicator>(input)?;
+        let Communicator { size, group, rank, timeout, .. } = *communicator;
+        Ok(Keyed { keys: [size, group, communicator.next()], rank: Some(rank), timeout })
     }
 }
 
@@ -87,9 +112,14 @@ struct Common {
 impl Common {
     /// `first` is the input with the size of the group, where inputs have it.
     fn new(c: &CreateContext<'_>, first: usize) -> Result<Common, KernelError> {
-        let seconds: f32 = c.attr("timeout_seconds")?;
-        let timeout = Duration::try_from_secs_f32(seconds).ok().filter(|it| !it.is_zero());
+        let timeout = limit(c.attr("timeout_seconds")?);
         Ok(Common { keys: Keys::new(c, first)?, timeout })
+    }
+
+    /// What a call says of its operation; the node's limit is more than that of its communicator.
+    fn read(&self, c: &ComputeContext<'_>) -> Result<Keyed, KernelError> {
+        let keyed = self.keys.read(c)?;
+        Ok(Keyed { timeout: self.timeout.or(keyed.timeout), ..keyed })
     }
 }
 
@@ -98,6 +128,8 @@ trait Operation<T: Element>: Sized + Send + Sync + 'static {
     const KIND: CollectiveKind;
     /// The input with the size of the group, where inputs have it.
     const FIRST_KEY: usize = 1;
+    /// Whether what a member gets depends on its place, so that the graph may not give it another one.
+    const BY_PLACE: bool = false;
 
     fn new(c: &CreateContext<'_>) -> Result<Self, KernelError>;
 
@@ -197,6 +229,11 @@ struct Reduction {
 
 impl Reduction {
     fn new(c: &CreateContext<'_>) -> Result<Reduction, KernelError> {
+        let order = c.knobs().text("collective_order")?;
+        if c.attrs().has("reduction") {
+            let merge = Merge::parse(c.attr::<&str>("reduction")?)?;
+            return Ok(Reduction { merge, divides: false, order });
+        }
         let merge = Merge::parse(c.attr::<&str>("merge_op")?)?;
         let divides = match c.attr::<&str>("final_op")? {
             "Id" => false,
@@ -206,7 +243,6 @@ impl Reduction {
                 return Err(KernelError::invalid_argument(message));
             }
         };
-        let order = c.knobs().text("collective_order")?;
         Ok(Reduction { merge, divides, order })
     }
 
@@ -366,6 +402,7 @@ struct AllToAll;
 
 impl<T: Element> Operation<T> for AllToAll {
     const KIND: CollectiveKind = CollectiveKind::ALL_TO_ALL;
+    const BY_PLACE: bool = true;
 
     fn new(_: &CreateContext<'_>) -> Result<Self, KernelError> {
         Ok(AllToAll)
@@ -392,6 +429,7 @@ type AllToAllOf<T> = Collectively<T, AllToAll>;
 
 register_kernel!("CollectiveReduce" on "CPU": ReduceOf<T> for "T" in [bf16, f32, f16, f64, i32, i64]);
 register_kernel!("CollectiveReduceV2" on "CPU": ReduceOf<T> for "T" in [bf16, f32, f16, f64, i32, i64]);
+register_kernel!("CollectiveReduceV3" on "CPU": ReduceOf<T> for "T" in [bf16, f32, f16, f64, i32, i64]);
 register_kernel!("CollectiveReduceScatterV2" on "CPU": ReduceScatterOf<T> for "T" in [bf16, f32, f16, f64, i32, i64]);
 register_kernel!("CollectiveGather" on "CPU": GatherOf<T> for "T" in [f32, f16, f64, i32, i64]);
 register_kernel!("CollectiveGatherV2" on "CPU": GatherOf<T> for "T" in [f32, f16, f64, i32, i64]);
@@ -400,3 +438,4 @@ register_kernel!("CollectiveBcastSendV2" on "CPU": SendOf<T> for "T" in [bool, f
 register_kernel!("CollectiveBcastRecv" on "CPU": ReceiveOf<T> for "T" in [bool, f32, f16, f64, i32, i64]);
 register_kernel!("CollectiveBcastRecvV2" on "CPU": ReceiveOf<T> for "T" in [bool, f32, f16, f64, i32, i64]);
 register_kernel!("CollectiveAllToAllV2" on "CPU": AllToAllOf<T> for "T" in [bf16, f32, f16, f64, i32, i64]);
+register_kernel!("CollectiveAllToAllV3" on "CPU": AllToAllOf<T> for "T" in [bf16, f32, f16, f64, i32, i64]);

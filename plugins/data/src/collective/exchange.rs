@@ -9,7 +9,7 @@
 //! What comes (the place, a tensor, cancellation) is noted under the lock. Whoever notes it goes on with the steps, unless
 //! somebody does already, who then sees what was noted. Of the host's services only those for memory are called under the lock.
 
-use super::{Common, Members, Operation, Transfer, running::Running};
+use super::{Common, Keyed, Members, Operation, Transfer, running::Running};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tenon_sdk::prelude::*;
 
@@ -29,6 +29,8 @@ struct State<T> {
 pub(super) struct Exchange<T, O> {
     operation: Arc<O>,
     dims: Vec<i64>,
+    /// The place that the graph gives the member.
+    rank: Option<i32>,
     state: Mutex<State<T>>,
 }
 
@@ -58,8 +60,9 @@ impl<T: Element, O: Operation<T>> Exchange<T, O> {
         call: &mut AsyncCall,
     ) -> Result<(Arc<Exchange<T, O>>, Collective), KernelError> {
         let context = call.context();
-        let [group_size, group_key, instance_key] = common.keys.read(&context)?;
         let (dims, value) = operation.value(&context)?;
+        let Keyed { keys: [group_size, group_key, instance_key], rank, timeout } =
+            common.read(&context)?;
         let state = State {
             call: None,
             members: None,
@@ -71,6 +74,7 @@ impl<T: Element, O: Operation<T>> Exchange<T, O> {
         let exchange = Arc::new(Exchange {
             operation: Arc::clone(operation),
             dims: dims.clone(),
+            rank,
             state: Mutex::new(state),
         });
         let cancelled = Arc::clone(&exchange);
@@ -85,7 +89,7 @@ impl<T: Element, O: Operation<T>> Exchange<T, O> {
             dtype: T::DTYPE,
             dims: &dims,
             is_source: operation.is_source(),
-            timeout: common.timeout,
+            timeout,
         };
         let ready = Arc::clone(&exchange);
         let collective = call.context().join_collective(&spec, move |place| match place {
@@ -96,6 +100,19 @@ impl<T: Element, O: Operation<T>> Exchange<T, O> {
             Err(error) => ready.fail(error),
         })?;
         Ok((exchange, collective))
+    }
+
+    /// Checks that the member has the place that the graph gives it, if that matters.
+    fn check_place(&self, members: Members) -> Result<(), KernelError> {
+        let place = members.place;
+        let given = self.rank.map(|rank| usize::try_from(rank).unwrap_or(usize::MAX));
+        match given.filter(|rank| O::BY_PLACE && *rank != place) {
+            None => Ok(()),
+            Some(rank) => Err(KernelError::unimplemented(format!(
+                "the communicator has rank {rank}, and its device is number {place} of the group: expected ranks in the \
+                 order of the devices, by job, task and number"
+            ))),
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, State<T>> {
@@ -174,6 +191,7 @@ impl<T: Element, O: Operation<T>> Exchange<T, O> {
         let running = match running {
             Some(running) => running,
             None => {
+                self.check_place(members)?;
                 let plan = self.operation.plan(members, &self.dims)?;
                 running.insert(Running::begin(plan, value.take(), call)?)
             }

@@ -22,6 +22,7 @@ import time
 import numpy as np
 
 from harness import Log, compare, free_port
+from propagated import named_by_the_session
 
 SCRIPTS = {}
 THEIRS = """
@@ -49,7 +50,7 @@ class Cluster:
         kinds, self.master = dict(zip(["ps/0", "worker/0"], arrangement)), "worker"
         if arrangement.endswith("p"):
             self.master = "ps"
-        self.tenon, self.kinds, self.plugins, self.processes = tenon, kinds, plugins, {}
+        self.tenon, self.kinds, self.plugins, self.processes, self.environment = tenon, kinds, plugins, {}, {}
         self.spec = {"ps": [], "worker": []}
         for task in kinds:
             self.spec[task.split("/")[0]].append(f"localhost:{free_port()}")
@@ -59,7 +60,7 @@ class Cluster:
         theirs = [sys.executable, "-c", THEIRS, spec, job, number]
         ours = [self.tenon, "serve", "--cluster", spec, "--job", job, "--task", number, "--absent", "10",
                 "--allow-files", "any", *self.plugins]
-        environment = {**os.environ, "CUDA_VISIBLE_DEVICES": ""}
+        environment = {**os.environ, "CUDA_VISIBLE_DEVICES": "", **self.environment}
         command = theirs if self.kinds[task] == "t" else ours
         self.processes[task] = subprocess.Popen(
             command, stdout=subprocess.PIPE, stderr=self.errors, text=True, env=environment)
@@ -444,8 +445,7 @@ def killed_and_started_anew(workers, log, cluster):
         log.value("y", session.run(y))
 
 
-def takes_cluster(name):
-    return "cluster" in inspect.signature(SCRIPTS[name]).parameters
+script(named_by_the_session)
 
 
 def play(cluster, names):
@@ -457,7 +457,8 @@ def play(cluster, names):
         try:
             cluster.check()
             with tf.Graph().as_default(), tf.compat.v1.variable_scope(name):
-                SCRIPTS[name](cluster.workers, log, *([cluster] if takes_cluster(name) else []))
+                takes_cluster = "cluster" in inspect.signature(SCRIPTS[name]).parameters
+                SCRIPTS[name](cluster.workers, log, *([cluster] if takes_cluster else []))
             outcomes[name] = ("done", log.entries)
         except Exception as error:  # noqa: BLE001 (whatever ends a script is its result)
             outcomes[name] = ("failed", f"{type(error).__name__}: {error}"[:1500])
@@ -482,7 +483,7 @@ def main():
     for arrangement in given.arrangements.split(","):
         with Cluster(given.tenon, arrangement, given.options) as cluster:
             # A client of a master that is killed waits for it.
-            played = [name for name in names if cluster.master != "ps" or not takes_cluster(name)]
+            played = [name for name in names if cluster.master != "ps" or not name.startswith("killed")]
             found = play(cluster, played)
         compared += len(played)
         for name in played:

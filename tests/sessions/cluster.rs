@@ -28,7 +28,7 @@ pub(super) struct Tasks {
 }
 
 /// A port that nobody has.
-fn free_port() -> u16 {
+pub(super) fn free_port() -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
     listener.local_addr().expect("it is bound").port()
 }
@@ -46,7 +46,7 @@ fn start(
     })
 }
 
-fn start_changed(
+pub(super) fn start_changed(
     job: &str,
     task: u32,
     spec: &ClusterSpec,
@@ -167,7 +167,7 @@ fn on(
 }
 
 /// A variable `v` at the ps with `set`, `add` and `value`; `y = v * x`, at the worker.
-fn variable(b: &mut GraphBuilder<'_>) -> Result<(), GraphError> {
+pub(super) fn variable(b: &mut GraphBuilder<'_>) -> Result<(), GraphError> {
     let x = b.placeholder("x", DType::FLOAT, PartialShape::UNKNOWN)?.node;
     let handle = b.op("VarHandleOp").name("v").device(PS).attr("dtype", DType::FLOAT);
     let handle = handle.attr("shape", PartialShape::UNKNOWN).build()?;
@@ -229,7 +229,7 @@ fn control_edges_lead_over_tasks() {
 }
 
 /// A loop whose body is at another task than its condition: `result` is 2 to the power of `n`.
-fn looped(b: &mut GraphBuilder<'_>) -> Result<(), GraphError> {
+pub(super) fn looped(b: &mut GraphBuilder<'_>) -> Result<(), GraphError> {
     let n = b.placeholder("n", DType::FLOAT, PartialShape::UNKNOWN)?.node;
     let one = b.constant("one", Tensor::scalar(1f32).expect("a scalar"))?.node;
     let two = b.constant("two", Tensor::scalar(2f32).expect("a scalar"))?.node;

@@ -10,6 +10,11 @@ pub(crate) fn task_of(device: &str) -> &str {
     device.find("/device:").map_or(device, |at| &device[..at])
 }
 
+/// What the name of a device says besides its task, such as `/device:CPU:0`.
+pub(crate) fn in_task(device: &str) -> &str {
+    &device[task_of(device).len()..]
+}
+
 /// The text of a key.
 pub(crate) fn text(key: &Key) -> String {
     edge_text(key.edge.name(), key.frame, key.iteration)

@@ -163,15 +163,15 @@ impl Master {
 
     pub fn list_devices(&self, call: Call<ListDevicesRequest>) -> Answered<ListDevicesResponse> {
         let handle = &call.request.session_handle;
-        let mut remote_device = Vec::new();
+        let (mut local_device, mut remote_device) = (None, Vec::new());
         if !handle.is_empty() {
             let session = self.session(handle, call.client.as_ref());
             let session =
                 session.map_err(|refusal| Refusal { code: Code::INVALID_ARGUMENT, ..refusal })?;
-            remote_device = session.remote_devices();
+            (local_device, remote_device) = (session.local_devices(), session.remote_devices());
         }
         let devices = self.worker.runtime().devices().devices();
-        let local_device = devices.iter().map(describe).collect();
+        let local_device = local_device.unwrap_or_else(|| devices.iter().map(describe).collect());
         Ok(ListDevicesResponse { local_device, remote_device })
     }
 
@@ -195,6 +195,8 @@ impl Master {
     pub fn look_at_tasks(&self) {
         self.place.health.beat();
         self.place.leavings.send_again();
+        let sessions: Vec<_> = self.sessions.lock().values().cloned().collect();
+        sessions.iter().for_each(|session| session.look_at_tasks());
     }
 
     /// How many sessions are open.

@@ -22,7 +22,7 @@ use crate::{
 };
 use http::uri::PathAndQuery;
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::{BTreeMap, BTreeSet, HashMap},
     future::Future,
     sync::{Arc, Weak},
     time::Duration,
@@ -66,6 +66,8 @@ pub(crate) struct Peers {
     dialer: Dialer,
     traffic: Traffic,
     hub: Arc<Hub>,
+    /// The addresses of the server's own cluster, if these are the tasks of another one.
+    guest_of: Option<Arc<BTreeSet<String>>>,
     own: Weak<Peers>,
 }
 
@@ -89,12 +91,38 @@ impl Peers {
             dialer,
             traffic: Traffic::default(),
             hub: Arc::clone(hub),
+            guest_of: None,
             own: own.clone(),
         })
     }
 
+    /// The same way to tasks of other names and addresses.
+    pub fn with(&self, addresses: BTreeMap<String, String>) -> Arc<Peers> {
+        let known = || Arc::new(self.addresses.values().cloned().collect());
+        let guest_of = Some(self.guest_of.clone().unwrap_or_else(known));
+        Arc::new_cyclic(|own| Peers {
+            threads: self.threads.clone(),
+            addresses,
+            channels: Mutex::ranked(rank::LEAF, HashMap::new()),
+            dialer: self.dialer.clone(),
+            traffic: self.traffic.clone(),
+            hub: Arc::clone(&self.hub),
+            guest_of,
+            own: own.clone(),
+        })
+    }
+
+    /// What makes connections to an address. One that a client has named gets the server's token only if it is of the server's
+    /// own cluster, or has a certificate.
+    fn dialer_for(&self, address: &str) -> Dialer {
+        let is_stranger = self.guest_of.as_ref().is_some_and(|known| !known.contains(address));
+        let tokens =
+            self.dialer.tokens.clone().filter(|_| !is_stranger || self.dialer.tls.is_some());
+        Dialer { tokens, ..self.dialer.clone() }
+    }
+
     /// The address of a task.
-    fn address(&self, task: &str) -> Result<&String, Refusal> {
+    fn address_of(&self, task: &str) -> Result<&String, Refusal> {
         self.addresses.get(task).ok_or_else(|| {
             let there: Vec<&str> = self.addresses.keys().map(String::as_str).collect();
             let message = format!("the cluster has no task {task}: it has {}", there.join(", "));
@@ -114,13 +142,13 @@ impl Peers {
 
     /// A connection to a task; the first one is not made yet.
     fn channel(&self, task: &str, for_what: Use) -> Result<Link, Refusal> {
-        let address = self.address(task)?;
+        let address = self.address_of(task)?;
         let key = (address.clone(), for_what);
         if let Some(channel) = self.channels.lock().get(&key) {
             return Ok(channel.clone());
         }
-        let endpoint =
-            self.dialer.endpoint(address).map_err(|why| Refusal::unreachable(task, &why))?;
+        let dialer = self.dialer_for(address);
+        let endpoint = dialer.endpoint(address).map_err(|why| Refusal::unreachable(task, &why))?;
         let endpoint = endpoint
             .connect_timeout(CONNECT)
             .tcp_nodelay(true)
@@ -128,7 +156,7 @@ impl Peers {
             .initial_connection_window_size(CONNECTION_WINDOW)
             .max_frame_size(FRAME);
         let _threads = self.threads.enter();
-        let channel = self.dialer.lazy(&endpoint);
+        let channel = dialer.lazy(&endpoint);
         Ok(self.channels.lock().entry(key).or_insert(channel).clone())
     }
 
@@ -334,20 +362,20 @@ impl Transport for Peers {
         named.or_else(|| self.addresses.keys().next()).cloned()
     }
 
+    fn address(&self, task: &str) -> Option<String> {
+        self.addresses.get(task).cloned()
+    }
+
+    fn asks(&self) -> Option<Arc<dyn Ask>> {
+        self.own.upgrade().map(|own| own as Arc<dyn Ask>)
+    }
+
     fn of_cluster(&self, cluster: &ClusterDef) -> Arc<dyn Transport> {
         let tasks = cluster.job.iter().flat_map(|job| {
             job.tasks.iter().filter_map(move |(&task, address)| {
                 Some((task_name(&job.name, u32::try_from(task).ok()?), address.clone()))
             })
         });
-        Arc::new_cyclic(|own| Peers {
-            threads: self.threads.clone(),
-            addresses: tasks.collect(),
-            channels: Mutex::ranked(rank::LEAF, HashMap::new()),
-            dialer: self.dialer.clone(),
-            traffic: self.traffic.clone(),
-            hub: Arc::clone(&self.hub),
-            own: own.clone(),
-        })
+        self.with(tasks.collect())
     }
 }

@@ -29,7 +29,7 @@ use tenon_framework::{
 };
 use tenon_runtime::{
     StepError,
-    rendezvous::{Key, LocalRendezvous, Parcel, Receiver, Rendezvous},
+    rendezvous::{EdgeName, Key, LocalRendezvous, Parcel, Receiver, Rendezvous},
 };
 
 /// When a request began that is recorded, in microseconds, and for what.
@@ -68,8 +68,6 @@ impl Remote {
 /// The rendezvous of one step at one task.
 pub(crate) struct StepRendezvous {
     step: i64,
-    /// The task, such as `/job:ps/replica:0/task:0`.
-    task: Arc<str>,
     local: LocalRendezvous,
     remote: Mutex<Remote>,
     transport: OnceLock<Arc<dyn Transport>>,
@@ -78,10 +76,9 @@ pub(crate) struct StepRendezvous {
 }
 
 impl StepRendezvous {
-    pub fn new(step: i64, task: &Arc<str>, records: &Arc<Records>) -> Arc<StepRendezvous> {
+    pub fn new(step: i64, records: &Arc<Records>) -> Arc<StepRendezvous> {
         Arc::new_cyclic(|own| StepRendezvous {
             step,
-            task: Arc::clone(task),
             local: LocalRendezvous::default(),
             remote: Mutex::ranked(rank::RENDEZVOUS, Remote::default()),
             transport: OnceLock::new(),
@@ -230,18 +227,26 @@ impl StepRendezvous {
     }
 }
 
+/// The task of one end of an edge that leads from one task to another. What stays in a task, or comes from and goes to the
+/// client, has both ends at the same one, whatever the session calls it.
+fn other_task(key: &Key, end: impl Fn(&EdgeName) -> &String) -> Option<&str> {
+    let edge = key.edge.name();
+    let is_within = task_of(&edge.source) == task_of(&edge.destination);
+    (!is_within).then(|| task_of(end(edge)))
+}
+
 impl Rendezvous for StepRendezvous {
     fn send(&self, key: &Key, parcel: Parcel) -> Result<(), StepError> {
-        match task_of(&key.edge.name().destination) {
-            task if task == &*self.task => self.local.send(key, parcel),
-            task => self.send_away(task, key, parcel),
+        match other_task(key, |edge| &edge.destination) {
+            None => self.local.send(key, parcel),
+            Some(task) => self.send_away(task, key, parcel),
         }
     }
 
     fn recv(&self, key: &Key, receiver: Receiver) {
-        match task_of(&key.edge.name().source) {
-            task if task == &*self.task => self.local.recv(key, receiver),
-            task => self.ask(task, key, receiver),
+        match other_task(key, |edge| &edge.source) {
+            None => self.local.recv(key, receiver),
+            Some(task) => self.ask(task, key, receiver),
         }
     }
 
@@ -271,7 +276,7 @@ mod tests {
     use super::*;
     use std::sync::mpsc;
     use tenon_framework::sync;
-    use tenon_runtime::rendezvous::{EdgeName, Edges};
+    use tenon_runtime::rendezvous::Edges;
 
     /// Keeps requests until the test answers them.
     #[derive(Default)]
@@ -330,8 +335,12 @@ mod tests {
     }
 
     fn key(edges: &Edges, task: u32) -> Key {
+        key_to(edges, task, 1 - task)
+    }
+
+    fn key_to(edges: &Edges, from: u32, to: u32) -> Key {
         let device = |task: u32| format!("/job:w/replica:0/task:{task}/device:CPU:0");
-        let (source, destination) = (device(task), device(1 - task));
+        let (source, destination) = (device(from), device(to));
         Key::of(edges.intern(EdgeName {
             source,
             incarnation: 9,
@@ -349,9 +358,7 @@ mod tests {
     }
 
     fn set_up() -> (Edges, Arc<StepRendezvous>, Arc<Held>) {
-        let task: Arc<str> = "/job:w/replica:0/task:0".into();
-        let (rendezvous, held) =
-            (StepRendezvous::new(5, &task, &Arc::default()), Arc::<Held>::default());
+        let (rendezvous, held) = (StepRendezvous::new(5, &Arc::default()), Arc::<Held>::default());
         rendezvous.connect(Arc::clone(&held) as Arc<dyn Transport>);
         (Edges::default(), rendezvous, held)
     }
@@ -367,10 +374,11 @@ mod tests {
         done(Ok(Answer { tensor, is_dead: false, send_start_micros: 0, must_confirm: false }));
         let parcel = got.recv().unwrap().unwrap();
         assert_eq!(parcel.tensor.unwrap().as_slice::<f32>().unwrap(), [3.0]);
-        // A value of this task needs no other one.
-        let here = ask(&rendezvous, &key(&edges, 0));
+        // A value that stays in a task needs no other one.
+        let within = key_to(&edges, 0, 0);
+        let here = ask(&rendezvous, &within);
         let parcel = Parcel { tensor: None, is_dead: true };
-        rendezvous.send(&key(&edges, 0), parcel).unwrap();
+        rendezvous.send(&within, parcel).unwrap();
         assert!(here.recv().unwrap().unwrap().is_dead && held.0.lock().is_empty());
     }
 

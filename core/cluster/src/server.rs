@@ -385,6 +385,8 @@ impl Secured {
         hub.serve(Arc::downgrade(&served));
         let place = Place {
             own: Arc::clone(&own),
+            task: Arc::clone(own.task()),
+            cluster: None,
             peers: Arc::clone(&peers),
             health,
             leavings: Leavings::new(),
@@ -438,6 +440,7 @@ async fn collect(services: Services, away: Duration, mut stopped: watch::Receive
         }
         let Services { master, worker, gate, .. } = services.clone();
         master.look_at_tasks();
+        worker.look_at_masters();
         if collecting.as_ref().is_some_and(|it| !it.is_finished()) {
             continue;
         }

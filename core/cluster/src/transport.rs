@@ -1,7 +1,7 @@
 //! The way by which a worker gets tensors from others: links of the data plane between tasks of Tenon, RecvTensor over gRPC
 //! with tasks of TensorFlow ([`Peers`](crate::peers::Peers) chooses); a step's rendezvous knows this trait alone.
 
-use crate::{refusal::Refusal, way::Way, wire::Answer};
+use crate::{health::Ask, refusal::Refusal, way::Way, wire::Answer};
 use std::sync::Arc;
 use tenon_framework::{DType, Tensor};
 use tenon_proto::{
@@ -81,6 +81,16 @@ pub(crate) trait Transport: Send + Sync {
 
     /// The task that leads groups of devices where nobody says otherwise, the same at all tasks; `None` without other tasks.
     fn leader(&self) -> Option<String>;
+
+    /// The address of a task, if it is known.
+    fn address(&self, _task: &str) -> Option<String> {
+        None
+    }
+
+    /// What asks the tasks whether they are there, if they can be asked.
+    fn asks(&self) -> Option<Arc<dyn Ask>> {
+        None
+    }
 
     /// The same way to the tasks of another cluster, which one session has for itself.
     fn of_cluster(&self, cluster: &ClusterDef) -> Arc<dyn Transport>;

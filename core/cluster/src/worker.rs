@@ -59,7 +59,7 @@ use tenon_proto::{
     DeleteWorkerSessionRequest, DeleteWorkerSessionResponse, DeregisterGraphRequest,
     DeregisterGraphResponse, DeviceAttributes, GetStatusRequest, GetStatusResponse, LoggingRequest,
     LoggingResponse, RegisterGraphRequest, RegisterGraphResponse, RunGraphRequest,
-    RunGraphResponse,
+    RunGraphResponse, ServerDef,
     convert::{DeviceSummary, device_to_proto},
 };
 use tenon_runtime::{Worker, rendezvous::Edges};
@@ -110,6 +110,17 @@ pub(crate) fn leader_of(config: &ConfigProto) -> Option<String> {
     Some(DeviceName::of_task(&name.job?, name.task?).to_string())
 }
 
+/// The cluster that a session has for itself, and where this task is in it.
+fn own_cluster(def: &ServerDef) -> Option<(&ServerDef, &ClusterDef)> {
+    let has_tasks = |cluster: &&ClusterDef| cluster.job.iter().any(|job| !job.tasks.is_empty());
+    Some((def, def.cluster.as_ref().filter(has_tasks)?))
+}
+
+/// The name of the task that a definition is for.
+fn name_in(def: &ServerDef) -> String {
+    DeviceName::of_task(&def.job_name, u32::try_from(def.task_index).unwrap_or(0)).to_string()
+}
+
 impl WorkerService {
     pub fn new(
         worker: Worker,
@@ -119,9 +130,8 @@ impl WorkerService {
     ) -> WorkerService {
         let task: Arc<str> = task.into();
         let collectives = Arc::clone(worker.resources().collectives());
-        let steps = Arc::new(Steps::new(&task, &collectives));
+        let steps = Arc::new(Steps::new(&collectives));
         collectives.connect(Arc::new(Members {
-            task: Arc::clone(&task),
             steps: Arc::downgrade(&steps),
             collectives: Arc::downgrade(&collectives),
         }));
@@ -159,12 +169,15 @@ impl WorkerService {
         devices.first().map_or(0, |device| device.incarnation().cast_signed())
     }
 
-    /// The way of a session to other tasks: those of its own cluster, or of the server's.
-    fn way(&self, cluster: Option<&ClusterDef>, config: Option<&ConfigProto>) -> Way {
-        let own = cluster.map(|cluster| self.peers.of_cluster(cluster));
-        let transport = own.unwrap_or_else(|| Arc::clone(&self.peers));
+    /// The way of a session to other tasks: those of its own cluster, where this task has the name that it gives, or those of
+    /// the server's.
+    fn way(&self, own: Option<(&ServerDef, &ClusterDef)>, config: Option<&ConfigProto>) -> Way {
+        let (transport, task) = match own {
+            None => (Arc::clone(&self.peers), Arc::clone(&self.task)),
+            Some((def, cluster)) => (self.peers.of_cluster(cluster), name_in(def).into()),
+        };
         let leader = config.and_then(leader_of).or_else(|| transport.leader());
-        Way { leader: leader.map_or_else(|| Arc::clone(&self.task), Into::into), transport }
+        Way { leader: leader.map_or_else(|| Arc::clone(&task), Into::into), transport, task }
     }
 
     pub fn get_status(&self, _: Call<GetStatusRequest>) -> Answered<GetStatusResponse> {
@@ -177,11 +190,11 @@ impl WorkerService {
         GetStatusResponse { device_attributes: devices.iter().map(describe).collect() }
     }
 
-    /// The task of a master, if it is another one of the cluster, which is then asked whether it is there.
-    fn master(&self, task: &str, incarnation: i64) -> Option<Used> {
-        let is_other = |health: &&Arc<Health>| *task != *self.task && health.knows(task);
-        let health = self.health.as_ref().filter(is_other)?;
-        Some(health.using(task, incarnation.cast_unsigned()))
+    /// The task of a master, if it is another one of the session's cluster, which is then asked whether it is there.
+    fn master(&self, way: &Way, health: Option<&Arc<Health>>, of: (&str, i64)) -> Option<Used> {
+        let (task, incarnation) = of;
+        let is_other = |health: &&Arc<Health>| *task != *way.task && health.knows(task);
+        Some(health.filter(is_other)?.using(task, incarnation.cast_unsigned()))
     }
 
     pub fn create_worker_session(
@@ -190,10 +203,15 @@ impl WorkerService {
     ) -> Answered<CreateWorkerSessionResponse> {
         let def = call.request.server_def.as_ref();
         let config = def.and_then(|def| def.default_session_config.as_ref());
-        let way = self.way(def.and_then(|def| def.cluster.as_ref()), config);
-        let master = self.master(&call.request.master_task, call.request.master_incarnation);
+        let own = def.and_then(own_cluster);
+        let way = self.way(own, config);
+        let health = own.map(|_| way.transport.asks().map(Health::new));
+        let of = (call.request.master_task.as_str(), call.request.master_incarnation);
+        let watch = health.as_ref().map_or(self.health.as_ref(), Option::as_ref);
+        let master = self.master(&way, watch, of);
         let client = call.client.as_ref();
-        let place = Place { way, master, answers: Arc::clone(&self.steps.answers) };
+        let (is_renamed, answers) = (own.is_some(), Arc::clone(&self.steps.answers));
+        let place = Place { way, is_renamed, master, health: health.flatten(), answers };
         self.sessions.open(&self.worker, call.request, client, place)?;
         Ok(CreateWorkerSessionResponse {})
     }
@@ -213,7 +231,8 @@ impl WorkerService {
         let RegisterGraphRequest { session_handle, graph_def, .. } = call.request;
         let is_open = call.request.create_worker_session_called;
         let session = self.session(&session_handle, is_open, call.client.as_ref())?;
-        let graph_handle = session.register(graph_def.unwrap_or_default())?;
+        let registered = session.register(graph_def.unwrap_or_default());
+        let graph_handle = registered.map_err(|refusal| session.told(&self.task, refusal))?;
         Ok(RegisterGraphResponse { graph_handle })
     }
 
@@ -253,6 +272,11 @@ impl WorkerService {
 
     pub fn logging(&self, call: Call<LoggingRequest>) -> Answered<LoggingResponse> {
         Ok(self.steps.records.control(&call.request))
+    }
+
+    /// Asks the masters of sessions that have clusters of their own whether they are there. It does not block.
+    pub fn look_at_masters(&self) {
+        self.sessions.beat();
     }
 
     /// Whether a part of a step runs.

@@ -63,8 +63,11 @@ pub trait Remote: Send + Sync {
     /// Whether members of a step may be at other tasks; a step of this process alone is resolved here.
     fn is_shared(&self, step: u64) -> bool;
 
-    /// Whether a device belongs to this task.
-    fn is_here(&self, device: &str) -> bool;
+    /// The name of a device of this process in the cluster of the step's session.
+    fn named(&self, step: u64, device: String) -> String;
+
+    /// Whether a device of the step's cluster belongs to this task.
+    fn is_here(&self, step: u64, device: &str) -> bool;
 
     /// Joins a group at the task that leads it.
     fn join_group(&self, step: u64, request: GroupRequest, done: Done<Arc<Group>>) -> Abandon;
@@ -126,7 +129,10 @@ impl Collectives {
     }
 
     /// Joins an operation. `ready` gets the place of the call once all members have joined.
-    pub fn join(self: &Arc<Self>, join: Join, ready: Done<Place>) -> Arc<Member> {
+    pub fn join(self: &Arc<Self>, mut join: Join, ready: Done<Place>) -> Arc<Member> {
+        if let Some(remote) = self.remote(join.key.step) {
+            join.device.name = remote.named(join.key.step, join.device.name);
+        }
         Member::begin(self, join, ready)
     }
 

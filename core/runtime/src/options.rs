@@ -12,6 +12,7 @@ use std::{
 use tenon_framework::{
     DType, PartialShape,
     attr_view::AttrTable,
+    device::DeviceName,
     sync::{Mutex, rank},
 };
 use tenon_graph::{DeviceEntry, PlacementCosts};
@@ -42,6 +43,10 @@ pub struct SessionOptions {
     /// ([`Session::tasks`](crate::Session::tasks)), for the workers of the tasks to run; a step with nodes on other tasks cannot
     /// run in this process alone.
     pub remote: Vec<DeviceEntry>,
+    /// The task that the devices of this process belong to in such a session, if it is another one than the runtime's: the
+    /// client may name the tasks of a cluster anew. It has a meaning for [`Session::tasks`](crate::Session::tasks) and for the
+    /// graphs of a [`WorkerSession`](crate::WorkerSession) alone.
+    pub task: Option<DeviceName>,
     /// The kernel label to use for every node that has a kernel with it. `None` means the knob
     /// `runtime.kernel_label`.
     pub kernel_label: Option<String>,
@@ -58,6 +63,14 @@ impl SessionOptions {
     pub fn as_written() -> SessionOptions {
         let off = ("graph.optimize".to_owned(), "false".to_owned());
         SessionOptions { knobs: BTreeMap::from([off]), ..SessionOptions::default() }
+    }
+
+    /// The name of a device of this process in the session.
+    pub(crate) fn named(&self, device: &DeviceName) -> DeviceName {
+        let DeviceName { device_type, id, .. } = device.clone();
+        self.task
+            .as_ref()
+            .map_or_else(|| device.clone(), |task| DeviceName { device_type, id, ..task.clone() })
     }
 }
 

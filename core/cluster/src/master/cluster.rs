@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `links.rs` | calls to workers, in this process or over gRPC |
 //! | `discovery.rs` | which tasks a session uses, and their devices |
+//! | `propagated.rs` | clusters that clients name for one session |
 //! | `compiled.rs` | steps that are cut by task and registered at the workers |
 //! | `run.rs` | one run of such a step |
 //! | `partial.rs` | steps that are fed and fetched by several requests |
@@ -15,6 +16,7 @@ mod discovery;
 mod leavings;
 mod links;
 mod partial;
+mod propagated;
 mod run;
 mod timeline;
 
@@ -39,10 +41,13 @@ use std::{
     sync::Arc,
     time::Duration,
 };
-use tenon_framework::sync::{Mutex, rank};
+use tenon_framework::{
+    device::DeviceName,
+    sync::{Mutex, rank},
+};
 use tenon_graph::DeviceEntry;
 use tenon_proto::{
-    CleanupAllRequest, ConfigProto, CreateWorkerSessionRequest, DeviceAttributes,
+    CleanupAllRequest, ClusterDef, ConfigProto, CreateWorkerSessionRequest, DeviceAttributes,
     GetStepSequenceRequest, GraphDef, ServerDef,
 };
 use tenon_runtime::{CallableOptions, CancelToken, RunOptions, Session};
@@ -59,6 +64,10 @@ const MOST_STEPS: usize = 256;
 pub(crate) struct Place {
     /// The worker of this process.
     pub own: Arc<WorkerService>,
+    /// The name of its task.
+    pub task: Arc<str>,
+    /// The cluster, if it is one of a session alone.
+    pub cluster: Option<Arc<ClusterDef>>,
     pub peers: Arc<Peers>,
     pub health: Arc<Health>,
     pub leavings: Arc<Leavings>,
@@ -75,7 +84,8 @@ impl Place {
             let mut nodes = graph.iter().flat_map(|graph| &graph.node);
             leader_of(config).is_some() || nodes.any(|node| node.op.starts_with("Collective"))
         };
-        Ok(!others.is_empty() || self.peers.tasks().count() > 1 && is_collective())
+        let is_other = self.cluster.is_some() || !others.is_empty();
+        Ok(is_other || self.peers.tasks().count() > 1 && is_collective())
     }
 
     /// Makes the workers of other tasks forget the values of containers.
@@ -99,6 +109,10 @@ pub(super) struct ClusterSession {
     /// The task that leads groups of collective operations.
     leader: Link,
     own: Arc<WorkerService>,
+    /// What asks the tasks of a cluster of its own.
+    health: Option<Arc<Health>>,
+    /// The devices of this task in such a cluster.
+    local: Option<Vec<DeviceAttributes>>,
     /// The other tasks, which are asked whether they are there.
     used: BTreeMap<String, Used>,
     leavings: Arc<Leavings>,
@@ -118,8 +132,8 @@ impl ClusterSession {
     ) -> Answered<ClusterSession> {
         let others = discovery::others(place, &config.device_filters)?;
         let found = discovery::devices(place, others, cancel)?;
-        let own = Link::own(&place.own, &place.peers);
-        let mut links = BTreeMap::from([(place.own.task().to_string(), own)]);
+        let own = Link::own(place);
+        let mut links = BTreeMap::from([(place.task.to_string(), own.clone())]);
         let (mut remote, mut used) = (Vec::new(), BTreeMap::new());
         for (task, devices) in found {
             let incarnation = devices.first().map_or(0, |device| device.incarnation);
@@ -131,17 +145,22 @@ impl ClusterSession {
         let registry = place.own.registry();
         let entries = remote.iter().map(|device| discovery::entry(&registry, device));
         options.session.remote = entries.collect::<Answered<Vec<DeviceEntry>>>()?;
+        let is_own = place.cluster.is_some();
+        options.session.task = DeviceName::parse(&place.task).ok().filter(|_| is_own);
         let leader = leader_of(config).or_else(|| place.peers.leader());
-        let leader = match leader.filter(|task| **task != **place.own.task()) {
+        let leader = match leader.filter(|task| **task != *place.task) {
             Some(task) => Link::other(&place.peers, task),
-            None => Link::own(&place.own, &place.peers),
+            None => own,
         };
+        let local = || discovery::named(place.own.status().device_attributes, &place.task);
         let session = ClusterSession {
             handle: handle.to_owned(),
             links,
             remote,
             leader,
             own: Arc::clone(&place.own),
+            health: is_own.then(|| Arc::clone(&place.health)),
+            local: is_own.then(local),
             used,
             leavings: Arc::clone(&place.leavings),
             steps: Mutex::ranked(rank::SERVER, HashMap::new()),
@@ -157,9 +176,15 @@ impl ClusterSession {
     /// Opens the session at each worker.
     fn open_workers(&self, place: &Place, config: &ConfigProto) -> Answered<()> {
         let master_incarnation = place.own.incarnation();
+        // A cluster of its own has values of its own, unless the client says otherwise, as in TensorFlow.
+        let experimental = config.experimental.as_ref();
+        let shares =
+            experimental.is_some_and(|it| it.share_session_state_in_clusterspec_propagation);
+        let isolates = place.cluster.is_some() || config.isolate_session_state;
         let request = |task: &str| -> Answered<CreateWorkerSessionRequest> {
             let (job_name, task_index) = discovery::job_and_number(task)?;
             let server_def = ServerDef {
+                cluster: place.cluster.as_deref().cloned(),
                 job_name,
                 task_index,
                 default_session_config: Some(discovery::for_workers(config)),
@@ -169,9 +194,9 @@ impl ClusterSession {
             Ok(CreateWorkerSessionRequest {
                 session_handle: self.handle.clone(),
                 server_def: Some(server_def),
-                isolate_session_state: config.isolate_session_state,
+                isolate_session_state: isolates && !shares,
                 cluster_device_attributes: Vec::new(),
-                master_task: place.own.task().to_string(),
+                master_task: place.task.to_string(),
                 master_incarnation,
             })
         };
@@ -218,6 +243,18 @@ impl ClusterSession {
     /// The devices of the other tasks.
     pub fn remote(&self) -> &[DeviceAttributes] {
         &self.remote
+    }
+
+    /// The devices of this task, if they have other names in the session.
+    pub fn local(&self) -> Option<&Vec<DeviceAttributes>> {
+        self.local.as_ref()
+    }
+
+    /// Asks the tasks of a cluster of its own whether they are there.
+    pub fn beat(&self) {
+        if let Some(health) = &self.health {
+            health.beat();
+        }
     }
 
     /// Runs a step.

@@ -79,8 +79,9 @@ impl MasterSession {
         let config = request.config.unwrap_or_default();
         let mut options = Options::of(&config)?;
         let handle = new_handle();
+        let place = place.in_session(&config, &request.target)?;
         let cluster = match place.has_others(&config, request.graph_def.as_ref())? {
-            true => Some(ClusterSession::open(place, &handle, &config, &mut options, cancel)?),
+            true => Some(ClusterSession::open(&place, &handle, &config, &mut options, cancel)?),
             false => None,
         };
         let graph = request.graph_def.unwrap_or_default();
@@ -128,6 +129,18 @@ impl MasterSession {
     /// The devices of other tasks that it uses.
     pub fn remote_devices(&self) -> Vec<DeviceAttributes> {
         self.cluster.as_ref().map_or_else(Vec::new, |cluster| cluster.remote().to_vec())
+    }
+
+    /// The devices of this task, if they have other names in the session than the server has for them.
+    pub fn local_devices(&self) -> Option<Vec<DeviceAttributes>> {
+        self.cluster.as_ref()?.local().cloned()
+    }
+
+    /// Asks the tasks of a cluster of its own whether they are there. It does not block.
+    pub fn look_at_tasks(&self) {
+        if let Some(cluster) = &self.cluster {
+            cluster.beat();
+        }
     }
 
     /// The time since which no client of the session is connected; `None` while one is, or while a step runs.

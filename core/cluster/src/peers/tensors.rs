@@ -4,7 +4,7 @@ use super::{CONNECT, Peers, Use, call, within};
 use crate::{
     dial::{Link, broken as causes},
     methods::{self, RECV_TENSOR},
-    plane::{Link as DataLink, Request as DataRequest},
+    plane::{GreetRequest, Link as DataLink, Request as DataRequest},
     refusal::Refusal,
     transport::{Done, End},
     way::Way,
@@ -25,8 +25,10 @@ use tower_service::Service;
 impl Peers {
     /// The link with a task, which is made now if need be; `None` if its tensors go over gRPC.
     async fn reach(&self, task: &str) -> Result<Option<Arc<DataLink>>, Refusal> {
-        let address = self.address(task)?;
-        let greet = async |request| {
+        let address = self.address_of(task)?;
+        let guest = self.guest_of.is_some();
+        let greet = async |request: GreetRequest| {
+            let request = GreetRequest { guest, ..request };
             call::<methods::Greet>(self.channel(task, Use::Calls)?, request, task).await
         };
         self.hub.reach((task, address), &self.dialer, greet).await

@@ -21,6 +21,10 @@ pub(crate) struct GreetRequest {
     /// The boot of its host; empty if it does not want shared memory.
     #[prost(string, tag = "3")]
     pub boot: String,
+    /// Whether the task asks for a session with a cluster of its own: the names of that cluster, and this server's names for
+    /// its own tasks, have nothing to do with each other.
+    #[prost(bool, tag = "4")]
+    pub guest: bool,
 }
 
 /// Says which ways there are. A ticket is for one connection within some seconds.

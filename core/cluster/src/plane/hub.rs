@@ -184,7 +184,8 @@ impl Hub {
         greet: impl AsyncFnOnce(GreetRequest) -> Result<GreetResponse, Refusal>,
     ) -> Result<Arc<Link>, Missing> {
         let boot = if self.wish.allows(Way::Shm) { self.boot.clone() } else { String::new() };
-        let request = GreetRequest { version: VERSION, task: self.task.to_string(), boot };
+        let request =
+            GreetRequest { version: VERSION, task: self.task.to_string(), boot, guest: false };
         let greeted = tokio::time::timeout(PATIENCE, greet(request)).await;
         let answer = match greeted {
             Ok(Ok(answer)) => answer,
@@ -268,12 +269,15 @@ impl Hub {
             answer.refused = format!("'{}' is not the name of a task", cut(&request.task));
             return answer;
         }
+        // The name of no task of this cluster: its link is used for what it asks for alone.
+        let guest = request.guest.then(|| format!("{} of another cluster", request.task));
+        let name = guest.as_ref().unwrap_or(&request.task);
         if self.wish.allows(Way::Tcp) {
-            answer.tcp = self.tickets.issue(&request.task, Way::Tcp);
+            answer.tcp = self.tickets.issue(name, Way::Tcp);
         }
         let is_here = !self.boot.is_empty() && request.boot == self.boot;
         if let Some(door) = self.door.as_ref().filter(|_| is_here) {
-            answer.shm = self.tickets.issue(&request.task, Way::Shm);
+            answer.shm = self.tickets.issue(name, Way::Shm);
             answer.door = door.name().to_owned();
         }
         if answer.tcp.is_empty() && answer.shm.is_empty() {

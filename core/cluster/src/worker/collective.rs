@@ -2,7 +2,7 @@
 //!
 //! No thread waits: a request that is given up withdraws what it asked for.
 
-use super::{Answered, WorkerService};
+use super::{Answered, WorkerService, transfer::Known};
 use crate::{
     call::Call,
     refusal::{Mark, Refusal},
@@ -10,7 +10,7 @@ use crate::{
 use prost::{Message, bytes::Bytes};
 use std::time::{SystemTime, UNIX_EPOCH};
 use tenon_framework::abi::CollectiveKind;
-use tenon_framework::{Code, DType, KernelError, Tensor, device::base::DeviceBase, text::cut};
+use tenon_framework::{Code, DType, KernelError, Tensor, text::cut};
 use tenon_host::collective::{BufferKey, GroupDevice, GroupRequest, InstanceKey, InstanceRequest};
 use tenon_proto::{
     CompleteGroupRequest, CompleteGroupResponse, CompleteInstanceRequest, CompleteInstanceResponse,
@@ -282,20 +282,13 @@ impl WorkerService {
 
     /// Checks that a member is a device of this worker, and of this incarnation.
     fn check_member(&self, device: &str, incarnation: u64) -> Answered<()> {
-        let devices = self.worker.runtime().devices().devices();
-        let found = devices.iter().find(|it| it.full_name() == device).ok_or_else(|| {
-            let task = &self.task;
-            Refusal::invalid(format!("device '{}' is not one of {task}", cut(device)))
-        })?;
-        if found.incarnation() == incarnation {
-            return Ok(());
-        }
-        let (found, task) = (found.incarnation(), &self.task);
-        let message = format!(
-            "RecvBuf expects a different device incarnation: {incarnation} vs. {found}. Your worker job (\"{task}\") was \
-             probably restarted"
-        );
-        Err(Refusal::new(Code::ABORTED, message).marked(Mark::Restarted))
+        self.check_device(device, incarnation, "RecvBuf").map_err(|known| match known {
+            Known::Restarted(refusal) => refusal,
+            Known::No(_) => {
+                let task = &self.task;
+                Refusal::invalid(format!("device '{}' is not one of {task}", cut(device)))
+            }
+        })
     }
 }
 

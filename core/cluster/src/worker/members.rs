@@ -6,6 +6,7 @@
 use super::{collective, steps::Steps};
 use crate::{
     handles::new_request,
+    keys::in_task,
     refusal::Refusal,
     rendezvous::task_of,
     transport::{Asked, Transport},
@@ -27,11 +28,19 @@ pub(super) struct Way {
     pub transport: Arc<dyn Transport>,
     /// The task that leads its groups.
     pub leader: Arc<str>,
+    /// The name of this task in the cluster of the step's session.
+    pub task: Arc<str>,
+}
+
+impl Way {
+    /// Whether this task leads the groups.
+    fn leads(&self) -> bool {
+        self.leader == self.task
+    }
 }
 
 /// The members at other tasks.
 pub(super) struct Members {
-    pub task: Arc<str>,
     /// They hold the collectives, which hold this.
     pub steps: Weak<Steps>,
     pub collectives: Weak<Collectives>,
@@ -58,15 +67,19 @@ impl Remote for Members {
         self.way(step).is_some()
     }
 
-    fn is_here(&self, device: &str) -> bool {
-        task_of(device) == &*self.task
+    fn named(&self, step: u64, device: String) -> String {
+        self.way(step).map_or(device.clone(), |way| format!("{}{}", way.task, in_task(&device)))
+    }
+
+    fn is_here(&self, step: u64, device: &str) -> bool {
+        self.way(step).is_some_and(|way| task_of(device) == &*way.task)
     }
 
     fn join_group(&self, step: u64, request: GroupRequest, done: Done<Arc<Group>>) -> Abandon {
         let (Some(way), Some(all)) = (self.way(step), self.collectives.upgrade()) else {
             return no_way(done);
         };
-        if way.leader == self.task {
+        if way.leads() {
             let key = request.key;
             let number = all.groups.join(request, done);
             return Box::new(move || all.groups.leave(key, number));
@@ -103,7 +116,7 @@ impl Remote for Members {
         let (Some(way), Some(all)) = (self.way(key.step), self.collectives.upgrade()) else {
             return no_way(done);
         };
-        if way.leader == self.task {
+        if way.leads() {
             let number = all.groups.join_instance(request, done);
             let given_up = collective::given_up();
             return Box::new(move || all.groups.leave_instance(&key, number, &given_up));

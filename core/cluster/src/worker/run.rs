@@ -3,6 +3,7 @@
 use super::{
     Answered, WorkerService,
     partial::{self, Partial},
+    sessions::OpenSession,
 };
 use crate::{
     call::Call,
@@ -19,7 +20,7 @@ use tenon_proto::{
     convert::{tensor_from_proto, tensor_to_proto},
 };
 use tenon_runtime::{
-    RunOptions, RuntimeError, StepError, StepOptions,
+    CancelToken, RunOptions, RuntimeError, StepError, StepOptions,
     rendezvous::{Edges, Parcel, Rendezvous},
 };
 
@@ -33,9 +34,19 @@ pub(super) fn run(
     let handle = &request.session_handle;
     let is_open = request.create_worker_session_called;
     let session = service.session(handle, is_open, client.as_ref())?;
+    let answer = run_in(service, &session, request, cancel);
+    answer.map_err(|refusal| session.told(service.task(), refusal))
+}
+
+fn run_in(
+    service: &WorkerService,
+    session: &Arc<OpenSession>,
+    request: RunGraphRequest,
+    cancel: CancelToken,
+) -> Answered<RunGraphResponse> {
     let graph = session.graph(&request.graph_handle)?;
     let number = request.step_id;
-    let running = service.steps.enter(number, &session).ok_or_else(|| {
+    let running = service.steps.enter(number, session).ok_or_else(|| {
         Refusal::new(Code::ABORTED, format!("step {number} is over")).marked(Mark::Derived)
     })?;
     if request.is_partial {
@@ -61,7 +72,7 @@ pub(super) fn run(
     }
     let recv = request.recv_key.into_iter().map(|key| take(edges, rendezvous, key));
     let recv = recv.collect::<Answered<_>>()?;
-    let step_stats = stats.map(|stats| stats.finish(graph.nodes()));
+    let step_stats = stats.map(|stats| session.timed(stats.finish(graph.nodes())));
     Ok(RunGraphResponse { recv, step_stats, ..RunGraphResponse::default() })
 }
 

@@ -10,7 +10,8 @@ use super::{
 use crate::{
     client::{Client, Presence},
     handles::new_handle,
-    health::Used,
+    health::{Health, Used},
+    keys::in_task,
     options::Options,
     refusal::{Mark, Refusal},
 };
@@ -21,10 +22,11 @@ use std::{
 };
 use tenon_framework::{
     Code,
+    device::DeviceName,
     sync::{Mutex, rank},
     text::cut,
 };
-use tenon_proto::{CreateWorkerSessionRequest, GraphDef};
+use tenon_proto::{CreateWorkerSessionRequest, GraphDef, StepStats};
 use tenon_runtime::{SessionOptions, Worker, WorkerGraph, WorkerSession};
 
 /// Sessions that are open at the same time.
@@ -38,8 +40,12 @@ const LOST: Duration = Duration::from_secs(5);
 pub(super) struct Place {
     /// The way to the other tasks.
     pub way: Way,
+    /// Whether it has a cluster of its own, so that this task may have another name there.
+    pub is_renamed: bool,
     /// The task of its master, if that is another one of the cluster.
     pub master: Option<Used>,
+    /// What asks the tasks of a cluster of its own.
+    pub health: Option<Arc<Health>>,
     /// The answers to requests for tensors.
     pub answers: Arc<Answers>,
 }
@@ -50,9 +56,13 @@ pub(super) struct OpenSession {
     graphs: Mutex<HashMap<String, Arc<WorkerGraph>>>,
     /// The other tasks.
     pub way: Way,
+    /// Whether they, and this one, have names of the session alone.
+    is_renamed: bool,
     /// The master's task and its incarnation.
     master: (String, i64),
     used: Option<Used>,
+    /// What asks the tasks of a cluster of its own.
+    health: Option<Arc<Health>>,
     /// Keeps answers for requests that come again, if the session wants that.
     _keeper: Option<Keeper>,
     presence: Presence,
@@ -70,17 +80,35 @@ fn lost(what: &str, handle: &str) -> Refusal {
 impl OpenSession {
     fn new(
         worker: &Worker,
-        options: SessionOptions,
+        mut options: SessionOptions,
         master: (String, i64),
-        Place { way, master: used, answers }: Place,
+        Place { way, is_renamed, master: used, health, answers }: Place,
         keeps_answers: bool,
     ) -> OpenSession {
+        options.task = DeviceName::parse(&way.task).ok().filter(|_| is_renamed);
         let _keeper = keeps_answers.then(|| answers.keeper());
         let graphs = Mutex::ranked(rank::LEAF, HashMap::new());
         let session = worker.session(options);
         // One with values of its own has the collective operations of the server too.
         session.worker().resources().share_collectives(worker.resources().collectives());
-        OpenSession { session, graphs, way, master, used, _keeper, presence: Presence::default() }
+        let presence = Presence::default();
+        OpenSession { session, graphs, way, is_renamed, master, used, health, _keeper, presence }
+    }
+
+    /// A refusal with the names of the session's cluster, for what `task` did, as this one is called elsewhere.
+    pub fn told(&self, task: &str, refusal: Refusal) -> Refusal {
+        if !self.is_renamed || *task == *self.way.task {
+            return refusal;
+        }
+        Refusal { message: refusal.message.replace(task, &self.way.task), ..refusal }
+    }
+
+    /// The times of a part with the names of the session's cluster.
+    pub fn timed(&self, mut stats: StepStats) -> StepStats {
+        for device in stats.dev_stats.iter_mut().filter(|_| self.is_renamed) {
+            device.device = format!("{}{}", self.way.task, in_task(&device.device));
+        }
+        stats
     }
 
     /// The worker with the values of the session.
@@ -158,7 +186,12 @@ impl Sessions {
         let options = options.session;
         let isolate_state = request.isolate_session_state || options.isolate_state;
         let options = SessionOptions { isolate_state, soft_placement: Some(false), ..options };
-        let master = (request.master_task, request.master_incarnation);
+        // Masters of different clusters may have the same name.
+        let (mut name, transport) = (request.master_task, &place.way.transport);
+        if let Some(address) = transport.address(&name).filter(|_| place.is_renamed) {
+            name = format!("{name} at {address}");
+        }
+        let master = (name, request.master_incarnation);
         let mut sessions = self.0.lock();
         if sessions.len() >= MOST_SESSIONS {
             return Err(Refusal::new(
@@ -206,6 +239,14 @@ impl Sessions {
         }
     }
 
+    /// Asks the tasks of clusters that sessions have for themselves.
+    pub fn beat(&self) {
+        let sessions = self.0.lock();
+        let asked: Vec<_> = sessions.values().filter_map(|it| it.health.clone()).collect();
+        drop(sessions);
+        asked.iter().for_each(Health::beat);
+    }
+
     pub fn close_all(&self) {
         let gone = std::mem::take(&mut *self.0.lock());
         gone.values().for_each(|session| session.close());
@@ -250,7 +291,7 @@ impl WorkerService {
                 let none = (String::new(), 0);
                 let options = SessionOptions::default();
                 let answers = Arc::clone(&self.steps.answers);
-                let place = Place { way, master: None, answers };
+                let place = Place { way, is_renamed: false, master: None, health: None, answers };
                 let shared = OpenSession::new(&self.worker, options, none, place, false);
                 let shared = Arc::new(shared);
                 sessions.insert(String::new(), Arc::clone(&shared));

@@ -87,7 +87,6 @@ struct Table {
 /// The steps, by number.
 pub(super) struct Steps {
     table: Mutex<Table>,
-    task: Arc<str>,
     collectives: Arc<Collectives>,
     /// Answers to requests for tensors, which go with their steps.
     pub answers: Arc<Answers>,
@@ -96,11 +95,10 @@ pub(super) struct Steps {
 }
 
 impl Steps {
-    pub fn new(task: &Arc<str>, collectives: &Arc<Collectives>) -> Steps {
+    pub fn new(collectives: &Arc<Collectives>) -> Steps {
         let table = Mutex::ranked(rank::SERVER, Table::default());
         Steps {
             table,
-            task: Arc::clone(task),
             collectives: Arc::clone(collectives),
             answers: Answers::new(),
             records: Arc::default(),
@@ -115,7 +113,7 @@ impl Steps {
         }
         let step = table.steps.entry(number).or_insert_with(|| {
             Arc::new(Step {
-                rendezvous: StepRendezvous::new(number, &self.task, &self.records),
+                rendezvous: StepRendezvous::new(number, &self.records),
                 running: AtomicUsize::new(0),
                 workers: Mutex::ranked(rank::LEAF, Vec::new()),
                 way: OnceLock::new(),
@@ -212,7 +210,7 @@ mod tests {
     #[test]
     fn a_step_is_cleaned_up_once_and_does_not_come_again() {
         let collectives = Collectives::new(&Arc::default());
-        let steps = Steps::new(&"/job:w/replica:0/task:0".into(), &collectives);
+        let steps = Steps::new(&collectives);
         let first = steps.find(7).unwrap();
         assert!(Arc::ptr_eq(&first, &steps.find(7).unwrap()));
         steps.clean_up(7);

@@ -14,6 +14,7 @@ use std::{
     time::{SystemTime, UNIX_EPOCH},
 };
 use tenon_framework::{Code, device::base::DeviceBase};
+use tenon_host::devices::PluginDevice;
 use tenon_proto::RecvTensorRequest;
 use tenon_runtime::{
     StepError,
@@ -31,6 +32,14 @@ impl Drop for GivenUp {
             rendezvous.abort(StepError::step(Code::CANCELLED, why));
         }
     }
+}
+
+/// Why a device is not one of this worker.
+pub(super) enum Known {
+    /// It is one of the worker that was here before.
+    Restarted(Refusal),
+    /// It has none of this name: these are there.
+    No(String),
 }
 
 /// A request that waits for its value.
@@ -124,24 +133,41 @@ impl WorkerService {
     /// Checks that the sender is a device of this worker, and of this incarnation.
     fn check_sender(&self, key: &Key) -> Answered<()> {
         let name = key.edge.name();
+        self.check_device(&name.source, name.incarnation, "RecvTensor").map_err(|there| match there
+        {
+            Known::Restarted(refusal) => refusal,
+            Known::No(there) => Refusal::invalid(format!(
+                "{name}: the sender is not a device of this worker, which are {there}"
+            )),
+        })
+    }
+
+    /// Checks that a device is one of this worker, and of this incarnation. The session may know it by another task: the step
+    /// may not have begun here, so that its session is open.
+    pub(super) fn check_device(
+        &self,
+        full_name: &str,
+        incarnation: u64,
+        method: &str,
+    ) -> Result<(), Known> {
         let devices = self.worker.runtime().devices().devices();
-        let Some(device) = devices.iter().find(|device| device.full_name() == name.source) else {
-            let there: Vec<&str> = devices.iter().map(|device| device.full_name()).collect();
-            return Err(Refusal::invalid(format!(
-                "{name}: the sender is not a device of this worker, which are {}",
-                there.join(", ")
-            )));
+        let is_it = |device: &PluginDevice| {
+            let is_named = keys::in_task(device.full_name()) == keys::in_task(full_name);
+            is_named && device.incarnation() == incarnation
         };
-        if device.incarnation() == name.incarnation {
+        if devices.iter().any(|device| is_it(device)) {
             return Ok(());
         }
-        let (expected, found) = (name.incarnation, device.incarnation());
+        let Some(device) = devices.iter().find(|device| device.full_name() == full_name) else {
+            let there: Vec<&str> = devices.iter().map(|device| device.full_name()).collect();
+            return Err(Known::No(there.join(", ")));
+        };
+        let (found, task) = (device.incarnation(), &self.task);
         let message = format!(
-            "RecvTensor expects a different device incarnation: {expected} vs. {found}. Your worker job (\"{}\") was probably \
-             restarted",
-            self.task
+            "{method} expects a different device incarnation: {incarnation} vs. {found}. Your worker job (\"{task}\") was \
+             probably restarted"
         );
-        Err(Refusal::new(Code::ABORTED, message).marked(Mark::Restarted))
+        Err(Known::Restarted(Refusal::new(Code::ABORTED, message).marked(Mark::Restarted)))
     }
 }
 

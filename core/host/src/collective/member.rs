@@ -281,7 +281,8 @@ impl Member {
             Ok(device) => device.clone(),
             Err(error) => return done(Err(error)),
         };
-        let remote = self.all.remote(self.join.key.step).filter(|it| !it.is_here(&device.name));
+        let step = self.join.key.step;
+        let remote = self.all.remote(step).filter(|it| !it.is_here(step, &device.name));
         let Some(remote) = remote else { return self.buffers.recv(key, done) };
         let Some(request) = self.request() else {
             return done(Err(KernelError::new(Code::CANCELLED, "the collective has failed")));

@@ -30,7 +30,7 @@ impl<'s> Devices<'s> {
         let entries = local
             .iter()
             .map(|device| DeviceEntry {
-                name: device.name().clone(),
+                name: context.options.named(device.name()),
                 device_type: device.device_type().to_owned(),
                 incarnation: device.incarnation(),
                 priority: context

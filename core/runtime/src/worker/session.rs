@@ -21,6 +21,8 @@ use tenon_proto::{GraphDef, NodeDef};
 pub struct WorkerSession {
     worker: Worker,
     options: SessionOptions,
+    /// The name of this task in the graphs, if it is another one than the runtime's.
+    task: Option<DeviceName>,
     kernels: Arc<KernelCache>,
     /// The number of graphs created for steps.
     graphs: AtomicU64,
@@ -28,9 +30,11 @@ pub struct WorkerSession {
 
 impl Worker {
     /// Opens a session, whose graphs come from a master. With [`SessionOptions::isolate_state`] it has values of its own.
-    pub fn session(&self, options: SessionOptions) -> WorkerSession {
+    /// With [`SessionOptions::task`] its graphs know the devices of this process by that task.
+    pub fn session(&self, mut options: SessionOptions) -> WorkerSession {
         let worker = if options.isolate_state { self.isolated() } else { self.clone() };
-        WorkerSession { worker, options, kernels: Arc::default(), graphs: AtomicU64::new(0) }
+        let (task, graphs) = (options.task.take(), AtomicU64::new(0));
+        WorkerSession { worker, options, task, kernels: Arc::default(), graphs }
     }
 }
 
@@ -54,11 +58,14 @@ impl WorkerSession {
             let searched = runtime.searched().to_vec();
             return Err(RuntimeError::NoDevices { node: name, op, searched });
         }
+        let own = devices[0].name();
         for node in &mut def.node {
             let name = DeviceName::parse(&node.device).ok();
+            let name = name.and_then(|name| self.own_name(name, own));
             let is_here = |name: &DeviceName| devices.iter().any(|device| device.name() == name);
-            if !name.as_ref().is_some_and(is_here) {
-                return Err(self.foreign(node));
+            let Some(name) = name.filter(is_here) else { return Err(self.foreign(node)) };
+            if self.task.is_some() {
+                node.device = name.to_string();
             }
             // Nodes that it is to be with may be at other tasks; its device says where it runs.
             node.attr.remove("_class");
@@ -69,6 +76,7 @@ impl WorkerSession {
                 _ => {}
             }
         }
+        self.place_functions(&mut def, own);
         name_plainly(&mut def);
         let registry = runtime.registry();
         let graph = Arc::new(Graph::import(&def, &registry)?);
@@ -86,12 +94,36 @@ impl WorkerSession {
         WorkerGraph::of(&self.worker, graph, &self.options, Arc::clone(&self.kernels))
     }
 
+    /// The runtime's name of a device that a graph names; `own` is any of the runtime's. `None` for one of another task.
+    fn own_name(&self, name: DeviceName, own: &DeviceName) -> Option<DeviceName> {
+        let Some(task) = &self.task else { return Some(name) };
+        let DeviceName { device_type, id, .. } = name.clone();
+        let of_task = DeviceName { device_type: None, id: None, ..name };
+        let named = DeviceName { device_type, id, ..own.clone() };
+        (of_task.job.is_some() && of_task.matches(task)).then_some(named)
+    }
+
+    /// Gives the nodes of functions the runtime's names of the devices that they request.
+    fn place_functions(&self, def: &mut GraphDef, own: &DeviceName) {
+        if self.task.is_none() {
+            return;
+        }
+        let functions = def.library.iter_mut().flat_map(|library| &mut library.function);
+        for node in functions.flat_map(|function| &mut function.node_def) {
+            let name = DeviceName::parse(&node.device).ok();
+            if let Some(name) = name.and_then(|name| self.own_name(name, own)) {
+                node.device = name.to_string();
+            }
+        }
+    }
+
     fn foreign(&self, node: &NodeDef) -> RuntimeError {
         let devices = self.worker.runtime().devices().devices();
+        let names = SessionOptions { task: self.task.clone(), ..SessionOptions::default() };
         RuntimeError::ForeignNode {
             node: node.name.clone(),
             device: node.device.clone(),
-            there: devices.iter().map(|device| device.name().to_string()).collect(),
+            there: devices.iter().map(|device| names.named(device.name()).to_string()).collect(),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The tasks that a session uses, and their devices.
 
 use super::{super::Answered, Place, links::Link, links::together};
-use crate::{clock, methods, refusal::Refusal};
+use crate::{clock, keys::in_task, methods, refusal::Refusal};
 use std::{collections::BTreeMap, time::Duration};
 use tenon_framework::{Code, device::DeviceName, registry::Registry, text::cut};
 use tenon_graph::DeviceEntry;
@@ -28,8 +28,8 @@ pub(super) fn others(place: &Place, filters: &[String]) -> Answered<Vec<String>>
             |filter: &DeviceName| DeviceName { device_type: None, id: None, ..filter.clone() };
         filters.is_empty() || filters.iter().any(|filter| task(filter).matches(&name))
     };
-    let own = place.own.task();
-    let others = place.peers.tasks().filter(|task| ***task != **own && is_allowed(task));
+    let own = &*place.task;
+    let others = place.peers.tasks().filter(|task| **task != *own && is_allowed(task));
     Ok(others.cloned().collect())
 }
 
@@ -53,7 +53,10 @@ pub(super) fn devices(
         absent.clear();
         for (task, answer) in answers {
             match answer {
-                Ok(status) => drop(found.insert(task, status.device_attributes)),
+                Ok(status) => {
+                    let devices = named(status.device_attributes, &task);
+                    found.insert(task, devices);
+                }
                 Err(refusal) => match refusal.code {
                     Code::UNAVAILABLE | Code::DEADLINE_EXCEEDED => {
                         why.push(format!("{task} ({})", refusal.message));
@@ -81,6 +84,15 @@ pub(super) fn devices(
         }
         clock::pause(AGAIN);
     }
+}
+
+/// The devices of a task under its name in the session's cluster, which may not be the one that it was started with.
+pub(super) fn named(devices: Vec<DeviceAttributes>, task: &str) -> Vec<DeviceAttributes> {
+    let named = |device: DeviceAttributes| DeviceAttributes {
+        name: format!("{task}{}", in_task(&device.name)),
+        ..device
+    };
+    devices.into_iter().map(named).collect()
 }
 
 /// A device of another task, as placement sees it.

@@ -1,6 +1,6 @@
 //! Calls to workers.
 
-use super::super::Answered;
+use super::{super::Answered, Place};
 use crate::{
     call::Call, client::Client, clock, clock::Mailbox, methods::Method, peers::Peers,
     refusal::Refusal, worker::WorkerService,
@@ -13,8 +13,8 @@ use tokio::task::AbortHandle;
 /// The way to a worker.
 #[derive(Clone)]
 pub(super) enum Link {
-    /// The worker of this process, whose calls run on the server's threads.
-    Own(Arc<WorkerService>, Arc<Peers>),
+    /// The worker of this process, whose calls run on the server's threads, and the name of its task.
+    Own(Arc<WorkerService>, Arc<Peers>, Arc<str>),
     /// That of another task.
     Other(Arc<Peers>, String),
 }
@@ -36,8 +36,8 @@ impl Started {
 }
 
 impl Link {
-    pub fn own(service: &Arc<WorkerService>, peers: &Arc<Peers>) -> Link {
-        Link::Own(Arc::clone(service), Arc::clone(peers))
+    pub fn own(place: &Place) -> Link {
+        Link::Own(Arc::clone(&place.own), Arc::clone(&place.peers), Arc::clone(&place.task))
     }
 
     pub fn other(peers: &Arc<Peers>, task: String) -> Link {
@@ -47,7 +47,7 @@ impl Link {
     /// The name of the task.
     pub fn task(&self) -> &str {
         match self {
-            Link::Own(service, _) => service.task(),
+            Link::Own(_, _, task) => task,
             Link::Other(_, task) => task,
         }
     }
@@ -68,7 +68,7 @@ impl Link {
             Link::Other(peers, task) => {
                 Started::Other(peers.start::<M>(task, request, limit, done))
             }
-            Link::Own(service, peers) => {
+            Link::Own(service, peers, _) => {
                 let (service, cancel) = (Arc::clone(service), CancelToken::new());
                 let call = own_call(request, &cancel);
                 let pending = Pending(Some(done), PhantomData);
@@ -88,7 +88,7 @@ impl Link {
         cancel: &CancelToken,
     ) -> Result<Answered<M::Response>, M::Request> {
         match self {
-            Link::Own(service, _) => Ok(M::answer(service, own_call(request, cancel))),
+            Link::Own(service, ..) => Ok(M::answer(service, own_call(request, cancel))),
             Link::Other(..) => Err(request),
         }
     }

@@ -53,8 +53,7 @@ fn number_of(task: &str) -> Option<usize> {
 
 impl Node {
     pub fn start(number: usize, incarnation: u64, world: &Arc<World>) -> Arc<Node> {
-        let name: Arc<str> = name_of(number).into();
-        let steps = Steps::new(&name, &Collectives::new(&Arc::default()));
+        let steps = Steps::new(&Collectives::new(&Arc::default()));
         Arc::new_cyclic(|own| Node {
             number,
             incarnation,

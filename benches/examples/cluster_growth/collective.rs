@@ -9,7 +9,7 @@ use super::{
 fn joins(inputs: &Inputs, variables: f64, workers: usize) -> f64 {
     match workers {
         1 => 0.0,
-        _ => inputs.join + (workers - 1) as f64 * variables * inputs.worker_cpu,
+        _ => inputs.join + (workers - 1) as f64 * variables * inputs.question_cpu(),
     }
 }
 

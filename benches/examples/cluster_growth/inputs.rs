@@ -15,6 +15,10 @@ const CONVOLUTIONS: &str = "2026-11-27-training-4.jsonl";
 /// The part of the shortest sum that is the question to the leader; the rest are its two exchanges. The record has their sum alone.
 const JOIN: f64 = 0.5;
 
+/// The part of a worker's processor time for its part of a step that a question to a leader costs: a part has two calls, the one
+/// that runs it and the one that cleans up.
+const QUESTION: f64 = 0.5;
+
 /// A row of a record.
 struct Row<'r> {
     record: &'r str,
@@ -111,6 +115,11 @@ impl Inputs {
             worker_cpu: of_part("worker")?,
             shared_rate,
         })
+    }
+
+    /// Processor time of a leader for the question of one member about one sum.
+    pub fn question_cpu(&self) -> f64 {
+        self.worker_cpu * QUESTION
     }
 
     /// The line that says them.

@@ -288,6 +288,10 @@ impl Transport for Peers {
     }
 
     fn push(&self, task: &str, step: i64, key: &Key, parcel: &Parcel) -> bool {
+        // A link takes pushes under the name that its other side has in the server's own cluster alone; others are asked for.
+        if self.guest_of.is_some() {
+            return false;
+        }
         let link = self.addresses.get(task).and_then(|address| self.hub.link(address));
         let Some(link) = link else { return false };
         let answer = transfer::answer(parcel.clone());

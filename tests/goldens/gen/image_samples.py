@@ -33,7 +33,7 @@ def scaled(folder):
                     else:
                         x = pixels("scaled", dtype, (1, 5, 7, 2))
                     wide = float(np.max(np.abs(np.asarray(x, np.float64))))
-                    options = CLOSE | {"tolerance": {"absolute": 4e-6 * max(wide, 1), "relative": 0}}
+                    options = CLOSE | {"tolerance": {"absolute": 1e-6 * max(wide, 1), "relative": 0}}
                     inputs = [x, np.int32(size), np.float32(scale), np.float32(moved)]
                     suite.case(f"{dtype}_{label}_{kernel}_{antialias}", inputs, {"kernel_type": kernel, "antialias": antialias}, const=[1], **options)
     x, two = pixels("scaled", "float", (2, 3, 4, 3)), np.float32([1, 1])
@@ -49,7 +49,7 @@ def scaled(folder):
             for antialias in (True, False) if label == "smaller" else (True,):
                 grads = normal(seeded("scaled_grad", label), "float", (2, *size, 3))
                 inputs = [grads, np.zeros((2, 5, 7, 3), np.float32), np.float32(scale), np.float32(moved)]
-                options = CLOSE | {"tolerance": {"absolute": 2e-5, "relative": 0}}
+                options = CLOSE | {"tolerance": {"absolute": 4e-6, "relative": 0}}
                 suite.case(f"{label}_{kernel}_{antialias}", inputs, {"kernel_type": kernel, "antialias": antialias}, **options)
     suite.error("scale", [x, x, np.float32([1, -1]), two])
     suite.error("rank", [x[0], x, two, two])

@@ -1,6 +1,6 @@
 //! `ParseTensor` and `SerializeTensor`: tensors as `TensorProto` messages.
 
-use crate::wire::{Malformed, Value, fields, put_bytes, put_number, varint};
+use crate::wire::{Malformed, Value, fields, put_bytes, put_number, put_varint, varint};
 use std::borrow::Cow;
 use tenon_sdk::{geometry::element_count, growth, prelude::*};
 
@@ -61,6 +61,34 @@ impl<'a> Elements<'a> {
     }
 }
 
+/// Texts as the content of a message: the length of each, then all bytes.
+///
+/// # Errors
+/// `RESOURCE_EXHAUSTED` without memory.
+pub fn content_of(texts: &[&[u8]]) -> Result<Elements<'static>, KernelError> {
+    let mut content = Vec::new();
+    texts.iter().try_for_each(|text| put_varint(&mut content, text.len() as u64))?;
+    texts.iter().try_for_each(|text| growth::append(&mut content, text))?;
+    Ok(Elements::Bytes(content.into()))
+}
+
+/// So many texts of the content of a message; none where it has others.
+fn texts_of(mut content: &[u8], count: usize) -> Result<Option<Vec<&[u8]>>, KernelError> {
+    let mut lengths = Vec::new();
+    for _ in 0..count {
+        let length = varint(&mut content).ok().and_then(|length| usize::try_from(length).ok());
+        let Some(length) = length else { return Ok(None) };
+        growth::push(&mut lengths, length)?;
+    }
+    let mut texts = growth::with_room(lengths.len())?;
+    for length in lengths {
+        let Some((text, rest)) = content.split_at_checked(length) else { return Ok(None) };
+        texts.push(text);
+        content = rest;
+    }
+    Ok(content.is_empty().then_some(texts))
+}
+
 /// The shape and the elements of the message of a tensor of this type, each of which it must have; none where it is no
 /// such message.
 ///
@@ -78,7 +106,11 @@ pub fn tensor_of(
     let Ok(count) = element_count(&parsed.dims) else { return Ok(None) };
     let Parsed { dims, content, texts, elements, .. } = parsed;
     if dtype == DType::STRING {
-        return Ok((texts.len() == count).then_some((dims, Elements::Texts(texts))));
+        let texts = match content {
+            [] => Some(texts).filter(|texts| texts.len() == count),
+            content => texts_of(content, count)?,
+        };
+        return Ok(texts.map(|texts| (dims, Elements::Texts(texts))));
     }
     let size = dtype.size().unwrap_or(1);
     let bytes = if content.is_empty() { Cow::Owned(elements) } else { Cow::Borrowed(content) };

@@ -113,12 +113,12 @@ impl<W: Number> Count<W> {
                 "values: expected numbers of 0 or more, found {value} at place {at}"
             )));
         }
-        entries.retain(|entry| self.most <= 0 || entry.1 < self.most);
+        entries.retain(|entry| self.most < 0 || entry.1 < self.most);
         // Weights of one number are added in their order.
         entries.sort_by_key(|&(row, value, _)| (row, value));
         let greatest = entries.iter().map(|entry| entry.1).max().unwrap_or(0);
         let size =
-            if self.most > 0 { self.most } else { greatest.saturating_add(1).max(self.least) };
+            if self.most >= 0 { self.most } else { greatest.saturating_add(1).max(self.least) };
         let same = |a: &Entry, b: &Entry| (a.0, a.1) == (b.0, b.1);
         let found = entries.chunk_by(same).count();
         let columns = if count.is_some() { 2 } else { 1 };

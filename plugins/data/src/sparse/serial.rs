@@ -5,7 +5,7 @@ use super::{
     moved::Values,
     places::{Places, rank, write_numbers},
 };
-use crate::parsing::tensor::{Elements, TYPES, message_of, tensor_of};
+use crate::parsing::tensor::{Elements, TYPES, content_of, message_of, tensor_of};
 use std::borrow::Cow;
 use tenon_sdk::{
     geometry::{GeometryError, byte_size},
@@ -19,8 +19,13 @@ fn serialize(c: &ComputeContext<'_>) -> Result<(), KernelError> {
     {
         rank(c, at, what, expected)?;
     }
-    let message =
-        |at: usize| message_of(c.slot(at)?.dtype, c.dims(at), &Elements::of_input(c, at)?);
+    let message = |at: usize| {
+        let elements = match Elements::of_input(c, at)? {
+            Elements::Texts(texts) => content_of(&texts)?,
+            elements => elements,
+        };
+        message_of(c.slot(at)?.dtype, c.dims(at), &elements)
+    };
     c.set_strings(0, &[3], [message(0)?, message(1)?, message(2)?].iter())
 }
 
@@ -41,7 +46,7 @@ fn of_part(
     (first..end).try_for_each(|value| growth::append(&mut indices, &places.at(value)[1..]))?;
     let count = (end - first) as i64;
     let elements = match values {
-        Values::Texts(texts) => Elements::Texts(growth::copied(&texts[0][first..end])?),
+        Values::Texts(texts) => content_of(&texts[0][first..end])?,
         Values::Bytes(bytes, size) => Elements::Bytes(bytes[0][first * size..end * size].into()),
     };
     let columns = places.shape.len() as i64 - 1;

@@ -154,7 +154,10 @@ fn unravel(c: &ComputeContext<'_>) -> Result<(), KernelError> {
         return Err(GeometryError::TooSmall { what: "dims", least: 1, found }.into());
     }
     let too_large = || GeometryError::TooLarge { dims: dims.clone() };
-    let product = |all: i64, size: &i64| all.checked_mul(*size).ok_or_else(too_large);
+    let most = if c.slot(1)?.dtype == DType::INT32 { i32::MAX.into() } else { i64::MAX };
+    let product = |all: i64, size: &i64| {
+        all.checked_mul(*size).filter(|&all| all <= most).ok_or_else(too_large)
+    };
     let all = dims.iter().try_fold(1, product)?;
     if let Some(found) = indices.iter().find(|index| !(0..all).contains(*index)) {
         return Err(KernelError::invalid_argument(format!(

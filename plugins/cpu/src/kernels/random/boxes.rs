@@ -197,7 +197,9 @@ impl Sampler {
         let number = |x: i64| T::from_f64(x as f64);
         let begin = [number(found.top), number(found.left), T::ZERO];
         c.output::<T>(0, &[3])?.data.copy_from_slice(&begin);
-        let size = [found.bottom - found.top, found.right - found.left, -1].map(number);
+        // All channels, as the slice op has it; of unsigned types the greatest number.
+        let rest = T::ZERO.sub(T::ONE);
+        let size = [number(found.bottom - found.top), number(found.right - found.left), rest];
         c.output::<T>(1, &[3])?.data.copy_from_slice(&size);
         let part = |at: i64, all: i64| at as f32 / all as f32;
         let (rows, columns) = (image.bottom, image.right);

@@ -35,6 +35,8 @@ use tokio::{net::UnixListener, runtime::Handle, sync::watch};
 
 pub(crate) use handshake::is_hello;
 
+/// What follows the name of a task in a ticket for a session with a cluster of its own.
+const GUEST: &str = " of another cluster";
 /// How long an address without a data plane is not asked again.
 const AGAIN: Duration = Duration::from_secs(30);
 /// How long one that did not answer is not asked again.
@@ -205,12 +207,20 @@ impl Hub {
             return Err(self.without(address, Missing::No(why)));
         }
         match self.dial(address, dialer, &answer).await {
-            Ok(lane) => self.begin(task, Some(address), lane).ok_or_else(stops),
+            Ok(lane) => {
+                self.begin(self.name_at(address, task), Some(address), lane).ok_or_else(stops)
+            }
             Err(why) => {
                 tracing::warn!("no link with {task}: {why}");
                 Err(self.without(address, Missing::No(why)))
             }
         }
+    }
+
+    /// The name of the task at an address in the server's own cluster, whose tensors may be pushed; else that of a session.
+    fn name_at<'n>(&'n self, address: &str, task: &'n str) -> &'n str {
+        let named = self.cluster.iter().find(|(_, other)| *other == address);
+        named.map_or(task, |(name, _)| name.as_str())
     }
 
     /// Remembers that an address has no link.
@@ -269,8 +279,8 @@ impl Hub {
             answer.refused = format!("'{}' is not the name of a task", cut(&request.task));
             return answer;
         }
-        // The name of no task of this cluster: its link is used for what it asks for alone.
-        let guest = request.guest.then(|| format!("{} of another cluster", request.task));
+        // Its link is not the one with the address that the name has in this cluster.
+        let guest = request.guest.then(|| format!("{}{GUEST}", request.task));
         let name = guest.as_ref().unwrap_or(&request.task);
         if self.wish.allows(Way::Tcp) {
             answer.tcp = self.tickets.issue(name, Way::Tcp);

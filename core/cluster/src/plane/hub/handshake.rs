@@ -2,7 +2,7 @@
 //!
 //! A hello has 32 bytes: [`HELLO`] and the ticket. The server answers with [`READY`], or closes the connection.
 
-use super::{Hub, in_time, tickets::TICKET};
+use super::{GUEST, Hub, in_time, tickets::TICKET};
 use crate::{
     dial::{Dialer, Stream},
     plane::{greet::GreetResponse, lane::Lane, shm},
@@ -110,7 +110,9 @@ impl Hub {
 
     /// Begins the link of a connection, which is the one with the task's address if there is none.
     fn accepted(&self, task: &str, lane: Lane) {
-        let address = self.cluster.get(task).map(String::as_str);
+        let known = |task| (task, self.cluster.get(task).map(String::as_str));
+        let guest = task.strip_suffix(GUEST).map(|task| (task, None));
+        let (task, address) = guest.unwrap_or_else(|| known(task));
         // The lane ends if the server stops.
         let _ = self.begin(task, address, lane);
     }

@@ -129,6 +129,8 @@ const KINDS: &[(&[&str], &[Tag])] = &[
         ],
         &[Tag::Declared],
     ),
+    // All its inputs have five dimensions, of which the cases give the sizes.
+    (&["ExtractVolumePatches"], &[Tag::Empty, Tag::Large, Tag::Special]),
     // Truth values are all alike, and no numbers.
     (
         &["All", "Any", "LogicalAnd", "LogicalNot", "LogicalOr"],

@@ -445,7 +445,7 @@ fn nn_grad() {
 
 #[test]
 fn image() {
-    family("image", &["tenon_cpu", "tenon_image"], 32);
+    family("image", &["tenon_cpu", "tenon_image", "tenon_linalg"], 32);
 }
 
 #[test]

@@ -12,11 +12,17 @@ use crate::{
     status::TF_Status,
     tensor::TF_Tensor,
 };
-use std::{cell::Cell, collections::HashMap, ffi::c_int, sync::Arc, time::Duration};
+use std::{
+    cell::Cell,
+    collections::HashMap,
+    ffi::c_int,
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
 use tenon_cluster::StepStatsSink;
 use tenon_framework::{Code, Tensor};
 use tenon_proto::{RunMetadata, RunOptions};
-use tenon_runtime::{Callable, CallableOptions};
+use tenon_runtime::{Callable, CallableOptions, RuntimeError, Session};
 
 /// The values of one step: its feeds, and what it fetched.
 type Values = (Vec<Tensor>, Vec<Tensor>);
@@ -50,6 +56,38 @@ pub(crate) struct Step {
     pub(crate) names: CallableOptions,
     /// The prepared step; `None` where steps run on a server.
     callable: Option<Callable>,
+    /// The same step for feeds of other shapes than the graph says, which TensorFlow does not look at.
+    any_shape: OnceLock<Callable>,
+}
+
+impl Step {
+    /// Runs a step of this process, and returns the form of it that ran.
+    fn run<'s>(
+        &'s self,
+        here: (&Session, &'s Callable),
+        feeds: &[Tensor],
+        fetched: &mut Vec<Tensor>,
+        options: Option<&tenon_runtime::RunOptions>,
+    ) -> Result<&'s Callable, RuntimeError> {
+        let run = |callable: &Callable, fetched: &mut Vec<Tensor>| match options {
+            Some(options) => callable.run_with(feeds, fetched, options),
+            None => callable.run(feeds, fetched),
+        };
+        let (session, callable) = here;
+        match run(callable, fetched) {
+            Err(RuntimeError::FeedShape { .. }) => {}
+            done => return done.map(|()| callable),
+        }
+        let callable = match self.any_shape.get() {
+            Some(callable) => callable,
+            None => {
+                let names = CallableOptions { feeds_of_any_shape: true, ..self.names.clone() };
+                let made = session.callable(names)?;
+                self.any_shape.get_or_init(|| made)
+            }
+        };
+        run(callable, fetched).map(|()| callable)
+    }
 }
 
 /// The signatures that were run, by a hash of them.
@@ -124,6 +162,7 @@ impl Signature<'_> {
             feeds: outputs(self.feeds, "a feed")?,
             fetches: outputs(self.fetches, "a fetch")?,
             targets: self.targets.iter().map(target).collect::<Result<_, _>>()?,
+            ..CallableOptions::default()
         })
     }
 }
@@ -144,7 +183,7 @@ impl TF_Session {
             Place::Here(session) => Some(session.callable(names.clone())?),
             Place::Server(_) => None,
         };
-        let step = Arc::new(Step { names, callable });
+        let step = Arc::new(Step { names, callable, any_shape: OnceLock::new() });
         let mut prepared = self.prepared.lock();
         if let Some(step) = find(&prepared) {
             return Ok(step);
@@ -182,7 +221,8 @@ impl TF_Session {
                     trace: stats.clone().map(|stats| stats as _),
                 };
                 let mut fetched = Vec::with_capacity(step.names.fetches.len());
-                callable.run_with(feeds, &mut fetched, &options_here)?;
+                let callable =
+                    step.run((session, callable), feeds, &mut fetched, Some(&options_here))?;
                 if let Some(stats) = stats {
                     metadata.step_stats = Some(stats.finish(&callable.nodes()?));
                 }
@@ -254,15 +294,16 @@ pub(crate) fn forget(values: &Out<'_, Option<Box<TF_Tensor>>>, count: usize) {
 }
 
 /// Runs a prepared step in the room that the thread keeps.
-fn run_prepared(
-    callable: &Callable,
+fn run_prepared<'s>(
+    step: &'s Step,
+    here: (&Session, &'s Callable),
     input_values: Array<'_, Option<&TF_Tensor>>,
     count: c_int,
     values: &Out<'_, Option<Box<TF_Tensor>>>,
 ) -> Result<(), Failure> {
     let (mut feeds, mut fetched) = ROOM.take();
     let outcome = read_into(&mut feeds, input_values, count).and_then(|()| {
-        callable.run(&feeds, &mut fetched)?;
+        step.run(here, &feeds, &mut fetched, None)?;
         write(&fetched, values)
     });
     feeds.clear();
@@ -308,10 +349,10 @@ api! {
         found.follow()?;
         let metadata = run_metadata.map(|buffer| empty(Some(buffer))).transpose()?;
         let step = found.step(signature)?;
-        if let (None, None, None, Some(callable)) =
-            (run_options, &metadata, found.timeout, &step.callable)
+        if let (None, None, None, Place::Here(here), Some(callable)) =
+            (run_options, &metadata, found.timeout, &found.place, &step.callable)
         {
-            return run_prepared(callable, input_values, input_count, &values);
+            return run_prepared(&step, (here, callable), input_values, input_count, &values);
         }
         let feeds = read(input_values, input_count)?;
         let options = options(run_options)?.unwrap_or_default();

@@ -210,7 +210,12 @@ impl Run {
 
     fn callable(&self, feeds: &[String], fetches: Vec<String>) -> Result<Callable, QuantizeError> {
         let (feeds, targets) = (feeds.to_vec(), Vec::new());
-        Ok(self.session.callable(CallableOptions { feeds, fetches, targets })?)
+        Ok(self.session.callable(CallableOptions {
+            feeds,
+            fetches,
+            targets,
+            ..CallableOptions::default()
+        })?)
     }
 }
 

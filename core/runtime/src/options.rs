@@ -83,13 +83,21 @@ pub struct CallableOptions {
     pub fetches: Vec<String>,
     /// The nodes to run without fetching.
     pub targets: Vec<String>,
+    /// Whether feeds may have other shapes than the graph says of them, as in TensorFlow's sessions:
+    /// shapes that follow from theirs are then found by each step.
+    pub feeds_of_any_shape: bool,
 }
 
 impl CallableOptions {
     /// Creates options from the names of feeds and fetches.
     pub fn new(feeds: &[&str], fetches: &[&str]) -> CallableOptions {
         let own = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
-        CallableOptions { feeds: own(feeds), fetches: own(fetches), targets: Vec::new() }
+        CallableOptions {
+            feeds: own(feeds),
+            fetches: own(fetches),
+            targets: Vec::new(),
+            ..CallableOptions::default()
+        }
     }
 }
 

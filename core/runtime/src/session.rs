@@ -178,6 +178,7 @@ impl Session {
             feeds: feeds.iter().map(|(name, _)| (*name).to_owned()).collect(),
             fetches: own(fetches),
             targets: own(targets),
+            ..CallableOptions::default()
         };
         let run_limits = RunLimits::from_now(Some(options));
         let (executable, compile_ns) = match self.inner.plans.find(&signature) {
@@ -323,6 +324,7 @@ impl Inner {
             version,
             cache: &self.kernels,
             graphs: &self.graphs,
+            any_shape: false,
         }
     }
 

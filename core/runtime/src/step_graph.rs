@@ -86,6 +86,8 @@ pub(crate) struct Context<'s> {
     pub cache: &'s Arc<KernelCache>,
     /// The number of graphs created for steps.
     pub graphs: &'s AtomicU64,
+    /// Whether feeds have any shape ([`CallableOptions::feeds_of_any_shape`]).
+    pub any_shape: bool,
 }
 
 impl<'s> Context<'s> {
@@ -130,6 +132,7 @@ pub(crate) fn build(
     signature: &CallableOptions,
     run_limits: &RunLimits,
 ) -> Result<StepGraph, RuntimeError> {
+    let context = Context { any_shape: signature.feeds_of_any_shape, ..context };
     let Named { feeds, fetches, targets } = Named::find(&context.version.graph, signature)?;
     let placed = PlacedStep::new(context, &feeds, &fetches, &targets, run_limits)?;
     let (placed, _) = optimize::optimized(placed)?;

@@ -67,7 +67,7 @@ fn step(args: &ExplainArgs, session: &Session) -> Option<CallableOptions> {
         nodes.map(|(_, node)| node.name.clone()).collect()
     };
     let feeds = if args.feeds.is_empty() { placeholders() } else { args.feeds.clone() };
-    Some(CallableOptions { feeds, fetches, targets: Vec::new() })
+    Some(CallableOptions { feeds, fetches, targets: Vec::new(), ..CallableOptions::default() })
 }
 
 fn node_text(node: &NodeExplanation) -> String {

@@ -144,6 +144,7 @@ fn step(feeds: &[(String, Tensor)], fetches: &[String], targets: &[String]) -> C
         feeds: feeds.iter().map(|(name, _)| name.clone()).collect(),
         fetches: fetches.to_vec(),
         targets: targets.to_vec(),
+        ..CallableOptions::default()
     }
 }
 

@@ -191,6 +191,7 @@ impl Signature {
             feeds: names(&info.inputs),
             fetches: names(&info.outputs),
             targets: Vec::new(),
+            ..CallableOptions::default()
         };
         let callable = session.callable(options)?;
         Ok(Signature { info: Arc::clone(info), callable, _session: Arc::clone(session) })

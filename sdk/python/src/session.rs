@@ -195,7 +195,7 @@ impl PySession {
         let session = slf.get();
         let place = session.follow(py)?;
         let dtypes = session.dtypes(&feeds)?;
-        let names = CallableOptions { feeds, fetches, targets };
+        let names = CallableOptions { feeds, fetches, targets, ..CallableOptions::default() };
         let prepared = blocking(py, || Prepared::new(&place, names))?;
         Ok(PyCallable::new(prepared, dtypes, slf.clone().unbind(), single, raw))
     }
@@ -217,7 +217,7 @@ impl PySession {
                 "partial runs are for sessions in this process",
             ));
         };
-        let names = CallableOptions { feeds, fetches, targets };
+        let names = CallableOptions { feeds, fetches, targets, ..CallableOptions::default() };
         let run = blocking(py, || Ok(session.partial_run(&names)?))?;
         Ok(PyPartialRun::new(run, names.feeds, dtypes))
     }
@@ -242,7 +242,7 @@ impl PySession {
         targets: Vec<String>,
     ) -> Result<Vec<Bound<'py, PyDict>>, Fail> {
         let Place::Here(session) = self.follow(py)? else { return Ok(Vec::new()) };
-        let names = CallableOptions { feeds, fetches, targets };
+        let names = CallableOptions { feeds, fetches, targets, ..CallableOptions::default() };
         let nodes = blocking(py, || Ok(session.callable(names)?.nodes()?))?;
         let one = |node: &tenon_runtime::NodeReport| {
             let made = PyDict::new(py);

@@ -42,6 +42,11 @@ static void growing(void) {
   TF_Operation* z = unary(graph, "Abs", "z", y);
   run("step of a node that was added", in, x, tensor_f(dims, 1, values), out(z, 0));
   run("first step again", in, x, tensor_f(dims, 1, values), out(y, 0));
+  const int64_t others[] = {3, 1};
+  const float more[] = {1, -2, 3};
+  run("feed of another shape", in, x, tensor_f(others, 1, more), out(y, 0));
+  run("feed of another rank", in, x, tensor_f(others, 2, more), out(y, 0));
+  run("first step after them", in, x, tensor_f(dims, 1, values), out(y, 0));
   run("step without its feed", in, NULL, NULL, out(y, 0));
   run("feed of another type", in, x, scalar_i(1), out(y, 0));
   run("output that there is not", in, x, tensor_f(dims, 1, values), out(y, 1));

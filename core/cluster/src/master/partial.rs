@@ -56,7 +56,12 @@ impl PartialRuns {
             ));
         }
         let PartialRunSetupRequest { feed, fetch, target, .. } = request;
-        let signature = CallableOptions { feeds: feed, fetches: fetch, targets: target };
+        let signature = CallableOptions {
+            feeds: feed,
+            fetches: fetch,
+            targets: target,
+            ..CallableOptions::default()
+        };
         let run = match &session.cluster {
             None => Run::Here(session.session.partial_run(&signature)?),
             Some(cluster) => {

@@ -216,8 +216,12 @@ impl MasterSession {
                 ),
             ));
         }
-        let signature =
-            tenon_runtime::CallableOptions { feeds: feed, fetches: fetch, targets: target };
+        let signature = tenon_runtime::CallableOptions {
+            feeds: feed,
+            fetches: fetch,
+            targets: target,
+            ..tenon_runtime::CallableOptions::default()
+        };
         let callable = match &self.cluster {
             None => Some(self.session.callable(signature.clone())?),
             Some(cluster) => {

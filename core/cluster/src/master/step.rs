@@ -45,6 +45,7 @@ pub(super) fn run(
         feeds: feeds.into_iter().map(|(name, _)| name).collect(),
         fetches: request.fetch.clone(),
         targets: request.target,
+        ..CallableOptions::default()
     };
     let metadata = metadata(session, &asked, &signature, stats, &report.nodes)?;
     let tensor = values::write(session, request.fetch, &fetched)?;
@@ -62,7 +63,7 @@ fn over_tasks(
 ) -> Result<RunStepResponse, Refusal> {
     let asked = asked.unwrap_or_default();
     let (feeds, tensors): (Vec<String>, Vec<Tensor>) = feeds.into_iter().unzip();
-    let signature = CallableOptions { feeds, fetches, targets };
+    let signature = CallableOptions { feeds, fetches, targets, ..CallableOptions::default() };
     let stats = StepStatsSink::wanted(&asked);
     let options = options(session, &asked, cancel, None);
     let began = clock::now();

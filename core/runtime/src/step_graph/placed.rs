@@ -7,7 +7,7 @@ use crate::{
     run_limits::RunLimits,
 };
 use std::sync::Arc;
-use tenon_framework::{op::OpRole, registry::KernelChoice};
+use tenon_framework::{PartialShape, op::OpRole, registry::KernelChoice};
 use tenon_graph::{
     ArgSide, ControlFlow, DeviceView, Graph, MadeFrom, Node, NodeId, Output, PartOp,
     PartitionOptions, Partitioned, Placement, Shapes, Subgraph, WithControlLoops, assemble,
@@ -74,7 +74,8 @@ impl<'s> PlacedStep<'s> {
         run_limits: &RunLimits,
     ) -> Result<PlacedStep<'s>, RuntimeError> {
         run_limits.check()?;
-        let shapes = infer_shapes(&graph, &sub, &[])?;
+        let any = if context.any_shape { sub.feeds.len() } else { 0 };
+        let shapes = infer_shapes(&graph, &sub, &vec![PartialShape::UNKNOWN; any])?;
         run_limits.check()?;
         let view = choice::Devices::new(context);
         let placement = placement::placed(context, &graph, &sub, &view)?;

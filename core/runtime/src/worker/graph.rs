@@ -57,6 +57,7 @@ impl WorkerGraph {
             version: &version,
             cache: &kernels,
             graphs: &AtomicU64::new(0),
+            any_shape: false,
         };
         let graph = take(context, &run_limits)?;
         WorkerGraph::of(worker, graph, &options, kernels)

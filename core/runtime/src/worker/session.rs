@@ -89,6 +89,7 @@ impl WorkerSession {
             version: &version,
             cache: &self.kernels,
             graphs: &self.graphs,
+            any_shape: false,
         };
         let graph = take_part(context, &RunLimits::default())?;
         WorkerGraph::of(&self.worker, graph, &self.options, Arc::clone(&self.kernels))

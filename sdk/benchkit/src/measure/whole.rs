@@ -71,6 +71,7 @@ fn step<'a>(host: &Host, ready: &Ready, call: &Call, inputs: &[Tensor]) -> Optio
         feeds: (0..inputs.len()).filter(fed).map(|at| format!("x{at}:0")).collect(),
         fetches: (0..outputs).map(|at| format!("{NODE}:{at}")).collect(),
         targets: if outputs == 0 { vec![NODE.to_owned()] } else { Vec::new() },
+        ..CallableOptions::default()
     };
     let feeds: Vec<Tensor> = (0..inputs.len()).filter(fed).map(|at| inputs[at].clone()).collect();
     let callable = session.callable(options).ok()?;

@@ -239,6 +239,7 @@ impl Live {
             feeds: feeds.iter().map(|(name, _)| name.clone()).collect(),
             fetches: args.fetches.clone(),
             targets: args.targets.clone(),
+            ..CallableOptions::default()
         };
         let callable = session.callable(step.clone())?;
         let feeds = feeds.into_iter().map(|(_, tensor)| tensor).collect();

@@ -178,7 +178,9 @@ impl ScaleAndTranslate {
 /// The scales and the translations of rows and of columns.
 fn parameters(c: &ComputeContext<'_>) -> Result<[[f32; 2]; 2], KernelError> {
     let (scale, moved) = (pair(c, 2, "scale")?, pair(c, 3, "translation")?);
-    match scale.iter().find(|scale| !(**scale > 0.0)) {
+    // NaN is not greater either.
+    let is_right = |scale: f32| scale > 0.0;
+    match scale.iter().find(|&&scale| !is_right(scale)) {
         None => Ok([scale, moved]),
         Some(found) => Err(KernelError::invalid_argument(format!(
             "scale must be greater than 0, found {found}"

@@ -42,7 +42,7 @@ fn results(
         feeds: plan.feeds.iter().map(|(name, _)| name.clone()).collect(),
         fetches: plan.fetches.clone(),
         targets: Vec::new(),
-        ..CallableOptions::default()
+        ..tenon_runtime::CallableOptions::default()
     };
     let report = session.explain_passes(Some(&step)).map_err(|error| error.to_string())?;
     if let Some((pass, error)) = report.failures().next() {

@@ -154,7 +154,8 @@ fn clusters_that_cannot_be_are_refused() {
     let (code, message) = refused(&[("worker", 0, own), ("gone", 3, &absent)]);
     assert_eq!(code, Code::UNAVAILABLE, "{message}");
     assert!(message.contains("/job:gone/replica:0/task:3"), "{message}");
-    let cases: [(&[(&str, i32, &str)], &str); 3] = [
+    type Task<'a> = (&'a str, i32, &'a str);
+    let cases: [(&[Task<'_>], &str); 3] = [
         (&[("worker", 0, other)], "does not include this server"),
         (&[], "does not include this server"),
         (&[("worker", 0, own), ("worker", 1, own)], "the same address"),

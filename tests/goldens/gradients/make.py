@@ -47,6 +47,8 @@ FIRST = ("NCHW", "NCDHW")
 TAKE_FIRST = ("BiasAdd", "BiasAddGrad", "FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3", "FusedBatchNormGrad", "FusedBatchNormGradV2", "FusedBatchNormGradV3")
 # TensorFlow's own slips: of complex numbers it takes the derivatives without conjugates, and transposes for adjoints.
 SLIPS = {op: COMPLEX for op in ("Xdivy", "Xlogy", "Xlog1py", "ClipByValue", "MatrixSquareRoot", "TridiagonalSolve")}
+# It takes this one's diagonals from the other end, as those of MatrixDiagV3.
+SLIPS["MatrixDiagV2"] = REAL | COMPLEX | SHORT
 # Ops whose gradients are differentiated again.
 SECOND = """Abs Acos Acosh Asin Asinh Atan Atanh Cos Cosh Digamma Erf Erfc Exp Expm1 Inv Lgamma Log Log1p Neg Reciprocal Rsqrt
 Sigmoid Sin Sinh Softplus Sqrt Square Tan Tanh Elu Selu Relu Relu6 LeakyRelu Add AddV2 Sub Mul Div RealDiv Pow Maximum Minimum

@@ -211,7 +211,7 @@ mod tests {
     #[test]
     fn glimpses_have_their_size() {
         let cases: [(&[&str], &str); 2] = [
-            (&["[?,5,6,c]", "= [3,4]", "[n,2]"], "[n,3,4,c]"),
+            (&["[n,5,6,c]", "= [3,4]", "[n,2]"], "[n,3,4,c]"),
             (&["[2,5,6,c]", "[2]", "[3,2]"], "! the rows of offsets must be 2, got 3"),
         ];
         check("ExtractGlimpse", &[], &cases);

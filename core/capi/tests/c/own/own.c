@@ -84,7 +84,7 @@ static void null_handles(void) {
 
 static void decided_otherwise(void) {
   TF_Graph *graph = TF_NewGraph(), *another = TF_NewGraph();
-  const int64_t dims[] = {2}, three[] = {3};
+  const int64_t dims[] = {2};
   const float values[] = {1, -2, 3};
   TF_Operation* x = placeholder(graph, "x", TF_FLOAT, dims, 1);
   TF_Operation* foreign = placeholder(another, "x", TF_FLOAT, dims, 1);
@@ -109,16 +109,9 @@ static void decided_otherwise(void) {
   expect(!TF_FinishOperation(made, NULL), "a second finish");
   TF_FinishOperation(made, status);
   is(TF_INVALID_ARGUMENT, "a second finish");
-  TF_Operation* y = unary(graph, "Relu", "y", x);
   TF_Session* in = session(graph);
   TF_Output feed = out(x, 0), fetch = out(x, 0);
-  TF_Tensor *value = tensor_f(three, 1, values), *fetched = NULL;
-  fetch = out(y, 0);
-  TF_SessionRun(in, NULL, &feed, &value, 1, &fetch, &fetched, 1, NULL, 0, NULL, status);
-  is(TF_INVALID_ARGUMENT, "a feed of another shape than the placeholder's");
-  TF_DeleteTensor(value);
-  value = tensor_f(dims, 1, values);
-  fetch = out(x, 0);
+  TF_Tensor *value = tensor_f(dims, 1, values), *fetched = NULL;
   TF_SessionRun(in, NULL, &feed, &value, 1, &fetch, &fetched, 1, NULL, 0, NULL, status);
   is(TF_OK, "a fetch of what is fed");
   expect(TF_TensorData(fetched) == TF_TensorData(value), "without a copy");

@@ -76,6 +76,12 @@ def variables(tf, sizes, device, name):
     return layers(sizes, make)
 
 
+def descent(tf, weights, gradients):
+    """One node that takes a part of each gradient off its weights."""
+    pairs = zip(weights, gradients)
+    return tf.group(*[weight.assign_sub(RATE * gradient, read_value=False) for weight, gradient in pairs])
+
+
 def collective(tf, sizes, count, workers):
     """Steps of each worker, whose gradients are means over all; the losses, and the variables."""
     from tensorflow.python.ops import gen_collective_ops
@@ -89,9 +95,7 @@ def collective(tf, sizes, count, workers):
                 gradients = [gen_collective_ops.collective_reduce(
                     gradient, group_size=workers, group_key=1, instance_key=1 + at, merge_op="Add", final_op="Div",
                     subdiv_offsets=[0]) for at, gradient in enumerate(gradients)]
-            updates = [weight.assign_sub(RATE * gradient, read_value=False)
-                       for weight, gradient in zip(weights, gradients)]
-        steps.append(tf.group(*updates))
+            steps.append(descent(tf, weights, gradients))
         losses.append(loss)
         held.append(weights)
     return [[step] for step in steps], losses, held
@@ -107,8 +111,7 @@ def at_ps(tf, sizes, count, workers):
             gradients.append(tf.gradients(losses[-1], weights))
     with tf.device("/job:ps/task:0/device:CPU:0"):
         means = [sum(of_one) / workers if workers > 1 else of_one[0] for of_one in zip(*gradients)]
-        updates = [weight.assign_sub(RATE * mean, read_value=False) for weight, mean in zip(weights, means)]
-    return [[tf.group(*updates)]], losses, [weights]
+        return [[descent(tf, weights, means)]], losses, [weights]
 
 
 def alone(tf, sizes, count, workers):
@@ -120,8 +123,7 @@ def alone(tf, sizes, count, workers):
             losses.append(loss_of(tf, sizes, count, weights, worker))
             gradients = tf.gradients(losses[-1], weights)
         with tf.device("/job:ps/task:0/device:CPU:0"):
-            steps.append(tf.group(*[weight.assign_sub(RATE * gradient, read_value=False)
-                                    for weight, gradient in zip(weights, gradients)]))
+            steps.append(descent(tf, weights, gradients))
     return [[step] for step in steps], losses, [weights]
 
 

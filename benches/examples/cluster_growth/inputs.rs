@@ -139,7 +139,7 @@ impl Inputs {
         Inputs { rate: self.shared_rate, ..self.clone() }
     }
 
-    /// What the model says of rows that are no inputs, beside what was measured.
+    /// What the model says of rows that are not inputs, beside what was measured.
     pub fn compare(&self) -> Result<Vec<Value>, Failure> {
         let mut lines = Vec::new();
         let mut line = |bench: &str, peer: &str, model: f64, measured: f64| {

@@ -7,7 +7,7 @@
 //! in both directions at once, behind a switch that is never full. What is left out makes real clusters slower: no worker is
 //! late, nothing fails, and links to far machines have no further latency.
 //!
-//! Prints JSON lines: the inputs; what the model says of rows that were measured with two tasks and are no inputs, beside them;
+//! Prints JSON lines: the inputs; what the model says of rows that were measured with two tasks and are not inputs, beside them;
 //! a line for each model, method and number of workers; and where each method breaks, which is where half of the workers' time is
 //! lost.
 //!

@@ -1,4 +1,4 @@
-//! Pooling by ratios that are no integers.
+//! Pooling by ratios that need not be whole numbers.
 
 use crate::error::{GeometryError, Result};
 use crate::size::{Dims, validate_partial_dims};

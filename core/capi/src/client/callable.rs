@@ -194,7 +194,9 @@ api! {
         let names = CallableOptions {
             feeds: own(texts(feeds, feed_count, "a feed")?),
             fetches: own(texts(fetches, fetch_count, "a fetch")?),
-            targets: own(texts(targets, target_count, "a target")?), ..CallableOptions::default() };
+            targets: own(texts(targets, target_count, "a target")?),
+            ..CallableOptions::default()
+        };
         Callable::new(session, names).map(Handle::new)
     }
 

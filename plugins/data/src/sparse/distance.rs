@@ -14,7 +14,7 @@ use tenon_sdk::{
 struct FloatBits {
     /// The bytes of a part of an element.
     part: usize,
-    /// The bits of infinity: those of greater magnitude are no numbers.
+    /// The bits of infinity: those of greater magnitude are NaN.
     infinity: u64,
 }
 

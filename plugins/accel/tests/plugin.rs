@@ -42,6 +42,8 @@ fn registers_one_device_type_and_these_ops() {
             "Add",
             "AddV2",
             "ArgMax",
+            "AssignAddVariableOp",
+            "AssignSubVariableOp",
             "BiasAdd",
             "BiasAddGrad",
             "Conv2D",

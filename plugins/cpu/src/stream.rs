@@ -22,6 +22,10 @@ const AHEAD_BYTES: usize = 1024;
 /// The least bytes of rows that are worth a copy, and the most that the second-level cache holds.
 const LEAST_ROW: usize = 512;
 const MOST_ROW: usize = 128 << 10;
+/// From so many nanoseconds on, an element takes longer to compute than memory takes for it.
+const COSTLY_NS: f64 = 0.3;
+/// The elements that [`map_ahead`] computes between two requests for memory.
+const PIECE: usize = 64;
 /// The bytes of a cache line, which is written as a whole.
 const LINE: usize = 64;
 
@@ -40,6 +44,16 @@ pub enum Stores {
 #[inline(always)]
 pub fn stores<T>(len: usize) -> Stores {
     if len < LARGE_BYTES / size_of::<T>() { Stores::Usual } else { of_large() }
+}
+
+/// As [`stores`], where each element takes `cost_ns` to compute: of a costly one the CPU reads the
+/// line that it overwrites while it computes, but it does not compute while it copies a block.
+#[inline(always)]
+pub fn stores_of<T>(len: usize, cost_ns: f64) -> Stores {
+    match stores::<T>(len) {
+        Stores::Past if cost_ns >= COSTLY_NS => Stores::Usual,
+        stores => stores,
+    }
 }
 
 #[cold]
@@ -163,6 +177,20 @@ pub fn store_rows<T: Copy>(
     if past {
         fence();
     }
+}
+
+/// `y[i] = f(x[i])`, while elements that are read next are prefetched: those `ahead` elements
+/// further on, which need not exist. A loop that has read `x` before lets the CPU's own prefetching
+/// stop.
+#[inline(always)]
+pub fn map_ahead<T: Copy>(x: &[T], y: &mut [T], ahead: usize, f: impl Fn(T) -> T) {
+    let (pieces, rest) = x.as_chunks::<PIECE>();
+    let (y, y_rest) = y.as_chunks_mut::<PIECE>();
+    for (x, y) in pieces.iter().zip(y) {
+        ask_for(x, ahead);
+        y.iter_mut().zip(x).for_each(|(y, &x)| *y = f(x));
+    }
+    y_rest.iter_mut().zip(rest).for_each(|(y, &x)| *y = f(x));
 }
 
 /// Prefetches as many cache lines as `y` has, `ahead` elements further on; they need not exist.

@@ -1,6 +1,6 @@
 //! The matrices of a tensor: its last two dimensions, for each index of the dimensions before.
 
-use crate::scalar::Scalar;
+use crate::{few::Few, scalar::Scalar};
 use faer::Mat;
 use tenon_sdk::{
     KernelError, View,
@@ -73,6 +73,11 @@ impl<'a, T: Scalar> Matrices<'a, T> {
         }
         let data = self.rows_of(number);
         Ok(Mat::from_fn(self.rows, self.cols, |i, j| data[i * self.cols + j].up()))
+    }
+
+    /// A matrix, if it has few elements of ordinary magnitude.
+    pub fn few(&self, number: usize) -> Option<Few<T::Wide>> {
+        Few::new(self.rows_of(number), self.rows, self.cols)
     }
 
     /// The elements of a matrix in row order.

@@ -24,6 +24,7 @@ mod cholesky_grad;
 mod complex;
 mod eig;
 mod eigen;
+mod few;
 mod functions;
 mod least_squares;
 mod lu;

@@ -4,6 +4,7 @@
 use crate::{
     batch::{Matrices, count, for_each, parts, same_batch, same_size, store},
     cholesky::{DOUBLE, FLOAT, HALF},
+    few::{Few, FewFactors},
     range::{Factors, Product, near_one},
     scalar::{Field, Scalar, adjoint, identity},
 };
@@ -21,14 +22,35 @@ use tenon_sdk::{
 /// The decomposition of an invertible matrix, matrix `number` of an input.
 fn invertible<F: Field>(a: &Mat<F>, what: &str, number: usize) -> Result<Factors<F>, KernelError> {
     let factors = Factors::new(a);
+    check(factors.pivots().map(|(pivot, _)| pivot), what, number)?;
+    Ok(factors)
+}
+
+/// As [`invertible`], of few elements.
+fn few_invertible<F: Field>(
+    a: Few<F>,
+    what: &str,
+    number: usize,
+) -> Result<FewFactors<F>, KernelError> {
+    let factors = FewFactors::new(a);
+    check(factors.pivots(), what, number)?;
+    Ok(factors)
+}
+
+/// Checks that no pivot is zero.
+fn check(
+    mut pivots: impl Iterator<Item = Complex<f64>>,
+    what: &str,
+    number: usize,
+) -> Result<(), KernelError> {
     // TensorFlow's comparison detects a NaN pivot only in the first place.
-    let first = factors.pivots().next().is_some_and(|(pivot, _)| pivot.is_nan());
-    if first || factors.pivots().any(|(pivot, _)| pivot == Complex::ZERO) {
+    let first = |pivot: Complex<f64>| pivot.is_nan() || pivot == Complex::ZERO;
+    if pivots.next().is_some_and(first) || pivots.any(|pivot| pivot == Complex::ZERO) {
         return Err(KernelError::invalid_argument(format!(
             "{what} is not invertible: its matrix number {number} is singular or not finite"
         )));
     }
-    Ok(factors)
+    Ok(())
 }
 
 /// `Lu`: both triangles in one matrix, and the source of each row.
@@ -50,11 +72,18 @@ fn write_lu<T: Scalar, I: Number>(c: &ComputeContext<'_>) -> Result<(), KernelEr
     let count = count(x.batch);
     let items = parts(y, count).zip(parts(p, count));
     c.parallel_items(items, x.cost_ns(), |number, (y, p)| {
+        let write_rows = |p: &mut [I], rows: &[usize]| {
+            p.iter_mut().zip(rows).for_each(|(p, &row)| *p = I::from_f64(row as f64));
+        };
+        if let Some(few) = x.few(number) {
+            let factors = few_invertible(few, "input", number)?;
+            factors.packed.store(y);
+            write_rows(p, factors.rows());
+            return Ok(());
+        }
         let factors = invertible(&x.get(number)?, "input", number)?;
         store(&factors.packed(), y);
-        for (p, &row) in p.iter_mut().zip(factors.rows()) {
-            *p = I::from_f64(row as f64);
-        }
+        write_rows(p, factors.rows());
         Ok(())
     })
 }
@@ -74,6 +103,11 @@ impl<T: Scalar> Kernel for MatrixInverse<T> {
         let input = c.input::<T>(0)?;
         let x = Matrices::square(input, "input")?;
         for_each(c, &x, input.dims, |number, y| {
+            if let Some(few) = x.few(number) {
+                let inverse = few_invertible(few, "input", number)?.solve(&Few::identity(x.rows));
+                (if self.adjoint { inverse.adjoint() } else { inverse }).store(y);
+                return Ok(());
+            }
             let factors = invertible(&x.get(number)?, "input", number)?;
             let inverse = factors.solve(&identity(x.rows, x.cols));
             match self.adjoint {
@@ -102,6 +136,11 @@ impl<T: Scalar> Kernel for MatrixSolve<T> {
         same_batch(&a, &b, "matrix and rhs")?;
         same_size("the number of rows of rhs", a.rows, b.rows)?;
         for_each(c, &a, rhs.dims, |number, y| {
+            if let (Some(a), Some(b)) = (a.few(number), b.few(number)) {
+                let a = if self.adjoint { a.adjoint() } else { a };
+                few_invertible(a, "matrix", number)?.solve(&b).store(y);
+                return Ok(());
+            }
             let matrix = a.get(number)?;
             let matrix = if self.adjoint { adjoint(&matrix) } else { matrix };
             let factors = invertible(&matrix, "matrix", number)?;
@@ -126,13 +165,16 @@ fn parity(permutation: &[usize]) -> f64 {
     sign
 }
 
-/// A determinant as a number of modulus 1 (or 0 if it is 0), and the logarithm of its modulus.
-fn log_determinant<F: Field>(a: &Mat<F>) -> (Complex<f64>, f64) {
-    let factors = Factors::new(a);
-    let mut sign = Complex::new(parity(factors.rows()), 0.0);
+/// Pivots, each with the exponent of two to multiply it by.
+type Pivots<'a> = &'a mut dyn Iterator<Item = (Complex<f64>, i32)>;
+
+/// A determinant as a number of modulus 1 (or 0 if it is 0), and the logarithm of its modulus, from
+/// the parity of the rows and the pivots.
+fn log_determinant(parity: f64, pivots: Pivots<'_>) -> (Complex<f64>, f64) {
+    let mut sign = Complex::new(parity, 0.0);
     // Powers of two are summed separately, so that those of large and small pivots cancel exactly.
     let (mut log, mut powers) = (0.0, 0i64);
-    for (pivot, power) in factors.pivots() {
+    for (pivot, power) in pivots {
         if pivot == Complex::ZERO {
             return (Complex::ZERO, f64::NEG_INFINITY);
         }
@@ -150,10 +192,10 @@ fn log_determinant<F: Field>(a: &Mat<F>) -> (Complex<f64>, f64) {
     (sign, log + powers as f64 * std::f64::consts::LN_2)
 }
 
-fn determinant<F: Field>(a: &Mat<F>) -> Complex<f64> {
-    let factors = Factors::new(a);
-    let mut product = Product::new(parity(factors.rows()));
-    for (pivot, power) in factors.pivots() {
+/// A determinant, as for [`log_determinant`].
+fn determinant(parity: f64, pivots: Pivots<'_>) -> Complex<f64> {
+    let mut product = Product::new(parity);
+    for (pivot, power) in pivots {
         if pivot == Complex::ZERO {
             return Complex::ZERO;
         }
@@ -162,10 +204,24 @@ fn determinant<F: Field>(a: &Mat<F>) -> Complex<f64> {
     product.value()
 }
 
+/// What a function of the parity and the pivots of matrix `number` yields.
+fn of_pivots<T: Scalar, R>(
+    x: &Matrices<'_, T>,
+    number: usize,
+    function: impl Fn(f64, Pivots<'_>) -> R,
+) -> Result<R, KernelError> {
+    if let Some(few) = x.few(number) {
+        let factors = FewFactors::new(few);
+        return Ok(function(factors.parity, &mut factors.pivots().map(|pivot| (pivot, 0))));
+    }
+    let factors = Factors::new(&x.get(number)?);
+    Ok(function(parity(factors.rows()), &mut factors.pivots()))
+}
+
 fn matrix_determinant<T: Scalar>(c: &ComputeContext<'_>) -> Result<(), KernelError> {
     let x = Matrices::square(c.input::<T>(0)?, "input")?;
     for_each(c, &x, x.batch, |number, y| {
-        y[0] = T::down(Field::from_complex(determinant(&x.get(number)?)));
+        y[0] = T::down(Field::from_complex(of_pivots(&x, number, determinant)?));
         Ok(())
     })
 }
@@ -180,7 +236,7 @@ fn log_matrix_determinant<T: Scalar>(c: &ComputeContext<'_>) -> Result<(), Kerne
     let count = count(x.batch);
     let items = parts(sign, count).zip(parts(log, count));
     c.parallel_items(items, x.cost_ns(), |number, (sign, log)| {
-        let (unit, modulus) = log_determinant(&x.get(number)?);
+        let (unit, modulus) = of_pivots(&x, number, log_determinant)?;
         sign[0] = T::down(Field::from_complex(unit));
         log[0] = T::down(Field::from_complex(Complex::new(modulus, 0.0)));
         Ok(())
@@ -224,10 +280,13 @@ mod tests {
     #[test]
     fn a_determinant_does_not_overflow_on_the_way() {
         let sizes = [1e200, 1e200, 1e-200, 1e-200, 1e3];
-        let a = Mat::from_fn(5, 5, |i, j| if i == j { sizes[i] } else { 0.0f64 });
-        let found = determinant(&a).re;
+        let of = |a: Mat<f64>| {
+            let factors = Factors::new(&a);
+            determinant(parity(factors.rows()), &mut factors.pivots()).re
+        };
+        let found = of(Mat::from_fn(5, 5, |i, j| if i == j { sizes[i] } else { 0.0f64 }));
         assert!((found / 1e3 - 1.0).abs() < 1e-12, "{found}");
-        let a = Mat::from_fn(4, 4, |i, j| if i == j { -1e200 } else { 0.0f64 });
-        assert_eq!(determinant(&a).re, f64::INFINITY);
+        let found = of(Mat::from_fn(4, 4, |i, j| if i == j { -1e200 } else { 0.0f64 }));
+        assert_eq!(found, f64::INFINITY);
     }
 }

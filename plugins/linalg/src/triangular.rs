@@ -3,6 +3,7 @@
 use crate::{
     batch::{Matrices, for_each, same_size, store},
     cholesky::{DOUBLE, FLOAT},
+    few::Few,
     range,
     scalar::{Scalar, Triangle, adjoint},
 };
@@ -43,6 +44,10 @@ impl<T: Scalar> Kernel for MatrixTriangularSolve<T> {
         let x = b.of_batch(&g.output[..g.output.len() - 2]);
         for_each(c, &x, &g.output, |number, y| {
             let (i, j) = pairs[number];
+            if let (Some(a), Some(b)) = (self.few(&a, i), x.few(j)) {
+                a.solve(self.triangle(), b).store(y);
+                return Ok(());
+            }
             let mut solution = x.get(j)?;
             self.solve(&a.get(i)?, &mut solution);
             store(&solution, y);
@@ -52,11 +57,22 @@ impl<T: Scalar> Kernel for MatrixTriangularSolve<T> {
 }
 
 impl<T: Scalar> MatrixTriangularSolve<T> {
+    /// The triangle that is solved with, which is the adjoint of the other one if `adjoint`.
+    fn triangle(&self) -> Triangle {
+        if self.lower != self.adjoint { Triangle::Lower } else { Triangle::Upper }
+    }
+
+    /// That triangle of matrix `number`, if it has few elements of ordinary magnitude.
+    fn few(&self, a: &Matrices<'_, T>, number: usize) -> Option<Few<T::Wide>> {
+        let given = if self.lower { Triangle::Lower } else { Triangle::Upper };
+        let few = Few::triangle(a.rows_of(number), a.rows, given)?;
+        Some(if self.adjoint { few.adjoint() } else { few })
+    }
+
     fn solve(&self, a: &Mat<T::Wide>, x: &mut Mat<T::Wide>) {
-        let triangle = if self.lower != self.adjoint { Triangle::Lower } else { Triangle::Upper };
         match self.adjoint {
-            true => range::solve_triangle(&adjoint(a), triangle, x),
-            false => range::solve_triangle(a, triangle, x),
+            true => range::solve_triangle(&adjoint(a), self.triangle(), x),
+            false => range::solve_triangle(a, self.triangle(), x),
         }
     }
 }

@@ -10,7 +10,7 @@ use crate::{
     arch::{Baseline, Isa, Level, vectorised},
     lane::Compute,
     split::{Parts, for_elements, for_units, is_worth_asking},
-    stream::{store, stores},
+    stream::{map_ahead, store, stores_of},
 };
 use runs::runs;
 use tenon_sdk::{
@@ -93,7 +93,7 @@ vectorised! {
         let near = if O::HAS_NEAR { NEIGHBOURS } else { x.len().max(1) };
         for (x, y) in x.chunks(near).zip(y.chunks_mut(near)) {
             if O::HAS_NEAR && O::are_near(x) {
-                y.iter_mut().zip(x).for_each(|(y, &x)| *y = O::near::<I, T>(x));
+                map_ahead(x, y, NEIGHBOURS, O::near::<I, T>);
             } else {
                 y.iter_mut().zip(x).for_each(|(y, &x)| *y = O::on::<I, T>(x));
             }
@@ -242,7 +242,7 @@ fn separate_unary<T: Compute, O: UnaryOp<T::Wide>>(
     x: &[T],
     y: &mut [T],
 ) -> Result<(), KernelError> {
-    let (y, stores) = (Parts::new(y), stores::<T>(x.len()));
+    let (y, stores) = (Parts::new(y), stores_of::<T>(x.len(), O::COST_NS));
     for_elements(c, x.len(), O::COST_NS, |range| {
         let x = &x[range.clone()];
         // SAFETY: ranges of one `for_elements` are disjoint.
@@ -351,7 +351,7 @@ fn row_by_row<T: Compute, O: BinaryOp<T::Wide>>(
     row: &[T],
     z: &mut [T],
 ) -> Result<(), KernelError> {
-    let (z, stores) = (Parts::new(z), stores::<T>(x.len()));
+    let (z, stores) = (Parts::new(z), stores_of::<T>(x.len(), O::COST_NS));
     if row.len() == x.len() {
         return for_elements(c, x.len(), O::COST_NS, |range| {
             let (x, y) = (&x[range.clone()], &row[range.clone()]);

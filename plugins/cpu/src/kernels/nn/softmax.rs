@@ -13,7 +13,7 @@ use crate::{
     lane::Compute,
     panels::Panels,
     split::{Parts, for_units},
-    stream::{store_rows, stores},
+    stream::map_ahead,
 };
 use half::{bf16, f16};
 use tenon_sdk::{
@@ -37,11 +37,11 @@ vectorised! {
 vectorised! {
     /// `y[i] = e^(x[i] - max)`, no element being above `max`.
     fn exponentials_of[W: Elementary](x: &[W], max: W, y: &mut [W]) {
-        let both = y.iter_mut().zip(x);
+        // The next row is read meanwhile.
         if are_close(x) {
-            return both.for_each(|(y, x)| *y = x.sub(max).exp_near::<I>());
+            return map_ahead(x, y, x.len(), |x| x.sub(max).exp_near::<I>());
         }
-        both.for_each(|(y, x)| *y = x.sub(max).exp_of_negative::<I>());
+        map_ahead(x, y, x.len(), |x| x.sub(max).exp_of_negative::<I>());
     }
 }
 
@@ -120,14 +120,10 @@ fn softmax<T: Elementary>(c: &ComputeContext<'_>) -> Result<(), KernelError> {
         InOut::InPlace(y) => {
             rows(c, y, cols, |_, y| y.chunks_exact_mut(cols).for_each(softmax_row))
         }
-        InOut::Separate(x, y) => {
-            let stores = stores::<T>(y.len());
-            rows(c, y, cols, |at, y| {
-                store_rows(y, cols, stores, |row, y| {
-                    softmax_to(&x[at.start + row * cols..][..cols], y);
-                });
-            })
-        }
+        InOut::Separate(x, y) => rows(c, y, cols, |at, y| {
+            let both = x[at].chunks_exact(cols).zip(y.chunks_exact_mut(cols));
+            both.for_each(|(x, y)| softmax_to(x, y));
+        }),
     }
 }
 

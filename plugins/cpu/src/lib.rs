@@ -22,6 +22,7 @@
 mod device;
 pub mod kernels;
 pub mod lane;
+mod lists;
 mod panels;
 mod side;
 mod stream;

@@ -1,9 +1,16 @@
 //! Scratch memory for work that several threads share: a panel for each thread that works at a
 //! time.
 
-use crate::lane::Compute;
+use crate::{lane::Compute, split::Parts};
 use std::{any::TypeId, sync::Mutex};
-use tenon_sdk::{KernelError, abi::MemoryKind, author::ComputeContext, element::Number, growth};
+use tenon_sdk::{
+    KernelError, abi::MemoryKind, author::ComputeContext, element::Number, growth, pages::LINE,
+};
+
+#[cold]
+fn too_large() -> KernelError {
+    KernelError::new(tenon_sdk::Code::RESOURCE_EXHAUSTED, "scratch size overflows")
+}
 
 /// Returns host memory for `count` elements, valid until the call completes, with any contents.
 ///
@@ -16,9 +23,7 @@ pub fn uninitialised<'a, T: Number>(
     if count == 0 {
         return Ok(&mut []);
     }
-    let bytes = count.checked_mul(size_of::<T>()).ok_or_else(|| {
-        KernelError::new(tenon_sdk::Code::RESOURCE_EXHAUSTED, "scratch size overflows")
-    })?;
+    let bytes = count.checked_mul(size_of::<T>()).ok_or_else(too_large)?;
     let data = c.scratch(bytes, MemoryKind::HOST)?.cast::<T>();
     // SAFETY: this is new host memory from the host for `count` elements, which only this call uses
     // until it completes; every bit pattern is a number.
@@ -65,18 +70,40 @@ pub fn as_narrow<T: Compute>(x: &mut [T::Wide]) -> Option<&mut [T]> {
 
 /// A set of panels of one size.
 pub struct Panels<'a, T> {
-    free: Mutex<Vec<&'a mut [T]>>,
+    /// The panels, `stride` elements apart.
+    all: Parts<'a, T>,
+    stride: usize,
     len: usize,
+    free: Mutex<Free<'a>>,
+}
+
+/// The panels that are not in use: the first `count` numbers of the list.
+struct Free<'a> {
+    numbers: &'a mut [u32],
+    count: usize,
+}
+
+impl Free<'_> {
+    fn pop(&mut self) -> Option<u32> {
+        self.count = self.count.checked_sub(1)?;
+        Some(self.numbers[self.count])
+    }
+
+    fn push(&mut self, number: u32) {
+        self.numbers[self.count] = number;
+        self.count += 1;
+    }
 }
 
 /// A panel in use; it returns to its set when dropped.
 pub struct Panel<'p, 'a, T> {
     from: &'p Panels<'a, T>,
-    memory: Memory<'a, T>,
+    memory: Memory<'p, T>,
 }
 
-enum Memory<'a, T> {
-    Lent(&'a mut [T]),
+enum Memory<'p, T> {
+    /// A panel of the set, and its number.
+    Lent(&'p mut [T], u32),
     /// The panel has memory of its own: a block of a loop took two panels.
     Own(Vec<T>),
 }
@@ -92,17 +119,26 @@ impl<'a, T: Number> Panels<'a, T> {
         len: usize,
     ) -> Result<Panels<'a, T>, KernelError> {
         let count = units.min(c.parallelism());
-        let free = (0..count).map(|_| uninitialised(c, len)).collect::<Result<_, _>>()?;
-        Ok(Panels { free: Mutex::new(free), len })
+        // No two panels share a line.
+        let stride = len.checked_next_multiple_of((LINE / size_of::<T>()).max(1));
+        let stride = stride.ok_or_else(too_large)?;
+        let all = uninitialised(c, stride.checked_mul(count).ok_or_else(too_large)?)?;
+        let numbers = uninitialised::<u32>(c, count)?;
+        (0..).zip(&mut *numbers).for_each(|(number, place)| *place = number);
+        let free = Mutex::new(Free { numbers, count });
+        Ok(Panels { all: Parts::new(all), stride, len, free })
     }
 
     /// Takes a panel, with any contents.
     pub fn take(&self) -> Panel<'_, 'a, T> {
-        let lent = self.free.lock().unwrap_or_else(|poison| poison.into_inner()).pop();
-        let memory = lent.map_or_else(
-            || Memory::Own(growth::or_end(growth::filled(self.len, T::ZERO))),
-            Memory::Lent,
-        );
+        let number = self.free.lock().unwrap_or_else(|poison| poison.into_inner()).pop();
+        let own = || Memory::Own(growth::or_end(growth::filled(self.len, T::ZERO)));
+        let memory = number.map_or_else(own, |number| {
+            let first = number as usize * self.stride;
+            // SAFETY: panels do not overlap, and no other panel of this number is in use: it is out
+            // of the list until this one is dropped.
+            Memory::Lent(unsafe { self.all.part(first..first + self.len) }, number)
+        });
         Panel { from: self, memory }
     }
 }
@@ -111,7 +147,7 @@ impl<T> std::ops::Deref for Panel<'_, '_, T> {
     type Target = [T];
     fn deref(&self) -> &[T] {
         match &self.memory {
-            Memory::Lent(panel) => panel,
+            Memory::Lent(panel, _) => panel,
             Memory::Own(panel) => panel,
         }
     }
@@ -120,7 +156,7 @@ impl<T> std::ops::Deref for Panel<'_, '_, T> {
 impl<T> std::ops::DerefMut for Panel<'_, '_, T> {
     fn deref_mut(&mut self) -> &mut [T] {
         match &mut self.memory {
-            Memory::Lent(panel) => panel,
+            Memory::Lent(panel, _) => panel,
             Memory::Own(panel) => panel,
         }
     }
@@ -128,8 +164,8 @@ impl<T> std::ops::DerefMut for Panel<'_, '_, T> {
 
 impl<T> Drop for Panel<'_, '_, T> {
     fn drop(&mut self) {
-        if let Memory::Lent(panel) = std::mem::replace(&mut self.memory, Memory::Own(Vec::new())) {
-            self.from.free.lock().unwrap_or_else(|poison| poison.into_inner()).push(panel);
+        if let Memory::Lent(_, number) = self.memory {
+            self.from.free.lock().unwrap_or_else(|poison| poison.into_inner()).push(number);
         }
     }
 }

@@ -16,6 +16,7 @@ use fold::{All, Any, EuclideanNorm};
 pub use fold::{Averaged, Fold, Max, Mean, Min, Prod, RootMean, Sum};
 pub use visit::{reduce, row};
 
+use crate::lists;
 use half::{bf16, f16};
 use num_complex::Complex;
 use std::marker::PhantomData;
@@ -41,7 +42,7 @@ impl<T: Element, F: Fold<T>> Kernel for Reduce<T, F> {
 
     fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
         let x = c.input::<T>(0)?;
-        let axes = c.integer_list(1, "reduction_indices")?;
+        let axes = lists::axes(c, 1, "reduction_indices")?;
         let plan = ReducePlan::new(x.dims, &axes, self.keep_dims)?;
         let y = c.output::<T>(0, plan.output_dims())?;
         reduce::<T, F>(c, &plan, x.data, y.data)

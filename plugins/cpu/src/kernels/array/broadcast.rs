@@ -1,11 +1,13 @@
 //! `BroadcastTo`, `BroadcastArgs`, `BroadcastGradientArgs`.
 
 use super::moves::{Item, Move, TEXTS, check_vector, produce, write_integers};
+use crate::lists;
 use tenon_sdk::{
     KernelError,
     author::ComputeContext,
     geometry::{
-        BroadcastPlan, broadcast_gradient_axes, broadcast_shape, check_broadcast_to, validate_dims,
+        BroadcastPlan, Dims, broadcast_gradient_axes, broadcast_shape, check_broadcast_to,
+        validate_dims,
     },
     reg::Numerics,
     register_kernel,
@@ -34,20 +36,20 @@ impl Move for Spread {
 
 fn broadcast_to(c: &ComputeContext<'_>) -> Result<(), KernelError> {
     check_vector(c, 1, "shape")?;
-    let (dims, shape) = (c.dims(0), c.integers(1)?);
+    let (dims, shape) = (c.dims(0), lists::short(c, 1)?);
     validate_dims(&shape)?;
     check_broadcast_to(dims, &shape)?;
-    if dims == shape {
+    if shape == *dims {
         return c.share(0, 0, &shape);
     }
     produce(c, &[0], &shape, &Spread(BroadcastPlan::new([dims, &shape])?))
 }
 
 /// Both inputs, which are shapes.
-fn shapes(c: &ComputeContext<'_>) -> Result<[Vec<i64>; 2], KernelError> {
+fn shapes(c: &ComputeContext<'_>) -> Result<[Dims; 2], KernelError> {
     check_vector(c, 0, "s0")?;
     check_vector(c, 1, "s1")?;
-    Ok([c.integers(0)?, c.integers(1)?])
+    Ok([lists::short(c, 0)?, lists::short(c, 1)?])
 }
 
 fn broadcast_args(c: &ComputeContext<'_>) -> Result<(), KernelError> {

@@ -1,10 +1,13 @@
 //! `Fill`.
 
-use crate::arch::vectorised;
+use crate::{arch::vectorised, lists};
 
 use super::{JOINED, Word, by_size, element_size, words, words_mut};
 use tenon_sdk::{
-    DType, KernelError, author::ComputeContext, geometry::element_count, reg::Numerics,
+    DType, KernelError,
+    author::ComputeContext,
+    geometry::{Dims, element_count},
+    reg::Numerics,
     register_kernel,
 };
 
@@ -27,7 +30,7 @@ vectorised! {
 }
 
 /// Dimensions of the output of a call.
-pub fn fill_dims(c: &ComputeContext<'_>) -> Result<Vec<i64>, KernelError> {
+pub fn fill_dims(c: &ComputeContext<'_>) -> Result<Dims, KernelError> {
     if c.dims(0).len() != 1 {
         return Err(KernelError::invalid_argument(format!(
             "dims must be a vector, found shape {:?}",
@@ -40,7 +43,7 @@ pub fn fill_dims(c: &ComputeContext<'_>) -> Result<Vec<i64>, KernelError> {
             c.dims(1)
         )));
     }
-    c.integers(0)
+    lists::short(c, 0)
 }
 
 fn fill(c: &ComputeContext<'_>) -> Result<(), KernelError> {

@@ -65,10 +65,12 @@ fn make_words<W: Word>(
     (output, dims): (usize, &[i64]),
     how: &impl Move,
 ) -> Result<(), KernelError> {
-    let x = inputs
-        .iter()
-        .map(|&i| words::<W>(c.input_bytes(i)?))
-        .collect::<Result<Vec<_>, KernelError>>()?;
+    let of = |input: usize| words::<W>(c.input_bytes(input)?);
+    if let &[only] = inputs {
+        let x = [of(only)?];
+        return how.run(c, &x, words_mut::<W>(c.output_bytes(output, dims)?)?);
+    }
+    let x = inputs.iter().map(|&input| of(input)).collect::<Result<Vec<_>, KernelError>>()?;
     how.run(c, &x, words_mut::<W>(c.output_bytes(output, dims)?)?)
 }
 

@@ -5,6 +5,7 @@ use super::{
     gather::gather,
     moves::{Item, Move, TEXTS, check_vector, produce, write_integers},
 };
+use crate::lists;
 use tenon_sdk::{
     KernelError,
     author::{ComputeContext, CreateContext, Kernel},
@@ -47,7 +48,7 @@ fn write(c: &ComputeContext<'_>, is_reversed: impl Fn(usize) -> bool) -> Result<
 
 fn reverse_v2(c: &ComputeContext<'_>) -> Result<(), KernelError> {
     check_vector(c, 1, "axis")?;
-    let axes = AxisSet::new("axis", &c.integers(1)?, c.dims(0).len())?;
+    let axes = AxisSet::new("axis", &lists::short(c, 1)?, c.dims(0).len())?;
     write(c, |d| axes.contains(d))
 }
 

@@ -5,6 +5,7 @@ use super::{
     moves::{Item, Move, SLICED_TEXTS, check_vector, produce},
     strided_slice::masks_of,
 };
+use crate::lists;
 use tenon_sdk::{
     KernelError,
     author::{ComputeContext, CreateContext, Kernel},
@@ -37,8 +38,8 @@ impl Move for Box<'_> {
 fn slice(c: &ComputeContext<'_>) -> Result<(), KernelError> {
     check_vector(c, 1, "begin")?;
     check_vector(c, 2, "size")?;
-    let (dims, begin) = (c.dims(0), c.integers(1)?);
-    let output = slice_dims(dims, &begin, &c.integers(2)?)?;
+    let (dims, begin) = (c.dims(0), lists::short(c, 1)?);
+    let output = slice_dims(dims, &begin, &lists::short(c, 2)?)?;
     if output == *dims {
         return c.share(0, 0, &output);
     }
@@ -112,7 +113,7 @@ impl Kernel for StridedSliceGrad {
 
     fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
         check_vector(c, 0, "shape")?;
-        let dims = c.integers(0)?;
+        let dims = lists::short(c, 0)?;
         let slice = self.0.solve(c, &dims)?;
         if slice.output != *c.dims(4) {
             return Err(KernelError::invalid_argument(format!(

@@ -1,6 +1,7 @@
 //! `Tile`.
 
 use super::moves::{Item, JOINED_TEXTS, Move, check_vector, produce};
+use crate::lists;
 use tenon_sdk::{
     KernelError, author::ComputeContext, geometry::tile_dims, reg::Numerics, register_kernel,
 };
@@ -52,7 +53,7 @@ fn repeat<T: Copy>(dims: &[i64], multiples: &[i64], x: &[T], y: &mut [T]) {
 
 fn tile(c: &ComputeContext<'_>) -> Result<(), KernelError> {
     check_vector(c, 1, "multiples")?;
-    let (dims, multiples) = (c.dims(0), c.integers(1)?);
+    let (dims, multiples) = (c.dims(0), lists::short(c, 1)?);
     let output = tile_dims(dims, &multiples)?;
     if multiples.iter().all(|&multiple| multiple == 1) {
         return c.share(0, 0, &output);

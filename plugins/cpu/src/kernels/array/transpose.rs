@@ -7,6 +7,7 @@ use super::{
     words, words_mut,
 };
 use crate::{
+    lists,
     split::{Parts, for_units},
     stream::{Stores, stores},
 };
@@ -33,7 +34,7 @@ pub fn transpose_plan(c: &ComputeContext<'_>) -> Result<TransposePlan, KernelErr
             c.dims(1)
         )));
     }
-    Ok(TransposePlan::new(c.dims(0), &c.integers(1)?)?)
+    Ok(TransposePlan::new(c.dims(0), &lists::short(c, 1)?)?)
 }
 
 /// Transposes one matrix of blocks: output block (c, r) is input block (r, c).

@@ -7,14 +7,16 @@ use super::{
     gemm::{
         ending::Ending,
         isa::{Isa, Tiled, fastest},
-        matrices, spread,
+        matrices,
+        scratch::{self, Side},
+        spread,
     },
     tile::{dot, tiles},
 };
 use crate::{kernels::array::Word, lane::Compute, panels::as_itself, split::for_units};
 use gemm_common::Parallelism;
 use num_complex::Complex;
-use tenon_sdk::{KernelError, author::ComputeContext, element::Element, growth};
+use tenon_sdk::{KernelError, author::ComputeContext, element::Element};
 
 /// A matrix that is read.
 #[derive(Debug, Clone, Copy)]
@@ -205,11 +207,15 @@ pub fn small<T: Factor>(a: Operand<'_, T>, b: Operand<'_, T>, c: Target<T>) {
     if b.strides[1] == 1 || b.cols <= 1 {
         return tiles(a, b, c);
     }
-    let mut packed = growth::or_end(growth::with_room(b.rows * b.cols));
-    for p in 0..b.rows {
-        packed.extend((0..b.cols).map(|j| b.data[p * b.strides[0] + j * b.strides[1]]));
-    }
-    tiles(a, Operand::dense(&packed, b.rows, b.cols), c);
+    scratch::with(Side::Right, b.rows * b.cols, |packed| {
+        let packed = &mut packed[..b.rows * b.cols];
+        for (p, row) in packed.chunks_exact_mut(b.cols).enumerate() {
+            for (j, y) in row.iter_mut().enumerate() {
+                *y = b.data[p * b.strides[0] + j * b.strides[1]];
+            }
+        }
+        tiles(a, Operand::dense(packed, b.rows, b.cols), c);
+    });
 }
 
 /// Computes a product whose target is dense in neither dimension.

@@ -18,7 +18,7 @@ use tenon_sdk::{
     KernelError,
     author::{ComputeContext, CreateContext, Kernel},
     element::{Element, Number},
-    geometry::{ChannelSplit, DataFormat, GeometryError, ReducePlan},
+    geometry::{ChannelSplit, DataFormat, Dims, GeometryError, ReducePlan},
     reg::Numerics,
     register_kernel,
 };
@@ -115,8 +115,9 @@ where
             return Err(GeometryError::RankTooSmall { what, expected: 2, found: rank }.into());
         }
         let channel = self.format.channel_dim(rank);
-        let axes: Vec<i64> =
-            (0..rank).filter(|&axis| axis != channel).map(|axis| axis as i64).collect();
+        let mut axes = Dims::EMPTY;
+        let mut others = (0..rank).filter(|&axis| axis != channel);
+        others.try_for_each(|axis| axes.push(axis as i64))?;
         let plan = ReducePlan::new(x.dims, &axes, false)?;
         let y = c.output::<T>(0, plan.output_dims())?.data;
         reduce::<T, Sum>(c, &plan, x.data, y)

@@ -21,6 +21,7 @@ use crate::{
         product::{Factor, Operand, product_into},
     },
     lane::Compute,
+    lists,
     panels::uninitialised,
 };
 use half::{bf16, f16};
@@ -28,7 +29,7 @@ use tenon_sdk::{
     Code, DType, KernelError,
     author::{ComputeContext, CreateContext, Kernel},
     geometry::{
-        Conv2dGeometry, Conv3dGeometry, ConvAttributes, DataFormat, WindowDim, validate_dims,
+        Conv2dGeometry, Conv3dGeometry, ConvAttributes, DataFormat, Dims, WindowDim, validate_dims,
     },
     reg::Numerics,
     register_kernel,
@@ -85,13 +86,13 @@ impl Backprop {
             Kind::Depthwise => Some(Conv2dGeometry::depthwise(&params)?),
         };
         let (g, output) = match two {
-            Some(g) => (Conv3dGeometry::from(g), g.output_dims().to_vec()),
+            Some(g) => (Conv3dGeometry::from(g), Dims::from_slice(&g.output_dims())?),
             None => {
                 let g = Conv3dGeometry::new(&params)?;
-                (g, g.output_dims().to_vec())
+                (g, Dims::from_slice(&g.output_dims())?)
             }
         };
-        if c.dims(2) != output {
+        if output != *c.dims(2) {
             return Err(KernelError::invalid_argument(format!(
                 "out_backprop must have the shape of the convolution's output, {output:?}, found {:?}",
                 c.dims(2)
@@ -101,25 +102,26 @@ impl Backprop {
     }
 
     /// The input's shape: `input_sizes`, which for `Conv2D` may hold rows and columns alone.
-    pub fn input_dims(&self, c: &ComputeContext<'_>) -> Result<Vec<i64>, KernelError> {
+    pub fn input_dims(&self, c: &ComputeContext<'_>) -> Result<Dims, KernelError> {
         let mut sizes = sizes(c, 0, "input_sizes")?;
         if let (Kind::Plain, &[rows, columns], [batch, ..], [_, _, channels, _]) =
             (self.kind, &sizes[..], c.dims(2), c.dims(1))
         {
-            sizes = self.attributes.format().order(*batch, rows, columns, *channels).to_vec();
+            let order = self.attributes.format().order(*batch, rows, columns, *channels);
+            sizes = Dims::from_slice(&order)?;
         }
         Ok(sizes)
     }
 
     /// The filter's shape, `filter_sizes`.
-    pub fn filter_dims(&self, c: &ComputeContext<'_>) -> Result<Vec<i64>, KernelError> {
+    pub fn filter_dims(&self, c: &ComputeContext<'_>) -> Result<Dims, KernelError> {
         sizes(c, 1, "filter_sizes")
     }
 }
 
-fn sizes(c: &ComputeContext<'_>, input: usize, name: &str) -> Result<Vec<i64>, KernelError> {
+fn sizes(c: &ComputeContext<'_>, input: usize, name: &str) -> Result<Dims, KernelError> {
     match c.dims(input) {
-        [_] => c.integers(input),
+        [_] => lists::short(c, input),
         dims => Err(KernelError::invalid_argument(format!(
             "{name} must be a vector, found shape {dims:?}"
         ))),

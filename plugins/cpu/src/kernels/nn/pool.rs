@@ -7,6 +7,7 @@ use crate::{
     arch::vectorised,
     kernels::reduction::{Averaged, Fold, Mean},
     lane::Compute,
+    lists,
     split::{Parts, for_units},
 };
 use half::{bf16, f16};
@@ -319,7 +320,7 @@ impl<T: Compute<Wide: LowestFinite> + LowestFinite> Kernel for MaxPoolV2<T> {
     }
 
     fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
-        let (ksize, strides) = (c.integers(1)?, c.integers(2)?);
+        let (ksize, strides) = (lists::short(c, 1)?, lists::short(c, 2)?);
         let params = self.attributes.params(c.dims(0));
         let params = Pool2dParams { ksize: &ksize, strides: &strides, ..params };
         compute::<T, Largest>(&params, Pool2dGeometry::max, c)

@@ -11,6 +11,7 @@ use super::{
 use crate::{
     arch::vectorised,
     lane::Compute,
+    lists,
     panels::{as_same, as_same_mut},
     split::for_rows,
 };
@@ -20,7 +21,7 @@ use tenon_sdk::{
     DType, KernelError,
     author::{ComputeContext, CreateContext, Kernel},
     element::Number,
-    geometry::{DataFormat, Pool2dGeometry, Pool2dParams, PoolAttributes, validate_dims},
+    geometry::{DataFormat, Dims, Pool2dGeometry, Pool2dParams, PoolAttributes, validate_dims},
     reg::Numerics,
     register_kernel,
 };
@@ -40,9 +41,9 @@ pub(super) fn window_list(
     c: &ComputeContext<'_>,
     input: usize,
     name: &str,
-) -> Result<Vec<i64>, KernelError> {
+) -> Result<Dims, KernelError> {
     if c.dims(input) == [4] {
-        return c.integers(input);
+        return lists::short(c, input);
     }
     Err(KernelError::invalid_argument(format!(
         "{name} must be a vector of 4, found shape {:?}",
@@ -269,13 +270,13 @@ impl<T: Compute> Kernel for AvgPoolGrad<T> {
     }
 
     fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
-        let dims = c.integers(0)?;
         if c.dims(0) != [4] {
             return Err(KernelError::invalid_argument(format!(
                 "orig_input_shape must be a vector of 4, found shape {:?}",
                 c.dims(0)
             )));
         }
+        let dims = lists::short(c, 0)?;
         validate_dims(&dims)?;
         let g = Pool2dGeometry::average(&self.attributes.params(&dims))?;
         check_shape("grad", &g.output_dims(), c.dims(1))?;

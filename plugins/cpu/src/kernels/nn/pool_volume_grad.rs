@@ -5,7 +5,7 @@
 //! computation.
 
 use super::{pool_grad::check_shape, pool_volume::held};
-use crate::{arch::vectorised, lane::Compute, panels::as_wide, split::try_rows};
+use crate::{arch::vectorised, lane::Compute, lists, panels::as_wide, split::try_rows};
 use half::bf16;
 use std::marker::PhantomData;
 use tenon_sdk::{
@@ -157,13 +157,13 @@ impl<T: Compute> Kernel for AvgPool3dGrad<T> {
     }
 
     fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
-        let dims = c.integers(0)?;
         if c.dims(0) != [5] {
             return Err(KernelError::invalid_argument(format!(
                 "orig_input_shape must be a vector of 5, found shape {:?}",
                 c.dims(0)
             )));
         }
+        let dims = lists::short(c, 0)?;
         validate_dims(&dims)?;
         let g = Pool3dGeometry::new(&self.attributes.params(&dims))?;
         check_shape("grad", &g.output_dims(), c.dims(1))?;

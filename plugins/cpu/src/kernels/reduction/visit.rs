@@ -15,12 +15,13 @@ use tenon_sdk::{
     KernelError,
     author::ComputeContext,
     geometry::{Dims, Offsets, ReducePlan},
-    growth,
 };
 
 /// The number of elements of a row that one unit of parallel work folds, if the row is all there
 /// is.
 const UNIT: usize = 1 << 16;
+/// The most units of such a row; a longer one has longer units.
+const UNITS: usize = 256;
 /// The number of columns that are folded side by side.
 const COLUMNS: usize = 256;
 /// The number of rows that are folded before their states are merged.
@@ -186,9 +187,25 @@ impl Outer {
         }
     }
 
-    /// The first elements of the outputs, or rows of outputs, in order.
-    fn bases(&self) -> Result<Vec<usize>, KernelError> {
-        growth::collected(Offsets::new(&self.kept[0], &self.kept[1], 0))
+    /// The number of outputs, or rows of outputs.
+    fn outputs(&self) -> usize {
+        self.kept[0].iter().product::<i64>() as usize
+    }
+
+    /// The first element of the output, or row of outputs, of this number.
+    fn base(&self, number: usize) -> usize {
+        let [extents, strides] = &self.kept;
+        let (Some((_, extents)), Some((&first, strides))) =
+            (extents.split_first(), strides.split_first())
+        else {
+            return 0;
+        };
+        let (mut base, mut rest) = (0, number);
+        for (&extent, &stride) in extents.iter().zip(strides).rev() {
+            base += rest % extent as usize * stride as usize;
+            rest /= extent as usize;
+        }
+        base + rest * first as usize
     }
 }
 
@@ -217,14 +234,13 @@ pub fn reduce<T: Copy + Send + Sync, F: Fold<T>>(
             short_rows::<T, F>(x, len, count, unsafe { y.part(range) });
         });
     }
-    let bases = outer.bases()?;
     let y = Parts::new(y);
     if outer.last_is_reduced {
-        return for_units(c, bases.len(), per_output + 3.0, |range| {
+        return for_units(c, outer.outputs(), per_output + 3.0, |range| {
             // SAFETY: ranges of one split are disjoint.
             let y = unsafe { y.part(range.clone()) };
-            for (y, &base) in y.iter_mut().zip(&bases[range]) {
-                let state = outer.rows(base).fold(F::START, |state, first| {
+            for (y, number) in y.iter_mut().zip(range) {
+                let state = outer.rows(outer.base(number)).fold(F::START, |state, first| {
                     F::merge(state, row::<T, F>(&x[first..first + outer.last]))
                 });
                 *y = F::finish(state, count);
@@ -233,13 +249,14 @@ pub fn reduce<T: Copy + Send + Sync, F: Fold<T>>(
     }
     let blocks = outer.last.div_ceil(COLUMNS);
     let width = outer.last.min(COLUMNS) as f64;
-    for_units(c, bases.len() * blocks, per_output * width, |range| {
+    for_units(c, outer.outputs() * blocks, per_output * width, |range| {
         for unit in range {
-            let (base, first) = (unit / blocks, unit % blocks * COLUMNS);
+            let (number, first) = (unit / blocks, unit % blocks * COLUMNS);
             let end = (first + COLUMNS).min(outer.last);
             // SAFETY: each unit has columns of its own.
-            let y = unsafe { y.part(base * outer.last + first..base * outer.last + end) };
-            fold_columns::<T, F>(x, outer.rows(bases[base] + first), count, y);
+            let row = number * outer.last;
+            let y = unsafe { y.part(row + first..row + end) };
+            fold_columns::<T, F>(x, outer.rows(outer.base(number) + first), count, y);
         }
     })
 }
@@ -252,16 +269,18 @@ fn whole<T: Copy + Send + Sync, F: Fold<T>>(
     if x.len() <= UNIT {
         return Ok(row::<T, F>(x));
     }
-    let mut states = growth::filled(x.len().div_ceil(UNIT), F::START)?;
-    let parts = Parts::new(&mut states);
-    for_units(c, x.len().div_ceil(UNIT), COST_NS * UNIT as f64, |range| {
+    let mut states = [F::START; UNITS];
+    let len = UNIT.max(x.len().div_ceil(UNITS));
+    let states = &mut states[..x.len().div_ceil(len)];
+    let parts = Parts::new(&mut *states);
+    for_units(c, x.len().div_ceil(len), COST_NS * len as f64, |range| {
         for unit in range {
-            let end = ((unit + 1) * UNIT).min(x.len());
+            let end = ((unit + 1) * len).min(x.len());
             // SAFETY: each unit has a state of its own.
-            unsafe { parts.part(unit..unit + 1)[0] = row::<T, F>(&x[unit * UNIT..end]) };
+            unsafe { parts.part(unit..unit + 1)[0] = row::<T, F>(&x[unit * len..end]) };
         }
     })?;
-    Ok(states.into_iter().fold(F::START, F::merge))
+    Ok(states.iter().copied().fold(F::START, F::merge))
 }
 
 /// Folds rows into at most [`COLUMNS`] outputs.
@@ -299,7 +318,8 @@ pub fn reduce_alone<T: Copy + Send + Sync, F: Fold<T>>(plan: &ReducePlan, x: &[T
     if let Some(len) = outer.short(count) {
         return short_rows::<T, F>(x, len, count, y);
     }
-    for (at, base) in outer.bases().unwrap().into_iter().enumerate() {
+    for at in 0..outer.outputs() {
+        let base = outer.base(at);
         if outer.last_is_reduced {
             let state = outer.rows(base).fold(F::START, |state, first| {
                 F::merge(state, row::<T, F>(&x[first..first + outer.last]))

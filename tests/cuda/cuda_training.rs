@@ -91,12 +91,17 @@ fn as_tensorflow_gave(optimisers: &[&str]) {
 
 #[test]
 fn descent_and_momentum_give_what_tensorflow_gave() {
-    as_tensorflow_gave(&["gradientdescent", "momentum", "kerasmomentum", "addsign"]);
+    as_tensorflow_gave(&["gradientdescent", "momentum", "kerasmomentum", "addsign", "powersign"]);
 }
 
 #[test]
 fn adagrad_and_its_kin_give_what_tensorflow_gave() {
     as_tensorflow_gave(&["adagrad", "adagradv2", "adadelta", "rmsprop", "centeredrmsprop"]);
+}
+
+#[test]
+fn rules_that_shrink_weights_give_what_tensorflow_gave() {
+    as_tensorflow_gave(&["adagradda", "proximaladagrad", "proximalgradientdescent"]);
 }
 
 #[test]

@@ -9,12 +9,16 @@
 // operation rounds to T. They are classes with the numbers of variables and scalars, which are made of the scalars and
 // change the elements at one index. FLAG is the rule's attribute of type bool.
 //
-// Macros: T, RULE, FLAG (0 or 1; 0 if it is not set), INDEX, LANES (see elementwise.cuh).
+// Macros: T, RULE, FLAG (0 or 1; 0 if it is not set), STEP (1 where the last scalar is the number of the step, of type
+// i64; 0 if it is not set), INDEX, LANES (see elementwise.cuh).
 #include "elementwise.cuh"
 #include "math.cuh"
 
 #ifndef FLAG
 #define FLAG 0
+#endif
+#ifndef STEP
+#define STEP 0
 #endif
 
 // A number; each operation rounds to T.
@@ -36,6 +40,7 @@ DEVICE Number square(Number x) { return x * x; }
 DEVICE Number root(Number x) { return number(math::square_root(x.value)); }
 // Of 16-bit floats rounded once, as TensorFlow's packets are; of others twice.
 DEVICE Number reciprocal_root(Number x) { return number((Compute<T>)1 / math::square_root(x.value)); }
+DEVICE Number exponential(Number x) { return number(math::exponential(x.value)); }
 DEVICE Number magnitude(Number x) { return {math::absolute(x.value)}; }
 DEVICE Number larger(Number x, Number y) { return x < y ? y : x; }
 // 1, -1, or 0 for zeros and NaN.
@@ -90,6 +95,52 @@ struct AdagradV2 {
     DEVICE void update(Number* x, Number gradient) const {
         if (FLAG == 1) x[1] = x[1] + square(gradient);
         x[0] = x[0] - gradient * lr / (root(x[1]) + epsilon);
+    }
+};
+
+// The sums g of the gradients and gg of their squares;
+// var = -lr sign(g) max(|g| - step l1, 0) / (l2 step lr + sqrt(gg)), where l1 is not positive -lr g / (...).
+struct AdagradDa {
+    static constexpr int VARIABLES = 3, SCALARS = 4;
+    Number factor, l1, threshold, offset;
+    DEVICE explicit AdagradDa(const Number* s)
+        : factor(s[0] * of(-1.0f)), l1(s[1]), threshold(s[3] * s[1]), offset(s[2] * (s[3] * s[0])) {}
+    DEVICE void update(Number* x, Number gradient) const {
+        x[1] = x[1] + gradient;
+        x[2] = x[2] + square(gradient);
+        const Number cut = factor * sign(x[1]) * larger(magnitude(x[1]) - threshold, of(0.0f));
+        x[0] = (l1 > of(0.0f) ? cut : factor * x[1]) / (offset + root(x[2]));
+    }
+};
+
+// What shrinks a weight: sign(p) max(|p| - rate l1, 0) / (1 + l2 rate); where l1 is not positive, p / (1 + l2 rate).
+struct Shrinking {
+    Number l1, l2;
+    DEVICE Number shrunk(Number weight, Number rate) const {
+        const Number cut = sign(weight) * larger(magnitude(weight) - rate * l1, of(0.0f));
+        return (l1 > of(0.0f) ? cut : weight) / (of(1.0f) + l2 * rate);
+    }
+};
+
+// p = var - alpha delta; var is p, shrunk at the rate alpha.
+struct ProximalGradientDescent {
+    static constexpr int VARIABLES = 1, SCALARS = 3;
+    Number alpha;
+    Shrinking shrinking;
+    DEVICE explicit ProximalGradientDescent(const Number* s) : alpha(s[0]), shrinking{s[1], s[2]} {}
+    DEVICE void update(Number* x, Number gradient) const { x[0] = shrinking.shrunk(x[0] - gradient * alpha, alpha); }
+};
+
+// accum += grad^2; a = lr / sqrt(accum); p = var - a grad; var is p, shrunk at the rate a.
+struct ProximalAdagrad {
+    static constexpr int VARIABLES = 2, SCALARS = 3;
+    Number lr;
+    Shrinking shrinking;
+    DEVICE explicit ProximalAdagrad(const Number* s) : lr(s[0]), shrinking{s[1], s[2]} {}
+    DEVICE void update(Number* x, Number gradient) const {
+        x[1] = x[1] + square(gradient);
+        const Number rate = lr * reciprocal_root(x[1]);
+        x[0] = shrinking.shrunk(x[0] - gradient * rate, rate);
     }
 };
 
@@ -197,6 +248,22 @@ struct AddSign {
     }
 };
 
+// m = m beta + (1 - beta) grad; var -= lr e^(logbase sign_decay sign(grad) sign(m)) grad.
+struct PowerSign {
+    static constexpr int VARIABLES = 2, SCALARS = 4;
+    Number lr, beta;
+    // The factors of lr grad where the signs agree, and where they differ; 1 where one of them is 0.
+    Number same, other;
+    DEVICE explicit PowerSign(const Number* s)
+        : lr(s[0]), beta(s[3]), same(exponential(s[1] * s[2])), other(exponential(-(s[1] * s[2]))) {}
+    DEVICE void update(Number* x, Number gradient) const {
+        x[1] = x[1] * beta + gradient * (of(1.0f) - beta);
+        const Number both = sign(gradient) * sign(x[1]);
+        const Number scale = both > of(0.0f) ? same : both < of(0.0f) ? other : of(1.0f);
+        x[0] = x[0] - lr * scale * gradient;
+    }
+};
+
 // Variables var, accum, linear; scalars lr, l1, l2, lr_power and, in the second version, l2_shrinkage.
 //   n = accum + grad^2; linear += grad - (n^p - accum^p) / lr var; accum = n, with p = -lr_power;
 //   var = (sign(linear) l1 - linear) / (n^p / lr + 2 l2) where |linear| > l1, else 0.
@@ -253,7 +320,9 @@ KERNEL train(const State state, const T* gradient, const Scalars scalars, u64 co
     await_previous();
     Number given[RULE::SCALARS];
 #pragma unroll
-    for (int s = 0; s < RULE::SCALARS; ++s) given[s] = {widen(load(scalars.at[s]))};
+    for (int s = 0; s < RULE::SCALARS - STEP; ++s) given[s] = {widen(load(scalars.at[s]))};
+    // A float first, whatever T is, as on the CPU.
+    if (STEP == 1) given[RULE::SCALARS - 1] = of((f32)*(const i64*)scalars.at[RULE::SCALARS - 1]);
     const RULE rule(given);
     const INDEX packs = (INDEX)(count / LANES), step = threads_of_grid<INDEX>();
     for (INDEX i = thread_of_grid<INDEX>(); i < packs; i += step) {

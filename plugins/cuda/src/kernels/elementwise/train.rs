@@ -7,7 +7,7 @@
 
 use super::{
     access::{Access, Entries, most_lanes},
-    types::{FLOATS, WITHOUT_BF16},
+    types::{DOUBLES, FLOATS, WITHOUT_BF16},
 };
 use crate::{
     compile::{Source, Variant},
@@ -18,6 +18,9 @@ use crate::{
 use tenon_sdk::{DType, KernelError, author::Var, prelude::*};
 
 static SOURCE: Source = source!("train.cu", overlaps);
+
+/// The scalar that is a whole number; a rule that has it has it last.
+const STEP: &str = "global_step";
 
 /// The rule of an op.
 struct Rule {
@@ -35,7 +38,8 @@ struct Rule {
 
 fn variant(rule: &Rule, dtype: DType, flag: bool) -> Result<Variant, KernelError> {
     let variant = Variant::new(&SOURCE).define("T", name_of(dtype)?).define("RULE", rule.class);
-    Ok(variant.define("FLAG", u8::from(flag)))
+    let variant = variant.define("FLAG", u8::from(flag));
+    Ok(if rule.scalars.last() == Some(&STEP) { variant.define("STEP", 1) } else { variant })
 }
 
 /// Every rule in every type, and with its attribute in one.
@@ -180,6 +184,7 @@ rules! {
     "ResourceApplyKerasMomentum": KerasMomentum of 2, ["lr", "momentum"], "use_nesterov", for FLOATS;
     "ResourceApplyAdagrad": Adagrad of 2, ["lr"], "update_slots", for FLOATS;
     "ResourceApplyAdagradV2": AdagradV2 of 2, ["lr", "epsilon"], "update_slots", for FLOATS;
+    "ResourceApplyAdagradDA": AdagradDa of 3, ["lr", "l1", "l2", "global_step"], for DOUBLES;
     "ResourceApplyAdadelta": Adadelta of 3, ["lr", "rho", "epsilon"], for FLOATS;
     "ResourceApplyRMSProp": RmsProp of 3, ["lr", "rho", "momentum", "epsilon"], for FLOATS;
     "ResourceApplyCenteredRMSProp": CenteredRmsProp of 4, ["lr", "rho", "momentum", "epsilon"],
@@ -191,6 +196,10 @@ rules! {
     "ResourceApplyAdaMax": AdaMax of 3, ["beta1_power", "lr", "beta1", "beta2", "epsilon"],
         for WITHOUT_BF16;
     "ResourceApplyAddSign": AddSign of 2, ["lr", "alpha", "sign_decay", "beta"], for FLOATS;
+    "ResourceApplyPowerSign": PowerSign of 2, ["lr", "logbase", "sign_decay", "beta"], for FLOATS;
+    "ResourceApplyProximalGradientDescent": ProximalGradientDescent of 1, ["alpha", "l1", "l2"],
+        for DOUBLES;
+    "ResourceApplyProximalAdagrad": ProximalAdagrad of 2, ["lr", "l1", "l2"], for DOUBLES;
     "ResourceApplyFtrl": Ftrl of 3, ["lr", "l1", "l2", "lr_power"], "multiply_linear_by_lr", for FLOATS;
     "ResourceApplyFtrlV2": FtrlV2 of 3, ["lr", "l1", "l2", "lr_power", "l2_shrinkage"],
         "multiply_linear_by_lr", for FLOATS;

@@ -5,6 +5,7 @@
 
 mod checkpoints;
 mod files;
+mod fused_gradients;
 mod gradients;
 mod graph_passes;
 mod images;

@@ -96,6 +96,19 @@ fn gelu(net: &mut Net<'_, '_>, x: Output) -> Made {
     net.op("Mul", &[half, tail], &[])
 }
 
+fn gelu_grad(net: &mut Net<'_, '_>, dy: Output, x: Output) -> Made {
+    let scaled = net.scaled(x, -std::f64::consts::FRAC_1_SQRT_2)?;
+    let tail = net.op("Erfc", &[scaled], &[])?;
+    let distribution = net.scaled(tail, 0.5)?;
+    let square = net.op("Square", &[x], &[])?;
+    let exponent = net.scaled(square, -0.5)?;
+    let bell = net.op("Exp", &[exponent], &[])?;
+    let density = net.scaled(bell, 0.398_942_280_401_432_7)?;
+    let along = net.op("Mul", &[x, density], &[])?;
+    let slope = net.sum(&[distribution, along])?;
+    net.op("Mul", &[dy, slope], &[])
+}
+
 fn attention_scores(net: &mut Net<'_, '_>, x: &[Output]) -> Made {
     let scores = net.op("BatchMatMulV2", &[x[0], x[1]], &[("adj_y", true.into())])?;
     net.scaled(scores, 0.25)
@@ -140,6 +153,9 @@ fn all() -> Vec<Fused> {
         let attrs = vec![("epsilon", AttrValue::Float(0.0009765625))];
         let inputs = vec![vec![9, length], vec![length], vec![length]];
         all.push(Fused { op: "_FusedLayerNorm", attrs, inputs, exact: layer_norm });
+        let attrs = vec![("epsilon", AttrValue::Float(0.0009765625))];
+        let inputs = vec![vec![9, length], vec![9, length], vec![length]];
+        all.push(Fused { op: "_FusedLayerNormGrad", attrs, inputs, exact: layer_norm_grad });
         let inputs = vec![vec![9, length], vec![1, length]];
         let attrs = vec![("scale", AttrValue::Float(0.25)), ("num_mask", 1.into())];
         all.push(Fused { op: "_FusedSoftmaxScale", attrs, inputs, exact: softmax_scale });
@@ -148,6 +164,15 @@ fn all() -> Vec<Fused> {
             vec![("scale", AttrValue::Float(0.25)), ("num_mask", 0.into()), ("num_keep", 0.into())];
         all.push(Fused { op: "_FusedAttention", attrs, inputs, exact: attention });
     }
+    all.push(Fused {
+        op: "_FusedGeluGrad",
+        attrs: vec![("approximate", false.into())],
+        inputs: vec![vec![40, 101], vec![40, 101]],
+        exact: |net, x, measure| match measure {
+            true => net.scaled(x[0], 1.2),
+            false => gelu_grad(net, x[0], x[1]),
+        },
+    });
     all.push(Fused {
         op: "_FusedGelu",
         attrs: vec![("approximate", false.into())],
@@ -180,6 +205,43 @@ fn layer_norm(net: &mut Net<'_, '_>, x: &[Output], measure: bool) -> Made {
     let (scale, offset) = (both(net, 1)?, both(net, 2)?);
     let scaled = net.op("Mul", &[normed, scale], &[])?;
     net.sum(&[scaled, offset])
+}
+
+/// The deviation from the mean, and the root, of x.
+fn moments(net: &mut Net<'_, '_>, x: Output) -> Result<[Output; 2], GraphError> {
+    let mean = net.mean(x)?;
+    let centred = net.op("Sub", &[x, mean], &[])?;
+    let square = net.op("Square", &[centred], &[])?;
+    let variance = net.mean(square)?;
+    let epsilon = net.number(0.0009765625)?;
+    let safe = net.sum(&[variance, epsilon])?;
+    Ok([centred, net.op("Rsqrt", &[safe], &[])?])
+}
+
+/// `root (g - mean(g) - n mean(g n))`, with `g = scale dy` and `n = (x - mean) root`. The measure: the same of absolute
+/// values, which are added.
+fn layer_norm_grad(net: &mut Net<'_, '_>, x: &[Output], measure: bool) -> Made {
+    let [centred, root] = moments(net, x[1])?;
+    let size = |net: &mut Net<'_, '_>, x: Output| match measure {
+        true => net.op("Abs", &[x], &[]),
+        false => Ok(x),
+    };
+    let base = if measure {
+        let wide = net.op("Abs", &[x[1]], &[])?;
+        let mean = net.mean(wide)?;
+        net.sum(&[wide, mean])?
+    } else {
+        centred
+    };
+    let normal = net.op("Mul", &[base, root], &[])?;
+    let (dy, scale) = (size(net, x[0])?, size(net, x[2])?);
+    let scaled = net.op("Mul", &[dy, scale], &[])?;
+    let along = net.op("Mul", &[scaled, normal], &[])?;
+    let (mean, along) = (net.mean(scaled)?, net.mean(along)?);
+    let along = net.op("Mul", &[normal, along], &[])?;
+    let rest = net.sum(&[mean, along])?;
+    let all = net.op(if measure { "AddV2" } else { "Sub" }, &[scaled, rest], &[])?;
+    net.op("Mul", &[all, root], &[])
 }
 
 /// The measure: the result times 1 and how far the exponent is from 0, since that is rounded before.
@@ -298,8 +360,10 @@ fn build(b: &mut GraphBuilder<'_>, fused: &Fused, dtype: DType) -> Result<(), Gr
     let exact = (fused.exact)(&mut net, &wide, false)?;
     for &x in &wide {
         // The other measures take absolute values themselves, where they need them.
-        let plain =
-            matches!(fused.op, "_FusedLayerNorm" | "_FusedSoftmaxScale" | "_FusedAttention");
+        let plain = matches!(
+            fused.op,
+            "_FusedLayerNorm" | "_FusedLayerNormGrad" | "_FusedSoftmaxScale" | "_FusedAttention"
+        );
         sizes.push(if plain { x } else { net.op("Abs", &[x], &[])? });
     }
     let measure = (fused.exact)(&mut net, &sizes, true)?;
@@ -317,12 +381,14 @@ const TYPES: [(DType, f64); 3] = [
 ];
 
 /// What a contract may allow at most, by op: units in the order of `TYPES`.
-const ALLOWED: [(&str, [f64; 3]); 7] = [
+const ALLOWED: [(&str, [f64; 3]); 9] = [
     ("_FusedMatMul", [64.0; 3]),
     ("_FusedConv2D", [64.0; 3]),
     ("_FusedDepthwiseConv2dNative", [64.0; 3]),
     ("_FusedLayerNorm", [64.0; 3]),
+    ("_FusedLayerNormGrad", [64.0; 3]),
     ("_FusedGelu", [64.0; 3]),
+    ("_FusedGeluGrad", [64.0; 3]),
     ("_FusedSoftmaxScale", [64.0; 3]),
     ("_FusedAttention", [64.0; 3]),
 ];

@@ -7,6 +7,8 @@
 //! node replaces the pattern's last node and keeps its name; what waited for an inner node waits for
 //! it. A fused node may be fused again: a product with its
 //! bias, then both with an activation.
+//!
+//! Before, the gradients of functions with many forms are fused, see [`backward`].
 
 use crate::{Draft, NewNode, Pass, PassError};
 use std::{
@@ -19,6 +21,7 @@ use tenon_framework::{
 };
 use tenon_graph::{NodeId, Output};
 
+mod backward;
 mod build;
 mod conditions;
 mod matcher;
@@ -43,6 +46,8 @@ impl Pass for Remapping {
         // A fused node reads the inputs of its pattern, which precede it, so one order serves all
         // fusions.
         let order = draft.order()?;
+        // While a gradient reads what is inside a function, the function is not fused.
+        backward::fuse(draft, &order);
         // The largest patterns are tried first on the whole graph, since smaller ones may be parts
         // of them.
         for fusions in by_size(draft) {

@@ -14,6 +14,17 @@ fn sizes(draft: &Draft<'_>, id: NodeId) -> Option<[SymbolicValue; 2]> {
     Some([draft.value(a)?.symbolic_value()?, draft.value(b)?.symbolic_value()?])
 }
 
+/// The sizes of the operand over whose repetitions a gradient is summed along `axes`, and of the other
+/// operand.
+pub(crate) fn operands(draft: &Draft<'_>, axes: Output) -> Option<[SymbolicValue; 2]> {
+    let source = draft.source(axes).filter(|id| draft.node(*id).op.name == AXES)?;
+    let mut sizes = sizes(draft, source)?;
+    if axes.output == 1 {
+        sizes.reverse();
+    }
+    Some(sizes)
+}
+
 /// Whether broadcasting with `other` is certain to keep the sizes `own`.
 fn keeps(own: &SymbolicValue, other: &SymbolicValue) -> bool {
     let (own, other) = (own.items(), other.items());
@@ -32,14 +43,7 @@ pub(crate) fn has_axes(draft: &Draft<'_>, id: NodeId) -> bool {
 /// Whether a sum over `axes` is one over dimensions of size 1, or over none: they are those of an operand
 /// that has the shape of the result, and `x` has that shape too.
 pub(crate) fn sums_single(draft: &Draft<'_>, x: Output, axes: Output) -> bool {
-    let Some(source) = draft.source(axes).filter(|id| draft.node(*id).op.name == AXES) else {
-        return false;
-    };
-    let Some(mut sizes) = sizes(draft, source) else { return false };
-    if axes.output == 1 {
-        sizes.reverse();
-    }
-    let [own, other] = sizes;
+    let Some([own, other]) = operands(draft, axes) else { return false };
     let Some(dims) = draft.value(x).and_then(|value| value.shape.dims()) else { return false };
     keeps(&own, &other) && dims.iter().map(|&dim| Item::from(dim)).eq(own.items().iter().copied())
 }

@@ -83,6 +83,16 @@ fn normalisation_takes_vectors_of_the_last_dimension() {
         ],
     );
     check("_FusedGelu", &[], &[(&["[n,3]"], "[n,3]")]);
+    check("_FusedGeluGrad", &[], &[(&["[n,3]", "[?,3]"], "[n,3]"), (&["?", "[2,3]"], "[2,3]")]);
+    check(
+        "_FusedLayerNormGrad",
+        &[],
+        &[
+            (&["[n,m,?]", "[n,m,?]", "[64]"], "[n,m,64]; [64]; [64]"),
+            (&["?", "?", "[64]"], "?; [64]; [64]"),
+            (&["[]", "[]", "[64]"], "! x must have at least 1 dimensions, got 0"),
+        ],
+    );
 }
 
 fn masks(masks: i64, keeps: i64, layout: &str) -> [(&'static str, AttrValue); 3] {

@@ -33,7 +33,7 @@ pub(super) fn node(draft: &Draft<'_>, found: &Found, fused: &Fused) -> Option<Ne
 
 /// The control inputs of the pattern's nodes, and the inputs that the fused node does not read, as
 /// control inputs.
-fn waits(draft: &Draft<'_>, found: &Found, inputs: &[Output]) -> Option<Vec<NodeId>> {
+pub(super) fn waits(draft: &Draft<'_>, found: &Found, inputs: &[Output]) -> Option<Vec<NodeId>> {
     let mut control = Vec::new();
     let inputs: HashSet<Output> = inputs.iter().copied().collect();
     for &id in &found.nodes {

@@ -33,7 +33,7 @@ fn is_channels(draft: &Draft<'_>, vector: Output, of: Output) -> bool {
     }
 }
 
-fn is_last_axis(draft: &Draft<'_>, axes: Output, x: Output) -> bool {
+pub(super) fn is_last_axis(draft: &Draft<'_>, axes: Output, x: Output) -> bool {
     let last = draft.shape(x).rank().map(|rank| rank as i64 - 1);
     match draft.integers(axes).as_deref() {
         Some(&[axis]) => axis == -1 || Some(axis) == last,

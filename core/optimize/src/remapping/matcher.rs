@@ -48,10 +48,15 @@ pub(super) fn size(expr: &Expr) -> usize {
 
 /// Matches the pattern of a fusion whose last node is `id`.
 pub(super) fn find(draft: &Draft<'_>, id: NodeId, fusion: &FusionDef) -> Option<Found> {
+    let found = find_open(draft, id, fusion)?;
+    Matcher { draft, root: id, fusion }.is_closed(&found).then_some(found)
+}
+
+/// Like [`find`], whatever reads the inner nodes.
+pub(super) fn find_open(draft: &Draft<'_>, id: NodeId, fusion: &FusionDef) -> Option<Found> {
     let mut found = Found::default();
     let matcher = Matcher { draft, root: id, fusion };
-    let fits = matcher.expr(&fusion.pattern, id.into(), &mut found);
-    (fits && matcher.is_closed(&found)).then_some(found)
+    matcher.expr(&fusion.pattern, id.into(), &mut found).then_some(found)
 }
 
 struct Matcher<'d, 'a> {

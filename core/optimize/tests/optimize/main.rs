@@ -3,6 +3,7 @@
 
 mod arithmetic;
 mod attention;
+mod backward;
 mod bench;
 mod common_subexpressions;
 mod constant_folding;

@@ -9,6 +9,7 @@ mod functions;
 mod gelu;
 mod heads;
 mod layer_norm;
+mod layer_norm_grad;
 mod mask;
 mod matmul;
 mod program;

@@ -18,6 +18,8 @@ pub trait Special: Elementary + Whole + Signed {
     fn erf<I: Isa>(self) -> Self;
     /// `0.5 x (1 + erf(x / sqrt(2)))`; for float with an error of 2e-7 times `x`.
     fn gelu<I: Isa>(self) -> Self;
+    /// `0.5 (1 + erf(x / sqrt(2)))`; for float with an error of 2e-7.
+    fn distribution<I: Isa>(self) -> Self;
     /// `x` if it is not below 0, else `e^x - 1`.
     fn elu<I: Isa>(self) -> Self;
     /// `ln(1 + e^x)`.
@@ -32,6 +34,10 @@ impl Special for f32 {
     #[inline(always)]
     fn gelu<I: Isa>(self) -> f32 {
         self * normal_distribution::<I>(self)
+    }
+    #[inline(always)]
+    fn distribution<I: Isa>(self) -> f32 {
+        normal_distribution::<I>(self)
     }
     #[inline(always)]
     fn elu<I: Isa>(self) -> f32 {
@@ -54,6 +60,10 @@ impl Special for f64 {
         0.5 * self * special::erfc(-self * FRAC_1_SQRT_2)
     }
     #[inline(always)]
+    fn distribution<I: Isa>(self) -> f64 {
+        0.5 * special::erfc(-self * FRAC_1_SQRT_2)
+    }
+    #[inline(always)]
     fn elu<I: Isa>(self) -> f64 {
         elu_of(self)
     }
@@ -69,6 +79,51 @@ fn gelu_by_tanh<I: Isa, W: Special>(x: W) -> W {
     let cube = W::from_f64(0.044_715).mul(x).mul(x).mul(x);
     let inner = W::from_f64(0.797_884_560_802_865_4).mul(x.add(cube));
     W::from_f64(0.5).mul(x).mul(W::ONE.add(Elementary::tanh::<I>(inner)))
+}
+
+/// The slope of GELU: with the normal distribution `P`, `P(x) + x e^(-x^2 / 2) / sqrt(2 pi)`.
+#[inline(always)]
+fn gelu_slope<I: Isa, W: Special>(x: W) -> W {
+    let bell = Elementary::exp::<I>(x.mul(x).mul(W::from_f64(-0.5)));
+    let density = W::from_f64(0.398_942_280_401_432_7).mul(bell);
+    x.distribution::<I>().add(x.mul(density))
+}
+
+/// The slope of [`gelu_by_tanh`]: with `t` its tangent,
+/// `0.5 (1 + t) + 0.5 x (1 - t^2) sqrt(2 / pi) (1 + 3 * 0.044715 x^2)`.
+#[inline(always)]
+fn gelu_slope_by_tanh<I: Isa, W: Special>(x: W) -> W {
+    let (half, square) = (W::from_f64(0.5), x.mul(x));
+    let root = W::from_f64(0.797_884_560_802_865_4);
+    let inner = root.mul(x.add(W::from_f64(0.044_715).mul(square).mul(x)));
+    let tangent = Elementary::tanh::<I>(inner);
+    let along = root.mul(W::ONE.add(W::from_f64(0.134_145).mul(square)));
+    let rest = half.mul(x).mul(W::ONE.sub(tangent.mul(tangent))).mul(along);
+    half.mul(W::ONE.add(tangent)).add(rest)
+}
+
+/// The gradient of GELU, from that of its result and its operand.
+pub struct GeluSlope;
+
+impl<W: Special> BinaryOp<W> for GeluSlope {
+    const COST_NS: f64 = 3.0;
+    const BY_ISA: bool = true;
+    #[inline(always)]
+    fn apply<I: Isa>(dy: W, x: W) -> W {
+        dy.mul(gelu_slope::<I, W>(x))
+    }
+}
+
+/// The gradient of the approximation of GELU by `tanh`.
+pub struct GeluTanhSlope;
+
+impl<W: Special> BinaryOp<W> for GeluTanhSlope {
+    const COST_NS: f64 = 1.5;
+    const BY_ISA: bool = true;
+    #[inline(always)]
+    fn apply<I: Isa>(dy: W, x: W) -> W {
+        dy.mul(gelu_slope_by_tanh::<I, W>(x))
+    }
 }
 
 macro_rules! slopes {
@@ -164,6 +219,44 @@ mod tests {
 
     fn approximate_gelu(x: f64) -> f64 {
         0.5 * x * (1.0 + (0.797_884_560_802_865_4 * (x + 0.044_715 * x * x * x)).tanh())
+    }
+
+    fn exact_slope(x: f64) -> f64 {
+        let bell = (-0.5 * x * x).exp() / (2.0 * std::f64::consts::PI).sqrt();
+        0.5 * special::erfc(-x * FRAC_1_SQRT_2) + x * bell
+    }
+
+    /// By central differences, whose error is that of the fourth power of the step.
+    fn approximate_slope(x: f64) -> f64 {
+        let at = |steps: f64| approximate_gelu(x + steps / 256.0);
+        (8.0 * (at(1.0) - at(-1.0)) - (at(2.0) - at(-2.0))) * 256.0 / 12.0
+    }
+
+    /// Compares the gradient where that of the result is 1, or another number, with a slope.
+    fn check_slope<T: Compute, O: BinaryOp<T::Wide>>(
+        exact: fn(f64) -> f64,
+        absolute: f64,
+        relative: f64,
+    ) {
+        let x = values::<T>(517, 4);
+        for dy in [1.0, -3.5] {
+            for x in &x {
+                let y = O::apply::<Baseline>(<T::Wide as Number>::from_f64(dy), x.up());
+                let (y, e) = (T::down(y).to_f64(), dy * exact(x.to_f64()));
+                let bound = absolute * dy.abs() + relative * e.abs();
+                assert!((y - e).abs() <= bound, "{}: {y} for {e}", x.to_f64());
+            }
+        }
+    }
+
+    #[test]
+    fn slopes_of_gelu_are_its_derivatives() {
+        check_slope::<f32, GeluSlope>(exact_slope, 1e-6, 1e-6);
+        check_slope::<f64, GeluSlope>(exact_slope, 1e-15, 2e-15);
+        check_slope::<bf16, GeluSlope>(exact_slope, 1e-6, 4e-3);
+        check_slope::<f32, GeluTanhSlope>(approximate_slope, 1e-6, 1e-6);
+        check_slope::<f64, GeluTanhSlope>(approximate_slope, 1e-8, 1e-8);
+        check_slope::<bf16, GeluTanhSlope>(approximate_slope, 1e-6, 4e-3);
     }
 
     #[test]

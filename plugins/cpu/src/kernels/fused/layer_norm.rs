@@ -61,11 +61,16 @@ vectorised! {
     }
 }
 
-fn row<T: Compute<Wide: Special>>(x: &[T], vectors: [&[T]; 2], epsilon: T::Wide, y: &mut [T]) {
+/// The mean of a row, and `1 / sqrt(variance + epsilon)`.
+pub(super) fn moments<T: Compute<Wide: Special>>(x: &[T], epsilon: T::Wide) -> [T::Wide; 2] {
     let count = <T::Wide as Number>::from_f64(x.len() as f64);
     let mean = sum::<T, Value>(x, T::Wide::ZERO).div(count);
     let variance = sum::<T, SquaredDeviation>(x, mean).div(count);
-    let factor = T::Wide::ONE.div(variance.add(epsilon).sqrt());
+    [mean, T::Wide::ONE.div(variance.add(epsilon).sqrt())]
+}
+
+fn row<T: Compute<Wide: Special>>(x: &[T], vectors: [&[T]; 2], epsilon: T::Wide, y: &mut [T]) {
+    let [mean, factor] = moments(x, epsilon);
     normalise(x, vectors[0], vectors[1], mean, factor, y);
 }
 
@@ -75,7 +80,7 @@ struct FusedLayerNorm<T> {
 }
 
 /// Scale or offset, which must be as long as the last dimension.
-fn vector<'a, T: Compute>(
+pub(super) fn vector<'a, T: Compute>(
     c: &ComputeContext<'a>,
     at: usize,
     name: &str,

@@ -18,6 +18,8 @@ const WARM_UP: usize = 200;
 const STEPS: usize = 100;
 /// Features, units of each layer, classes.
 const SIZES: [i64; 4] = [20, 33, 17, 10];
+/// Rows and columns of an image, its channels, and those of the convolution.
+const IMAGE: [i64; 3] = [8, 3, 6];
 const BATCH: i64 = 8;
 
 fn numbers(dims: &[i64], scale: f32) -> Tensor {
@@ -27,8 +29,44 @@ fn numbers(dims: &[i64], scale: f32) -> Tensor {
     floats(&values).reshaped(dims).expect("as many elements")
 }
 
-/// Layers with ReLU between them, and the mean cross entropy of classes.
-fn loss(b: &mut GraphBuilder<'_>, variables: &mut Variables) -> Result<Output, TrainError> {
+type Made = Result<Output, TrainError>;
+
+/// The mean cross entropy of classes.
+fn loss_of(b: &mut GraphBuilder<'_>, logits: Output) -> Made {
+    let classes: Vec<i32> = (0..BATCH as i32).map(|at| at % SIZES[3] as i32).collect();
+    let labels = Tensor::from_slice(&[BATCH], &classes).expect("a vector is a shape");
+    let labels = b.constant("labels", labels)?;
+    let losses = b.op("SparseSoftmaxCrossEntropyWithLogits").input(logits).input(labels).build()?;
+    let axis = b.constant("axis", Tensor::from_slice(&[1], &[0i32]).expect("a vector"))?;
+    Ok(b.op("Mean").name("loss").input(Output::from(losses)).input(axis).build()?.into())
+}
+
+/// A convolution with ReLU, a pooling, and a layer.
+fn convolutional(b: &mut GraphBuilder<'_>, variables: &mut Variables) -> Made {
+    let [side, channels, units] = IMAGE;
+    let x = b.constant("x", numbers(&[BATCH, side, side, channels], 1.0))?;
+    let features = side / 2 * (side / 2) * units;
+    let mut variable = |b: &mut GraphBuilder<'_>, name: &str, dims: &[i64], scale| {
+        variables.add(b, name, DType::FLOAT, dims, &Initial::Value(numbers(dims, scale)))
+    };
+    let filter = variable(b, "filter", &[3, 3, channels, units], 0.3)?;
+    let shift = variable(b, "shift", &[units], 0.0)?;
+    let weights = variable(b, "weights", &[features, SIZES[3]], 0.1)?;
+    let conv = b.op("Conv2D").input(x).input(filter.value).attr("padding", "SAME");
+    let conv = conv.attr("strides", vec![1i64, 1, 1, 1]).build()?;
+    let sum = b.op("BiasAdd").input(conv).input(shift.value).build()?;
+    let active = b.op("Relu").input(sum).build()?;
+    let window = vec![1i64, 2, 2, 1];
+    let pool = b.op("MaxPool").input(active).attr("padding", "VALID");
+    let pool = pool.attr("ksize", window.clone()).attr("strides", window).build()?;
+    let shape = b.constant("flat", Tensor::from_slice(&[2], &[BATCH, features]).expect("two"))?;
+    let flat = b.op("Reshape").input(pool).input(shape).build()?;
+    let logits = b.op("MatMul").input(flat).input(weights.value).build()?;
+    loss_of(b, logits.into())
+}
+
+/// Layers with ReLU between them.
+fn dense(b: &mut GraphBuilder<'_>, variables: &mut Variables) -> Made {
     let mut x = b.constant("x", numbers(&[BATCH, SIZES[0]], 1.0))?;
     for (at, pair) in SIZES.windows(2).enumerate() {
         let mut variable = |name: &str, dims: &[i64], scale| {
@@ -42,16 +80,17 @@ fn loss(b: &mut GraphBuilder<'_>, variables: &mut Variables) -> Result<Output, T
             x = b.op("Relu").input(x).build()?.into();
         }
     }
-    let classes: Vec<i32> = (0..BATCH as i32).map(|at| at % SIZES[3] as i32).collect();
-    let labels = Tensor::from_slice(&[BATCH], &classes).expect("a vector is a shape");
-    let labels = b.constant("labels", labels)?;
-    let losses = b.op("SparseSoftmaxCrossEntropyWithLogits").input(x).input(labels).build()?;
-    let axis = b.constant("axis", Tensor::from_slice(&[1], &[0i32]).expect("a vector"))?;
-    Ok(b.op("Mean").name("loss").input(Output::from(losses)).input(axis).build()?.into())
+    loss_of(b, x)
 }
 
+type Loss = fn(&mut GraphBuilder<'_>, &mut Variables) -> Made;
+
 /// The names of the node that starts the variables, and of the one that trains.
-fn build(b: &mut GraphBuilder<'_>, by: &dyn Optimizer) -> Result<[String; 2], TrainError> {
+fn build(
+    b: &mut GraphBuilder<'_>,
+    loss: Loss,
+    by: &dyn Optimizer,
+) -> Result<[String; 2], TrainError> {
     let mut variables = Variables::new();
     let loss = loss(b, &mut variables)?;
     let train = by.minimize(b, &mut variables, loss, &MinimizeOptions::default())?;
@@ -60,12 +99,12 @@ fn build(b: &mut GraphBuilder<'_>, by: &dyn Optimizer) -> Result<[String; 2], Tr
 }
 
 #[track_caller]
-fn check(optimizer: &dyn Optimizer) {
+fn check(loss: Loss, optimizer: &dyn Optimizer) {
     let _turn = turn();
     let runtime = runtime_of(1, &["tenon_cpu", "tenon_data", "tenon_train"], &[]);
     let registry = runtime.registry();
     let mut b = GraphBuilder::new(&registry);
-    let [init, train] = build(&mut b, optimizer).expect("every op has a gradient");
+    let [init, train] = build(&mut b, loss, optimizer).expect("every op has a gradient");
     let session = Session::new(&runtime, SessionOptions::default()).expect("the options are right");
     session.extend_graph(&b.finish()).expect("a built graph can be read");
     session.run(&[], &[], &[&init], &RunOptions::default()).expect("variables start");
@@ -90,15 +129,21 @@ fn check(optimizer: &dyn Optimizer) {
 
 #[test]
 fn steps_of_descent_allocate_nothing() {
-    check(&GradientDescent::new(0.05));
+    check(dense, &GradientDescent::new(0.05));
 }
 
 #[test]
 fn steps_of_momentum_allocate_nothing() {
-    check(&Momentum::new(0.05));
+    check(dense, &Momentum::new(0.05));
 }
 
 #[test]
 fn steps_of_adam_allocate_nothing() {
-    check(&Adam::new(0.01));
+    check(dense, &Adam::new(0.01));
+}
+
+#[test]
+fn steps_with_a_convolution_and_a_pooling_allocate_nothing() {
+    check(convolutional, &GradientDescent::new(0.05));
+    check(convolutional, &Adam::new(0.01));
 }

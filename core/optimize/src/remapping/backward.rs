@@ -75,7 +75,10 @@ pub(super) fn fuse(draft: &mut Draft<'_>, order: &[NodeId]) {
         if draft.is_stopped() {
             return;
         }
-        for fusion in fusions.iter().filter(|fusion| ends_with(fusion, draft, id)) {
+        for fusion in &fusions {
+            if !ends_with(fusion, draft, id) {
+                continue;
+            }
             let Some(function) = function(draft, id, fusion) else { continue };
             let mut found = gradients(draft, &function).into_iter();
             let found = found.find_map(|of| Search::new(draft, &function, of).run());

@@ -296,28 +296,41 @@ impl<'d, 'a> Search<'d, 'a> {
     }
 }
 
-/// The nodes that compute a value from the function, but those of the function.
-fn above(draft: &Draft<'_>, function: &Function, of: Output, from: &[Output]) -> Vec<NodeId> {
-    let (mut found, mut next) = (Vec::new(), from.to_vec());
+/// The nodes that compute a value from the function, but those of the function; and the nodes that
+/// compute the length of a row for them.
+fn above(
+    draft: &Draft<'_>,
+    function: &Function,
+    of: Output,
+    from: &[Output],
+) -> (Vec<NodeId>, Vec<NodeId>) {
+    let (mut found, mut lengths, mut next) = (Vec::new(), Vec::new(), from.to_vec());
     while let Some(value) = next.pop() {
         let is_given = value == function.x || value == of || Some(value) == function.scale;
         let id = value.node;
         let node = draft.node(id);
-        // A cast is the length of a row.
-        let is_number = draft.constant(value).is_some() || node.op.name == "Cast";
-        if is_given || is_number || function.has(id) || found.contains(&id) {
+        let is_known = is_given || draft.constant(value).is_some() || function.has(id);
+        if is_known || found.contains(&id) || lengths.contains(&id) {
             continue;
         }
-        found.push(id);
-        let is_shaped = matches!(
-            node.op.name.as_str(),
-            "Sum" | "Mean" | "Reshape" | "Squeeze" | "ExpandDims" | "BroadcastTo"
-        );
-        // Other inputs of these are axes and shapes.
-        let values = if is_shaped { 1 } else { node.inputs.len() };
-        next.extend(node.inputs.iter().take(values));
+        match node.op.name.as_str() {
+            "Cast" | "FloorDiv" | "Maximum" => {
+                lengths.push(id);
+                next.extend(&node.inputs);
+            }
+            "Size" => lengths.push(id),
+            // Other inputs of these are axes and shapes.
+            "Sum" | "Mean" | "Reshape" | "Squeeze" | "ExpandDims" | "BroadcastTo" => {
+                found.push(id);
+                next.extend(node.inputs.first());
+            }
+            _ => {
+                found.push(id);
+                next.extend(&node.inputs);
+            }
+        }
     }
-    found
+    (found, lengths)
 }
 
 /// Replaces the nodes of a gradient; `false` if that is not possible or saves nothing.
@@ -327,7 +340,7 @@ fn apply(draft: &mut Draft<'_>, function: &Function, gradient: &Gradient) -> boo
     let mut from: Vec<Output> =
         inputs_of(*root).into_iter().filter(|input| !rest.contains(input)).collect();
     from.extend(sums.iter().filter_map(|(_, nodes)| inputs_of(*nodes.last()?).first().copied()));
-    let mut nodes = above(draft, function, *of, &from);
+    let (mut nodes, lengths) = above(draft, function, *of, &from);
     let replaced: Vec<NodeId> =
         sums.iter().filter_map(|(_, nodes)| nodes.first().copied()).chain([*root]).collect();
     nodes.extend(sums.iter().flat_map(|(_, nodes)| nodes.iter().skip(1)));
@@ -360,7 +373,9 @@ fn apply(draft: &mut Draft<'_>, function: &Function, gradient: &Gradient) -> boo
         }
     }
     draft.note(fused, format!("is {} now, for {count} nodes", function.op));
-    draft.absorb(nodes.into_iter().chain(sums.iter().map(|(_, nodes)| nodes[0])));
+    // The length of a row is a quotient that cannot fail: the number of rows counts as 1 at least.
+    nodes.extend(sums.iter().map(|(_, nodes)| nodes[0]).chain(lengths));
+    draft.absorb(nodes);
     true
 }
 

@@ -35,8 +35,11 @@ fn gelu(b: &mut B, density: f32, sum: &str) -> [Output; 3] {
     let of_inner = op(b, "of_inner", "Mul", &[scaled, bell]);
     let first = op(b, "first", "Mul", &[of_inner, root]);
     let second = op(b, "second", "Mul", &[half, of_halved]);
-    let terms = if sum == "AddN" { &[first, outer, second][..] } else { &[first, second] };
-    let dx = b.op(sum).name("dx").inputs(terms.iter().copied()).build().unwrap();
+    let mut terms = vec![first, second];
+    if sum == "AddN" {
+        terms.insert(1, outer);
+    }
+    let dx = b.op(sum).name("dx").inputs(terms).build().unwrap();
     [y, dx.into(), of_inner]
 }
 

@@ -130,7 +130,8 @@ fn function(draft: &Draft<'_>, id: NodeId, fusion: &FusionDef) -> Option<Functio
 /// The values that may be the gradient of the result: what is multiplied by a value inside the
 /// function, or by the scale.
 fn gradients(draft: &Draft<'_>, function: &Function) -> Vec<Output> {
-    let inside = function.nodes.iter().map(|&id| Output::from(id)).chain(function.scale);
+    let inside = function.nodes.iter().filter(|id| **id != function.last);
+    let inside = inside.map(|&id| Output::from(id)).chain(function.scale);
     let mut found = Vec::new();
     for value in inside {
         for reader in draft.readers(value) {

@@ -164,7 +164,12 @@ fn all() -> Vec<Fused> {
             vec![("scale", AttrValue::Float(0.25)), ("num_mask", 0.into()), ("num_keep", 0.into())];
         all.push(Fused { op: "_FusedAttention", attrs, inputs, exact: attention });
     }
-    all.push(Fused {
+    all.extend(gelus());
+    all
+}
+
+fn gelus() -> [Fused; 2] {
+    let gradient = Fused {
         op: "_FusedGeluGrad",
         attrs: vec![("approximate", false.into())],
         inputs: vec![vec![40, 101], vec![40, 101]],
@@ -172,14 +177,14 @@ fn all() -> Vec<Fused> {
             true => net.scaled(x[0], 1.2),
             false => gelu_grad(net, x[0], x[1]),
         },
-    });
-    all.push(Fused {
+    };
+    let function = Fused {
         op: "_FusedGelu",
         attrs: vec![("approximate", false.into())],
         inputs: vec![vec![40, 101]],
         exact: |net, x, measure| if measure { Ok(x[0]) } else { gelu(net, x[0]) },
-    });
-    all
+    };
+    [gradient, function]
 }
 
 /// The measure: what rounding each `x`, the mean and the offset may come to.

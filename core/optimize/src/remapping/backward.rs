@@ -12,7 +12,7 @@ mod polynomial;
 mod reader;
 
 use super::{build, conditions, matcher};
-use crate::{Draft, NewNode};
+use crate::{Draft, NewNode, spread};
 use polynomial::{Atom, Polynomial};
 use reader::{Reader, Space, Value};
 use std::{collections::HashSet, sync::Arc};
@@ -297,8 +297,14 @@ impl<'d, 'a> Search<'d, 'a> {
     }
 }
 
+/// The node that computes the axes of a sum.
+fn axes_of(draft: &Draft<'_>, sum: NodeId) -> Option<NodeId> {
+    let axes = *draft.node(sum).inputs.get(1)?;
+    draft.source(axes).filter(|_| spread::operands(draft, axes).is_some())
+}
+
 /// The nodes that compute a value from the function, but those of the function; and the nodes that
-/// compute the length of a row for them.
+/// compute lengths of rows and axes for them.
 fn above(
     draft: &Draft<'_>,
     function: &Function,
@@ -323,6 +329,7 @@ fn above(
             // Other inputs of these are axes and shapes.
             "Sum" | "Mean" | "Reshape" | "Squeeze" | "ExpandDims" | "BroadcastTo" => {
                 found.push(id);
+                lengths.extend(axes_of(draft, id));
                 next.extend(node.inputs.first());
             }
             _ => {
@@ -341,7 +348,9 @@ fn apply(draft: &mut Draft<'_>, function: &Function, gradient: &Gradient) -> boo
     let mut from: Vec<Output> =
         inputs_of(*root).into_iter().filter(|input| !rest.contains(input)).collect();
     from.extend(sums.iter().filter_map(|(_, nodes)| inputs_of(*nodes.last()?).first().copied()));
-    let (mut nodes, lengths) = above(draft, function, *of, &from);
+    let (mut nodes, mut lengths) = above(draft, function, *of, &from);
+    let last = sums.iter().filter_map(|(_, nodes)| nodes.last().copied());
+    lengths.extend(last.filter_map(|sum| axes_of(draft, sum)));
     let replaced: Vec<NodeId> =
         sums.iter().filter_map(|(_, nodes)| nodes.first().copied()).chain([*root]).collect();
     nodes.extend(sums.iter().flat_map(|(_, nodes)| nodes.iter().skip(1)));
@@ -375,6 +384,7 @@ fn apply(draft: &mut Draft<'_>, function: &Function, gradient: &Gradient) -> boo
     }
     draft.note(fused, format!("is {} now, for {count} nodes", function.op));
     // The length of a row is a quotient that cannot fail: the number of rows counts as 1 at least.
+    // Axes are those of operands that the function broadcasts.
     nodes.extend(sums.iter().map(|(_, nodes)| nodes[0]).chain(lengths));
     draft.absorb(nodes);
     true

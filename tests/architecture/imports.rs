@@ -169,7 +169,7 @@ const CRATES: &[(&str, &[Row])] = &[
         row("launched tokens"),
         row("tls"),
         row("dial"),
-        row("client codec handles refusal stats traffic"),
+        row("client codec handles placeholders refusal stats traffic"),
         row("health wire"),
         row("call keys limits options proxy records requests session transport"),
         row("plane"),

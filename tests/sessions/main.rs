@@ -16,6 +16,7 @@ mod compiling;
 mod control_flow;
 mod embed;
 mod faults;
+mod feed_shapes;
 mod functions;
 mod hand_over;
 mod kernel_functions;

@@ -20,7 +20,7 @@ use std::{
     },
 };
 use tenon_framework::{Code, Tensor, sync::Mutex};
-use tenon_runtime::{PartialRun, RunOptions};
+use tenon_runtime::{CallableOptions, PartialRun, RunOptions};
 
 /// A step that is run in parts.
 enum Run {
@@ -97,6 +97,8 @@ fn set_up(found: &TF_Session, signature: Signature<'_>) -> Result<CString, Failu
     let names = signature.names(found)?;
     match &found.place {
         Place::Here(session) => {
+            // As in TensorFlow, feeds have any shape.
+            let names = CallableOptions { feeds_of_any_shape: true, ..names };
             let run = session.partial_run(&names)?;
             Ok(found.partial.add(Run::Here(run)))
         }
@@ -121,7 +123,7 @@ fn run_part(
             Ok((fetched, run.is_done()))
         }
         (Run::Server(run), Place::Server(session)) => {
-            let fetched = session.run_part(&run.handle, feeds, fetches, found.timeout)?;
+            let fetched = session.run_part_any_shape(&run.handle, feeds, fetches, found.timeout)?;
             let mut left = run.left.lock();
             for name in feeds.iter().map(|(name, _)| name).chain(fetches) {
                 left.remove(*name);

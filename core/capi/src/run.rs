@@ -12,17 +12,11 @@ use crate::{
     status::TF_Status,
     tensor::TF_Tensor,
 };
-use std::{
-    cell::Cell,
-    collections::HashMap,
-    ffi::c_int,
-    sync::{Arc, OnceLock},
-    time::Duration,
-};
+use std::{cell::Cell, collections::HashMap, ffi::c_int, sync::Arc, time::Duration};
 use tenon_cluster::StepStatsSink;
 use tenon_framework::{Code, Tensor};
 use tenon_proto::{RunMetadata, RunOptions};
-use tenon_runtime::{Callable, CallableOptions, RuntimeError, Session};
+use tenon_runtime::{AnyShapeCallable, CallableOptions};
 
 /// The values of one step: its feeds, and what it fetched.
 type Values = (Vec<Tensor>, Vec<Tensor>);
@@ -54,40 +48,8 @@ struct Entry {
 /// What a signature stands for.
 pub(crate) struct Step {
     pub(crate) names: CallableOptions,
-    /// The prepared step; `None` where steps run on a server.
-    callable: Option<Callable>,
-    /// The same step for feeds of other shapes than the graph says, which TensorFlow does not look at.
-    any_shape: OnceLock<Callable>,
-}
-
-impl Step {
-    /// Runs a step of this process, and returns the form of it that ran.
-    fn run<'s>(
-        &'s self,
-        here: (&Session, &'s Callable),
-        feeds: &[Tensor],
-        fetched: &mut Vec<Tensor>,
-        options: Option<&tenon_runtime::RunOptions>,
-    ) -> Result<&'s Callable, RuntimeError> {
-        let run = |callable: &Callable, fetched: &mut Vec<Tensor>| match options {
-            Some(options) => callable.run_with(feeds, fetched, options),
-            None => callable.run(feeds, fetched),
-        };
-        let (session, callable) = here;
-        match run(callable, fetched) {
-            Err(RuntimeError::FeedShape { .. }) => {}
-            done => return done.map(|()| callable),
-        }
-        let callable = match self.any_shape.get() {
-            Some(callable) => callable,
-            None => {
-                let names = CallableOptions { feeds_of_any_shape: true, ..self.names.clone() };
-                let made = session.callable(names)?;
-                self.any_shape.get_or_init(|| made)
-            }
-        };
-        run(callable, fetched).map(|()| callable)
-    }
+    /// The prepared step, whose feeds have any shape, as in TensorFlow; `None` where steps run on a server.
+    callable: Option<AnyShapeCallable>,
 }
 
 /// The signatures that were run, by a hash of them.
@@ -180,10 +142,10 @@ impl TF_Session {
         }
         let names = signature.names(self)?;
         let callable = match &self.place {
-            Place::Here(session) => Some(session.callable(names.clone())?),
+            Place::Here(session) => Some(session.any_shape_callable(names.clone())?),
             Place::Server(_) => None,
         };
-        let step = Arc::new(Step { names, callable, any_shape: OnceLock::new() });
+        let step = Arc::new(Step { names, callable });
         let mut prepared = self.prepared.lock();
         if let Some(step) = find(&prepared) {
             return Ok(step);
@@ -221,8 +183,7 @@ impl TF_Session {
                     trace: stats.clone().map(|stats| stats as _),
                 };
                 let mut fetched = Vec::with_capacity(step.names.fetches.len());
-                let callable =
-                    step.run((session, callable), feeds, &mut fetched, Some(&options_here))?;
+                let callable = callable.run(feeds, &mut fetched, Some(&options_here))?;
                 if let Some(stats) = stats {
                     metadata.step_stats = Some(stats.finish(&callable.nodes()?));
                 }
@@ -236,7 +197,7 @@ impl TF_Session {
                 let feeds = names.feeds.iter().map(String::as_str).zip(feeds.iter().cloned());
                 let own = |names: &'_ [String]| names.to_vec();
                 let (fetches, targets) = (own(&names.fetches), own(&names.targets));
-                let fetched = session.run(
+                let fetched = session.run_any_shape(
                     &feeds.collect::<Vec<_>>(),
                     &fetches.iter().map(String::as_str).collect::<Vec<_>>(),
                     &targets.iter().map(String::as_str).collect::<Vec<_>>(),
@@ -294,16 +255,15 @@ pub(crate) fn forget(values: &Out<'_, Option<Box<TF_Tensor>>>, count: usize) {
 }
 
 /// Runs a prepared step in the room that the thread keeps.
-fn run_prepared<'s>(
-    step: &'s Step,
-    here: (&Session, &'s Callable),
+fn run_prepared(
+    callable: &AnyShapeCallable,
     input_values: Array<'_, Option<&TF_Tensor>>,
     count: c_int,
     values: &Out<'_, Option<Box<TF_Tensor>>>,
 ) -> Result<(), Failure> {
     let (mut feeds, mut fetched) = ROOM.take();
     let outcome = read_into(&mut feeds, input_values, count).and_then(|()| {
-        step.run(here, &feeds, &mut fetched, None)?;
+        callable.run(&feeds, &mut fetched, None)?;
         write(&fetched, values)
     });
     feeds.clear();
@@ -349,10 +309,10 @@ api! {
         found.follow()?;
         let metadata = run_metadata.map(|buffer| empty(Some(buffer))).transpose()?;
         let step = found.step(signature)?;
-        if let (None, None, None, Place::Here(here), Some(callable)) =
-            (run_options, &metadata, found.timeout, &found.place, &step.callable)
+        if let (None, None, None, Some(callable)) =
+            (run_options, &metadata, found.timeout, &step.callable)
         {
-            return run_prepared(&step, (here, callable), input_values, input_count, &values);
+            return run_prepared(callable, input_values, input_count, &values);
         }
         let feeds = read(input_values, input_count)?;
         let options = options(run_options)?.unwrap_or_default();

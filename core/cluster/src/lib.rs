@@ -48,6 +48,7 @@ mod master;
 mod methods;
 mod options;
 mod peers;
+mod placeholders;
 mod plane;
 mod proxy;
 mod records;

@@ -4,6 +4,7 @@ use crate::{
     codec::ProtobufCodec,
     dial::{Access, Dialer, Link, broken},
     error::ClusterError,
+    placeholders::Placeholders,
 };
 use http::uri::PathAndQuery;
 use prost::Message;
@@ -51,6 +52,7 @@ pub struct Session {
     handle: String,
     /// Version of the graph.
     version: Mutex<i64>,
+    placeholders: Mutex<Placeholders>,
     threads: Runtime,
     /// Whether the server need not be notified of the end.
     ended: AtomicBool,
@@ -169,6 +171,7 @@ impl Session {
             code: Code::UNAVAILABLE,
             message: format!("{target} cannot be reached: {}; is the server up?", broken(&error)),
         })?;
+        let placeholders = Mutex::ranked(rank::LEAF, Placeholders::of(&graph));
         let request = CreateSessionRequest {
             graph_def: Some(graph),
             config: Some(config),
@@ -182,7 +185,8 @@ impl Session {
         ))?;
         let version = Mutex::ranked(rank::SERVER, opened.graph_version);
         let ended = AtomicBool::new(false);
-        Ok(Session { channel, handle: opened.session_handle, version, threads, ended })
+        let handle = opened.session_handle;
+        Ok(Session { channel, handle, version, placeholders, threads, ended })
     }
 
     fn call<Q, R>(
@@ -203,6 +207,7 @@ impl Session {
     /// # Errors
     /// The server refuses the graph; `ABORTED` if another client has extended the graph in the meantime.
     pub fn extend(&self, graph: GraphDef) -> Result<(), ClusterError> {
+        let placeholders = Placeholders::of(&graph);
         let mut version = self.version.lock();
         let request = ExtendSessionRequest {
             session_handle: self.handle.clone(),
@@ -212,6 +217,7 @@ impl Session {
         let extended: ExtendSessionResponse =
             self.call("/tensorflow.MasterService/ExtendSession", request, None)?;
         *version = extended.new_graph_version;
+        self.placeholders.lock().add(placeholders);
         Ok(())
     }
 
@@ -230,8 +236,23 @@ impl Session {
     /// Runs one step; the values are in the order of the fetches. `deadline` is the step's; `None` waits for any time.
     ///
     /// # Errors
-    /// The error of the step; the server is gone.
+    /// A feed does not have the shape of its placeholder; the error of the step; the server is gone.
     pub fn run(
+        &self,
+        feeds: &[(&str, Tensor)],
+        fetches: &[&str],
+        targets: &[&str],
+        deadline: Option<Duration>,
+    ) -> Result<Vec<Tensor>, ClusterError> {
+        self.placeholders.lock().check(feeds)?;
+        self.run_any_shape(feeds, fetches, targets, deadline)
+    }
+
+    /// As [`Session::run`], but a placeholder is fed with tensors of any shape, as TensorFlow's clients do.
+    ///
+    /// # Errors
+    /// The error of the step; the server is gone.
+    pub fn run_any_shape(
         &self,
         feeds: &[(&str, Tensor)],
         fetches: &[&str],
@@ -264,6 +285,21 @@ impl Session {
     /// # Errors
     /// As [`Session::run`]; the step is done, or was not set up with these names.
     pub fn run_part(
+        &self,
+        handle: &str,
+        feeds: &[(&str, Tensor)],
+        fetches: &[&str],
+        deadline: Option<Duration>,
+    ) -> Result<Vec<Tensor>, ClusterError> {
+        self.placeholders.lock().check(feeds)?;
+        self.run_part_any_shape(handle, feeds, fetches, deadline)
+    }
+
+    /// As [`Session::run_part`], with feeds of any shape.
+    ///
+    /// # Errors
+    /// As [`Session::run_any_shape`]; the step is done, or was not set up with these names.
+    pub fn run_part_any_shape(
         &self,
         handle: &str,
         feeds: &[(&str, Tensor)],

@@ -77,7 +77,7 @@ pub use any_session::{AnySession, SessionError};
 pub use error::{RuntimeError, StepError};
 pub use options::{CallableOptions, CancelToken, Metadata, NodeReport, RunOptions, SessionOptions};
 pub use runtime::{Runtime, RuntimeOptions, WeakRuntime};
-pub use session::{Callable, PartialProgress, PartialRun, Session, Taken};
+pub use session::{AnyShapeCallable, Callable, PartialProgress, PartialRun, Session, Taken};
 pub use step_graph::{NodeExplanation, Simplified, TaskFeed, TaskPart, TaskStep};
 pub use tenon_framework as framework;
 pub use tenon_gradient as gradient;

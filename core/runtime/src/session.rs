@@ -7,6 +7,7 @@
 //! Locks: the graph and the registry snapshot are replaced as a whole under a short lock; compiled
 //! steps are in one table ([`plans`]); a running step holds no lock.
 
+mod any_shape;
 mod callable;
 mod executable;
 mod gate;
@@ -16,6 +17,7 @@ mod plans;
 mod progress;
 mod tasks;
 
+pub use any_shape::AnyShapeCallable;
 pub use callable::Callable;
 pub use partial::PartialRun;
 pub use progress::{PartialProgress, Taken};
@@ -181,14 +183,7 @@ impl Session {
             ..CallableOptions::default()
         };
         let run_limits = RunLimits::from_now(Some(options));
-        let (executable, compile_ns) = match self.inner.plans.find(&signature) {
-            Some(executable) => (executable, 0),
-            None => {
-                let executable = self.inner.executable(&signature, &run_limits)?;
-                let compile_ns = executable.compile_ns;
-                (executable, compile_ns)
-            }
-        };
+        let (executable, compile_ns) = self.inner.found_or_made(&signature, &run_limits)?;
         let tensors: Vec<Tensor> = feeds.iter().map(|(_, tensor)| tensor.clone()).collect();
         let mut fetched = Vec::with_capacity(fetches.len());
         let caller = CallerOptions { options, run_limits: &run_limits };
@@ -354,6 +349,20 @@ impl Inner {
         if self.owns_worker {
             self.worker.reset(&[""]);
         }
+    }
+
+    /// The compiled step of a signature, and the time for which it was compiled now.
+    fn found_or_made(
+        &self,
+        signature: &CallableOptions,
+        run_limits: &RunLimits,
+    ) -> Result<(Arc<Executable>, u64), RuntimeError> {
+        if let Some(executable) = self.plans.find(signature) {
+            return Ok((executable, 0));
+        }
+        let executable = self.executable(signature, run_limits)?;
+        let compile_ns = executable.compile_ns;
+        Ok((executable, compile_ns))
     }
 
     /// The compiled step of a signature, from the table or newly compiled.

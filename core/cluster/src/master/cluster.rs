@@ -50,7 +50,7 @@ use tenon_proto::{
     CleanupAllRequest, ClusterDef, ConfigProto, CreateWorkerSessionRequest, DeviceAttributes,
     GetStepSequenceRequest, GraphDef, ServerDef,
 };
-use tenon_runtime::{CallableOptions, CancelToken, RunOptions, Session};
+use tenon_runtime::{CallableOptions, CancelToken, RunOptions, RuntimeError, Session};
 
 /// How long a worker may take to open a session, to register a graph, or to forget.
 const CONTROL: Duration = Duration::from_secs(60);
@@ -257,14 +257,22 @@ impl ClusterSession {
         }
     }
 
-    /// Runs a step.
+    /// Runs a step. For feeds of other shapes than the graph says there is another form of it, as in a session of one task.
     pub fn run(
         &self,
         session: &Session,
         signature: &CallableOptions,
         wish: Wish<'_>,
     ) -> Answered<Outcome> {
-        let step = self.compiled(session, signature, wish.options)?;
+        let mut step = self.compiled(session, signature, wish.options)?;
+        match step.step.check(wish.feeds) {
+            Err(RuntimeError::FeedShape { .. }) => {
+                let other = CallableOptions { feeds_of_any_shape: true, ..signature.clone() };
+                step = self.compiled(session, &other, wish.options)?;
+                step.step.check(wish.feeds)?;
+            }
+            checked => checked?,
+        }
         run::run(self, &step, wish)
     }
 

@@ -60,7 +60,8 @@ impl PartialRuns {
             feeds: feed,
             fetches: fetch,
             targets: target,
-            ..CallableOptions::default()
+            // The feeds come later, and TensorFlow does not look at their shapes.
+            feeds_of_any_shape: true,
         };
         let run = match &session.cluster {
             None => Run::Here(session.session.partial_run(&signature)?),

@@ -33,7 +33,7 @@ use tenon_proto::{
     PartialRunSetupRequest, RunCallableRequest, RunCallableResponse, RunOptions, RunStepRequest,
     RunStepResponse,
 };
-use tenon_runtime::{Callable, CancelToken, Runtime, Session, Worker};
+use tenon_runtime::{AnyShapeCallable, CancelToken, Runtime, Session, Worker};
 
 /// The maximum number of callables of a session.
 const MOST_CALLABLES: usize = 10_000;
@@ -44,7 +44,7 @@ const REMEMBERED: usize = 10_000;
 /// A prepared step.
 struct Prepared {
     /// `None` in a session over several tasks, whose workers have the step.
-    callable: Option<Callable>,
+    callable: Option<AnyShapeCallable>,
     options: RunOptions,
     signature: tenon_runtime::CallableOptions,
 }
@@ -223,7 +223,7 @@ impl MasterSession {
             ..tenon_runtime::CallableOptions::default()
         };
         let callable = match &self.cluster {
-            None => Some(self.session.callable(signature.clone())?),
+            None => Some(self.session.any_shape_callable(signature.clone())?),
             Some(cluster) => {
                 let options = tenon_runtime::RunOptions::default();
                 cluster.compiled(&self.session, &signature, &options).map(|_| None)?
@@ -259,7 +259,7 @@ impl MasterSession {
         }
         let callable = prepared.callable.as_ref().ok_or_else(|| no_callable(request.handle))?;
         let mut fetched = Vec::new();
-        callable.run_with(&feeds, &mut fetched, &options)?;
+        let callable = callable.run(&feeds, &mut fetched, Some(&options))?;
         let fetch: Result<Vec<_>, _> =
             fetched.iter().map(|tensor| self.write_tensor(tensor)).collect();
         let nodes = callable.nodes()?;

@@ -27,28 +27,25 @@ pub(super) fn run(
         let (fetch, target) = (request.fetch, request.target);
         return over_tasks(session, cluster, feeds, (fetch, target), request.options, cancel);
     }
-    let named: Vec<_> =
-        feeds.iter().map(|(name, tensor)| (name.as_str(), tensor.clone())).collect();
-    let fetches: Vec<&str> = request.fetch.iter().map(String::as_str).collect();
-    let targets: Vec<&str> = request.target.iter().map(String::as_str).collect();
+    let (feeds, tensors): (Vec<String>, Vec<Tensor>) = feeds.into_iter().unzip();
+    let signature = CallableOptions {
+        feeds,
+        fetches: request.fetch,
+        targets: request.target,
+        ..CallableOptions::default()
+    };
     let asked = request.options.unwrap_or_default();
     let stats = StepStatsSink::wanted(&asked);
     let options = options(session, &asked, cancel, stats.as_ref());
-    let (fetched, report) = session.session.run(&named, &fetches, &targets, &options)?;
+    let (fetched, report) = session.session.run_any_shape(&signature, &tensors, &options)?;
     if session.options.log_placement && report.compile_ns > 0 {
         report
             .nodes
             .iter()
             .for_each(|node| tracing::info!("{}: ({}): {}", node.name, node.op, node.device));
     }
-    let signature = CallableOptions {
-        feeds: feeds.into_iter().map(|(name, _)| name).collect(),
-        fetches: request.fetch.clone(),
-        targets: request.target,
-        ..CallableOptions::default()
-    };
     let metadata = metadata(session, &asked, &signature, stats, &report.nodes)?;
-    let tensor = values::write(session, request.fetch, &fetched)?;
+    let tensor = values::write(session, signature.fetches, &fetched)?;
     Ok(RunStepResponse { tensor, metadata, ..RunStepResponse::default() })
 }
 

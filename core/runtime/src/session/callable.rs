@@ -72,6 +72,12 @@ impl Callable {
         self.session.step(&prepared.executable, feeds, fetched, Some(caller))
     }
 
+    /// Whether the feeds have the shapes that the graph says of them. Other errors of theirs are those of the step.
+    pub(super) fn fits(&self, feeds: &[Tensor]) -> Result<bool, RuntimeError> {
+        let checked = self.prepared(&UNLIMITED)?.executable.feeds.check(feeds);
+        Ok(!matches!(checked, Err(RuntimeError::FeedShape { .. })))
+    }
+
     /// The nodes of the plan, with the device and the kernel of each.
     ///
     /// # Errors

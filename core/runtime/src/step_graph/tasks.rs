@@ -64,6 +64,7 @@ pub(crate) fn by_task(
     signature: &CallableOptions,
     run_limits: &RunLimits,
 ) -> Result<TaskStep, RuntimeError> {
+    let context = Context { any_shape: signature.feeds_of_any_shape, ..context };
     let Named { feeds, fetches, targets } = Named::find(&context.version.graph, signature)?;
     let placed = PlacedStep::new(context, &feeds, &fetches, &targets, run_limits)?;
     let tasks = Tasks::of(&placed);

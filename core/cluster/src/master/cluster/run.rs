@@ -76,13 +76,12 @@ struct Run<'r> {
     cause: Option<Instant>,
 }
 
-/// Runs a step.
+/// Runs a step whose feeds fit it.
 pub(super) fn run(
     cluster: &ClusterSession,
     compiled: &Compiled,
     wish: Wish<'_>,
 ) -> Answered<Outcome> {
-    compiled.step.check(wish.feeds)?;
     let step_id = cluster.step_of(compiled, wish.options)?;
     let send = sent(compiled, wish.feeds)?;
     let given = Given { step_id, send, receive: compiled.fetches.clone(), partial: None };

@@ -116,6 +116,12 @@ impl Tasks {
         links.into_iter().flat_map(|link| link.ways).collect()
     }
 
+    /// How often a task was asked as the leader of groups.
+    pub(super) fn questions(&self, name: &str) -> u64 {
+        let found = self.servers.iter().find(|(other, _)| other == name);
+        found.expect("the cluster has it").1.watch().questions()
+    }
+
     pub(super) fn address(&self, name: &str) -> std::net::SocketAddr {
         let found = self.servers.iter().find(|(other, _)| other == name);
         found.expect("the cluster has it").1.address()

@@ -5,7 +5,7 @@ use std::{
     thread,
     time::{Duration, Instant},
 };
-use tenon_cluster::{ClusterError, Session};
+use tenon_cluster::{ClusterError, DataPlane, Session};
 use tenon_graph::{GraphBuilder, GraphError};
 use tenon_proto::{ConfigProto, ConfigProtoExperimental, GraphDef};
 use tenon_runtime::framework::{Code, DType, PartialShape, Tensor, attr::AttrValue};
@@ -189,4 +189,42 @@ fn a_member_whose_task_goes_ends_the_step() {
         assert!(expected.contains(&code(&error)), "{error}");
         assert!(error.to_string().contains("/job:worker/replica:0/task:1"), "{error}");
     });
+}
+
+/// A step of one session; both members have the sum.
+fn check_sum(session: &Session, of: [f32; 2]) {
+    let feeds = [("x0", floats(&[of[0]])), ("x1", floats(&[of[1]]))];
+    let got = session.run(&feeds, &["y0", "y1"], &[], LIMIT).unwrap();
+    assert!(got.iter().all(|it| values(it) == [of[0] + of[1]]), "{got:?}");
+}
+
+#[test]
+fn the_leader_is_asked_for_a_group_and_not_for_each_sum() {
+    let _turn = turn();
+    let mut tasks = Tasks::of(&[("worker", 0), ("worker", 1)]);
+    let graph = tasks.graph(|b| sums(b, &[0, 1], 2));
+    let session = Session::connect(&tasks.target("worker/0"), graph.clone()).unwrap();
+    (0..10).for_each(|step| check_sum(&session, [1.0, step as f32]));
+    assert_eq!(tasks.questions("worker/0"), 2, "each member asks for its group");
+    assert_eq!(tasks.questions("worker/1"), 0);
+    session.close().unwrap();
+    // A session that has the same members asks nothing.
+    let session = Session::connect(&tasks.target("worker/1"), graph.clone()).unwrap();
+    check_sum(&session, [1.0, 2.0]);
+    assert_eq!(tasks.questions("worker/0"), 2);
+    // A member that was started anew forms the group anew, with those that still know the former one.
+    tasks.stop("worker/1");
+    tasks.restart("worker", 1, DataPlane::Auto);
+    let session = Session::connect(&tasks.target("worker/0"), graph).unwrap();
+    let begin = Instant::now();
+    let feeds = [("x0", floats(&[1.0])), ("x1", floats(&[2.0]))];
+    while let Err(error) = session.run(&feeds, &["y0", "y1"], &[], LIMIT) {
+        let expected = [Code::UNAVAILABLE, Code::ABORTED, Code::CANCELLED];
+        assert!(expected.contains(&code(&error)), "{error}");
+        assert!(begin.elapsed() < Duration::from_secs(20), "{error}");
+    }
+    let asked = tasks.questions("worker/0");
+    assert!(asked > 2, "{asked}");
+    (0..5).for_each(|step| check_sum(&session, [1.0, step as f32]));
+    assert_eq!(tasks.questions("worker/0"), asked);
 }

@@ -12,12 +12,9 @@ const FANOUT: &str = "2026-11-28-cluster-fanout.jsonl";
 /// Training steps on one thread.
 const TRAINING: &str = "2026-11-27-training-3.jsonl";
 const CONVOLUTIONS: &str = "2026-11-27-training-4.jsonl";
-/// The part of the shortest sum that is the question to the leader; the rest are its two exchanges. The record has their sum alone.
+/// The part of the shortest sum that was the question to the leader of the group, which was asked for each sum when the record
+/// was made; the rest are its two exchanges. The record has their sum alone.
 const JOIN: f64 = 0.5;
-
-/// The part of a worker's processor time for its part of a step that a question to a leader costs: a part has two calls, the one
-/// that runs it and the one that cleans up.
-const QUESTION: f64 = 0.5;
 
 /// A row of a record.
 struct Row<'r> {
@@ -72,7 +69,7 @@ pub struct Inputs {
     pub tensor: f64,
     /// Bytes that cross a link.
     pub rate: f64,
-    /// The question to the leader of a group.
+    /// The question to the leader of a group, in the record.
     pub join: f64,
     /// An exchange of a sum, without its bytes.
     pub exchange: f64,
@@ -115,11 +112,6 @@ impl Inputs {
             worker_cpu: of_part("worker")?,
             shared_rate,
         })
-    }
-
-    /// Processor time of a leader for the question of one member about one sum.
-    pub fn question_cpu(&self) -> f64 {
-        self.worker_cpu * QUESTION
     }
 
     /// The line that says them.

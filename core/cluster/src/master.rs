@@ -204,6 +204,11 @@ impl Master {
         self.sessions.lock().len()
     }
 
+    /// How often members of collective operations have asked this task as the leader of their groups.
+    pub fn questions(&self) -> u64 {
+        self.place.own.questions()
+    }
+
     /// Whether there is a session of a handle.
     pub fn has(&self, handle: &str) -> bool {
         self.sessions.lock().contains_key(handle)

@@ -294,6 +294,11 @@ impl ServerWatch {
         (served.steps.load(Ordering::Relaxed), served.parts.load(Ordering::Relaxed))
     }
 
+    /// How often members of collective operations, at this task and others, have asked it as the leader of their groups.
+    pub fn questions(&self) -> u64 {
+        self.master.questions()
+    }
+
     /// What came from each of the other tasks.
     pub fn links(&self) -> Vec<LinkFigures> {
         self.peers.traffic().figures()

@@ -279,6 +279,11 @@ impl WorkerService {
         self.sessions.beat();
     }
 
+    /// How often members of collective operations have asked here.
+    pub fn questions(&self) -> u64 {
+        self.collectives.groups.questions()
+    }
+
     /// Whether a part of a step runs.
     pub fn is_busy(&self) -> bool {
         self.steps.are_running()

@@ -7,6 +7,7 @@
 //! | file | content |
 //! |---|---|
 //! | `group.rs` | who takes part: groups and their operations |
+//! | `agreed.rs` | what members show each other instead of asking the leader of their group |
 //! | `buffers.rs` | tensors on their way, by step |
 //! | `member.rs` | the place of one call |
 //! | `timer.rs` | time limits |
@@ -17,11 +18,13 @@
 //! - The state of a step goes with the step. What its members have sent to other tasks stays for a time: a member that has all
 //!   of its tensors ends its step, when another one may still have to ask for the last that was sent to it.
 
+mod agreed;
 mod buffers;
 mod group;
 mod member;
 mod timer;
 
+pub use agreed::Agreed;
 pub use buffers::{Arrived, BufferKey};
 pub use group::{Done, Group, GroupDevice, GroupRequest, Groups, InstanceKey, InstanceRequest};
 pub use member::{Join, Member, Place};
@@ -56,6 +59,8 @@ pub struct Wanted {
     pub to: GroupDevice,
     /// Its element type.
     pub dtype: DType,
+    /// What the receiver agrees to.
+    pub agreed: Agreed,
 }
 
 /// The other tasks of a cluster.
@@ -146,12 +151,12 @@ impl Collectives {
         Arc::clone(steps.running.entry(step).or_insert_with(made))
     }
 
-    /// Takes a tensor that a member of this task sends to one of another task.
-    pub fn take(&self, key: &BufferKey, done: Arrived) {
+    /// Takes a tensor that a member of this task sends to one of another task, which agrees to this.
+    pub fn take(&self, key: &BufferKey, agreed: Agreed, done: Arrived) {
         let step = key.instance.step;
         match self.over(step) {
             Some(buffers) => done(buffers.take(key).ok_or_else(|| buffers::ended(step))),
-            None => self.buffers(step).recv(*key, done),
+            None => self.buffers(step).recv_agreed(*key, agreed, done),
         }
     }
 
@@ -195,8 +200,11 @@ impl Collectives {
         self.groups.end_step(step);
     }
 
-    /// Drops what members of other tasks have not taken for too long.
+    /// Drops what members of other tasks have not taken for too long, and lets members that wait for long look whether their
+    /// groups are as they were.
     pub fn collect(&self, now: Instant) {
+        let running: Vec<_> = self.steps.lock().running.values().cloned().collect();
+        running.iter().flat_map(|it| it.members()).for_each(|member| member.look(now));
         let is_late = |since: Instant| now.saturating_duration_since(since) >= LEFT_FOR;
         let mut steps = self.steps.lock();
         let late = steps.over.iter().take_while(|(_, since, _)| is_late(*since)).count();
@@ -216,6 +224,12 @@ impl Collectives {
         let is_same = group.devices.len() == usize::try_from(request.size).unwrap_or(0)
             && group.devices.contains(&request.device);
         is_same.then_some(group)
+    }
+
+    /// Keeps a complete group.
+    fn keep(&self, group: Arc<Group>) {
+        let former = self.known.lock().insert(group.key, group);
+        drop(former);
     }
 
     /// Forgets a group one of whose members failed: the next step forms the group from the members that join then.
@@ -244,3 +258,6 @@ pub fn tensor_of_bytes(dtype: DType, bytes: &[u8]) -> Result<Tensor, KernelError
     Tensor::from_bytes(dtype, &dims, bytes)
         .map_err(|error| KernelError::internal(format!("elements of {dtype}: {error}")))
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests;

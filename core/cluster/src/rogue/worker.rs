@@ -207,7 +207,7 @@ fn instance(choices: &mut Choices<'_>) -> CompleteInstanceRequest {
 fn buffer(choices: &mut Choices<'_>, told: &Told) -> RecvBufRequest {
     RecvBufRequest {
         step_id: step(choices),
-        buf_rendezvous_key: choices.of(&["", "collective;1;2;3:4;0;1;9", "x;y"]).to_owned(),
+        buf_rendezvous_key: choices.of(&["", "collective;1;2;3:4;0;1;9;a:b", "x;y"]).to_owned(),
         src_device: choices.of(&[DEVICE, ""]).to_owned(),
         src_incarnation: told.incarnation,
         num_bytes: choices.number(),

@@ -11,7 +11,9 @@ use prost::{Message, bytes::Bytes};
 use std::time::{SystemTime, UNIX_EPOCH};
 use tenon_framework::abi::CollectiveKind;
 use tenon_framework::{Code, DType, KernelError, Tensor, text::cut};
-use tenon_host::collective::{BufferKey, GroupDevice, GroupRequest, InstanceKey, InstanceRequest};
+use tenon_host::collective::{
+    Agreed, BufferKey, GroupDevice, GroupRequest, InstanceKey, InstanceRequest,
+};
 use tenon_proto::{
     CompleteGroupRequest, CompleteGroupResponse, CompleteInstanceRequest, CompleteInstanceResponse,
     DeviceAttributes, GetStepSequenceRequest, GetStepSequenceResponse, RecvBufRequest,
@@ -53,23 +55,32 @@ fn iteration_of(text: &str) -> Option<(u64, u64)> {
     Some((frame.parse().ok()?, iteration.parse().ok()?))
 }
 
-/// The text of a key.
-pub(super) fn key_text(key: &BufferKey) -> String {
+/// The text of a key, with what its receiver agrees to.
+pub(super) fn key_text(key: &BufferKey, agreed: Agreed) -> String {
     let BufferKey { instance: InstanceKey { group, instance, iteration, .. }, from, to, number } =
         key;
     let iteration = iteration_text(*iteration);
-    format!("collective;{group};{instance};{iteration};{from};{to};{number}")
+    let Agreed { group: members, values } = agreed;
+    format!("collective;{group};{instance};{iteration};{from};{to};{number};{members:x}:{values:x}")
 }
 
-/// The key of a text.
-fn key_of(step: u64, text: &str) -> Option<BufferKey> {
+/// The numbers of what a receiver agrees to.
+fn agreed_of(text: &str) -> Option<Agreed> {
+    let (members, values) = text.split_once(':')?;
+    let [group, values] = [members, values].map(|it| u64::from_str_radix(it, 16).ok());
+    Some(Agreed { group: group?, values: values? })
+}
+
+/// The key of a text, and what its receiver agrees to.
+fn key_of(step: u64, text: &str) -> Option<(BufferKey, Agreed)> {
     let mut parts = text.strip_prefix("collective;")?.split(';');
     let mut next = || parts.next();
     let (group, instance) = (next()?.parse().ok()?, next()?.parse().ok()?);
     let iteration = iteration_of(next()?)?;
     let (from, to, number) = (next()?.parse().ok()?, next()?.parse().ok()?, next()?.parse().ok()?);
+    let agreed = agreed_of(next()?)?;
     let instance = InstanceKey { step, group, instance, iteration };
-    parts.next().is_none().then_some(BufferKey { instance, from, to, number })
+    parts.next().is_none().then_some((BufferKey { instance, from, to, number }, agreed))
 }
 
 /// The bytes of an answer.
@@ -255,9 +266,10 @@ impl WorkerService {
         self.requests.note(request.request_id)?;
         let number = request.step_id;
         let text = &request.buf_rendezvous_key;
-        let key = key_of(number.cast_unsigned(), text).ok_or_else(|| {
+        let (key, agreed) = key_of(number.cast_unsigned(), text).ok_or_else(|| {
             Refusal::invalid(format!(
-                "key '{}': expected collective;GROUP;INSTANCE;FRAME:ITERATION;FROM;TO;NUMBER, as tasks of Tenon send it",
+                "key '{}': expected collective;GROUP;INSTANCE;FRAME:ITERATION;FROM;TO;NUMBER;MEMBERS:VALUES, as tasks of \
+                 Tenon send it; give all tasks one version",
                 cut(text)
             ))
         })?;
@@ -272,7 +284,7 @@ impl WorkerService {
             return Ok(number.cast_unsigned());
         }
         let derived = |error: KernelError| Refusal::from(error).marked(Mark::Derived);
-        self.collectives.take(&key, Box::new(move |it| done(it.map_err(derived))));
+        self.collectives.take(&key, agreed, Box::new(move |it| done(it.map_err(derived))));
         if self.steps.find(number).is_none() {
             // It was cleaned up meanwhile: nobody else ends what waits.
             self.collectives.end_step(number.cast_unsigned());
@@ -300,10 +312,18 @@ mod tests {
     fn a_key_is_read_as_it_is_written() {
         let instance = InstanceKey { step: 7, group: -1, instance: 3, iteration: (u64::MAX, 2) };
         let key = BufferKey { instance, from: 0, to: 1, number: 9 };
-        let text = key_text(&key);
-        assert_eq!(text, "collective;-1;3;18446744073709551615:2;0;1;9");
-        assert_eq!(key_of(7, &text), Some(key));
-        for wrong in ["", "collective;1", "collective;1;2;3;4;5;6", "collective;1;2;3:4;5;6;7;8"] {
+        let agreed = Agreed { group: u64::MAX, values: 10 };
+        let text = key_text(&key, agreed);
+        assert_eq!(text, "collective;-1;3;18446744073709551615:2;0;1;9;ffffffffffffffff:a");
+        assert_eq!(key_of(7, &text), Some((key, agreed)));
+        for wrong in [
+            "",
+            "collective;1",
+            "collective;1;2;3;4;5;6;7:8",
+            "collective;1;2;3:4;5;6;7",
+            "collective;1;2;3:4;5;6;7;8",
+            "collective;1;2;3:4;5;6;7;8:9;10",
+        ] {
             assert_eq!(key_of(7, wrong), None, "{wrong}");
         }
     }

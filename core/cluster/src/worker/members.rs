@@ -103,7 +103,7 @@ impl Remote for Members {
                 device_type: it.device_type,
                 incarnation: it.incarnation,
             };
-            Arc::new(Group { key, devices: devices.into_iter().map(device).collect() })
+            Arc::new(Group::new(key, devices.into_iter().map(device).collect()))
         };
         let answered: Asked<CompleteGroupResponse> = Box::new(move |answer| {
             done(answer.map(|it| group(it.device_attributes)).map_err(error));
@@ -146,7 +146,7 @@ impl Remote for Members {
         let task = task_of(&wanted.from.name).to_owned();
         let sent = RecvBufRequest {
             step_id: wanted.key.instance.step.cast_signed(),
-            buf_rendezvous_key: collective::key_text(&wanted.key),
+            buf_rendezvous_key: collective::key_text(&wanted.key, wanted.agreed),
             src_device: wanted.from.name,
             dst_device: wanted.to.name,
             request_id: new_request(),

@@ -2,9 +2,15 @@
 //!
 //! A key has one of three states: empty, a tensor that waits for its receiver, or a receiver that waits for its tensor.
 //! After an abortion all receivers get the error.
+//!
+//! A member of an operation over several tasks is noted when it joins, or when another one requests a tensor of it before:
+//! both have to [agree](Agreed).
 
-use super::group::InstanceKey;
-use std::collections::{HashMap, hash_map::Entry};
+use super::{Agreed, Join, Member, group::InstanceKey};
+use std::{
+    collections::{HashMap, hash_map::Entry},
+    sync::{Arc, Weak},
+};
 use tenon_framework::{
     Code, KernelError, Tensor,
     sync::{Mutex, rank},
@@ -31,9 +37,18 @@ enum Waiting {
     Receiver(Arrived),
 }
 
+/// A member of an operation, as this task knows it.
+struct Known {
+    agreed: Agreed,
+    /// `None` until it has joined.
+    member: Option<Weak<Member>>,
+}
+
 #[derive(Default)]
 struct Table {
     waiting: HashMap<BufferKey, Waiting>,
+    /// The members of operations over several tasks, by place.
+    members: HashMap<(InstanceKey, u32), Known>,
     aborted: Option<KernelError>,
 }
 
@@ -74,6 +89,65 @@ impl StepBuffers {
         drop(table);
         receiver(Ok(tensor));
         Ok(())
+    }
+
+    /// Notes that a member of this task has joined an operation over several tasks.
+    ///
+    /// # Errors
+    /// The error of an aborted step; another member does not agree, or has this place already.
+    pub fn join(
+        &self,
+        place: u32,
+        agreed: Agreed,
+        join: &Join,
+        member: Weak<Member>,
+    ) -> Result<(), KernelError> {
+        let mut table = self.table.lock();
+        if let Some(error) = &table.aborted {
+            return Err(error.clone());
+        }
+        match table.members.entry((join.key, place)) {
+            Entry::Vacant(entry) => drop(entry.insert(Known { agreed, member: Some(member) })),
+            Entry::Occupied(mut entry) => {
+                let known = entry.get_mut();
+                if known.member.is_some() {
+                    return Err(joined_twice(join));
+                }
+                if let Some(error) = agreed.difference(known.agreed, &join.key, Some(join)) {
+                    return Err(error);
+                }
+                known.member = Some(member);
+            }
+        }
+        Ok(())
+    }
+
+    /// The members of operations over several tasks that are there.
+    pub fn members(&self) -> Vec<Arc<Member>> {
+        let table = self.table.lock();
+        table.members.values().filter_map(|known| known.member.as_ref()?.upgrade()).collect()
+    }
+
+    /// Requests a tensor for a member of another task, or one that agrees with members there. If its sender does not agree,
+    /// both fail.
+    pub fn recv_agreed(&self, key: BufferKey, agreed: Agreed, done: Arrived) {
+        let mut table = self.table.lock();
+        let first = || Known { agreed, member: None };
+        let known = table.members.entry((key.instance, key.from)).or_insert_with(first);
+        if known.agreed == agreed {
+            drop(table);
+            return self.recv(key, done);
+        }
+        let (other, sender) = (known.agreed, known.member.as_ref().and_then(Weak::upgrade));
+        drop(table);
+        let here = sender.as_ref().map(|sender| sender.joined());
+        let error = agreed.difference(other, &key.instance, here);
+        let error = error.unwrap_or_else(|| KernelError::internal("members differ in nothing"));
+        if let Some(sender) = sender {
+            sender.fail(error.clone());
+        }
+        self.abort(&error);
+        done(Err(error));
     }
 
     /// Requests a tensor.
@@ -129,6 +203,7 @@ impl StepBuffers {
             all.into_iter().partition(|(_, it)| matches!(it, Waiting::Tensor(_)));
         let has_sent = !sent.is_empty();
         table.waiting = sent;
+        table.members.clear();
         drop(table);
         fail(receivers, &first);
         has_sent
@@ -154,6 +229,13 @@ fn twice(key: &BufferKey, what: &str) -> KernelError {
     KernelError::internal(format!(
         "collective instance {}: tensor {number} from member {from} to member {to} was {what} twice",
         instance.instance
+    ))
+}
+
+fn joined_twice(join: &Join) -> KernelError {
+    KernelError::invalid_argument(format!(
+        "device {} joins collective instance {} twice in a step: give each node an instance_key of its own",
+        join.device.name, join.key.instance
     ))
 }
 

@@ -9,6 +9,7 @@
 //! An operation is *forming* until all members have joined; then its entry goes. One that failed stays as the error for
 //! members that come later, until its step ends.
 
+use super::agreed::digest;
 use std::{
     collections::HashMap,
     sync::Arc,
@@ -46,9 +47,22 @@ pub struct Group {
     pub key: i32,
     /// Its devices, by job, task, type and number.
     pub devices: Vec<GroupDevice>,
+    /// A number for its devices and their incarnations, the same in every process.
+    digest: u64,
 }
 
 impl Group {
+    /// A group of these devices, in their order.
+    pub fn new(key: i32, devices: Vec<GroupDevice>) -> Group {
+        let digest = digest(&devices);
+        Group { key, devices, digest }
+    }
+
+    /// The number of its devices and their incarnations.
+    pub(super) fn digest(&self) -> u64 {
+        self.digest
+    }
+
     /// The place of a device.
     pub fn place_of(&self, device: &str) -> Option<usize> {
         self.devices.iter().position(|it| it.name == device)
@@ -210,7 +224,7 @@ impl Groups {
             return number;
         }
         forming.devices.sort_by_cached_key(order);
-        let group = Arc::new(Group { key: request.key, devices: forming.devices });
+        let group = Arc::new(Group::new(request.key, forming.devices));
         table.groups.insert(request.key, GroupEntry::Complete(Arc::clone(&group)));
         drop(table);
         forming.waiting.into_iter().for_each(|it| (it.done)(Ok(Arc::clone(&group))));
@@ -316,6 +330,11 @@ impl Groups {
         drop(table);
         let message = format!("step {step} ended before all members of a collective had joined");
         fail(gone, &KernelError::new(Code::ABORTED, message));
+    }
+
+    /// How often members have asked here: for their group, or for the source of an operation.
+    pub fn questions(&self) -> u64 {
+        self.table.lock().next
     }
 
     /// The numbers of groups and of operations that are kept.

@@ -3,21 +3,32 @@
 //! # States
 //! *joining its group* → *joining the operation* → *ready*; each of them → *failed*, with the first error. A request to
 //! another task, or to the table of groups, is in `requests` until it is answered or given up.
+//!
+//! # Who is asked
+//! In a step over several tasks, the leader of a group is asked for the group once: each task keeps it until a member fails.
+//! The operation is asked for only where its exchange would not show that [members agree](super::Agreed).
+//!
+//! A group that a task keeps may be out of date: one of its devices was started anew, or the key was used for others. Its
+//! devices and their incarnations are compared with each tensor that is requested. A member that gets none, since the others
+//! wait for the group that they form, [asks for the group again](Member::look) when it has waited for a second.
 
 use super::{
-    Abandon, Arrived, BufferKey, Collectives, Done, Group, GroupDevice, GroupRequest, InstanceKey,
-    InstanceRequest, Wanted, buffers::StepBuffers,
+    Abandon, Agreed, Arrived, BufferKey, Collectives, Done, Group, GroupDevice, GroupRequest,
+    InstanceKey, InstanceRequest, Wanted, agreed::is_shown, buffers::StepBuffers,
 };
 use std::{
     collections::HashMap,
     sync::{Arc, Weak},
-    time::Duration,
+    time::{Duration, Instant},
 };
 use tenon_abi::CollectiveKind;
 use tenon_framework::{
     Code, DType, KernelError, Tensor,
     sync::{Mutex, rank},
 };
+
+/// How long a member waits before it asks for its group again; then twice as long, and so on.
+const LOOK: Duration = Duration::from_secs(1);
 
 /// How a call takes part.
 #[derive(Debug, Clone)]
@@ -60,6 +71,8 @@ struct State {
     next: u64,
     /// What gives up the requests that run, by number; `None` until they are on their way.
     requests: HashMap<u64, Option<Abandon>>,
+    /// How often it has asked for its group again.
+    looks: u32,
     /// What waits for tensors of other tasks, by number of the request.
     arrivals: HashMap<u64, Arrived>,
 }
@@ -70,6 +83,7 @@ pub struct Member {
     all: Arc<Collectives>,
     join: Join,
     buffers: Arc<StepBuffers>,
+    begun: Instant,
     state: Mutex<State>,
 }
 
@@ -81,6 +95,7 @@ impl Member {
             own: own.clone(),
             all: Arc::clone(all),
             buffers,
+            begun: Instant::now(),
             state: Mutex::ranked(rank::RENDEZVOUS, state),
             join,
         });
@@ -142,11 +157,15 @@ impl Member {
         })
     }
 
+    /// What it says to join its group.
+    fn group_request(&self) -> GroupRequest {
+        let Join { key, size, kind, device, .. } = &self.join;
+        GroupRequest { key: key.group, size: *size, kind: *kind, device: device.clone() }
+    }
+
     fn join_group(&self) {
         let Some(number) = self.request() else { return };
-        let Join { key, size, kind, device, .. } = &self.join;
-        let request =
-            GroupRequest { key: key.group, size: *size, kind: *kind, device: device.clone() };
+        let (key, request) = (self.join.key, self.group_request());
         let done = self.on_answer(number, Member::join_instance);
         let Some(remote) = self.all.remote(key.step) else {
             let all = Arc::clone(&self.all);
@@ -163,14 +182,33 @@ impl Member {
     }
 
     fn join_instance(&self, group: Arc<Group>) {
-        let Join { key, kind, device, dtype, dims, is_source, .. } = &self.join;
+        let Join { key, device, .. } = &self.join;
         let Some(place) = group.place_of(&device.name) else {
             let name = &device.name;
             let message = format!("group {} does not have the device {name}", group.key);
             return self.fail(KernelError::internal(message));
         };
-        let Some(number) = self.request() else { return };
         let size = group.devices.len();
+        self.state.lock().group = Some((Arc::clone(&group), place as u32));
+        let is_shared = self.all.remote(key.step).is_some();
+        if is_shared {
+            let agreed = Agreed::of(&group, &self.join);
+            self.all.keep(group);
+            let joined = self.buffers.join(place as u32, agreed, &self.join, self.own.clone());
+            if let Err(error) = joined {
+                return self.fail(error);
+            }
+        }
+        match is_shared && is_shown(&self.join) {
+            true => self.complete(Place { place: place as u32, size: size as u32, source: 0 }),
+            false => self.ask_for_instance(place, size),
+        }
+    }
+
+    /// Joins the operation at the leader, which compares what the members say and knows the source of a broadcast.
+    fn ask_for_instance(&self, place: usize, size: usize) {
+        let Some(number) = self.request() else { return };
+        let Join { key, kind, device, dtype, dims, is_source, .. } = &self.join;
         let request = InstanceRequest {
             key: *key,
             size,
@@ -180,7 +218,6 @@ impl Member {
             is_source: *is_source,
             device: (device.name.clone(), place),
         };
-        self.state.lock().group = Some((Arc::clone(&group), place as u32));
         let done = self.on_answer(number, move |member: &Member, source: usize| {
             member.complete(Place {
                 place: place as u32,
@@ -189,7 +226,6 @@ impl Member {
             });
         });
         if let Some(remote) = self.all.remote(key.step) {
-            self.all.known.lock().insert(group.key, group);
             let abandon = remote.join_instance(request, done);
             return self.started(number, abandon);
         }
@@ -198,6 +234,33 @@ impl Member {
         let given_up = KernelError::new(Code::CANCELLED, "a member gave the collective up");
         let leave = move || all.groups.leave_instance(&key, joined, &given_up);
         self.started(number, Box::new(leave));
+    }
+
+    /// Asks the leader for the group again, if it has waited for long: others may form it anew meanwhile, and wait for this
+    /// one. The operation fails if the group is another one then.
+    pub(super) fn look(&self, now: Instant) {
+        let Some(remote) = self.all.remote(self.join.key.step) else { return };
+        let mut state = self.state.lock();
+        let pause = LOOK.saturating_mul(1 << state.looks.min(20));
+        let is_due = now.saturating_duration_since(self.begun) >= pause;
+        let Some((group, _)) = state.group.clone().filter(|_| is_due) else { return };
+        state.looks += 1;
+        drop(state);
+        let Some(number) = self.request() else { return };
+        let done = self.on_answer(number, move |member: &Member, found: Arc<Group>| {
+            if *found != *group {
+                let key = found.key;
+                let message = format!("group {key} was formed anew: run the step again");
+                member.fail(KernelError::new(Code::ABORTED, message));
+            }
+        });
+        let abandon = remote.join_group(self.join.key.step, self.group_request(), done);
+        self.started(number, abandon);
+    }
+
+    /// How the call takes part.
+    pub(super) fn joined(&self) -> &Join {
+        &self.join
     }
 
     fn complete(&self, place: Place) {
@@ -282,8 +345,11 @@ impl Member {
             Err(error) => return done(Err(error)),
         };
         let step = self.join.key.step;
-        let remote = self.all.remote(step).filter(|it| !it.is_here(step, &device.name));
-        let Some(remote) = remote else { return self.buffers.recv(key, done) };
+        let Some(remote) = self.all.remote(step) else { return self.buffers.recv(key, done) };
+        let agreed = Agreed::of(&group, &self.join);
+        if remote.is_here(step, &device.name) {
+            return self.buffers.recv_agreed(key, agreed, done);
+        }
         let Some(request) = self.request() else {
             return done(Err(KernelError::new(Code::CANCELLED, "the collective has failed")));
         };
@@ -300,8 +366,16 @@ impl Member {
                 done(tensor);
             }
         });
-        let abandon = remote.receive(Wanted { key, from: device, to, dtype }, arrived);
+        let abandon = remote.receive(Wanted { key, from: device, to, dtype, agreed }, arrived);
         self.started(request, abandon);
+    }
+}
+
+impl Drop for Member {
+    /// Gives up what it has asked for and needs no more.
+    fn drop(&mut self) {
+        let requests = std::mem::take(&mut self.state.lock().requests);
+        requests.into_values().flatten().for_each(|abandon| abandon());
     }
 }
 

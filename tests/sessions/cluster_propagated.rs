@@ -105,6 +105,23 @@ fn servers_of_other_clusters_are_the_tasks_that_a_session_names() {
 }
 
 #[test]
+fn small_values_come_before_they_are_asked_for() {
+    let _turn = turn();
+    let servers = Strangers::start();
+    let session = servers.open(servers.graph(variable), servers.named()).unwrap();
+    session.run(&[("x", floats(&[3.0]))], &[], &["set"], LIMIT).unwrap();
+    // The first ones are asked for: the link that is made for them says where the others go.
+    for step in 0..20 {
+        let x = [("x", floats(&[step as f32]))];
+        assert_eq!(values(&session.run(&x, &["y"], &[], LIMIT).unwrap()[0]), [3.0 * step as f32]);
+    }
+    let links = servers.servers[1].1.watch().links();
+    let link = links.iter().find(|link| link.from == "/job:ps/replica:0/task:0");
+    let pushed: u64 = link.expect("it sent values").ways.iter().map(|way| way.pushed).sum();
+    assert!(pushed > 0, "{links:?}");
+}
+
+#[test]
 fn tasks_may_change_their_names() {
     let _turn = turn();
     let tasks = Tasks::of(&[("ps", 0), ("worker", 0)]);

@@ -15,7 +15,7 @@ use crate::{
     plane::{Hub, Request as DataRequest},
     refusal::Refusal,
     traffic::Traffic,
-    transport::{Abandon, Asked, Done, End, Transport, Wanted, Withdraw},
+    transport::{Abandon, Asked, Done, End, Pusher, Sender, Transport, Wanted, Withdraw},
     way::Way,
     wire::Answer,
     worker::transfer,
@@ -68,6 +68,8 @@ pub(crate) struct Peers {
     hub: Arc<Hub>,
     /// The addresses of the server's own cluster, if these are the tasks of another one.
     guest_of: Option<Arc<BTreeSet<String>>>,
+    /// Where tensors for tasks of such a cluster may be pushed: a link is the one of a task that has asked over it.
+    askers: Mutex<HashMap<String, Weak<dyn Pusher>>>,
     own: Weak<Peers>,
 }
 
@@ -92,6 +94,7 @@ impl Peers {
             traffic: Traffic::default(),
             hub: Arc::clone(hub),
             guest_of: None,
+            askers: Mutex::ranked(rank::LEAF, HashMap::new()),
             own: own.clone(),
         })
     }
@@ -108,6 +111,7 @@ impl Peers {
             traffic: self.traffic.clone(),
             hub: Arc::clone(&self.hub),
             guest_of,
+            askers: Mutex::ranked(rank::LEAF, HashMap::new()),
             own: own.clone(),
         })
     }
@@ -288,9 +292,13 @@ impl Transport for Peers {
     }
 
     fn push(&self, task: &str, step: i64, key: &Key, parcel: &Parcel) -> bool {
-        // A link takes pushes under the name that its other side has in the server's own cluster alone; others are asked for.
+        // What the tasks are called here, and their addresses, are the session's; a task is known by what it has asked for.
         if self.guest_of.is_some() {
-            return false;
+            let asker = self.askers.lock().get(task).and_then(Weak::upgrade);
+            return asker.is_some_and(|asker| {
+                let answer = transfer::answer(parcel.clone());
+                asker.push_value(step, &crate::keys::text(key), &answer)
+            });
         }
         let link = self.addresses.get(task).and_then(|address| self.hub.link(address));
         let Some(link) = link else { return false };
@@ -299,7 +307,20 @@ impl Transport for Peers {
     }
 
     fn came(&self, task: &str, way: Way, bytes: usize) {
-        self.traffic.received(task, way, bytes);
+        self.traffic.pushed(task, way, bytes);
+    }
+
+    fn is_from(&self, task: &str, sender: &Sender) -> bool {
+        match sender {
+            Sender::Named => self.guest_of.is_none(),
+            Sender::At(address) => self.addresses.get(task).is_some_and(|it| **it == **address),
+        }
+    }
+
+    fn asked_by(&self, task: &str, by: &Arc<dyn Pusher>) {
+        if self.guest_of.is_some() && self.addresses.contains_key(task) {
+            self.askers.lock().insert(task.to_owned(), Arc::downgrade(by));
+        }
     }
 
     fn complete_group(

@@ -42,9 +42,10 @@ pub(crate) use link::{Hold, Link, Request};
 
 use crate::{
     refusal::Refusal,
-    transport::{Done, Withdraw},
+    transport::{Done, Pusher, Withdraw},
     wire::Answer,
 };
+use std::sync::Arc;
 use tenon_proto::{RecvBufRequest, RecvTensorRequest};
 
 /// What this task does for the task at the other end of a link.
@@ -54,6 +55,9 @@ pub(crate) trait Serve: Send + Sync {
 
     /// Gives a tensor of a collective operation.
     fn buffer(&self, request: RecvBufRequest, done: Done) -> Withdraw;
+
+    /// The other side, which made the link, has asked for the tensor of a key: it takes others that are pushed over it.
+    fn asked(&self, _step: i64, _key: &str, _by: &Arc<dyn Pusher>) {}
 
     /// Takes a tensor that came before it was asked for. The hold is dropped once the tensor is taken, or its step is over.
     fn pushed(&self, step: i64, key: String, answer: Answer, hold: Hold);

@@ -117,6 +117,9 @@ impl StepRendezvous {
         }
         if let Some((answer, hold)) = remote.pushed.remove(&text) {
             drop(remote);
+            if let Err(error) = self.check_sender(task, &hold) {
+                return receiver(Err(error));
+            }
             let since = self.records.begin().map(|begin| (begin, key.clone()));
             return self.taken(task, answer, &hold, receiver, since);
         }
@@ -168,8 +171,24 @@ impl StepRendezvous {
         receiver(Ok(Parcel { tensor: answer.tensor, is_dead: answer.is_dead }));
     }
 
+    /// Checks that a value was pushed by the task that its key says, as far as the session is known; else the step ends, since
+    /// the value may have been meant for it.
+    fn check_sender(&self, task: &str, hold: &Hold) -> Result<(), StepError> {
+        if self.transport.get().is_none_or(|transport| transport.is_from(task, hold.sender())) {
+            return Ok(());
+        }
+        let error = format!("a tensor of {task} was pushed by another task");
+        let error = StepError::step(Code::ABORTED, error);
+        self.abort(error.clone());
+        Err(error)
+    }
+
     /// Takes a value that another task has pushed.
     pub fn pushed(&self, key: String, answer: Answer, hold: Hold) {
+        let task = task_of(key.split(';').next().unwrap_or_default()).to_owned();
+        if self.check_sender(&task, &hold).is_err() {
+            return;
+        }
         let mut remote = self.remote.lock();
         if remote.aborted.is_some() {
             return;
@@ -185,8 +204,7 @@ impl StepRendezvous {
         if let Some(withdraw) = waiting.withdraw {
             withdraw(End::Settled);
         }
-        let task = task_of(key.split(';').next().unwrap_or_default());
-        self.taken(task, answer, &hold, waiting.receiver, waiting.since);
+        self.taken(&task, answer, &hold, waiting.receiver, waiting.since);
     }
 
     /// Drops the receiver of another task that waits for a value here, and has it by another way.

@@ -34,12 +34,21 @@ pub struct WayFigures {
     pub tensors: u64,
     /// Their bytes.
     pub bytes: u64,
+    /// Those of the tensors that came before they were asked for.
+    pub pushed: u64,
+}
+
+/// What came by one way.
+#[derive(Default)]
+struct Came {
+    tensors: u64,
+    bytes: u64,
+    pushed: u64,
 }
 
 #[derive(Default)]
 struct Link {
-    /// Tensors and bytes by way.
-    ways: BTreeMap<Way, (u64, u64)>,
+    ways: BTreeMap<Way, Came>,
     waited: Duration,
     next: u64,
     /// When each request that is not answered was sent.
@@ -69,14 +78,24 @@ impl Traffic {
 
     /// A tensor of a task has come.
     pub fn received(&self, task: &str, way: Way, bytes: usize) {
+        self.came(task, way, bytes, false);
+    }
+
+    /// A tensor of a task was taken that nobody had asked for.
+    pub fn pushed(&self, task: &str, way: Way, bytes: usize) {
+        self.came(task, way, bytes, true);
+    }
+
+    fn came(&self, task: &str, way: Way, bytes: usize, is_pushed: bool) {
         let mut links = self.0.lock();
         if !links.contains_key(task) {
             links.insert(task.to_owned(), Link::default());
         }
         if let Some(link) = links.get_mut(task) {
-            let (tensors, sum) = link.ways.entry(way).or_default();
-            *tensors += 1;
-            *sum = sum.saturating_add(bytes as u64);
+            let came = link.ways.entry(way).or_default();
+            came.tensors += 1;
+            came.bytes = came.bytes.saturating_add(bytes as u64);
+            came.pushed += u64::from(is_pushed);
         }
     }
 
@@ -84,20 +103,18 @@ impl Traffic {
     pub fn figures(&self) -> Vec<LinkFigures> {
         let now = clock::now();
         let links = self.0.lock();
-        let of_way = |(way, &(tensors, bytes)): (&Way, &(u64, u64))| WayFigures {
+        let of_way = |(way, came): (&Way, &Came)| WayFigures {
             way: way.name(),
-            tensors,
-            bytes,
+            tensors: came.tensors,
+            bytes: came.bytes,
+            pushed: came.pushed,
         };
         let figures = links.iter().map(|(from, link)| {
             let open = link.since.values().map(|since| now.saturating_duration_since(*since));
             LinkFigures {
                 from: from.clone(),
-                tensors: link.ways.values().map(|(tensors, _)| tensors).sum(),
-                bytes: link
-                    .ways
-                    .values()
-                    .fold(0, |sum: u64, (_, bytes)| sum.saturating_add(*bytes)),
+                tensors: link.ways.values().map(|came| came.tensors).sum(),
+                bytes: link.ways.values().fold(0, |sum: u64, came| sum.saturating_add(came.bytes)),
                 ways: link.ways.iter().map(of_way).collect(),
                 waiting: link.since.len() as u64,
                 waited: link.waited + open.sum::<Duration>(),
@@ -140,13 +157,15 @@ mod tests {
         let traffic = Traffic::default();
         let (came, awaited) = (traffic.wait_for("ps/0"), traffic.wait_for("ps/0"));
         came.received(Way::Shm, 100);
+        traffic.pushed("ps/0", Way::Shm, 50);
         drop(came);
         std::thread::sleep(Duration::from_millis(5));
         let [link] = &traffic.figures()[..] else { panic!("one link") };
-        assert_eq!((link.tensors, link.bytes, link.waiting), (1, 100, 1));
+        assert_eq!((link.tensors, link.bytes, link.waiting), (2, 150, 1));
+        assert_eq!((link.ways[0].tensors, link.ways[0].pushed), (2, 1));
         assert!(link.waited >= Duration::from_millis(5), "{:?}", link.waited);
         drop(awaited);
         let link = traffic.figures().remove(0);
-        assert_eq!((link.tensors, link.waiting), (1, 0), "one that was given up did not come");
+        assert_eq!((link.tensors, link.waiting), (2, 0), "one that was given up did not come");
     }
 }

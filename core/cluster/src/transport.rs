@@ -42,6 +42,21 @@ pub(crate) type Withdraw = Box<dyn FnOnce(End) + Send>;
 /// Takes the answer of another task.
 pub(crate) type Asked<R> = Box<dyn FnOnce(Result<R, Refusal>) + Send>;
 
+/// What a link says of the task that pushed a value over it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Sender {
+    /// It has the name that the key says, in the server's own cluster.
+    Named,
+    /// It is the one at this address, to which this side made the link, whatever a session calls it.
+    At(Arc<str>),
+}
+
+/// Sends tensors to a task by the link over which it has asked for some.
+pub(crate) trait Pusher: Send + Sync {
+    /// Sends a value under a key; whether it went. Never blocks.
+    fn push_value(&self, step: i64, key: &str, answer: &Answer) -> bool;
+}
+
 /// Gets tensors from other tasks.
 pub(crate) trait Transport: Send + Sync {
     /// Requests a tensor. Never blocks: `done` is called later, from any thread. A task that cannot be reached is an error at
@@ -53,6 +68,14 @@ pub(crate) trait Transport: Send + Sync {
 
     /// Counts a tensor that was taken without a request.
     fn came(&self, task: &str, way: Way, bytes: usize);
+
+    /// Whether a value that is pushed as one of a task may be its own.
+    fn is_from(&self, _task: &str, _sender: &Sender) -> bool {
+        true
+    }
+
+    /// A task has asked for a tensor over a link that it made: others may be pushed to it by the same way.
+    fn asked_by(&self, _task: &str, _by: &Arc<dyn Pusher>) {}
 
     /// Joins a group at the task that leads it. Never blocks, as the following ones.
     fn complete_group(

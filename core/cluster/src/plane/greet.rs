@@ -8,7 +8,7 @@ use prost::Message;
 /// The path of the method.
 pub(crate) const PATH: &str = "/tenon.DataPlane/Greet";
 /// The version of the frames and of the handshake.
-pub(super) const VERSION: u32 = 1;
+pub(super) const VERSION: u32 = 2;
 
 /// Asks for a link.
 #[derive(Clone, PartialEq, Message)]

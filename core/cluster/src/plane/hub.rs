@@ -208,7 +208,7 @@ impl Hub {
         }
         match self.dial(address, dialer, &answer).await {
             Ok(lane) => {
-                self.begin(self.name_at(address, task), Some(address), lane).ok_or_else(stops)
+                self.begin(self.name_at(address, task), Some(address), true, lane).ok_or_else(stops)
             }
             Err(why) => {
                 tracing::warn!("no link with {task}: {why}");
@@ -240,10 +240,17 @@ impl Hub {
         why
     }
 
-    /// Begins a link with a task, which has this address; `None` if the server stops.
-    fn begin(&self, task: &str, address: Option<&str>, lane: Lane) -> Option<Arc<Link>> {
+    /// Begins a link with a task, which has this address, and to which this side made it or not; `None` if the server stops.
+    fn begin(
+        &self,
+        task: &str,
+        address: Option<&str>,
+        is_made_here: bool,
+        lane: Lane,
+    ) -> Option<Arc<Link>> {
         let serve = self.serve.get().cloned()?;
-        let link = Link::begin(&self.threads, task, lane, serve);
+        let made_to = address.filter(|_| is_made_here);
+        let link = Link::begin_with(&self.threads, (task, made_to), lane, serve);
         tracing::info!("tensors from and to {task} go by {}", link.way().name());
         let mut places = self.places.lock();
         if places.stopped {

@@ -26,7 +26,7 @@ use super::{
 };
 use crate::{
     refusal::Refusal,
-    transport::{Done, End, Withdraw},
+    transport::{Done, End, Pusher, Sender, Withdraw},
     way::Way,
     wire::Answer,
 };
@@ -114,6 +114,8 @@ struct Pushes {
 pub(crate) struct Link {
     /// The name of the other task.
     peer: Arc<str>,
+    /// Its address, if this side made the link.
+    address: Option<Arc<str>>,
     way: Way,
     checked: bool,
     writer: Writer,
@@ -133,6 +135,7 @@ pub(crate) struct Link {
 pub(crate) struct Hold {
     link: Weak<Link>,
     way: Way,
+    sender: Sender,
     bytes: usize,
 }
 
@@ -140,12 +143,17 @@ impl Hold {
     /// One that counts against nothing.
     #[cfg(test)]
     pub fn free() -> Hold {
-        Hold { link: Weak::new(), way: Way::Shm, bytes: 0 }
+        Hold { link: Weak::new(), way: Way::Shm, sender: Sender::Named, bytes: 0 }
     }
 
     /// What carried the value.
     pub fn way(&self) -> Way {
         self.way
+    }
+
+    /// Who pushed it.
+    pub fn sender(&self) -> &Sender {
+        &self.sender
     }
 }
 
@@ -157,15 +165,33 @@ impl Drop for Hold {
     }
 }
 
+impl Pusher for Link {
+    fn push_value(&self, step: i64, key: &str, answer: &Answer) -> bool {
+        self.push(step, key, answer)
+    }
+}
+
 impl Link {
-    /// Begins a link with a task; its frames are read and written on these threads.
+    /// Begins a link that the other task made; its frames are read and written on these threads.
+    #[cfg(any(test, feature = "fuzzing"))]
     pub fn begin(threads: &Handle, peer: &str, lane: Lane, serve: Weak<dyn Serve>) -> Arc<Link> {
+        Link::begin_with(threads, (peer, None), lane, serve)
+    }
+
+    /// Begins a link with a task, at this address if this side made it.
+    pub fn begin_with(
+        threads: &Handle,
+        (peer, address): (&str, Option<&str>),
+        lane: Lane,
+        serve: Weak<dyn Serve>,
+    ) -> Arc<Link> {
         let (way, checked) = (lane.way, lane.checked);
         let (writer, read) = Writer::new(lane);
         let pushes =
             Pushes { credit: EAGER, unsure: VecDeque::new(), outstanding: 0, taken: 0, came: 0 };
         let link = Arc::new_cyclic(|own| Link {
             peer: peer.into(),
+            address: address.map(Into::into),
             way,
             checked,
             writer,

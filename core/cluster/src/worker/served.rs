@@ -5,9 +5,10 @@ use super::{
     transfer::{Awaited, answer},
 };
 use crate::{
+    keys::task_of,
     plane::{Hold, Serve},
     refusal::Refusal,
-    transport::{Done, Withdraw},
+    transport::{Done, Pusher, Withdraw},
     wire::Answer,
 };
 use std::sync::Arc;
@@ -66,6 +67,13 @@ impl Serve for WorkerService {
                 done.call(Err(refusal));
                 Box::new(|_| ())
             }
+        }
+    }
+
+    fn asked(&self, step: i64, key: &str, by: &Arc<dyn Pusher>) {
+        if let Some(way) = self.steps.way(step) {
+            let receiver = key.split(';').nth(2).unwrap_or_default();
+            way.transport.asked_by(task_of(receiver), by);
         }
     }
 

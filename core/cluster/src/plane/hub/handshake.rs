@@ -114,7 +114,7 @@ impl Hub {
         let guest = task.strip_suffix(GUEST).map(|task| (task, None));
         let (task, address) = guest.unwrap_or_else(|| known(task));
         // The lane ends if the server stops.
-        let _ = self.begin(task, address, lane);
+        let _ = self.begin(task, address, false, lane);
     }
 }
 

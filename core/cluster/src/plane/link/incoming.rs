@@ -9,7 +9,7 @@ use crate::{
         value::{HeadError, Incoming},
     },
     refusal::Refusal,
-    transport::End,
+    transport::{End, Sender},
     wire::Answer,
 };
 use prost::Message;
@@ -247,7 +247,12 @@ impl Link {
             return Err(format!("{found} bytes were pushed, with credit for {EAGER}"));
         }
         drop(pushes);
-        let hold = Hold { link: self.own.clone(), way: self.way, bytes };
+        let sender = match &self.address {
+            Some(address) => Sender::At(Arc::clone(address)),
+            None => Sender::Named,
+        };
+        let is_named = sender == Sender::Named;
+        let hold = Hold { link: self.own.clone(), way: self.way, sender, bytes };
         let cut = || "a push is cut off".to_owned();
         let (length, rest) = body.split_first_chunk::<4>().ok_or_else(cut)?;
         let length = u32::from_le_bytes(*length) as usize;
@@ -255,7 +260,8 @@ impl Link {
         let key =
             std::str::from_utf8(key).map_err(|_| "the key of a push is not text".to_owned())?;
         let sender = task_of(key.split(';').next().unwrap_or_default());
-        if sender != &*self.peer {
+        // Where this side made the link, the step compares the address with that of the sender.
+        if is_named && sender != &*self.peer {
             let sender = tenon_framework::text::cut(sender);
             return Err(format!("it pushed a tensor of '{sender}'"));
         }

@@ -7,10 +7,10 @@ use crate::{
         value::Outgoing,
     },
     refusal::{HEADER_BYTES, Mark, Refusal},
-    transport::{Done, End, Withdraw},
+    transport::{Done, End, Pusher, Withdraw},
     wire::Answer,
 };
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 use tenon_framework::Code;
 
 /// Requests of the other side that wait for their values, at most.
@@ -60,6 +60,13 @@ impl Link {
                 link.answer(id, answer);
             }
         });
+        if let Request::Tensor(request) = &request
+            && self.address.is_none()
+            && let Some(own) = self.own.upgrade()
+        {
+            let own: Arc<dyn Pusher> = own;
+            serve.asked(request.step_id, &request.rendezvous_key, &own);
+        }
         let withdraw = match request {
             Request::Tensor(request) => serve.tensor(request, done),
             Request::Buffer(request) => serve.buffer(request, done),

@@ -211,6 +211,41 @@ fn a_variable_of_one_task_is_read_and_updated_from_another() {
     other.close().unwrap();
 }
 
+/// `nothing` is a NoOp of the worker, and `afterwards` is one that waits for `set` at the ps.
+fn idle(b: &mut GraphBuilder<'_>) -> Result<(), GraphError> {
+    variable(b)?;
+    b.op("NoOp").name("nothing").device(WORKER).build()?;
+    let set = b.graph().target("set").expect("it is there");
+    b.op("NoOp").name("afterwards").device(WORKER).control(set).build()?;
+    Ok(())
+}
+
+#[test]
+fn steps_that_do_nothing_end_as_others_do() {
+    let _turn = turn();
+    let tasks = Tasks::of(&[("ps", 0), ("worker", 0)]);
+    let limit = Some(Duration::from_secs(20));
+    let served = || {
+        let server = tasks.servers.iter().find(|(name, _)| name == "worker/0");
+        server.expect("it is there").1.watch().served().0
+    };
+    let session = Session::connect(&tasks.target("worker/0"), tasks.graph(idle)).unwrap();
+    let before = served();
+    // The first one is compiled, and one with a deadline has a thread.
+    for deadline in [None, None, limit, None] {
+        assert!(session.run(&[], &[], &["nothing"], deadline).unwrap().is_empty());
+    }
+    assert_eq!(served() - before, 4);
+    session.run(&[("x", floats(&[4.0]))], &[], &["afterwards"], None).unwrap();
+    assert_eq!(values(&session.run(&[], &["value"], &[], None).unwrap()[0]), [4.0]);
+    let others = Session::connect(&tasks.target("ps/0"), tasks.graph(idle)).unwrap();
+    for _ in 0..3 {
+        others.run(&[], &[], &["nothing"], None).unwrap();
+    }
+    session.close().unwrap();
+    assert_eq!(values(&others.run(&[], &["value"], &[], None).unwrap()[0]), [4.0]);
+}
+
 /// A chain over two tasks with a control edge: `second` reads `v` after `first` has set it.
 fn ordered(b: &mut GraphBuilder<'_>) -> Result<(), GraphError> {
     variable(b)?;

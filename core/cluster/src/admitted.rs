@@ -79,6 +79,11 @@ impl Admitted {
         self.recorded(what, || vec![("session", session)], method, |_| fine())
     }
 
+    /// Whether a step is known to do nothing, and is not recorded.
+    pub fn is_idle(&self, request: &RunStepRequest) -> bool {
+        self.gate.audit.is_none() && self.master.is_idle(request)
+    }
+
     fn step(&self) -> Answered<Step<'_>> {
         self.gate.usage.begin_step(&self.who.name)?;
         Ok(Step(self))

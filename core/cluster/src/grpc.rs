@@ -1,7 +1,7 @@
 //! The methods of TensorFlow's services: from a path to the answer of the master or the worker.
 //!
-//! Methods block, so each runs on a thread of its own. A call that ends before its method (the client is gone, or its
-//! deadline passed) cancels the step that the method runs.
+//! Methods block, so each runs on a thread of its own, but for a step that is known to do nothing. A call that ends before its
+//! method (the client is gone, or its deadline passed) cancels the step that the method runs.
 
 use crate::{
     admitted::Admitted,
@@ -154,7 +154,10 @@ async fn answer_of_master(
         Some("CreateSession") => unary(client, request, turn, Admitted::create_session).await,
         Some("ExtendSession") => unary(client, request, turn, Admitted::extend_session).await,
         Some("PartialRunSetup") => unary(client, request, turn, Admitted::partial_run_setup).await,
-        Some("RunStep") => unary(client, request, turn, Admitted::run_step).await,
+        Some("RunStep") => {
+            let method = Answering { run: Admitted::run_step, is_short: Admitted::is_idle };
+            unary_by(client, request, turn, method).await
+        }
         Some("CloseSession") => unary(client, request, turn, Admitted::close_session).await,
         Some("ListDevices") => unary(client, request, turn, Admitted::list_devices).await,
         Some("Reset") => unary(client, request, turn, Admitted::reset).await,
@@ -261,6 +264,28 @@ where
     Q: Message + Default + 'static,
     R: Message + 'static,
 {
+    unary_by(service, request, turn, Answering { run: method, is_short: |_, _| false }).await
+}
+
+/// How a method is run.
+struct Answering<S, Q, R> {
+    run: fn(&S, Call<Q>) -> Result<R, Refusal>,
+    /// Whether a call of it is done so soon, without waiting, that a thread of its own would take longer.
+    is_short: fn(&S, &Q) -> bool,
+}
+
+/// As [`unary`], for a method some of whose calls need no thread.
+async fn unary_by<S, Q, R>(
+    service: Arc<S>,
+    request: http::Request<Body>,
+    turn: Turn,
+    method: Answering<S, Q, R>,
+) -> http::Response<Body>
+where
+    S: Send + Sync + 'static,
+    Q: Message + Default + 'static,
+    R: Message + 'static,
+{
     let mut grpc = Grpc::new(ProtobufCodec::<R, Q>::default())
         .max_decoding_message_size(MAX_MESSAGE_BYTES)
         .max_encoding_message_size(MAX_MESSAGE_BYTES);
@@ -270,7 +295,7 @@ where
 /// A method of a service, as one call of it.
 struct One<S, Q, R> {
     service: Arc<S>,
-    method: fn(&S, Call<Q>) -> Result<R, Refusal>,
+    method: Answering<S, Q, R>,
     /// Given back when the method has returned, which may be after its client is gone.
     turn: Turn,
     messages: PhantomData<fn(Q) -> R>,
@@ -286,12 +311,19 @@ where
     type Future = Answer<Result<Response<R>, Status>>;
 
     fn call(&mut self, request: Request<Q>) -> Self::Future {
-        let (service, method) = (Arc::clone(&self.service), self.method);
+        let (service, method) = (Arc::clone(&self.service), self.method.run);
+        let is_short = (self.method.is_short)(&service, request.get_ref());
         let turn = self.turn.take();
         let client = request.extensions().get::<Client>().cloned();
         let cancel = CancelToken::new();
         let abandoned = CancelOnDrop(Some(cancel.clone()));
         let call = Call { request: request.into_inner(), client, cancel };
+        if is_short {
+            abandoned.keep();
+            let answer = method(&service, call);
+            drop(turn);
+            return Box::pin(std::future::ready(answer.map(Response::new).map_err(Status::from)));
+        }
         Box::pin(async move {
             let run = move || {
                 let answer = method(&service, call);

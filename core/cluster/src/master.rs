@@ -120,6 +120,12 @@ impl Master {
         Ok(ExtendSessionResponse { new_graph_version })
     }
 
+    /// Whether a step is known to do nothing.
+    pub fn is_idle(&self, request: &RunStepRequest) -> bool {
+        let session = self.sessions.lock().get(&request.session_handle).cloned();
+        session.is_some_and(|session| session.is_idle(request))
+    }
+
     pub fn run_step(&self, call: Call<RunStepRequest>) -> Answered<RunStepResponse> {
         let session = self.session(&call.request.session_handle, call.client.as_ref())?;
         session.run_step(call.request, call.cancel)

@@ -280,6 +280,12 @@ impl Session {
         step_graph::simplified(self.inner.context(&current), fetches, show)
     }
 
+    /// Whether the step of a signature is compiled and has no nodes but `NoOp`.
+    pub fn is_idle(&self, signature: &CallableOptions) -> bool {
+        let found = self.inner.plans.find(signature);
+        found.is_some_and(|step| step.registered.report.iter().all(|node| node.op == "NoOp"))
+    }
+
     /// The values of the knobs for the session's new kernels.
     pub fn knobs(&self) -> Arc<Knobs> {
         Arc::clone(&self.inner.current.lock().knobs)

@@ -276,6 +276,11 @@ impl ClusterSession {
         run::run(self, &step, wish)
     }
 
+    /// Whether the step of a signature is known to do nothing, at this task alone.
+    pub fn is_idle(&self, signature: &CallableOptions) -> bool {
+        self.steps.lock().get(signature).is_some_and(|step| step.is_idle)
+    }
+
     /// The step of a signature, registered at the workers.
     pub fn compiled(
         &self,

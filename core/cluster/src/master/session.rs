@@ -170,6 +170,26 @@ impl MasterSession {
         Ok(*version)
     }
 
+    /// Whether a step is known to do nothing and to wait for nobody, so that it needs no thread of its own.
+    pub fn is_idle(&self, request: &RunStepRequest) -> bool {
+        let RunStepRequest { feed, fetch, target, options, partial_run_handle, .. } = request;
+        let is_plain = options.as_ref().is_none_or(|asked| {
+            asked.timeout_in_ms == 0 && !asked.output_partition_graphs && asked.trace_level == 0
+        });
+        let has_values = !feed.is_empty() || !fetch.is_empty() || !partial_run_handle.is_empty();
+        if has_values || !is_plain || self.options.timeout.is_some() {
+            return false;
+        }
+        let signature = tenon_runtime::CallableOptions {
+            targets: target.clone(),
+            ..tenon_runtime::CallableOptions::default()
+        };
+        match &self.cluster {
+            Some(cluster) => cluster.is_idle(&signature),
+            None => self.session.is_idle(&signature),
+        }
+    }
+
     pub fn run_step(
         &self,
         request: RunStepRequest,

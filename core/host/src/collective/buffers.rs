@@ -107,7 +107,9 @@ impl StepBuffers {
             return Err(error.clone());
         }
         match table.members.entry((join.key, place)) {
-            Entry::Vacant(entry) => drop(entry.insert(Known { agreed, member: Some(member) })),
+            Entry::Vacant(entry) => {
+                entry.insert(Known { agreed, member: Some(member) });
+            }
             Entry::Occupied(mut entry) => {
                 let known = entry.get_mut();
                 if known.member.is_some() {

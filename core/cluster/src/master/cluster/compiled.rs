@@ -30,6 +30,8 @@ pub(in crate::master) struct Compiled {
     pub(super) fetches: Vec<String>,
     /// The number of its graph, if it has collective operations on whose steps several masters agree; else 0.
     pub(super) graph_key: i64,
+    /// Whether it consists of nodes of this task that do nothing.
+    pub(super) is_idle: bool,
     session: String,
     /// Whether the workers have dropped the graphs already.
     is_forgotten: AtomicBool,
@@ -100,12 +102,14 @@ pub(super) fn compile(
     let client = step.client.to_string();
     let graph_key = graph_key(&step);
     let mut calls = Vec::with_capacity(step.parts.len());
+    let mut is_idle = step.parts.len() == 1;
     for part in std::mem::take(&mut step.parts) {
         let task = part.task.to_string();
         let link = cluster.links.get(&task).ok_or_else(|| {
             Refusal::new(Code::INTERNAL, format!("the session has no worker for {task}"))
         })?;
         cluster.check_task(&task)?;
+        is_idle &= !link.is_other() && part.graph.node.iter().all(|node| node.op == "NoOp");
         let request = RegisterGraphRequest {
             session_handle: cluster.handle.clone(),
             graph_def: Some(part.graph),
@@ -115,6 +119,8 @@ pub(super) fn compile(
         };
         calls.push((link.clone(), request));
     }
+    // Parts of other tasks are called first: they take longer.
+    calls.sort_by_key(|(link, _)| !link.is_other());
     let links: Vec<Link> = calls.iter().map(|(link, _)| link.clone()).collect();
     let answers = together::<methods::RegisterGraph>(calls, super::limit_of(options));
     let fetches = step.fetches.iter().map(keys::of_edge).collect();
@@ -123,6 +129,7 @@ pub(super) fn compile(
         parts: Vec::with_capacity(links.len()),
         fetches,
         graph_key,
+        is_idle,
         session: cluster.handle.clone(),
         is_forgotten: AtomicBool::new(false),
     };

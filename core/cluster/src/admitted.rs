@@ -1,7 +1,7 @@
 //! The master's methods for a client that was admitted: they keep to its limits, and are written to the audit log.
 
 use crate::{
-    call::Call,
+    call::{Call, Need},
     gate::{Gate, Who},
     limits::nodes,
     master::Master,
@@ -79,9 +79,21 @@ impl Admitted {
         self.recorded(what, || vec![("session", session)], method, |_| fine())
     }
 
-    /// Whether a step is known to do nothing, and is not recorded.
-    pub fn is_idle(&self, request: &RunStepRequest) -> bool {
-        self.gate.audit.is_none() && self.master.is_idle(request)
+    /// What a step needs, as far as it is known. One that is recorded writes to a file.
+    pub fn need(&self, request: &RunStepRequest) -> Need {
+        match &self.gate.audit {
+            Some(_) => Need::Thread,
+            None => self.master.need(request),
+        }
+    }
+
+    /// As [`Admitted::run_step`], for one that needs answers alone.
+    pub async fn run_step_soon(
+        self: Arc<Admitted>,
+        call: Call<RunStepRequest>,
+    ) -> Answered<RunStepResponse> {
+        let _step = self.step()?;
+        self.master.run_step_soon(call).await
     }
 
     fn step(&self) -> Answered<Step<'_>> {

@@ -1,11 +1,12 @@
 //! The methods of TensorFlow's services: from a path to the answer of the master or the worker.
 //!
-//! Methods block, so each runs on a thread of its own, but for a step that is known to do nothing. A call that ends before its
-//! method (the client is gone, or its deadline passed) cancels the step that the method runs.
+//! Methods block, so each runs on a thread of its own, but for steps that are known: one that does nothing is done at once, and
+//! one whose parts all run elsewhere is a future. A call that ends before its method (the client is gone, or its deadline passed)
+//! cancels the step that the method runs.
 
 use crate::{
     admitted::Admitted,
-    call::Call,
+    call::{Call, Need},
     client::Client,
     clock,
     codec::ProtobufCodec,
@@ -155,7 +156,11 @@ async fn answer_of_master(
         Some("ExtendSession") => unary(client, request, turn, Admitted::extend_session).await,
         Some("PartialRunSetup") => unary(client, request, turn, Admitted::partial_run_setup).await,
         Some("RunStep") => {
-            let method = Answering { run: Admitted::run_step, is_short: Admitted::is_idle };
+            let method = Answering {
+                need: Admitted::need,
+                run: Admitted::run_step,
+                run_soon: Some(|client, call| Box::pin(Admitted::run_step_soon(client, call))),
+            };
             unary_by(client, request, turn, method).await
         }
         Some("CloseSession") => unary(client, request, turn, Admitted::close_session).await,
@@ -264,14 +269,16 @@ where
     Q: Message + Default + 'static,
     R: Message + 'static,
 {
-    unary_by(service, request, turn, Answering { run: method, is_short: |_, _| false }).await
+    let method = Answering { need: |_, _| Need::Thread, run: method, run_soon: None };
+    unary_by(service, request, turn, method).await
 }
 
 /// How a method is run.
 struct Answering<S, Q, R> {
+    need: fn(&S, &Q) -> Need,
     run: fn(&S, Call<Q>) -> Result<R, Refusal>,
-    /// Whether a call of it is done so soon, without waiting, that a thread of its own would take longer.
-    is_short: fn(&S, &Q) -> bool,
+    /// The same for a call that needs answers alone.
+    run_soon: Option<fn(Arc<S>, Call<Q>) -> Answer<Result<R, Refusal>>>,
 }
 
 /// As [`unary`], for a method some of whose calls need no thread.
@@ -312,17 +319,30 @@ where
 
     fn call(&mut self, request: Request<Q>) -> Self::Future {
         let (service, method) = (Arc::clone(&self.service), self.method.run);
-        let is_short = (self.method.is_short)(&service, request.get_ref());
+        let need = (self.method.need)(&service, request.get_ref());
         let turn = self.turn.take();
         let client = request.extensions().get::<Client>().cloned();
         let cancel = CancelToken::new();
         let abandoned = CancelOnDrop(Some(cancel.clone()));
         let call = Call { request: request.into_inner(), client, cancel };
-        if is_short {
-            abandoned.keep();
-            let answer = method(&service, call);
-            drop(turn);
-            return Box::pin(std::future::ready(answer.map(Response::new).map_err(Status::from)));
+        match (need, self.method.run_soon) {
+            (Need::Nothing, _) => {
+                let answer = method(&service, call);
+                drop(turn);
+                abandoned.keep();
+                let answer = answer.map(Response::new).map_err(Status::from);
+                return Box::pin(std::future::ready(answer));
+            }
+            (Need::Answers, Some(run_soon)) => {
+                let answer = run_soon(service, call);
+                return Box::pin(async move {
+                    let answer = answer.await;
+                    drop(turn);
+                    abandoned.keep();
+                    Ok(Response::new(answer?))
+                });
+            }
+            _ => {}
         }
         Box::pin(async move {
             let run = move || {

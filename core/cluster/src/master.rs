@@ -17,7 +17,12 @@ mod session;
 mod step;
 mod values;
 
-use crate::{call::Call, client::Client, refusal::Refusal, worker::describe};
+use crate::{
+    call::{Call, Need},
+    client::Client,
+    refusal::Refusal,
+    worker::describe,
+};
 pub(crate) use cluster::{Leavings, Place};
 use session::MasterSession;
 use std::{
@@ -120,10 +125,16 @@ impl Master {
         Ok(ExtendSessionResponse { new_graph_version })
     }
 
-    /// Whether a step is known to do nothing.
-    pub fn is_idle(&self, request: &RunStepRequest) -> bool {
+    /// What a step needs, as far as it is known.
+    pub fn need(&self, request: &RunStepRequest) -> Need {
         let session = self.sessions.lock().get(&request.session_handle).cloned();
-        session.is_some_and(|session| session.is_idle(request))
+        session.map_or(Need::Thread, |session| session.need(request))
+    }
+
+    /// As [`Master::run_step`], for one that needs answers alone.
+    pub async fn run_step_soon(&self, call: Call<RunStepRequest>) -> Answered<RunStepResponse> {
+        let session = self.session(&call.request.session_handle, call.client.as_ref())?;
+        session.run_step_soon(call.request, call.cancel).await
     }
 
     pub fn run_step(&self, call: Call<RunStepRequest>) -> Answered<RunStepResponse> {

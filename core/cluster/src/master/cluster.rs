@@ -22,6 +22,7 @@ mod timeline;
 
 use super::Answered;
 use crate::{
+    call::Need,
     handles::new_step,
     health::{Health, Used},
     methods,
@@ -42,6 +43,7 @@ use std::{
     time::Duration,
 };
 use tenon_framework::{
+    Tensor,
     device::DeviceName,
     sync::{Mutex, rank},
 };
@@ -51,6 +53,7 @@ use tenon_proto::{
     GetStepSequenceRequest, GraphDef, ServerDef,
 };
 use tenon_runtime::{CallableOptions, CancelToken, RunOptions, RuntimeError, Session};
+use tokio::task::block_in_place;
 
 /// How long a worker may take to open a session, to register a graph, or to forget.
 const CONTROL: Duration = Duration::from_secs(60);
@@ -257,28 +260,44 @@ impl ClusterSession {
         }
     }
 
-    /// Runs a step. For feeds of other shapes than the graph says there is another form of it, as in a session of one task.
+    /// Runs a step.
     pub fn run(
         &self,
         session: &Session,
         signature: &CallableOptions,
         wish: Wish<'_>,
     ) -> Answered<Outcome> {
-        let mut step = self.compiled(session, signature, wish.options)?;
-        match step.step.check(wish.feeds) {
-            Err(RuntimeError::FeedShape { .. }) => {
-                let other = CallableOptions { feeds_of_any_shape: true, ..signature.clone() };
-                step = self.compiled(session, &other, wish.options)?;
-                step.step.check(wish.feeds)?;
-            }
-            checked => checked?,
-        }
+        let find = |signature: &CallableOptions| self.compiled(session, signature, wish.options);
+        let step = fitting(signature, wish.feeds, find)?;
         run::run(self, &step, wish)
     }
 
-    /// Whether the step of a signature is known to do nothing, at this task alone.
-    pub fn is_idle(&self, signature: &CallableOptions) -> bool {
-        self.steps.lock().get(signature).is_some_and(|step| step.is_idle)
+    /// What a step of a signature needs here, as far as it is known.
+    pub fn need(&self, signature: &CallableOptions) -> Need {
+        match self.steps.lock().get(signature) {
+            Some(step) if step.is_idle => Need::Nothing,
+            Some(step) if step.is_light() => Need::Answers,
+            _ => Need::Thread,
+        }
+    }
+
+    /// As [`ClusterSession::run`], without a thread if the step is one that needs none.
+    pub async fn run_soon(
+        &self,
+        session: &Session,
+        signature: &CallableOptions,
+        wish: Wish<'_>,
+    ) -> Answered<Outcome> {
+        let find = |signature: &CallableOptions| {
+            let known = self.steps.lock().get(signature).cloned();
+            let make = || self.compiled(session, signature, wish.options);
+            known.map_or_else(|| block_in_place(make), Ok)
+        };
+        let step = fitting(signature, wish.feeds, find)?;
+        match step.is_light() {
+            true => run::run_soon(self, &step, wish).await,
+            false => block_in_place(|| run::run(self, &step, wish)),
+        }
     }
 
     /// The step of a signature, registered at the workers.
@@ -331,6 +350,24 @@ impl ClusterSession {
         steps.values().for_each(|step| step.forget());
         self.leavings.close(&self.handle, self.links.values(), CLOSE);
     }
+}
+
+/// The step of a signature for these feeds, of those that `find` gives. For feeds of other shapes than the graph says there is
+/// another form of it, as in a session of one task.
+fn fitting(
+    signature: &CallableOptions,
+    feeds: &[Tensor],
+    find: impl Fn(&CallableOptions) -> Answered<Arc<Compiled>>,
+) -> Answered<Arc<Compiled>> {
+    let step = find(signature)?;
+    let step = match step.step.check(feeds) {
+        Err(RuntimeError::FeedShape { .. }) => {
+            find(&CallableOptions { feeds_of_any_shape: true, ..signature.clone() })?
+        }
+        _ => step,
+    };
+    step.step.check(feeds)?;
+    Ok(step)
 }
 
 /// How long a worker may take to prepare something for a run.

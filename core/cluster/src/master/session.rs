@@ -7,6 +7,7 @@ use super::{
     step, values,
 };
 use crate::{
+    call::Need,
     client::{Client, Presence},
     clock,
     handles::new_handle,
@@ -15,6 +16,7 @@ use crate::{
     requests::Requests,
     stats::StepStatsSink,
 };
+use prost::Message;
 use std::{
     collections::HashMap,
     sync::{
@@ -37,6 +39,9 @@ use tenon_runtime::{AnyShapeCallable, CancelToken, Runtime, Session, Worker};
 
 /// The maximum number of callables of a session.
 const MOST_CALLABLES: usize = 10_000;
+
+/// Bytes of a request that is read by the thread which received it, at most.
+const LIGHT: usize = 64 << 10;
 
 /// The numbers of requests that are remembered, as TensorFlow's masters remember them.
 const REMEMBERED: usize = 10_000;
@@ -170,23 +175,31 @@ impl MasterSession {
         Ok(*version)
     }
 
-    /// Whether a step is known to do nothing and to wait for nobody, so that it needs no thread of its own.
-    pub fn is_idle(&self, request: &RunStepRequest) -> bool {
-        let RunStepRequest { feed, fetch, target, options, partial_run_handle, .. } = request;
-        let is_plain = options.as_ref().is_none_or(|asked| {
-            asked.timeout_in_ms == 0 && !asked.output_partition_graphs && asked.trace_level == 0
-        });
-        let has_values = !feed.is_empty() || !fetch.is_empty() || !partial_run_handle.is_empty();
-        if has_values || !is_plain || self.options.timeout.is_some() {
-            return false;
+    /// What a step needs, as far as it is known.
+    pub fn need(&self, request: &RunStepRequest) -> Need {
+        let asked = request.options.as_ref();
+        let is_plain =
+            asked.is_none_or(|asked| !asked.output_partition_graphs && asked.trace_level == 0);
+        let is_whole = request.partial_run_handle.is_empty();
+        if !is_plain || !is_whole || request.encoded_len() > LIGHT {
+            return Need::Thread;
         }
+        let has_limit =
+            asked.is_some_and(|asked| asked.timeout_in_ms != 0) || self.options.timeout.is_some();
         let signature = tenon_runtime::CallableOptions {
-            targets: target.clone(),
+            feeds: request.feed.iter().map(|feed| feed.name.clone()).collect(),
+            fetches: request.fetch.clone(),
+            targets: request.target.clone(),
             ..tenon_runtime::CallableOptions::default()
         };
         match &self.cluster {
-            Some(cluster) => cluster.is_idle(&signature),
-            None => self.session.is_idle(&signature),
+            Some(cluster) => match cluster.need(&signature) {
+                Need::Nothing if has_limit || !request.feed.is_empty() => Need::Answers,
+                need => need,
+            },
+            None if has_limit || !request.feed.is_empty() => Need::Thread,
+            None if self.session.is_idle(&signature) => Need::Nothing,
+            None => Need::Thread,
         }
     }
 
@@ -202,14 +215,23 @@ impl MasterSession {
             true => step::run(self, request, cancel),
             false => self.partial_runs.run(self, request, cancel),
         };
-        match result {
-            Err(refusal) if in_body => Ok(RunStepResponse {
-                status_code: refusal.code.0,
-                status_error_message: refusal.message,
-                ..RunStepResponse::default()
-            }),
-            result => result,
-        }
+        told(result, in_body)
+    }
+
+    /// As [`MasterSession::run_step`], for one that needs [answers](Need::Answers) alone.
+    pub async fn run_step_soon(
+        &self,
+        request: RunStepRequest,
+        cancel: CancelToken,
+    ) -> Result<RunStepResponse, Refusal> {
+        self.requests.note(request.request_id)?;
+        let in_body = request.store_errors_in_response_body;
+        let _running = self.running();
+        let result = match &self.cluster {
+            Some(cluster) => step::run_soon(self, cluster, request, cancel).await,
+            None => tokio::task::block_in_place(|| step::run(self, request, cancel)),
+        };
+        told(result, in_body)
     }
 
     pub fn partial_run_setup(&self, request: PartialRunSetupRequest) -> Result<String, Refusal> {
@@ -313,6 +335,21 @@ struct Running<'s>(&'s AtomicUsize);
 impl Drop for Running<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+/// The answer of a step, whose error may be in its body.
+fn told(
+    result: Result<RunStepResponse, Refusal>,
+    in_body: bool,
+) -> Result<RunStepResponse, Refusal> {
+    match result {
+        Err(refusal) if in_body => Ok(RunStepResponse {
+            status_code: refusal.code.0,
+            status_error_message: refusal.message,
+            ..RunStepResponse::default()
+        }),
+        result => result,
     }
 }
 

@@ -11,6 +11,7 @@ use tenon_framework::Tensor;
 use tenon_host::call::TraceSink;
 use tenon_proto::{
     NamedTensorProto, RunMetadata, RunOptions, RunStepRequest, RunStepResponse, StepStats,
+    TensorProto,
 };
 use tenon_runtime::{CallableOptions, CancelToken, NodeReport};
 
@@ -49,6 +50,32 @@ pub(super) fn run(
     Ok(RunStepResponse { tensor, metadata, ..RunStepResponse::default() })
 }
 
+/// Runs a step over several tasks that needs no thread, nor gives metadata.
+pub(super) async fn run_soon(
+    session: &MasterSession,
+    cluster: &ClusterSession,
+    request: RunStepRequest,
+    cancel: CancelToken,
+) -> Result<RunStepResponse, Refusal> {
+    values::check_once(request.feed.iter().map(|feed| feed.name.as_str()), "fed")?;
+    values::check_once(request.fetch.iter().map(String::as_str), "fetched")?;
+    let feeds = values::read(session, request.feed)?;
+    let (feeds, tensors): (Vec<String>, Vec<Tensor>) = feeds.into_iter().unzip();
+    let (fetches, targets) = (request.fetch, request.target);
+    let signature = CallableOptions { feeds, fetches, targets, ..CallableOptions::default() };
+    let options = options(session, &request.options.unwrap_or_default(), cancel, None);
+    let wish = Wish { feeds: &tensors, options: &options, began: clock::now(), timeline: false };
+    let outcome = cluster.run_soon(&session.session, &signature, wish).await?;
+    let tensor = named(signature, outcome.fetched);
+    Ok(RunStepResponse { tensor, ..RunStepResponse::default() })
+}
+
+/// The fetched values, under the names that were asked for.
+fn named(signature: CallableOptions, fetched: Vec<TensorProto>) -> Vec<NamedTensorProto> {
+    let named = signature.fetches.into_iter().zip(fetched);
+    named.map(|(name, tensor)| NamedTensorProto { name, tensor: Some(tensor) }).collect()
+}
+
 /// Runs a step over several tasks.
 fn over_tasks(
     session: &MasterSession,
@@ -67,9 +94,8 @@ fn over_tasks(
     let wish = Wish { feeds: &tensors, options: &options, began, timeline: stats.is_some() };
     let outcome = cluster.run(&session.session, &signature, wish)?;
     let metadata = metadata_of_tasks(session, &asked, &signature, outcome.stats)?;
-    let named = signature.fetches.into_iter().zip(outcome.fetched);
-    let tensor = named.map(|(name, tensor)| NamedTensorProto { name, tensor: Some(tensor) });
-    Ok(RunStepResponse { tensor: tensor.collect(), metadata, ..RunStepResponse::default() })
+    let tensor = named(signature, outcome.fetched);
+    Ok(RunStepResponse { tensor, metadata, ..RunStepResponse::default() })
 }
 
 /// The metadata of a step over several tasks.

@@ -14,6 +14,9 @@ use tenon_framework::Code;
 use tenon_proto::{AttrValueKind, DeregisterGraphRequest, NodeDef, RegisterGraphRequest};
 use tenon_runtime::{CallableOptions, RunOptions, Session, TaskStep};
 
+/// Parts of a step whose master needs no thread, at most.
+const MOST_LIGHT: usize = 4;
+
 /// A part of a step, registered at its worker.
 pub(super) struct Registered {
     pub link: Link,
@@ -38,6 +41,12 @@ pub(in crate::master) struct Compiled {
 }
 
 impl Compiled {
+    /// Whether its calls are so few that the thread which read its request makes them, and no other master has to agree on its
+    /// number.
+    pub(super) fn is_light(&self) -> bool {
+        self.parts.len() <= MOST_LIGHT && self.graph_key == 0
+    }
+
     /// The workers drop the graphs by themselves.
     pub(super) fn forget(&self) {
         self.is_forgotten.store(true, Ordering::Relaxed);

@@ -9,7 +9,7 @@ use super::{
 use crate::{
     clock,
     clock::Mailbox,
-    handles::new_request,
+    handles::{new_request, new_step},
     keys, methods,
     refusal::{Mark, Refusal},
 };
@@ -61,7 +61,7 @@ enum Event {
     Cancelled,
 }
 
-/// A run.
+/// A run. When it is dropped, the parts that have not ended are given up.
 struct Run<'r> {
     cluster: &'r ClusterSession,
     parts: &'r [Registered],
@@ -71,6 +71,8 @@ struct Run<'r> {
     ends: Vec<Option<Answered<RunGraphResponse>>>,
     started: Vec<Started>,
     events: Mailbox<Event>,
+    /// What the tokens call that cancel it; they hold it weakly.
+    _wake: Arc<dyn Fn() + Send + Sync>,
     /// When the first error came, and when the first that is a cause of others.
     failed: Option<Instant>,
     cause: Option<Instant>,
@@ -94,6 +96,39 @@ pub(super) fn run(
     outcome
 }
 
+/// What cleans a step up, at its end or when nobody waits for it any more.
+struct CleanUp<'s> {
+    cluster: &'s ClusterSession,
+    compiled: &'s Compiled,
+    step_id: i64,
+}
+
+impl Drop for CleanUp<'_> {
+    fn drop(&mut self) {
+        let links = self.compiled.parts.iter().map(|part| &part.link);
+        self.cluster.leavings.clean_up(self.step_id, links);
+    }
+}
+
+/// As [`run`], without a thread, and without a timeline: for a step on whose number no other master has to agree.
+pub(super) async fn run_soon(
+    cluster: &ClusterSession,
+    compiled: &Compiled,
+    wish: Wish<'_>,
+) -> Answered<Outcome> {
+    debug_assert!(compiled.graph_key == 0 && !wish.timeline);
+    let step_id = new_step();
+    let send = sent(compiled, wish.feeds)?;
+    let given = Given { step_id, send, receive: compiled.fetches.clone(), partial: None };
+    let clean_up = CleanUp { cluster, compiled, step_id };
+    let mut run = Run::new(cluster, compiled, &wish)?;
+    run.start(given, false);
+    let waited = run.wait_soon().await;
+    let results = run.end(waited);
+    drop(clean_up);
+    outcome(compiled, results?, Vec::new())
+}
+
 /// What the parts are called with.
 pub(super) struct Given {
     pub step_id: i64,
@@ -112,21 +147,7 @@ pub(super) fn run_parts(
     given: Given,
     wish: &Wish<'_>,
 ) -> Answered<Vec<RunGraphResponse>> {
-    cluster.check_tasks(&compiled.parts)?;
-    let events = Mailbox::new();
-    let mut run = Run {
-        cluster,
-        parts: &compiled.parts,
-        options: wish.options,
-        began: wish.began,
-        ends: compiled.parts.iter().map(|_| None).collect(),
-        started: Vec::with_capacity(compiled.parts.len()),
-        events: events.clone(),
-        failed: None,
-        cause: None,
-    };
-    let wake: Arc<dyn Fn() + Send + Sync> = Arc::new(move || events.send(Event::Cancelled));
-    wish.options.cancel.iter().chain([&cluster.closing]).for_each(|token| token.on_cancel(&wake));
+    let mut run = Run::new(cluster, compiled, wish)?;
     let waited = match run.parts {
         [_] if given.partial.is_none() && wish.options.deadline.is_none() => {
             run.alone(given, wish.timeline)
@@ -136,12 +157,7 @@ pub(super) fn run_parts(
             run.wait()
         }
     };
-    run.started
-        .iter()
-        .zip(&run.ends)
-        .filter(|(_, end)| end.is_none())
-        .for_each(|(it, _)| it.cancel());
-    waited.and_then(|()| run.results())
+    run.end(waited)
 }
 
 /// The feeds under the keys by which the client's part receives them.
@@ -156,7 +172,48 @@ fn sent(compiled: &Compiled, feeds: &[Tensor]) -> Answered<Vec<NamedTensorProto>
         .collect()
 }
 
-impl Run<'_> {
+impl Drop for Run<'_> {
+    fn drop(&mut self) {
+        self.give_up();
+    }
+}
+
+impl<'r> Run<'r> {
+    /// A run none of whose parts is called yet.
+    ///
+    /// # Errors
+    /// A task is not there.
+    fn new(
+        cluster: &'r ClusterSession,
+        compiled: &'r Compiled,
+        wish: &Wish<'r>,
+    ) -> Answered<Run<'r>> {
+        cluster.check_tasks(&compiled.parts)?;
+        let events = Mailbox::new();
+        let told = events.clone();
+        let wake: Arc<dyn Fn() + Send + Sync> = Arc::new(move || told.send(Event::Cancelled));
+        let tokens = wish.options.cancel.iter().chain([&cluster.closing]);
+        tokens.for_each(|token| token.on_cancel(&wake));
+        Ok(Run {
+            cluster,
+            parts: &compiled.parts,
+            options: wish.options,
+            began: wish.began,
+            ends: compiled.parts.iter().map(|_| None).collect(),
+            started: Vec::with_capacity(compiled.parts.len()),
+            events,
+            _wake: wake,
+            failed: None,
+            cause: None,
+        })
+    }
+
+    /// Gives up the parts that have not ended.
+    fn give_up(&self) {
+        let open = self.started.iter().zip(&self.ends).filter(|(_, end)| end.is_none());
+        open.for_each(|(started, _)| started.cancel());
+    }
+
     /// The call of a part.
     fn request(&self, part: &Registered, given: &mut Given, timeline: bool) -> RunGraphRequest {
         let exec_opts = ExecutorOpts { record_timeline: timeline, ..ExecutorOpts::default() };
@@ -216,25 +273,49 @@ impl Run<'_> {
         }
     }
 
+    fn is_open(&self) -> bool {
+        self.ends.iter().any(Option::is_none)
+    }
+
     /// Waits until all parts have ended, or the step is given up for an error of a part.
     ///
     /// # Errors
     /// The step is given up for another reason.
     fn wait(&mut self) -> Answered<()> {
-        while self.ends.iter().any(Option::is_none) {
-            if let Some(Event::Ended(at, answer)) = self.events.take_until(self.next_look()) {
-                self.take(at, answer);
-                continue;
+        while self.is_open() {
+            let event = self.events.take_until(self.next_look());
+            if self.note(event)? {
+                break;
             }
-            self.check()?;
-            let is_over =
-                |since: Option<Instant>, most| since.is_some_and(|it| clock::since(it) >= most);
-            if is_over(self.cause, JOINED) || is_over(self.failed, CAUSE) {
-                return Ok(());
-            }
-            self.look_at_tasks();
         }
         Ok(())
+    }
+
+    /// As [`Run::wait`], without a thread.
+    async fn wait_soon(&mut self) -> Answered<()> {
+        while self.is_open() {
+            let event = self.events.next_until(self.next_look()).await;
+            if self.note(event)? {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Notes what has happened, if anything; whether the step is given up for an error of a part.
+    fn note(&mut self, event: Option<Event>) -> Answered<bool> {
+        if let Some(Event::Ended(at, answer)) = event {
+            self.take(at, answer);
+            return Ok(false);
+        }
+        self.check()?;
+        let is_over =
+            |since: Option<Instant>, most| since.is_some_and(|it| clock::since(it) >= most);
+        if is_over(self.cause, JOINED) || is_over(self.failed, CAUSE) {
+            return Ok(true);
+        }
+        self.look_at_tasks();
+        Ok(false)
     }
 
     /// When the run has to do something, if nothing happens before.
@@ -293,13 +374,17 @@ impl Run<'_> {
         }
     }
 
-    /// The results of the parts.
+    /// The results of the parts. Those that have not ended are given up.
     ///
     /// # Errors
-    /// The causes of a failed step, each with its task; if none is known, the errors that follow from one.
-    fn results(self) -> Answered<Vec<RunGraphResponse>> {
-        let (mut results, mut errors) = (Vec::with_capacity(self.ends.len()), Vec::new());
-        for (part, end) in self.parts.iter().zip(self.ends) {
+    /// Why the run was given up; the causes of a failed step, each with its task; if none is known, the errors that follow from
+    /// one.
+    fn end(mut self, waited: Answered<()>) -> Answered<Vec<RunGraphResponse>> {
+        self.give_up();
+        let ends = mem::take(&mut self.ends);
+        waited?;
+        let (mut results, mut errors) = (Vec::with_capacity(ends.len()), Vec::new());
+        for (part, end) in self.parts.iter().zip(ends) {
             match end {
                 Some(Ok(result)) => results.push(result),
                 Some(Err(refusal)) => {

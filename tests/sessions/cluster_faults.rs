@@ -2,6 +2,8 @@
 
 use super::cluster::Tasks;
 use std::{
+    io,
+    net::{Shutdown, SocketAddr, TcpListener, TcpStream},
     thread,
     time::{Duration, Instant},
 };
@@ -102,4 +104,46 @@ fn a_server_that_stops_ends_the_steps_in_flight_and_begins_no_others() {
         assert_eq!(values(&fetched[0]), [-1.0]);
         stopping.join().expect("no panic");
     });
+}
+
+/// A connection that passes bytes on to a server, its target, and what cuts it.
+fn wire(server: SocketAddr) -> (String, thread::JoinHandle<[TcpStream; 2]>) {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
+    let target = format!("grpc://{}", listener.local_addr().expect("it is bound"));
+    let pass = |mut from: TcpStream, mut to: TcpStream| {
+        thread::spawn(move || drop(io::copy(&mut from, &mut to)));
+    };
+    let begun = thread::spawn(move || {
+        let client = listener.accept().expect("a client connects").0;
+        let server = TcpStream::connect(server).expect("the server is up");
+        let again = |stream: &TcpStream| stream.try_clone().expect("a descriptor is free");
+        pass(again(&client), again(&server));
+        pass(again(&server), again(&client));
+        [client, server]
+    });
+    (target, begun)
+}
+
+#[test]
+fn a_step_whose_client_goes_takes_nothing() {
+    let _turn = turn();
+    let tasks = Tasks::of(&BOTH);
+    let (target, wire) = wire(tasks.address("worker/0"));
+    let session = Session::connect(&target, tasks.graph(queue)).unwrap();
+    let ends = wire.join().expect("no panic");
+    let other = Session::connect(&tasks.target("worker/0"), tasks.graph(queue)).unwrap();
+    let limit = Some(Duration::from_secs(5));
+    // The first step of a signature has a thread of the server; the next one has none.
+    other.run(&[], &[], &["put"], limit).unwrap();
+    assert_eq!(values(&session.run(&[], &["y"], &[], limit).unwrap()[0]), [-1.0]);
+    thread::scope(|scope| {
+        let step = scope.spawn(|| session.run(&[], &["y"], &[], None));
+        thread::sleep(Duration::from_millis(500));
+        ends.iter().for_each(|end| end.shutdown(Shutdown::Both).expect("it is open"));
+        step.join().expect("no panic").expect_err("its connection is cut");
+    });
+    thread::sleep(Duration::from_millis(500));
+    other.run(&[], &[], &["put"], limit).unwrap();
+    assert_eq!(values(&other.run(&[], &["y"], &[], limit).unwrap()[0]), [-1.0]);
+    session.forget();
 }

@@ -46,6 +46,7 @@ const BOUNDED: &[Bounded] = &[
     Bounded("linalg/src/lu.rs", 1, "a side of a matrix, foreseen when it is read"),
     Bounded("linalg/src/plain.rs", 1, "a side of a matrix, foreseen when it is read"),
     Bounded("linalg/src/range.rs", 2, "a side of a matrix, foreseen when it is read"),
+    Bounded("linalg/src/small.rs", 2, "at most four values"),
     Bounded("linalg/src/svd.rs", 2, "a side of a matrix, foreseen when it is read"),
     Bounded("text/src/characters.rs", 1, "the rank"),
     Bounded("text/src/files.rs", 2, "names of files"),

@@ -1,9 +1,10 @@
-//! Operations on real matrices, by `faer` but for triangles of small ones.
+//! Operations on real matrices, by `faer` but for small ones.
 
 use crate::{
     plain::{self, SMALL},
     range::Limits,
     scalar::{Field, Lu, Svd, Triangle},
+    small,
 };
 use faer::{Mat, Side};
 use num_complex::Complex;
@@ -73,6 +74,9 @@ macro_rules! fields {
             }
 
             fn qr(a: &Mat<$real>, inner: usize) -> (Mat<$real>, Mat<$real>) {
+                if a.nrows().max(a.ncols()) <= SMALL {
+                    return small::qr(a, inner);
+                }
                 let qr = a.qr();
                 let least = a.nrows().min(a.ncols());
                 let q = if inner > least { qr.compute_Q() } else { qr.compute_thin_Q() };
@@ -82,22 +86,34 @@ macro_rules! fields {
             }
 
             fn svd(a: &Mat<$real>, full: bool) -> Option<Svd<$real>> {
+                if a.nrows().max(a.ncols()) <= small::MOST && let Some(found) = small::svd(a, full) {
+                    return Some(found);
+                }
                 let found = if full { a.svd() } else { a.thin_svd() }.ok()?;
                 let values = found.S().column_vector().iter().map(|&x| x.into()).collect();
                 Some(Svd { values, left: found.U().to_owned(), right: found.V().to_owned() })
             }
 
             fn singular_values(a: &Mat<$real>) -> Option<Vec<f64>> {
+                if a.nrows().max(a.ncols()) <= small::MOST && let Some(found) = small::svd(a, false) {
+                    return Some(found.values);
+                }
                 Some(a.singular_values().ok()?.into_iter().map(f64::from).collect())
             }
 
             fn eigen(a: &Mat<$real>) -> Option<(Vec<f64>, Mat<$real>)> {
+                if a.nrows() <= small::MOST && let Some(found) = small::eigen(a) {
+                    return Some(found);
+                }
                 let found = a.self_adjoint_eigen(Side::Lower).ok()?;
                 let values = found.S().column_vector().iter().map(|&x| x.into()).collect();
                 Some((values, found.U().to_owned()))
             }
 
             fn eigenvalues(a: &Mat<$real>) -> Option<Vec<f64>> {
+                if a.nrows() <= small::MOST && let Some(found) = small::eigen(a) {
+                    return Some(found.0);
+                }
                 let values = a.self_adjoint_eigenvalues(Side::Lower).ok()?;
                 Some(values.into_iter().map(f64::from).collect())
             }

@@ -94,6 +94,8 @@ const PLACES: &[Exception] = &[
     place("plugins/accel/tests/", "a host of a few entries, to drive the device alone"),
     place("plugins/vectors/src/arch.rs", "calls functions compiled for CPU features that were found"),
     place("plugins/vectors/src/vector.rs", "vectors of floats, in loops compiled for their CPU features"),
+    place("plugins/vectors/src/narrow.rs", "calls conversions by instructions that the CPU was found to have"),
+    place("plugins/vectors/src/narrow/f16c.rs", "the instructions that convert halves"),
     place("plugins/vectors/src/split.rs", "disjoint parts of one output for the threads of a loop"),
     place("plugins/cpu/src/stream.rs", "stores past the caches"),
     place("plugins/cpu/src/panels.rs", "memory for packed panels, aligned to vectors"),

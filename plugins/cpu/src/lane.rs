@@ -2,10 +2,12 @@
 //!
 //! Arithmetic on half and bfloat16 is done in float and rounded once.
 
-use crate::arch::Isa;
+use crate::arch::{Isa, vectorised};
 use half::{bf16, f16};
 use tenon_sdk::element::Number;
-use tenon_vectors::narrow::{bf16_down, bf16_up, f16_down, f16_up};
+use tenon_vectors::narrow::{
+    bf16_down, bf16_up, f16_down, f16_up, halves_down, halves_up, rows_of_halves_up,
+};
 
 /// A number type with its type of computation: float for 16-bit floats, else the type itself.
 pub trait Compute: Number<Accumulator = Self::Wide> {
@@ -15,6 +17,20 @@ pub trait Compute: Number<Accumulator = Self::Wide> {
     fn up(self) -> Self::Wide;
     /// Rounds to nearest, ties to even.
     fn down(value: Self::Wide) -> Self;
+    /// Converts as many numbers as both slices have.
+    fn all_up(x: &[Self], y: &mut [Self::Wide]) {
+        each_up(x, y);
+    }
+    /// Rounds as many numbers as both slices have.
+    fn all_down(x: &[Self::Wide], y: &mut [Self]) {
+        each_down(x, y);
+    }
+    /// Converts `columns` numbers of each row, from rows `stride` apart to whole rows `width` apart.
+    ///
+    /// Panics if `x` has too few rows, or `width` is 0.
+    fn rows_up(x: &[Self], stride: usize, columns: usize, y: &mut [Self::Wide], width: usize) {
+        each_row_up(x, stride, columns, y, width);
+    }
     /// `self * y + z`, rounded once where there is an instruction for it.
     #[inline(always)]
     fn mul_add<I: Isa>(self, y: Self, z: Self) -> Self {
@@ -30,6 +46,38 @@ pub trait Compute: Number<Accumulator = Self::Wide> {
 #[inline(always)]
 pub fn flushed<W: Compute>(x: W) -> W {
     x.add(W::ZERO)
+}
+
+vectorised! {
+    fn each_up[T: Compute](x: &[T], y: &mut [T::Wide]) {
+        y.iter_mut().zip(x).for_each(|(y, x)| *y = x.up());
+    }
+}
+
+vectorised! {
+    fn each_down[T: Compute](x: &[T::Wide], y: &mut [T]) {
+        y.iter_mut().zip(x).for_each(|(y, &x)| *y = T::down(x));
+    }
+}
+
+vectorised! {
+    fn each_row_up[T: Compute](x: &[T], stride: usize, columns: usize, y: &mut [T::Wide], width: usize) {
+        /// Number of elements that the compiler turns into whole vectors.
+        const PIECE: usize = 16;
+        for (row, y) in y.chunks_exact_mut(width).enumerate() {
+            let x = &x[row * stride..][..columns];
+            let (pieces, rest) = x.as_chunks::<PIECE>();
+            let (to_pieces, to_rest) = y[..columns].as_chunks_mut::<PIECE>();
+            for (y, x) in to_pieces.iter_mut().zip(pieces) {
+                for (y, x) in y.iter_mut().zip(x) {
+                    *y = x.up();
+                }
+            }
+            for (y, x) in to_rest.iter_mut().zip(rest) {
+                *y = x.up();
+            }
+        }
+    }
 }
 
 macro_rules! itself {
@@ -97,6 +145,15 @@ impl Compute for f16 {
     #[inline(always)]
     fn down(value: f32) -> f16 {
         f16_down(value)
+    }
+    fn all_up(x: &[f16], y: &mut [f32]) {
+        halves_up(x, y);
+    }
+    fn all_down(x: &[f32], y: &mut [f16]) {
+        halves_down(x, y);
+    }
+    fn rows_up(x: &[f16], stride: usize, columns: usize, y: &mut [f32], width: usize) {
+        rows_of_halves_up(x, stride, columns, y, width);
     }
     #[inline(always)]
     fn clamped(self, high: f16) -> f16 {

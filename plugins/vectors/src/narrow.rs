@@ -1,8 +1,13 @@
 //! Half and bfloat16 to float and back, in loops that vectorise.
 //!
 //! The conversions are integer arithmetic and selections on the bits, so that a loop over them has
-//! no branch and no call; denormals of half survive where the processor flushes those of float.
+//! no branch and no call; denormals of half survive where the processor flushes those of float. Many
+//! halves are converted by the CPU's instructions, where it has them.
 
+#[cfg(target_arch = "x86_64")]
+mod f16c;
+
+use crate::arch::vectorised;
 use tenon_sdk::{bf16, f16};
 
 /// Converts without loss.
@@ -69,9 +74,101 @@ pub fn f16_down(value: f32) -> f16 {
     f16::from_bits((result | bits >> 16 & 0x8000) as u16)
 }
 
+vectorised! {
+    fn each_up[](x: &[f16], y: &mut [f32]) {
+        y.iter_mut().zip(x).for_each(|(y, &x)| *y = f16_up(x));
+    }
+}
+
+vectorised! {
+    fn each_down[](x: &[f32], y: &mut [f16]) {
+        y.iter_mut().zip(x).for_each(|(y, &x)| *y = f16_down(x));
+    }
+}
+
+/// Converts halves without loss: as many as both slices have.
+pub fn halves_up(x: &[f16], y: &mut [f32]) {
+    #[cfg(target_arch = "x86_64")]
+    if f16c::is_supported() {
+        // SAFETY: the CPU has the instructions.
+        return unsafe { f16c::up(x, y) };
+    }
+    each_up(x, y);
+}
+
+/// Converts `columns` halves of each row without loss, from rows `stride` apart to whole rows
+/// `width` apart.
+///
+/// Panics if `x` has too few rows, or `width` is 0.
+pub fn rows_of_halves_up(x: &[f16], stride: usize, columns: usize, y: &mut [f32], width: usize) {
+    #[cfg(target_arch = "x86_64")]
+    if f16c::is_supported() {
+        // SAFETY: the CPU has the instructions.
+        return unsafe { f16c::rows_up(x, stride, columns, y, width) };
+    }
+    for (row, y) in y.chunks_exact_mut(width).enumerate() {
+        each_up(&x[row * stride..][..columns], y);
+    }
+}
+
+/// Rounds floats to halves, to nearest, ties to even: as many as both slices have.
+pub fn halves_down(x: &[f32], y: &mut [f16]) {
+    #[cfg(target_arch = "x86_64")]
+    if f16c::is_supported() {
+        // SAFETY: the CPU has the instructions.
+        return unsafe { f16c::down(x, y) };
+    }
+    each_down(x, y);
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Every half, as a float and with floats between it and the next one.
+    fn floats() -> Vec<f32> {
+        (0..=u16::MAX)
+            .flat_map(|bits| {
+                let x = f16::from_bits(bits).to_f32().to_bits();
+                [0, 1, 0xfff, 0x1000, 0x1001, 0x1fff].map(|more| f32::from_bits(x | more))
+            })
+            .chain([1e-9, -1e-9, 1e9, f32::MIN_POSITIVE, 1e-40])
+            .collect()
+    }
+
+    #[test]
+    fn many_halves_are_converted_as_one_is() {
+        let halves: Vec<f16> = (0..=u16::MAX).map(f16::from_bits).collect();
+        let same = |x: f32, y: f32| x.to_bits() == y.to_bits() || x.is_nan() && y.is_nan();
+        let short = |x: f16, y: f16| x.to_bits() == y.to_bits() || x.is_nan() && y.is_nan();
+        for len in (0..40).chain([halves.len()]) {
+            let first = (halves.len() - len) / 2;
+            let (x, mut y) = (&halves[first..first + len], vec![7.0; len]);
+            halves_up(x, &mut y);
+            assert!(x.iter().zip(&y).all(|(&x, &y)| same(f16_up(x), y)), "{len}");
+            let mut back = vec![f16::ONE; len];
+            halves_down(&y, &mut back);
+            assert!(x.iter().zip(&back).all(|(&x, &y)| short(x, y)), "{len}");
+        }
+        let x = floats();
+        let mut y = vec![f16::ONE; x.len()];
+        halves_down(&x, &mut y);
+        for (x, y) in x.into_iter().zip(y) {
+            assert!(short(f16_down(x), y), "{x:e}: {y:e}");
+        }
+    }
+
+    #[test]
+    fn columns_of_rows_are_converted_and_nothing_beside_them() {
+        let x: Vec<f16> = (0..60).map(|i| f16::from_f32(i as f32)).collect();
+        for columns in [1, 4, 7, 8, 11] {
+            let mut y = vec![-1.0; 5 * 12];
+            rows_of_halves_up(&x, 12, columns, &mut y, 12);
+            for (at, y) in y.into_iter().enumerate() {
+                assert_eq!(y, if at % 12 < columns { at as f32 } else { -1.0 });
+            }
+        }
+    }
 
     #[test]
     fn rounding_is_that_of_the_half_crate() {

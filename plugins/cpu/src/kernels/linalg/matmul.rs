@@ -69,22 +69,14 @@ pub fn widen<'a, T: Compute>(
     Ok(wide)
 }
 
-crate::arch::vectorised! {
-    /// `y[i] = x[i]` in the type of computation.
-    pub fn convert_up[T: Compute](x: &[T], y: &mut [T::Wide]) {
-        for (y, x) in y.iter_mut().zip(x) {
-            *y = x.up();
-        }
-    }
+/// `y[i] = x[i]` in the type of computation.
+pub fn convert_up<T: Compute>(x: &[T], y: &mut [T::Wide]) {
+    T::all_up(x, y);
 }
 
-crate::arch::vectorised! {
-    /// `y[i] = x[i]`, rounded.
-    pub fn convert_down[T: Compute](x: &[T::Wide], y: &mut [T]) {
-        for (y, &x) in y.iter_mut().zip(x) {
-            *y = T::down(x);
-        }
-    }
+/// `y[i] = x[i]`, rounded.
+pub fn convert_down<T: Compute>(x: &[T::Wide], y: &mut [T]) {
+    T::all_down(x, y);
 }
 
 /// The right factor of a product of matrices, which may be a constant.

@@ -8,7 +8,7 @@ use super::{
     super::product::{Factor, Operand},
     isa::Isa,
 };
-use crate::{arch::vectorised, kernels::array::turn::turn_into, lane::Compute, panels::as_itself};
+use crate::{kernels::array::turn::turn_into, lane::Compute, panels::as_itself};
 use std::{marker::PhantomData, ops::Range};
 use tenon_sdk::{
     element::Number,
@@ -183,7 +183,7 @@ pub fn pack_panel<T: Compute<Wide: Factor>>(
     let [stride, column_stride] = matrix.strides;
     let from = &matrix.data[columns.start * column_stride..];
     if column_stride == 1 {
-        return pack_rows(from, stride, columns.len(), to, width);
+        return T::rows_up(from, stride, columns.len(), to, width);
     }
     if let Some(from) = as_itself(from).filter(|_| stride == 1) {
         return turn_into(from, column_stride, [columns.len(), matrix.rows], to, width);
@@ -191,27 +191,6 @@ pub fn pack_panel<T: Compute<Wide: Factor>>(
     for (k, to) in to.chunks_exact_mut(width).enumerate() {
         for (column, to) in to[..columns.len()].iter_mut().enumerate() {
             *to = from[k * stride + column * column_stride].up();
-        }
-    }
-}
-
-vectorised! {
-    /// Copies some columns of each row, from rows `stride` apart to rows `width` apart.
-    fn pack_rows[T: Compute](from: &[T], stride: usize, columns: usize, to: &mut [T::Wide], width: usize) {
-        /// Number of elements that the compiler turns into whole vectors.
-        const PIECE: usize = 16;
-        for (k, to) in to.chunks_exact_mut(width).enumerate() {
-            let from = &from[k * stride..][..columns];
-            let (pieces, rest) = from.as_chunks::<PIECE>();
-            let (to_pieces, to_rest) = to[..columns].as_chunks_mut::<PIECE>();
-            for (to, from) in to_pieces.iter_mut().zip(pieces) {
-                for (to, from) in to.iter_mut().zip(from) {
-                    *to = from.up();
-                }
-            }
-            for (to, from) in to_rest.iter_mut().zip(rest) {
-                *to = from.up();
-            }
         }
     }
 }

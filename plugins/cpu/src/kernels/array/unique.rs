@@ -7,7 +7,10 @@ use super::{
     moves::{Item, Move, check_vector, make, write_integers},
     words,
 };
-use std::collections::HashMap;
+use std::{
+    collections::{HashMap, hash_map::RandomState},
+    hash::{BuildHasher, Hash, Hasher},
+};
 use tenon_sdk::{
     DType, KernelError,
     author::ComputeContext,
@@ -44,21 +47,87 @@ fn float_of(dtype: DType) -> Option<(u64, u64)> {
     }
 }
 
+/// The bits that equal values share; `None` for NaN.
+#[inline(always)]
+fn shared_bits(bits: u64, float: Option<(u64, u64)>) -> Option<u64> {
+    let Some((sign, exponent)) = float else { return Some(bits) };
+    match bits & !sign {
+        0 => Some(0),
+        size if size > exponent => None,
+        _ => Some(bits),
+    }
+}
+
 fn keys_of_words<'a, W: Word + Into<u128>>(
     c: &ComputeContext<'a>,
     input: usize,
     float: Option<(u64, u64)>,
 ) -> Result<Vec<Option<Key<'a>>>, KernelError> {
-    let key = |&word: &W| {
-        let bits = word.into() as u64;
-        let Some((sign, exponent)) = float else { return Some(Key::Bits(bits)) };
-        match bits & !sign {
-            0 => Some(Key::Bits(0)),
-            size if size > exponent => None,
-            _ => Some(Key::Bits(bits)),
-        }
-    };
+    let key = |&word: &W| shared_bits(word.into() as u64, float).map(Key::Bits);
     growth::collected(words::<W>(c.input_bytes(input)?)?.iter().map(key))
+}
+
+/// Groups the elements of a vector of numbers.
+fn groups_of_words<W: Word + Into<u128>>(
+    c: &ComputeContext<'_>,
+    float: Option<(u64, u64)>,
+) -> Result<Groups, KernelError> {
+    let words = words::<W>(c.input_bytes(0)?)?;
+    let key = |&word: &W| Ok(shared_bits(word.into() as u64, float));
+    Groups::of(c, words.iter().map(key), Secret::default())
+}
+
+/// Hashes of numbers, by products with two secret numbers. Who does not know them cannot make
+/// numbers that collide.
+#[derive(Clone, Copy)]
+struct Secret {
+    added: u64,
+    factor: u64,
+}
+
+impl Default for Secret {
+    fn default() -> Secret {
+        // The keys of a map's own hashes come from the system.
+        let hashes = RandomState::new();
+        Secret { added: hashes.hash_one(0), factor: hashes.hash_one(1) | 1 }
+    }
+}
+
+impl BuildHasher for Secret {
+    type Hasher = Folded;
+    fn build_hasher(&self) -> Folded {
+        Folded { secret: *self, hash: 0 }
+    }
+}
+
+/// A hash of a number.
+struct Folded {
+    secret: Secret,
+    hash: u64,
+}
+
+impl Hasher for Folded {
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|&byte| self.write_u64(byte.into()));
+    }
+
+    #[inline(always)]
+    fn write_u64(&mut self, number: u64) {
+        let Secret { added, factor } = self.secret;
+        self.hash = folded((self.hash ^ number).wrapping_add(added), factor);
+    }
+
+    #[inline(always)]
+    fn finish(&self) -> u64 {
+        folded(self.hash, self.secret.added | 1)
+    }
+}
+
+/// The halves of a product, combined.
+#[inline(always)]
+fn folded(x: u64, y: u64) -> u64 {
+    let product = u128::from(x) * u128::from(y);
+    product as u64 ^ (product >> 64) as u64
 }
 
 /// The first position of each distinct value, the value of each element, and the number of elements
@@ -73,13 +142,14 @@ struct Groups {
 const LOOK: usize = 1 << 14;
 
 impl Groups {
-    fn of<K: std::hash::Hash + Eq>(
+    fn of<K: Hash + Eq, S: BuildHasher>(
         c: &ComputeContext<'_>,
         keys: impl ExactSizeIterator<Item = Result<Option<K>, KernelError>>,
+        hashes: S,
     ) -> Result<Groups, KernelError> {
         let which = growth::with_room(keys.len())?;
         let mut groups = Groups { firsts: Vec::new(), which, counts: Vec::new() };
-        let mut known = HashMap::new();
+        let mut known = HashMap::with_hasher(hashes);
         for (at, key) in keys.enumerate() {
             if at.is_multiple_of(LOOK) {
                 c.watch().check()?;
@@ -142,9 +212,13 @@ fn vector_axis(c: &ComputeContext<'_>) -> Result<usize, KernelError> {
 
 /// Groups the slices along an axis.
 fn groups(c: &ComputeContext<'_>, axis: usize) -> Result<Groups, KernelError> {
-    let (dims, keys) = (c.dims(0), keys(c, 0)?);
+    let (dims, dtype) = (c.dims(0), c.slot(0)?.dtype);
+    if dims.len() == 1 && dtype != DType::STRING {
+        return by_size!(element_size(c, 0)?, groups_of_words(c, float_of(dtype)));
+    }
+    let keys = keys(c, 0)?;
     if dims.len() == 1 {
-        return Groups::of(c, keys.into_iter().map(Ok));
+        return Groups::of(c, keys.into_iter().map(Ok), RandomState::new());
     }
     let (outer, size) = (element_count(&dims[..axis])?, dims[axis] as usize);
     let inner = element_count(&dims[axis + 1..])?;
@@ -158,7 +232,7 @@ fn groups(c: &ComputeContext<'_>, axis: usize) -> Result<Groups, KernelError> {
         }
         Ok(Some(slice))
     };
-    Groups::of(c, (0..size).map(slice))
+    Groups::of(c, (0..size).map(slice), RandomState::new())
 }
 
 /// Writes the outputs for slices without elements, which are all equal. There may be any number of
@@ -234,3 +308,36 @@ register_kernel!("UniqueWithCountsV2" on "CPU": fn unique_along, types = ("T", F
     host_memory = &["axis"], numerics = Numerics::EXACT);
 register_kernel!("ListDiff" on "CPU": fn list_diff, types = ("T", LISTED),
     numerics = Numerics::EXACT);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_share_bits_as_they_are_equal() {
+        let float = float_of(DType::FLOAT);
+        let bits = |x: f32| shared_bits(x.to_bits().into(), float);
+        assert_eq!(bits(0.0), bits(-0.0));
+        assert_ne!(bits(1.0), bits(-1.0));
+        assert!(bits(f32::NAN).is_none() && bits(-f32::NAN).is_none());
+        assert!(bits(f32::INFINITY).is_some() && bits(f32::INFINITY) != bits(f32::NEG_INFINITY));
+        assert_eq!(shared_bits(7, None), Some(7));
+    }
+
+    #[test]
+    fn hashes_of_regular_numbers_spread_over_low_and_high_bits() {
+        let secret = Secret { added: 0x243f_6a88_85a3_08d3, factor: 0x1319_8a2e_0370_7345 };
+        for step in [1u64, 1 << 20, 1 << 32, 1 << 52, 0x10001] {
+            let mut counts = [[0; 64]; 2];
+            for i in 0..6400u64 {
+                let hash = secret.hash_one(i.wrapping_mul(step));
+                counts[0][(hash % 64) as usize] += 1;
+                counts[1][(hash >> 58) as usize] += 1;
+            }
+            // Equal shares are 100 each.
+            let is_even = counts.iter().flatten().all(|count| (40..200).contains(count));
+            assert!(is_even, "{step:#x}: {counts:?}");
+        }
+        assert_ne!(Secret::default().hash_one(1), Secret::default().hash_one(1));
+    }
+}

@@ -66,6 +66,11 @@ fn sorted<T: Element, F: Fold<T>>(
     let inner = plan.inner;
     let y = c.output::<T>(0, &plan.output)?.data;
     y.fill(gap);
+    match inner {
+        1 => return sorted_columns::<T, F, 1>(c, x.data, ids, y, row),
+        2 => return sorted_columns::<T, F, 2>(c, x.data, ids, y, row),
+        _ => {}
+    }
     let mut states = growth::filled(inner, F::START)?;
     let mut first = 0;
     for same in ids.chunk_by(|a, b| a == b) {
@@ -84,6 +89,44 @@ fn sorted<T: Element, F: Fold<T>>(
         first += same.len();
     }
     Ok(())
+}
+
+/// [`sorted`] for rows of `N` elements, whose states are kept in registers.
+fn sorted_columns<T: Element, F: Fold<T>, const N: usize>(
+    c: &ComputeContext<'_>,
+    x: &[T],
+    ids: &[i64],
+    y: &mut [T],
+    row: impl Fn(usize) -> usize,
+) -> Result<(), KernelError> {
+    let (mut first, mut since_look) = (0, 0);
+    for same in ids.chunk_by(|a, b| a == b) {
+        since_look += same.len();
+        if since_look >= LOOK {
+            c.watch().check()?;
+            since_look = 0;
+        }
+        let states = fold_rows::<T, F, N>(x, (first..first + same.len()).map(&row));
+        let to = same[0] as usize * N;
+        for (y, state) in y[to..to + N].iter_mut().zip(states) {
+            *y = F::finish(state, same.len());
+        }
+        first += same.len();
+    }
+    Ok(())
+}
+
+/// The states of the columns of these rows, taken in order.
+#[inline(always)]
+fn fold_rows<T: Element, F: Fold<T>, const N: usize>(
+    x: &[T],
+    rows: impl Iterator<Item = usize>,
+) -> [F::State; N] {
+    rows.fold([F::START; N], |mut states, row| {
+        let x = &x[row * N..][..N];
+        states.iter_mut().zip(x).for_each(|(state, &x)| *state = F::take(*state, x));
+        states
+    })
 }
 
 /// `SegmentSum` and similar ops.
@@ -232,4 +275,34 @@ of_floats! {
     "SparseSegmentSumWithNumSegments" counted_sum, host_memory = &["num_segments"];
     "SparseSegmentMeanWithNumSegments" counted_mean, host_memory = &["num_segments"];
     "SparseSegmentSqrtNWithNumSegments" counted_root, host_memory = &["num_segments"];
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::values;
+
+    fn check<T: Compute, F: Fold<T>>() {
+        let x: Vec<T> = values(60, 3);
+        let rows = [4, 4, 0, 19, 7];
+        let found = fold_rows::<T, F, 3>(&x, rows.into_iter());
+        for (column, found) in found.into_iter().enumerate() {
+            let elements = rows.map(|row| x[row * 3 + column]);
+            let expected = elements.into_iter().fold(F::START, F::take);
+            let finish = |state| F::finish(state, rows.len());
+            assert_eq!(finish(found).to_f64(), finish(expected).to_f64());
+        }
+        let none = fold_rows::<T, F, 1>(&x, std::iter::empty());
+        assert_eq!(F::finish(none[0], 0).to_f64(), F::finish(F::START, 0).to_f64());
+    }
+
+    #[test]
+    fn columns_of_few_are_folded_one_by_one() {
+        check::<f32, Sum>();
+        check::<f16, Sum>();
+        check::<f64, Prod>();
+        check::<i32, Max>();
+        check::<f32, Min>();
+        check::<bf16, RootMean>();
+    }
 }

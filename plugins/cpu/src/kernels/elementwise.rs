@@ -4,6 +4,7 @@
 //! a path that plans nothing and requests nothing from the host except the output.
 
 pub mod any;
+pub mod blocks;
 mod runs;
 
 use crate::{

@@ -4,11 +4,16 @@
 use crate::{
     arch::Isa,
     kernels::{
-        elementary::short::{self, unless_zero},
+        elementary::{
+            incomplete::{Side, incomplete_gamma},
+            short::{self, unless_zero},
+            zeta,
+        },
         elementwise::{
             BinaryOp,
             any::{zip, zip_double},
             binary,
+            blocks::zip_blocks,
         },
     },
     lane::Compute,
@@ -16,7 +21,7 @@ use crate::{
 use half::{bf16, f16};
 use tenon_reference::special;
 use tenon_sdk::{
-    KernelError, author::ComputeContext, element::Number, reg::Numerics, register_kernel,
+    DType, KernelError, author::ComputeContext, element::Number, reg::Numerics, register_kernel,
 };
 
 /// `(x - y)^2`.
@@ -57,18 +62,36 @@ in_double! {
     "Xlog1py" xlog1py, 8.0, Numerics::ulps(2.0), [f64], |x, y| unless_zero(x, x * y.ln_1p());
     "MulNoNan" mul_no_nan, 0.5, Numerics::ulps(1.0), [f64], |x, y| unless_zero(y, x * y);
     "DivNoNan" div_no_nan, 0.7, Numerics::ulps(1.0), [f64], |x, y| unless_zero(y, x / y);
-    "Igamma" igamma, 200.0, Numerics::relative(1e-13, 1e-12), [f32, f64],
+    "Igamma" igamma, 200.0, Numerics::relative(1e-13, 1e-12), [f64],
         |a, x| special::igamma(a, x);
-    "Igammac" igammac, 200.0, Numerics::relative(1e-13, 1e-12), [f32, f64],
+    "Igammac" igammac, 200.0, Numerics::relative(1e-13, 1e-12), [f64],
         |a, x| special::igammac(a, x);
     "IgammaGradA" igamma_grad_a, 300.0, Numerics::relative(1e-13, 1e-12), [f32, f64],
         |a, x| special::igamma_grad_a(a, x);
     "RandomGammaGrad" random_gamma_grad, 300.0, Numerics::relative(1e-13, 1e-12), [f32, f64],
         |a, x| special::random_gamma_grad(a, x);
-    "Zeta" zeta, 200.0, Numerics::relative(1e-14, 1e-13), [f32, f64],
+    "Zeta" zeta, 200.0, Numerics::relative(1e-14, 1e-13), [f64],
         |x, q| special::zeta(x, q);
-    "Polygamma" polygamma, 200.0, Numerics::relative(1e-14, 1e-13), [f32, f64],
+    "Polygamma" polygamma, 200.0, Numerics::relative(1e-14, 1e-13), [f64],
         |n, x| special::polygamma(n, x);
+}
+
+macro_rules! of_floats_together {
+    ($($op:literal $name:ident, $cost:expr, |$x:ident, $y:ident, $z:ident| $body:expr;)*) => {$(
+        fn $name(c: &ComputeContext<'_>) -> Result<(), KernelError> {
+            zip_blocks(c, $cost, |$x: &[f32], $y: &[f32], $z: &mut [f32]| $body)
+        }
+
+        register_kernel!($op on "CPU": fn $name, types = ("T", &[DType::FLOAT]),
+            numerics = Numerics::ulps(1.0));
+    )*};
+}
+
+of_floats_together! {
+    "Igamma" fast_igamma, 40.0, |a, x, y| incomplete_gamma(Side::Lower, a, x, y);
+    "Igammac" fast_igammac, 40.0, |a, x, y| incomplete_gamma(Side::Upper, a, x, y);
+    "Zeta" fast_zeta, 60.0, |x, q, y| zeta::zeta(x, q, y);
+    "Polygamma" fast_polygamma, 60.0, |n, x, y| zeta::polygamma(n, x, y);
 }
 
 macro_rules! short {
@@ -132,7 +155,7 @@ fn short_pow(c: &ComputeContext<'_>) -> Result<(), KernelError> {
     binary::<bf16, ShortPow>(c)
 }
 
-register_kernel!("Pow" on "CPU": fn short_pow, types = ("T", &[tenon_sdk::DType::BFLOAT16]),
+register_kernel!("Pow" on "CPU": fn short_pow, types = ("T", &[DType::BFLOAT16]),
     in_place = &[(0, 0)], numerics = Numerics::ulps(1.0));
 
 /// Integers that can be raised to a power.
@@ -182,6 +205,6 @@ fn next_after_f32(c: &ComputeContext<'_>) -> Result<(), KernelError> {
 }
 
 register_kernel!("NextAfter" on "CPU": fn next_after,
-    types = ("T", &[tenon_sdk::DType::DOUBLE]), numerics = Numerics::EXACT);
+    types = ("T", &[DType::DOUBLE]), numerics = Numerics::EXACT);
 register_kernel!("NextAfter" on "CPU": fn next_after_f32,
-    types = ("T", &[tenon_sdk::DType::FLOAT]), numerics = Numerics::EXACT);
+    types = ("T", &[DType::FLOAT]), numerics = Numerics::EXACT);

@@ -7,7 +7,7 @@
 use crate::{
     arch::Isa,
     kernels::{
-        elementary::{Elementary, short},
+        elementary::{self, Elementary, short},
         elementwise::{
             UnaryOp,
             any::{self, map_double},
@@ -76,9 +76,37 @@ functions! {
     "Asinh" Asinh fast_asinh asinh, 2.0, 2.0, special::asinh;
     "Acosh" Acosh fast_acosh acosh, 2.0, 2.0, special::acosh;
     "Atanh" Atanh fast_atanh atanh, 2.0, 2.0, special::atanh;
-    "Erf" Erf fast_erf erf, 2.0, 1.0, special::erf;
     "Erfc" Erfc fast_erfc erfc, 2.0, 1.0, special::erfc;
 }
+
+in_double!("Erf" erf, 8.0, 1.0, special::erf);
+short!(Erf erf, 2.0);
+
+fn fast_erf(c: &ComputeContext<'_>) -> Result<(), KernelError> {
+    unary::<f32, Erf>(c)
+}
+
+register_kernel!("Erf" on "CPU": fn fast_erf, types = ("T", &[DType::FLOAT]),
+    in_place = &[(0, 0)], numerics = Numerics::ulps(1.0));
+
+/// The error function for 16-bit floats.
+struct ShortErf;
+
+impl UnaryOp<f32> for ShortErf {
+    const COST_NS: f64 = 0.8;
+    const BY_ISA: bool = true;
+    #[inline(always)]
+    fn apply<I: Isa>(x: f32) -> f32 {
+        elementary::short_erf::<I>(x)
+    }
+}
+
+fn short_erf<T: Compute<Wide = f32>>(c: &ComputeContext<'_>) -> Result<(), KernelError> {
+    unary::<T, ShortErf>(c)
+}
+
+register_kernel!("Erf" on "CPU": fn short_erf<T> for "T" in [f16, bf16],
+    in_place = &[(0, 0)], numerics = Numerics::ulps(1.0));
 
 struct Reciprocal;
 

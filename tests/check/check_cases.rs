@@ -123,6 +123,7 @@ const KINDS: &[(&[&str], &[Tag])] = &[
             "RaggedRange",
             "SampleDistortedBoundingBox",
             "SampleDistortedBoundingBoxV2",
+            "SobolSample",
             "SparseBincount",
             "StatelessSampleDistortedBoundingBox",
             "UnravelIndex",
@@ -142,6 +143,7 @@ const KINDS: &[(&[&str], &[Tag])] = &[
     // Sizes that are fixed, squared, or given by the cases.
     (
         &[
+            "ApproxTopK",
             "Cross",
             "Diag",
             "HistogramFixedWidth",

@@ -5,6 +5,7 @@ import tensorflow as tf
 
 from harness import case
 from tables import dtype_of, in_order, mutable, name_of, once
+from written import files
 
 tf1 = tf.compat.v1
 raw = tf.raw_ops
@@ -412,3 +413,23 @@ def a_table_through_the_client_s_classes(address, log):
     with tf1.Session(address) as session:
         session.run(tf1.tables_initializer())
         log.value("found", session.run(found))
+
+
+@case
+def numbers_of_words_in_another_file(address, log):
+    new, old = b"a\nb\nc\nd\n", b"c\nx\na\r\nz"
+
+    def remap(paths, offset=0, count=4, size=-1):
+        return raw.GenerateVocabRemapping(new_vocab_file=paths[0], old_vocab_file=paths[1], new_vocab_offset=offset,
+                                          num_new_vocab=count, old_vocab_size=size)
+
+    with files(new, old, b"a\nb\na\n", b"a\n\nb\n") as paths, tf1.Session(address) as session:
+        log.value("all", session.run(remap(paths)))
+        log.value("some", session.run(remap(paths, 1, 2)))
+        log.value("few old ones", session.run(remap(paths, 0, 4, 2)))
+        log.value("none", session.run(remap(paths, 4, 0)))
+        for name, make in {"too many": lambda: remap(paths, 1, 4), "too few old ones": lambda: remap(paths, 0, 1, 5),
+                           "twice": lambda: remap([paths[0], paths[2]]), "empty line": lambda: remap([paths[3], paths[1]]),
+                           "no file": lambda: remap([paths[0] + "-missing", paths[1]])}.items():
+            with log.refused(name):
+                session.run(make())

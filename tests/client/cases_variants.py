@@ -1,4 +1,5 @@
-"""Values of variants: lists of lists, sums and zeros, loops and gradients over lists, maps of tensors, optional values."""
+"""Values of variants: lists of lists, sums and zeros, loops and gradients over lists, maps of tensors, optional values,
+ragged tensors."""
 
 import numpy as np
 import tensorflow as tf
@@ -209,3 +210,79 @@ def optional_values(address, log):
                          ("a list", lambda: raw.OptionalHasValue(optional=empty()))):
             with log.refused(name):
                 session.run(op(), feed)
+
+
+def rows_of(variant, outer=1, inner=-1, dtype=tf.float32, splits=tf.int64):
+    """The splits and the values of the ragged tensor of variants."""
+    made = raw.RaggedTensorFromVariant(encoded_ragged=variant, input_ragged_rank=inner, output_ragged_rank=outer,
+                                       Tvalues=dtype, Tsplits=splits)
+    return [*made.output_nested_splits, made.output_dense_values]
+
+
+def ragged(splits, values, by_row):
+    return raw.RaggedTensorToVariant(rt_nested_splits=splits, rt_dense_values=values, batched_input=by_row)
+
+
+NESTED = [np.int64([0, 2, 2, 3]), np.int64([0, 1, 3, 3])]
+
+
+@case
+def ragged_tensors_as_variants(address, log):
+    x = tf1.placeholder(tf.float32)
+    one, each = ragged(NESTED, x, False), ragged(NESTED, x, True)
+    feed = {x: [[1., 2], [3, 4], [5, 6]]}
+    with tf1.Session(address) as session:
+        log.value("shapes", session.run([tf.shape(one), tf.shape(each)], feed))
+        log.value("whole", session.run(rows_of(one, 2), feed))
+        log.value("rows", session.run(rows_of(each, 2), feed))
+        log.value("rows of known rank", session.run(rows_of(each, 2, 1), feed))
+        log.value("a row", session.run(rows_of(each[0]), feed))
+        log.value("stacked", session.run(rows_of(tf.stack([[one, one], [one, one]]), 4), feed))
+        turned = tf.gather(each, [2, 0])
+        log.value("gathered", session.run(rows_of(turned, 2), feed))
+        log.value("short splits", session.run(
+            rows_of(ragged([np.int32([0, 1, 3])], x, True), 1, splits=tf.int32), feed))
+        whole = ragged([], x, True)
+        log.value("of a whole tensor", session.run(rows_of(whole, 0), feed))
+        log.value("texts", session.run(rows_of(ragged([np.int64([0, 2, 3])], ["a", "", "c"], True), dtype=tf.string)))
+        none = ragged([np.int64([0])], np.zeros([0, 2], np.float32), True)
+        log.value("no rows", session.run(rows_of(none)))
+
+
+@case
+def what_is_no_ragged_tensor(address, log):
+    one, each = ragged(NESTED, [1., 2, 3], False), ragged(NESTED, [1., 2, 3], True)
+    refused = {
+        "rank": lambda: rows_of(each, 1, 0),
+        "sum of ranks": lambda: rows_of(each, 2, 2),
+        "type of values": lambda: rows_of(one, 2, dtype=tf.int32),
+        "type of splits": lambda: rows_of(one, 2, splits=tf.int32),
+        "a list": lambda: rows_of(rows(tf.constant([1., 2]), []), 2),
+        "a scalar": lambda: ragged([], 1., True),
+        "values of other shapes": lambda: rows_of(tf.stack([
+            ragged([np.int64([0, 1])], [[1., 2]], False), ragged([np.int64([0, 1])], [[1.]], False)]), 2),
+    }
+    with tf1.Session(address) as session:
+        for name, make in refused.items():
+            with log.refused(name):
+                session.run(make())
+
+
+@case
+def sums_and_gradients_of_ragged_tensors(address, log):
+    x = tf1.placeholder(tf.float32, [3])
+    feed = {x: [1., 2, 3]}
+    one, each = ragged(NESTED, x, False), ragged(NESTED, x * x, True)
+    with tf1.Session(address) as session:
+        both = raw.AddN(inputs=[one, ragged(NESTED, 10 * x, False)])
+        log.value("sum", session.run(rows_of(both, 2), feed))
+        log.value("zeros", session.run(rows_of(raw.ZerosLike(x=one), 2), feed))
+        with log.refused("a sum of other splits"):
+            session.run(raw.AddN(inputs=[one, ragged([np.int64([0, 3])], x, False)]).op, feed)
+        values = rows_of(each, 2)[-1]
+        log.value("gradient", session.run(tf.gradients(values * values, x), feed))
+        whole = rows_of(ragged(NESTED, x * x, False), 2)[-1]
+        log.value("gradient of one", session.run(tf.gradients(whole, x), feed))
+        gradient = raw.RaggedTensorToVariantGradient(
+            encoded_ragged_grad=each, row_splits=NESTED[0], dense_values_shape=[3], Tvalues=tf.float32)
+        log.value("values", session.run(gradient, feed))

@@ -58,6 +58,7 @@ MODULES = [
     "sparse",
     "sets",
     "ragged",
+    "levels",
     "recurrent",
     "speech",
     "integrals",

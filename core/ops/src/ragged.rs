@@ -1,6 +1,9 @@
 //! Ragged tensors: values, and for each ragged dimension a vector of splits, in which row `i` goes from number `i` to
 //! before number `i + 1`. The kernels are plugins/data/src/ragged.
 
+mod cross;
+mod variant;
+
 use crate::shape::{dims_of, input_of_rank, input_of_rank_at_least, same_size};
 use tenon_author::{Dim, ShapeContext, ShapeHandle, ShapeResult, register_op};
 use tenon_framework::{KernelError, op::GradientRule};

@@ -2,6 +2,7 @@
 //! op computes from its inputs only.
 
 mod of_parameters;
+mod sobol;
 
 use crate::math_binary::broadcast;
 use crate::shape::{

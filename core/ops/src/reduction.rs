@@ -3,6 +3,7 @@
 mod axes;
 mod bincount;
 mod counting;
+mod isotonic;
 mod neighbours;
 mod picked;
 mod ranking;

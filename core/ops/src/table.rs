@@ -3,6 +3,8 @@
 //! A handle knows the types and shapes of its table's keys and values. In older graphs a table is a
 //! reference to two strings, its container and its name.
 
+mod vocabulary;
+
 use crate::shape::{handle_input, input_of_rank, nothing_known, scalar_output, two_texts};
 use tenon_author::{ShapeContext, ShapeHandle, ShapeResult, register_op};
 use tenon_framework::{DType, KernelError, PartialShape, op::GradientRule};

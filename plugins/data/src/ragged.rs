@@ -2,7 +2,7 @@
 //! to before number `i + 1`: values, or rows of the next ragged dimension.
 //!
 //! `splits` reads and checks splits. `dense` makes whole tensors, `sparse` sparse ones, `gather` picks rows, `range` makes
-//! rows of numbers, and `rows` gives values to rows that have none.
+//! rows of numbers, `rows` gives values to rows that have none, and `variant` has ragged tensors as values of variants.
 //!
 //! # Invariants
 //! - Splits come from anywhere: that they ascend from 0 to the number of what they split is checked before they are used.
@@ -13,3 +13,4 @@ mod range;
 mod rows;
 mod sparse;
 mod splits;
+mod variant;

@@ -3,7 +3,7 @@
 //! `key` and `column` hold keys and values whatever their types, `entries` finds values by hashing,
 //! `dense` is a table in which two keys of the user's mark empty and removed places. `kind` says what
 //! each kind of table allows; `make` has the kernels that give handles, `ops` those that use them,
-//! and `file` the one that reads a file.
+//! `file` the one that reads a file, and `vocabulary` the one that compares the words of two.
 //!
 //! # Invariants
 //! - All kinds are one type of resource, as in TensorFlow: a name belongs to one of them.
@@ -18,6 +18,7 @@ mod key;
 mod kind;
 mod make;
 mod ops;
+mod vocabulary;
 
 use crate::place::{Place, Shared};
 use kind::Content;

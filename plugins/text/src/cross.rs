@@ -2,6 +2,8 @@
 //!
 //! The last column varies fastest. A row in which a column has no value has no combination.
 
+mod ragged;
+
 use crate::{farmhash::fingerprint64, hash::sip, text};
 use std::ops::Range;
 use tenon_sdk::{
@@ -38,6 +40,8 @@ enum Rows {
     Dense(usize),
     /// The row of each value, in order.
     Sparse(Vec<i64>),
+    /// Where the values of each row begin, and those of the last one end.
+    Ragged(Vec<i64>),
 }
 
 struct Column<'c> {
@@ -52,6 +56,9 @@ impl Column<'_> {
             Rows::Dense(width) => row as usize * width..(row as usize + 1) * width,
             Rows::Sparse(rows) => {
                 rows.partition_point(|&own| own < row)..rows.partition_point(|&own| own <= row)
+            }
+            Rows::Ragged(splits) => {
+                splits[row as usize] as usize..splits[row as usize + 1] as usize
             }
         }
     }
@@ -102,21 +109,28 @@ impl<'c> Columns<'c> {
         }
         let mut columns = Columns { all: Vec::new(), rows: 0 };
         for at in 0..indices.len() {
-            let inputs = [indices.start + at, values.start + at, shapes.start + at];
-            let (rows, size) = sparse(c, inputs)?;
-            columns.add(Column { values: Values::new(c, inputs[1])?, rows }, "shapes", size)?;
+            columns.add_sparse(c, [&indices, &values, &shapes].map(|inputs| inputs.start + at))?;
         }
-        for input in c.input_range(3) {
-            let &[size, width] = c.dims(input) else {
-                let dims = c.dims(input);
-                return Err(refuse(format!(
-                    "dense_inputs: expected matrices, found shape {dims:?}"
-                )));
-            };
-            let rows = Rows::Dense(width as usize);
-            columns.add(Column { values: Values::new(c, input)?, rows }, "dense_inputs", size)?;
-        }
+        c.input_range(3).try_for_each(|input| columns.add_dense(c, input))?;
         Ok(columns)
+    }
+
+    fn add_sparse(
+        &mut self,
+        c: &ComputeContext<'c>,
+        inputs: [usize; 3],
+    ) -> Result<(), KernelError> {
+        let (rows, size) = sparse(c, inputs)?;
+        self.add(Column { values: Values::new(c, inputs[1])?, rows }, "shapes", size)
+    }
+
+    fn add_dense(&mut self, c: &ComputeContext<'c>, input: usize) -> Result<(), KernelError> {
+        let &[size, width] = c.dims(input) else {
+            let dims = c.dims(input);
+            return Err(refuse(format!("dense_inputs: expected matrices, found shape {dims:?}")));
+        };
+        let rows = Rows::Dense(width as usize);
+        self.add(Column { values: Values::new(c, input)?, rows }, "dense_inputs", size)
     }
 
     fn add(&mut self, column: Column<'c>, what: &str, rows: i64) -> Result<(), KernelError> {
@@ -139,7 +153,7 @@ impl<'c> Columns<'c> {
         // Rows without values, which may be many more than there are values, are left out.
         let of_sparse = self.all.iter().find_map(|column| match &column.rows {
             Rows::Sparse(rows) => Some(&rows[..]),
-            Rows::Dense(_) => None,
+            Rows::Dense(_) | Rows::Ragged(_) => None,
         });
         let is_empty = self.all.iter().any(|column| matches!(column.rows, Rows::Dense(0)));
         let dense = if is_empty || of_sparse.is_some() { 0 } else { self.rows };
@@ -185,6 +199,40 @@ impl<'c> Columns<'c> {
         Ok(())
     }
 
+    /// Calls a function with the text of each combination of some rows, in order.
+    fn for_each_text(
+        &self,
+        c: &ComputeContext<'_>,
+        counts: &[(i64, i64)],
+        separator: &[u8],
+        mut each: impl FnMut(Vec<u8>) -> Result<(), KernelError>,
+    ) -> Result<(), KernelError> {
+        self.for_each(c, counts, |chosen| {
+            let mut joined = Vec::new();
+            for (at, (column, &value)) in self.all.iter().zip(chosen).enumerate() {
+                if at > 0 {
+                    growth::append(&mut joined, separator)?;
+                }
+                match &column.values {
+                    Values::Texts(all) => growth::append(&mut joined, all[value])?,
+                    Values::Numbers(all) => {
+                        growth::append(&mut joined, all[value].to_string().as_bytes())?
+                    }
+                }
+            }
+            each(joined)
+        })
+    }
+
+    /// The fingerprint of a combination under a key, as the number of a bucket.
+    fn fingerprint(&self, chosen: &[usize], key: u64, buckets: i64) -> u64 {
+        let hashes = self.all.iter().zip(chosen).map(|(column, &at)| match &column.values {
+            Values::Texts(all) => fingerprint64(all[at]),
+            Values::Numbers(all) => all[at] as u64,
+        });
+        bucket(hashes.fold(key, joined), buckets)
+    }
+
     /// Writes the coordinates and the shape of all combinations; how many there are.
     fn write_places(
         &self,
@@ -227,21 +275,7 @@ impl<'c> Columns<'c> {
         let counts = self.counts()?;
         let total = self.write_places(c, &counts)?;
         let mut texts = Vec::new();
-        self.for_each(c, &counts, |chosen| {
-            let mut joined = Vec::new();
-            for (at, (column, &value)) in self.all.iter().zip(chosen).enumerate() {
-                if at > 0 {
-                    growth::append(&mut joined, separator)?;
-                }
-                match &column.values {
-                    Values::Texts(all) => growth::append(&mut joined, all[value])?,
-                    Values::Numbers(all) => {
-                        growth::append(&mut joined, all[value].to_string().as_bytes())?
-                    }
-                }
-            }
-            growth::push(&mut texts, joined)
-        })?;
+        self.for_each_text(c, &counts, separator, |text| growth::push(&mut texts, text))?;
         c.set_strings(1, &[total], texts.iter())
     }
 }
@@ -287,13 +321,7 @@ impl Kernel for SparseCross {
         if c.output_slot(1)?.dtype == DType::STRING {
             return columns.write_texts(c, b"_X_");
         }
-        columns.write_hashes(c, |chosen| {
-            let hashes = columns.all.iter().zip(chosen).map(|(column, &at)| match &column.values {
-                Values::Texts(all) => fingerprint64(all[at]),
-                Values::Numbers(all) => all[at] as u64,
-            });
-            bucket(hashes.fold(self.key, joined), self.buckets)
-        })
+        columns.write_hashes(c, |chosen| columns.fingerprint(chosen, self.key, self.buckets))
     }
 }
 

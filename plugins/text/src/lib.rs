@@ -29,6 +29,7 @@ mod printf;
 mod re2;
 mod records;
 mod regex;
+mod scripts;
 mod summary;
 mod unicode;
 mod value;

@@ -302,7 +302,7 @@ impl fmt::Debug for Harness {
 }
 
 /// Ops whose outputs' shapes follow from values that no shape function computes with.
-const DATA_DEPENDENT: [&str; 64] = [
+const DATA_DEPENDENT: [&str; 65] = [
     "CTCBeamSearchDecoder",
     "CTCGreedyDecoder",
     "DecodeAndCropJpeg",
@@ -328,6 +328,7 @@ const DATA_DEPENDENT: [&str; 64] = [
     "NonMaxSuppressionV5",
     "NonMaxSuppressionWithOverlaps",
     "RaggedCountSparseOutput",
+    "RaggedCross",
     "RaggedFillEmptyRows",
     "RaggedGather",
     "RaggedRange",

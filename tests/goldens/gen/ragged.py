@@ -227,4 +227,44 @@ def filled(folder):
     yield suite.finish()
 
 
-GROUPS = [dense, of_rows, whole, sparse, ranges, picked, filled]
+def crosses(folder):
+    """RaggedCross."""
+    suite = Suite(folder, "ragged", "RaggedCross")
+    text = {"string": np.array([b"a", b"bb", b"", b"c", b"d"], object), "int64": np.int64([3, -7, 2**40, 0, 5])}
+    at = np.int64([[0, 0], [0, 1], [2, 0]])
+    whole = {"string": np.array([[b"p"], [b"q"], [b"r"]], object), "int64": np.int64([[5, 6], [7, -8], [9, 2**33]])}
+    rows = {"R": lambda dtype, index: (text[dtype], INDEX[index](splits(2, 1, 2))), "S": lambda dtype, _: text[dtype][:3], "D": lambda dtype, _: whole[dtype]}
+
+    def add(name, columns, hashed=True, buckets=0, out="int64", refused=False, order=None, **given):
+        """Columns are pairs of a kind and a type."""
+        order = "".join(kind for kind, _, _ in columns) if order is None else order
+        made = {kind: [rows[kind](dtype, index) for own, dtype, index in columns if own == kind] for kind in "RSD"}
+        types = {kind: [dtype for own, dtype, _ in columns if own == kind] for kind in "RSD"}
+        count = len(made["S"])
+        inputs = [*[values for values, _ in made["R"]], *[ends for _, ends in made["R"]], *[at] * count, *made["S"],
+                  *[np.int64([3, 2])] * count, *made["D"]]
+        attrs = {"Nsparse": count, "input_order": order, "hashed_output": hashed, "num_buckets": buckets, "hash_key": 956888297470,
+                 "ragged_values_types": types["R"], "ragged_splits_types": [index for own, _, index in columns if own == "R"],
+                 "sparse_values_types": types["S"], "dense_types": types["D"], "out_values_type": "int64" if hashed else "string",
+                 "out_row_splits_type": out} | given
+        (suite.error if refused else suite.case)(name, inputs, attrs)
+
+    forms = {
+        "ragged": [("R", "string", "int64")],
+        "two": [("R", "string", "int64"), ("R", "int64", "int32")],
+        "mixed": [("D", "int64", ""), ("R", "int64", "int64"), ("S", "string", ""), ("R", "string", "int32"), ("D", "string", "")],
+        "sparse": [("S", "int64", ""), ("S", "string", "")],
+        "whole": [("D", "string", ""), ("D", "int64", "")],
+    }
+    for label, columns in forms.items():
+        for out in INDEX:
+            for buckets in (0, 17):
+                add(f"{label}_hashed_{buckets}_{out}", columns, buckets=buckets, out=out)
+            add(f"{label}_joined_{out}", columns, hashed=False, out=out)
+    add("order", forms["two"], refused=True, order="RD")
+    add("short_order", forms["two"], refused=True, order="R")
+    add("unknown", forms["ragged"], refused=True, order="X")
+    yield suite.finish()
+
+
+GROUPS = [crosses, dense, of_rows, whole, sparse, ranges, picked, filled]

@@ -2,7 +2,7 @@
 
 use super::{Made, Outcome, part_of_shape};
 use tenon_author::{GradientContext, register_gradient};
-use tenon_framework::abi::GraphValue;
+use tenon_framework::{KernelError, abi::GraphValue};
 
 /// The rows of a value, whose first dimensions are one here, at which a vector of truth values is true.
 fn masked(c: &GradientContext<'_>, rows: GraphValue, places: GraphValue) -> Made {
@@ -82,3 +82,26 @@ fn by_rows(c: &GradientContext<'_>) -> Outcome {
     c.set(1, grads[0])?;
     c.set(3, grads[1])
 }
+
+register_gradient!("RaggedTensorToVariant", |c| {
+    let values = c.input_count() - 1;
+    let splits = if values == 0 { c.int(0)? } else { c.input(0) };
+    let shape = c.shape_of(c.input(values))?;
+    let node = c.op("RaggedTensorToVariantGradient").input(c.gradient(0)?).input(splits);
+    c.set(values, node.input(shape).copy_type("Tvalues", c.input(values)).done()?)
+});
+
+register_gradient!("RaggedTensorFromVariant", |c| {
+    let values = c.output_count() - 1;
+    let by_row = match c.rank(c.input(0)) {
+        Some(rank @ 0..=1) => rank == 1,
+        None => values > 0,
+        Some(rank) => {
+            return Err(KernelError::unimplemented(format!(
+                "the gradient of RaggedTensorFromVariant is known for a scalar or a vector of variants, found {rank} dimensions"
+            )));
+        }
+    };
+    let node = c.op("RaggedTensorToVariant").inputs((0..values).map(|at| c.output(at)));
+    c.set(0, node.input(c.gradient(values)?).attr("batched_input", by_row).done()?)
+});

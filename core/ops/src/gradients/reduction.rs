@@ -2,7 +2,7 @@
 
 use super::{Made, Outcome};
 use tenon_author::{GradientContext, register_gradient};
-use tenon_framework::{DType, abi::GraphValue};
+use tenon_framework::{DType, KernelError, abi::GraphValue};
 
 register_gradient!("Sum", |c| c.set(0, spread(c, c.gradient(0)?)?));
 register_gradient!("Mean", |c| {
@@ -136,6 +136,31 @@ fn lowest(c: &GradientContext<'_>, like: GraphValue) -> Made {
 // The largest.
 register_gradient!("TopK", largest);
 register_gradient!("TopKV2", largest);
+register_gradient!("ApproxTopK", |c| {
+    let axis = c.attr::<i64>("reduction_dimension")?;
+    let is_last = |rank: usize| axis + 1 == rank as i64;
+    if axis != -1 && !c.rank(c.input(0)).is_some_and(is_last) {
+        return Err(KernelError::unimplemented(format!(
+            "the gradient of ApproxTopK is known along the last dimension, found reduction_dimension {axis}: transpose its input"
+        )));
+    }
+    largest(c)
+});
+register_gradient!("IsotonicRegression", |c| {
+    let (x, width) = (c.input(0), last_dim(c, c.input(0))?);
+    // Numbers of parts that no two rows share.
+    let rows = c.op("Pack").input(c.int(-1)?).input(width).done()?;
+    let size = c.unary("Size", x)?;
+    let firsts = c.op("Range").input(c.int(0)?).input(size).input(width).done()?;
+    let firsts = c.reshape(firsts, c.ints(&[-1, 1])?)?;
+    let parts = c.add(c.reshape(c.output(1), rows)?, firsts)?;
+    let parts = c.reshape(parts, c.ints(&[-1])?)?;
+    let flat = c.reshape(c.gradient(0)?, c.ints(&[-1])?)?;
+    let total = |of| c.op("UnsortedSegmentSum").input(of).input(parts).input(size).done();
+    let means = c.binary("DivNoNan", total(flat)?, total(c.unary("OnesLike", flat)?)?)?;
+    let each = c.op("GatherV2").input(means).input(parts).input(c.int(0)?).done()?;
+    c.set(0, c.cast(c.reshape_like(each, x)?, c.dtype(x))?)
+});
 register_gradient!("NthElement", |c| {
     let last = c.int(-1)?;
     let wide = |value| c.binary("ExpandDims", value, last);

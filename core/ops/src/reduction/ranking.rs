@@ -2,7 +2,7 @@
 
 use crate::shape::{constant_integer, dims_of, input_of_rank, input_of_rank_at_least, same_size};
 use tenon_author::{Dim, ShapeContext, ShapeResult, register_op};
-use tenon_geometry::GeometryError;
+use tenon_geometry::{GeometryError, normalize_axis};
 
 register_op!(
     "TopK",
@@ -27,6 +27,27 @@ register_op!(
     cases = &["rows; w in 4..40; input: [r, w]; k: [] integers(0..=4)",],
     shape = top_k_of_input,
     summary = "The k greatest elements of each row, greatest first, and their positions.",
+);
+
+register_op!(
+    "ApproxTopK",
+    inputs = &["input: T"],
+    outputs = &["values: T", "indices: int32"],
+    attrs = &[
+        "k: int >= 0",
+        "reduction_dimension: int = -1",
+        "recall_target: float = 0.95",
+        "is_max_k: bool = true",
+        "reduction_input_size_override: int = -1",
+        "aggregate_to_topk: bool = true",
+        "T: {half, bfloat16, float}",
+    ],
+    cases = &[
+        "rows; k in {0, 1, 3}; is_max_k in {false, true}; w in 3..40; input: [r, w]",
+        "columns; k = 2; reduction_dimension = 0; input: [5, r]",
+    ],
+    shape = approximate,
+    summary = "The k greatest or least elements along a dimension, the first one first, and their positions; here they are exact.",
 );
 
 register_op!(
@@ -91,6 +112,25 @@ fn greatest(c: &ShapeContext<'_>, k: Option<i64>) -> ShapeResult {
     c.set_output(1, output)
 }
 
+fn approximate(c: &ShapeContext<'_>) -> ShapeResult {
+    let input = input_of_rank_at_least(c, 0, "input", 1)?;
+    let (k, axis) = (c.attr::<i64>("k")?, c.attr::<i64>("reduction_dimension")?);
+    let Some(rank) = c.rank(input) else {
+        c.set_output(0, c.unknown())?;
+        return c.set_output(1, c.unknown());
+    };
+    let axis = normalize_axis("reduction_dimension", axis, rank)?;
+    let mut dims = dims_of(c, input);
+    if let Some(found) = c.value(dims[axis]).filter(|&size| size < k) {
+        let what = "the reduced dimension of input";
+        return Err(GeometryError::TooSmall { what, least: k, found }.into());
+    }
+    dims[axis] = c.make_dim(Some(k));
+    let output = c.make_shape(&dims);
+    c.set_output(0, output)?;
+    c.set_output(1, output)
+}
+
 fn in_top_k(c: &ShapeContext<'_>) -> ShapeResult {
     let predictions = input_of_rank(c, 0, "predictions", 2)?;
     let targets = input_of_rank(c, 1, "targets", 1)?;
@@ -145,6 +185,18 @@ mod tests {
                 (&["[3]", "= -1"], "! k must be at least 0, got -1"),
             ],
         );
+    }
+
+    #[test]
+    fn any_dimension_becomes_k() {
+        let attrs = |axis: i64| [("k", 2i64.into()), ("reduction_dimension", axis.into())];
+        let first: [(&[&str], &str); 2] = [
+            (&["[3,n]"], "[2,n]; [2,n]"),
+            (&["[1,n]"], "! the reduced dimension of input must be at least 2, got 1"),
+        ];
+        check("ApproxTopK", &attrs(0), &first);
+        let last: [(&[&str], &str); 2] = [(&["[n,3]"], "[n,2]; [n,2]"), (&["?"], "?; ?")];
+        check("ApproxTopK", &attrs(-1), &last);
     }
 
     #[test]

@@ -13,6 +13,14 @@ register_op!(
 );
 
 register_op!(
+    "UnicodeScript",
+    inputs = &["input: int32"],
+    outputs = &["output: int32"],
+    shape = unchanged,
+    summary = "The script of each character, by ICU's number; -1 where there is no such character.",
+);
+
+register_op!(
     "StringToHashBucket",
     inputs = &["string_tensor: string"],
     outputs = &["output: int64"],

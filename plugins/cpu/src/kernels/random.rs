@@ -11,6 +11,7 @@ mod glimpse;
 mod index_shuffle;
 mod of_variable;
 mod poisson;
+mod sobol;
 mod stateful;
 mod stateless;
 

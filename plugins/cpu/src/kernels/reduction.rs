@@ -1,10 +1,12 @@
 //! Reductions over axes, searches along one axis in [`arg`], and other ops that reduce many
 //! elements to few.
 
+mod approximate;
 pub mod arg;
 mod bincount;
 mod counting;
 mod fold;
+mod isotonic;
 mod neighbours;
 mod ranking;
 mod scan;

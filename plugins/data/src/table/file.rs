@@ -158,11 +158,8 @@ impl FromFile {
         };
         let mut parsed = Parsed { keys: Vec::new(), values };
         let (watch, mut number) = (c.watch(), 0u64);
-        while self.size.is_none_or(|size| number < size) && lines.next()? {
+        while self.size.is_none_or(|size| number < size) && lines.next_word()? {
             watch.check()?;
-            if lines.line.is_empty() {
-                return Err(lines.wrong("expected a line that is not empty"));
-            }
             let text = self.offset.wrapping_add(number as i64).to_string();
             let key = self.part(self.key, &text, lines)?;
             growth::push(
@@ -215,17 +212,26 @@ impl FromFile {
 }
 
 /// The lines of a file, without their ends.
-struct Lines {
+pub(super) struct Lines {
     bytes: std::io::Bytes<BufReader<std::fs::File>>,
-    name: String,
-    line: Vec<u8>,
-    /// Number of the line that was read last, from 1 on.
+    pub(super) name: String,
+    /// The line that was read last.
+    pub(super) line: Vec<u8>,
+    /// Its number, from 1 on.
     number: u64,
 }
 
 impl Lines {
-    fn new(file: std::fs::File, name: String) -> Lines {
+    pub(super) fn new(file: std::fs::File, name: String) -> Lines {
         Lines { bytes: BufReader::new(file).bytes(), name, line: Vec::new(), number: 0 }
+    }
+
+    /// Reads a line, which must not be empty; whether there was one.
+    pub(super) fn next_word(&mut self) -> Result<bool, KernelError> {
+        match self.next()? {
+            true if self.line.is_empty() => Err(self.wrong("expected a line that is not empty")),
+            found => Ok(found),
+        }
     }
 
     /// Reads a line; whether there was one.

@@ -15,7 +15,7 @@ use tenon_sdk::{
 };
 
 /// Approximate nanoseconds of an element of a row.
-const COST_NS: f64 = 3.0;
+pub(super) const COST_NS: f64 = 3.0;
 
 /// Ascending order, with NaN below everything.
 fn ascending<T: Number>(x: T, y: T) -> Ordering {
@@ -28,7 +28,7 @@ const RUN: usize = 1 << 16;
 
 /// The positions of the `k` greatest elements, greatest first, equal ones in order. `places` has
 /// room for all positions.
-fn greatest<T: Number>(
+pub(super) fn greatest<T: Number>(
     check: impl Fn() -> Result<(), KernelError>,
     x: &[T],
     k: usize,

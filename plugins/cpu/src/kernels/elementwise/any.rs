@@ -2,6 +2,7 @@
 //! types may differ, and the function may be a closure. The compiler vectorises them for the
 //! baseline where the function permits.
 
+use super::blocks::gathered;
 use crate::{
     lane::Compute,
     split::{for_parts, for_rows},
@@ -12,6 +13,9 @@ use tenon_sdk::{
     element::{Element, Number},
     geometry::{BroadcastPlan, Run},
 };
+
+/// Runs of at most this length are put next to each other: a call for each would take longer.
+const SHORT: usize = 16;
 
 /// Writes `f(x)` for every element `x` of input 0.
 pub fn map<X: Element, Y: Element>(
@@ -98,6 +102,10 @@ pub fn zip_slices<X: Copy + Sync, Z: Element>(
     }
     let plan = BroadcastPlan::new([c.dims(0), c.dims(1)])?;
     let z = c.output::<Z>(0, plan.output_dims())?.data;
+    if plan.run_count() > 1 && plan.run_len() <= SHORT {
+        let all = |x: &[X], y: &[X], z: &mut [Z]| pairs(&f, x, y, z);
+        return for_parts(c, z, cost_ns, |start, z| gathered(&plan, [x, y], start, z, &all));
+    }
     for_runs(c, &plan, cost_ns, z, |run, z| {
         let [i, j] = run.offsets;
         match run.strides {

@@ -41,18 +41,18 @@ fn within<const N: usize>(run: &Run<N>, start: usize, end: usize) -> std::ops::R
 
 /// Computes the results from `start` on. Runs may be short, so pairs of several are put next to each
 /// other.
-fn gathered<T: Number>(
+pub(super) fn gathered<X: Copy, Z>(
     plan: &BroadcastPlan<2>,
-    inputs: [&[T]; 2],
+    inputs: [&[X]; 2],
     start: usize,
-    z: &mut [T],
-    f: &impl Fn(&[T], &[T], &mut [T]),
+    z: &mut [Z],
+    f: &impl Fn(&[X], &[X], &mut [Z]),
 ) {
     if z.is_empty() {
         return;
     }
     let (len, end) = (plan.run_len(), start + z.len());
-    let mut pairs = [[T::ZERO; BLOCK]; 2];
+    let mut pairs = inputs.map(|input| [input[0]; BLOCK]);
     let (mut count, mut rest) = (0, z);
     for run in plan.runs_in(start / len..end.div_ceil(len)) {
         let mut at = within(&run, start, end);

@@ -22,6 +22,9 @@ fn ascending<T: Number>(x: T, y: T) -> Ordering {
     x.partial_cmp(&y).unwrap_or_else(|| y.is_nan().cmp(&x.is_nan()))
 }
 
+/// Up to this many greatest elements are found by comparing each element with the least of them.
+const FEW: usize = 4;
+
 /// The number of positions that are sorted at once; between runs, the op checks whether the step
 /// was cancelled.
 const RUN: usize = 1 << 16;
@@ -35,10 +38,13 @@ pub(super) fn greatest<T: Number>(
     places: &mut Vec<u32>,
 ) -> Result<(), KernelError> {
     places.clear();
+    if k <= FEW {
+        return few_greatest(check, x, k, places);
+    }
     places.extend(0..x.len() as u32);
     let order =
         |&a: &u32, &b: &u32| ascending(x[b as usize], x[a as usize]).then_with(|| a.cmp(&b));
-    if k < x.len() && k > 0 {
+    if k < x.len() {
         places.select_nth_unstable_by(k - 1, order);
     }
     places.truncate(k);
@@ -55,6 +61,32 @@ pub(super) fn greatest<T: Number>(
         }
         std::mem::swap(places, &mut merged);
         run *= 2;
+    }
+    Ok(())
+}
+
+/// [`greatest`] of a few, which are kept in order while the others are compared with the least one.
+fn few_greatest<T: Number>(
+    check: impl Fn() -> Result<(), KernelError>,
+    x: &[T],
+    k: usize,
+    places: &mut Vec<u32>,
+) -> Result<(), KernelError> {
+    let Some(most) = k.checked_sub(1) else { return Ok(()) };
+    for (run, x_run) in x.chunks(RUN).enumerate() {
+        check()?;
+        let mut least = places.get(most).map(|&place| x[place as usize]);
+        for (at, &value) in x_run.iter().enumerate() {
+            // Where one is NaN, they do not compare; most are lower.
+            if least.is_some_and(|least| value <= least || ascending(least, value).is_ge()) {
+                continue;
+            }
+            let above = |&place: &u32| ascending(x[place as usize], value).is_ge();
+            let to = places.partition_point(above);
+            places.truncate(most);
+            places.insert(to, (run * RUN + at) as u32);
+            least = places.get(most).map(|&place| x[place as usize]);
+        }
     }
     Ok(())
 }
@@ -214,6 +246,23 @@ mod tests {
         assert_eq!(greatest_of(&[1.0, 3.0, f32::NAN, 3.0, -1.0], 3), [1, 3, 0]);
         assert_eq!(greatest_of(&[7u8, 7, 9], 3), [2, 0, 1]);
         assert_eq!(greatest_of(&[f32::NAN, 1.0], 2), [1, 0]);
+    }
+
+    #[test]
+    fn few_are_found_as_many_are() {
+        for len in [1, 5, 100, RUN + 9] {
+            let hash = |at: u32| at.wrapping_mul(2_654_435_761) >> 24;
+            let x: Vec<f32> = (0..len as u32)
+                .map(|at| if hash(at) == 7 { f32::NAN } else { hash(at) as f32 })
+                .collect();
+            for x in [x.clone(), (0..len).map(|at| at as f32).collect(), vec![2.0; len]] {
+                let mut expected: Vec<u32> = (0..len as u32).collect();
+                expected.sort_by(|&a, &b| ascending(x[b as usize], x[a as usize]));
+                for k in [0, 1, 2, FEW, FEW + 1].map(|k| k.min(len)) {
+                    assert_eq!(greatest_of(&x, k), expected[..k], "{k} of {len}");
+                }
+            }
+        }
     }
 
     #[test]

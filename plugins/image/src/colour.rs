@@ -127,24 +127,57 @@ fn contrast(c: &ComputeContext<'_>) -> Result<(), KernelError> {
     if y.is_empty() {
         return Ok(());
     }
-    let (pixels, channels) = ((height * width) as usize, *channels as usize);
-    let image = pixels * channels;
+    let channels = *channels as usize;
+    let image = (height * width) as usize * channels;
     let images = y.chunks_exact_mut(image).zip(x.data.chunks_exact(image));
-    c.parallel_items(images, 2.0 * image as f64, |_, (y, x)| {
-        let mut means = growth::filled(channels, 0f64)?;
-        for pixel in x.chunks_exact(channels) {
-            means.iter_mut().zip(pixel).for_each(|(mean, x)| *mean += f64::from(*x));
+    c.parallel_items(images, 2.0 * image as f64, |_, (y, x)| adjust(x, y, channels, factor))
+}
+
+/// Moves the channels of an image away from their means. Loops over a few channels would be short,
+/// so some pixels are added, and written, side by side.
+fn adjust(x: &[f32], y: &mut [f32], channels: usize, factor: f32) -> Result<(), KernelError> {
+    const WIDE: usize = 64;
+    let side = (WIDE / channels).max(1) * channels;
+    let mut sums = growth::filled(side, 0f64)?;
+    for x in x.chunks(side) {
+        sums.iter_mut().zip(x).for_each(|(sum, x)| *sum += f64::from(*x));
+    }
+    let (own, others) = sums.split_at_mut(channels);
+    for others in others.chunks(channels) {
+        own.iter_mut().zip(others).for_each(|(sum, other)| *sum += *other);
+    }
+    let pixels = (x.len() / channels) as f64;
+    let mean = |at: usize| (own[at % channels] / pixels) as f32;
+    let means = growth::collected((0..side).map(mean))?;
+    for (y, x) in y.chunks_mut(side).zip(x.chunks(side)) {
+        for (y, (x, mean)) in y.iter_mut().zip(x.iter().zip(&means)) {
+            *y = (x - mean) * factor + mean;
         }
-        let means = growth::collected(means.iter().map(|sum| (sum / pixels as f64) as f32))?;
-        for (y, x) in y.chunks_exact_mut(channels).zip(x.chunks_exact(channels)) {
-            for (y, (x, mean)) in y.iter_mut().zip(x.iter().zip(&means)) {
-                *y = (x - mean) * factor + mean;
-            }
-        }
-        Ok(())
-    })
+    }
+    Ok(())
 }
 
 register_kernel!("AdjustContrastv2" on "CPU": fn contrast,
     types = ("T", &[DType::FLOAT]), host_memory = &["contrast_factor"],
     numerics = Numerics::relative(1e-30, 2e-6).accumulation(DType::DOUBLE));
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pixels_side_by_side_have_the_means_of_their_channels() {
+        for (channels, pixels) in [(1, 7), (1, 200), (3, 1), (3, 101), (64, 3), (70, 2)] {
+            let count = channels * pixels;
+            let x: Vec<f32> = (0..count).map(|at| (at * 37 % 23) as f32).collect();
+            let mut found = vec![0.0; count];
+            adjust(&x, &mut found, channels, 2.0).unwrap();
+            for (at, found) in found.into_iter().enumerate() {
+                let own = x[at % channels..].iter().step_by(channels);
+                let mean = own.map(|&x| f64::from(x)).sum::<f64>() / pixels as f64;
+                let expected = (f64::from(x[at]) - mean) * 2.0 + mean;
+                assert!((f64::from(found) - expected).abs() < 1e-5, "{channels} {pixels} {at}");
+            }
+        }
+    }
+}

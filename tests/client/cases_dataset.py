@@ -61,6 +61,24 @@ def cardinalities(address, log):
             log.same(name, int(count))
 
 
+@case
+def sizes_of_batches(address, log):
+    numbers = Dataset.range(20)
+    batches = numbers.batch(3)
+    kinds = {
+        "range": numbers, "batch": batches, "whole": numbers.batch(3, True), "padded": numbers.padded_batch(4, []),
+        "batch of batches": batches.batch(2), "mapped": batches.map(lambda n: n), "take": batches.take(2),
+        "skip": batches.skip(1), "repeat": batches.repeat(2), "shard": batches.shard(2, 1), "cache": batches.cache(),
+        "shuffle": batches.shuffle(3), "prefetch": batches.prefetch(2), "filter": batches.filter(lambda n: True),
+        "concatenate": batches.concatenate(numbers.batch(3)), "others": batches.concatenate(numbers.batch(2)),
+        "zip": Dataset.zip((batches, batches)), "zip of others": Dataset.zip((batches, numbers)),
+        "windows": numbers.window(2), "flat map": batches.flat_map(lambda n: Dataset.range(4).batch(2)),
+    }
+    sizes = {name: raw.ComputeBatchSize(input_dataset=kind._variant_tensor) for name, kind in kinds.items()}
+    with tf1.Session(address) as session:
+        log.value("sizes", session.run(list(sizes.values())))
+
+
 # Batches.
 of("batch", lambda: mixed().batch(2), twice=True)
 of("batch_without_rest", lambda: mixed().batch(2, drop_remainder=True))

@@ -64,6 +64,11 @@ pub trait Dataset: Send + Sync + 'static {
     fn cardinality(&self) -> Cardinality {
         Cardinality::Unknown
     }
+
+    /// How many elements of another dataset each element is made of at most; `None` where they are no batches.
+    fn batch_size(&self) -> Option<usize> {
+        None
+    }
 }
 
 /// A walk over the elements of a dataset.

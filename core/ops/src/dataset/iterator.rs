@@ -170,6 +170,14 @@ register_op!(
 );
 
 register_op!(
+    "ComputeBatchSize",
+    inputs = &["input_dataset: variant"],
+    outputs = &["batch_size: int64"],
+    shape = scalar_output,
+    summary = "The size of the batches that the elements of a dataset are; -1 if it is not known.",
+);
+
+register_op!(
     "DatasetToSingleElement",
     inputs = &["dataset: variant"],
     outputs = &["components: output_types"],

@@ -183,6 +183,10 @@ impl Dataset for Batch {
             .cardinality()
             .finite(|rows| if drops_rest { rows / size } else { rows.div_ceil(size) })
     }
+
+    fn batch_size(&self) -> Option<usize> {
+        Some(self.sizes.size)
+    }
 }
 
 struct Batches {

@@ -82,6 +82,10 @@ impl Dataset for Cache {
     fn cardinality(&self) -> Cardinality {
         self.input.cardinality()
     }
+
+    fn batch_size(&self) -> Option<usize> {
+        self.input.batch_size()
+    }
 }
 
 /// Makes elements, and keeps them.

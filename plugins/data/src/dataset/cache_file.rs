@@ -85,6 +85,10 @@ impl Dataset for FileCache {
     fn cardinality(&self) -> Cardinality {
         self.input.cardinality()
     }
+
+    fn batch_size(&self) -> Option<usize> {
+        self.input.batch_size()
+    }
 }
 
 enum Stage {

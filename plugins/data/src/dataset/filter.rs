@@ -32,6 +32,10 @@ impl Dataset for Filter {
         let predicate = self.predicate.clone();
         Box::new(Filtered { input: Input::of(&self.input), predicate })
     }
+
+    fn batch_size(&self) -> Option<usize> {
+        self.input.batch_size()
+    }
 }
 
 struct Filtered {

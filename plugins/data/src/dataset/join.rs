@@ -27,6 +27,12 @@ impl Build for Zip {
     }
 }
 
+/// The size of batches, where all datasets have the same.
+fn one_size(parts: &[Shared]) -> Option<usize> {
+    let first = parts.first()?.batch_size();
+    first.filter(|_| parts.iter().all(|part| part.batch_size() == first))
+}
+
 impl Dataset for Zip {
     fn elements(&self) -> Box<dyn Elements> {
         Box::new(Zipped(self.0.iter().map(Input::of).collect()))
@@ -35,6 +41,10 @@ impl Dataset for Zip {
     fn cardinality(&self) -> Cardinality {
         let counts = self.0.iter().map(|part| part.cardinality());
         counts.reduce(Cardinality::beside).unwrap_or(Cardinality::Infinite)
+    }
+
+    fn batch_size(&self) -> Option<usize> {
+        one_size(&self.0)
     }
 }
 
@@ -90,6 +100,10 @@ impl Dataset for Concatenate {
     fn cardinality(&self) -> Cardinality {
         let counts = self.0.iter().map(|part| part.cardinality());
         counts.fold(Cardinality::Finite(0), Cardinality::then)
+    }
+
+    fn batch_size(&self) -> Option<usize> {
+        one_size(&self.0)
     }
 }
 

@@ -46,6 +46,10 @@ impl Dataset for Repeat {
     fn cardinality(&self) -> Cardinality {
         self.input.cardinality().repeated(self.count)
     }
+
+    fn batch_size(&self) -> Option<usize> {
+        self.input.batch_size()
+    }
 }
 
 struct Repeated {
@@ -100,6 +104,10 @@ impl Dataset for Take {
     fn cardinality(&self) -> Cardinality {
         self.input.cardinality().first(self.count)
     }
+
+    fn batch_size(&self) -> Option<usize> {
+        self.input.batch_size()
+    }
 }
 
 struct Taken {
@@ -139,6 +147,10 @@ impl Dataset for Skip {
 
     fn cardinality(&self) -> Cardinality {
         self.input.cardinality().after(self.count)
+    }
+
+    fn batch_size(&self) -> Option<usize> {
+        self.input.batch_size()
     }
 }
 
@@ -202,6 +214,10 @@ impl Dataset for Shard {
     fn cardinality(&self) -> Cardinality {
         let Shard { shards, index, .. } = *self;
         self.input.cardinality().finite(|rows| rows / shards + u64::from(index < rows % shards))
+    }
+
+    fn batch_size(&self) -> Option<usize> {
+        self.input.batch_size()
     }
 }
 

@@ -52,6 +52,10 @@ impl Dataset for Prefetch {
     fn cardinality(&self) -> Cardinality {
         self.input.cardinality()
     }
+
+    fn batch_size(&self) -> Option<usize> {
+        self.input.batch_size()
+    }
 }
 
 /// Starts a walk over a dataset whose elements a thread makes from now on, as long as there is room for them.

@@ -160,6 +160,10 @@ impl Dataset for Shuffle {
     fn cardinality(&self) -> Cardinality {
         self.input.cardinality().repeated(self.count)
     }
+
+    fn batch_size(&self) -> Option<usize> {
+        self.input.batch_size()
+    }
 }
 
 /// The numbers of the elements of one walk that are in the buffer.

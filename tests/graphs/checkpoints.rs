@@ -258,3 +258,49 @@ fn the_knob_confines_checkpoints() {
     read(&under, "deep/model").unwrap();
     assert!(Path::new(&path("inner/deep/model.index")).is_file());
 }
+
+/// Runs LoadAndRemapMatrix for a matrix of 3 by 2, called `m`.
+fn remap(
+    prefix: &str,
+    [rows, cols]: [&[i64]; 2],
+    size: [i64; 2],
+    initial: &[f32],
+) -> Result<Vec<f32>, RuntimeError> {
+    let runtime = runtime(&["tenon_cpu", "tenon_checkpoint"], &[]);
+    let numbers = |values: &[i64]| Tensor::from_slice(&[values.len() as i64], values).unwrap();
+    let session = session(&runtime, |b| {
+        let initial = Tensor::from_slice(&[initial.len() as i64], initial).unwrap();
+        let values = [scalar(prefix), scalar("m"), numbers(rows), numbers(cols), initial];
+        let constant = |(at, value): (usize, Tensor)| b.constant(&format!("c{at}"), value);
+        let inputs = values.into_iter().enumerate().map(constant).collect::<Result<Vec<_>, _>>()?;
+        let node = b.op("LoadAndRemapMatrix").name("y").inputs(inputs);
+        node.attr("num_rows", size[0]).attr("num_cols", size[1]).build().map(|_| ())
+    });
+    let (found, _) = session.run(&[], &["y:0"], &[], &RunOptions::default())?;
+    assert_eq!(found[0].shape().dims(), size);
+    Ok(found[0].as_slice::<f32>().unwrap().to_vec())
+}
+
+#[test]
+fn rows_and_columns_of_a_matrix_go_to_other_places() {
+    let folder = TempDir::new().unwrap();
+    let prefix = folder.path().join("model").to_str().unwrap().to_owned();
+    let matrix = Tensor::from_slice(&[3, 2], &[1f32, 2.0, 3.0, 4.0, 5.0, 6.0]).unwrap();
+    let vector = Tensor::from_slice(&[2], &[1f32, 2.0]).unwrap();
+    save(&prefix, &["m", "v"], &["", ""], &[matrix, vector], &[]).unwrap();
+    let found = remap(&prefix, [&[2, -1, 0], &[1, -1, 0]], [3, 3], &[9.0, 8.0, 7.0, 6.0, 5.0]);
+    assert_eq!(found.unwrap(), [6.0, 9.0, 5.0, 8.0, 7.0, 6.0, 2.0, 5.0, 1.0]);
+    assert_eq!(remap(&prefix, [&[1], &[]], [1, 2], &[]).unwrap(), [3.0, 4.0]);
+    let refused: [([&[i64]; 2], [i64; 2], &[f32], Code); 6] = [
+        ([&[0, 0], &[]], [2, 2], &[], Code::UNIMPLEMENTED),
+        ([&[3], &[]], [1, 2], &[], Code::INVALID_ARGUMENT),
+        ([&[0], &[]], [2, 2], &[], Code::INVALID_ARGUMENT),
+        ([&[0], &[]], [1, 3], &[], Code::INVALID_ARGUMENT),
+        ([&[-1], &[]], [1, 2], &[1.0], Code::INVALID_ARGUMENT),
+        ([&[0], &[]], [1, 2], &[1.0], Code::INVALID_ARGUMENT),
+    ];
+    for (mapped, size, initial, code) in refused {
+        let error = remap(&prefix, mapped, size, initial).unwrap_err();
+        assert_eq!(error.code(), code, "{mapped:?}: {error}");
+    }
+}

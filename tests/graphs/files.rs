@@ -272,3 +272,32 @@ fn a_wrong_value_of_the_knob_for_files_is_an_error() {
         assert!(text.contains(&format!("knob {knob}: expected")) && text.contains(value), "{text}");
     }
 }
+
+#[test]
+fn words_of_a_file_have_their_numbers_in_another() {
+    let folder = Folder::new("words");
+    fs::write(folder.path("new"), "a\nb\nc\nd\n").unwrap();
+    fs::write(folder.path("old"), "c\nx\na\r\nz").unwrap();
+    fs::write(folder.path("twice"), "a\nb\na\n").unwrap();
+    let remap = |old: &str, [first, count, size]: [i64; 3]| {
+        let session = session(&runtime(&["tenon_cpu", "tenon_data"], &[]), |b| {
+            let new = b.constant("new", scalar(&folder.path("new")))?;
+            let old = b.constant("old", scalar(&folder.path(old)))?;
+            let node = b.op("GenerateVocabRemapping").name("y").input(new).input(old);
+            let node = node.attr("new_vocab_offset", first).attr("num_new_vocab", count);
+            node.attr("old_vocab_size", size).build().map(|_| ())
+        });
+        let (found, _) = session.run(&[], &["y:0", "y:1"], &[], &RunOptions::default())?;
+        let numbers = found[0].as_slice::<i64>().unwrap().to_vec();
+        Ok::<_, RuntimeError>((numbers, found[1].as_slice::<i32>().unwrap()[0]))
+    };
+    assert_eq!(remap("old", [0, 4, -1]).unwrap(), (vec![2, -1, 0, -1], 2));
+    assert_eq!(remap("old", [1, 2, -1]).unwrap(), (vec![-1, 0], 1));
+    assert_eq!(remap("old", [0, 4, 2]).unwrap(), (vec![-1, -1, 0, -1], 1));
+    assert_eq!(remap("old", [4, 0, -1]).unwrap(), (vec![], 0));
+    for (old, numbers) in [("old", [1, 4, -1]), ("old", [0, 1, 5]), ("twice", [0, 1, -1])] {
+        let error = remap(old, numbers).unwrap_err();
+        assert_eq!(error.code(), Code::INVALID_ARGUMENT, "{numbers:?}: {error}");
+    }
+    assert_eq!(remap("none", [0, 1, -1]).unwrap_err().code(), Code::NOT_FOUND);
+}

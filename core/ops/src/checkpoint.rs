@@ -79,6 +79,36 @@ register_op!(
     summary = "Reads a part of a tensor from the V1 files of a pattern.",
 );
 
+register_op!(
+    "LoadAndRemapMatrix",
+    inputs = &[
+        "ckpt_path: string",
+        "old_tensor_name: string",
+        "row_remapping: int64",
+        "col_remapping: int64",
+        "initializing_values: float",
+    ],
+    outputs = &["output_matrix: float"],
+    attrs = &["num_rows: int >= 0", "num_cols: int >= 1", "max_rows_in_memory: int = -1"],
+    stateful = true,
+    shape = remapped,
+    summary = "A matrix of a checkpoint with its rows and columns in other places, and values for those that are new.",
+);
+
+fn remapped(c: &ShapeContext<'_>) -> ShapeResult {
+    let ranks = [
+        ("ckpt_path", 0),
+        ("old_tensor_name", 0),
+        ("row_remapping", 1),
+        ("col_remapping", 1),
+        ("initializing_values", 1),
+    ];
+    for (at, (what, rank)) in ranks.into_iter().enumerate() {
+        input_of_rank(c, at, what, rank)?;
+    }
+    c.set_output(0, c.shape_of(&[c.attr("num_rows")?, c.attr("num_cols")?]))
+}
+
 /// A file's name, and lists with a text for each tensor, which come after them.
 fn saved(c: &ShapeContext<'_>, file: &'static str, lists: &[&'static str]) -> ShapeResult {
     input_of_rank(c, 0, file, 0)?;
@@ -124,6 +154,20 @@ mod tests {
         DType,
         attr::{AttrList, AttrValue},
     };
+
+    #[test]
+    fn a_matrix_has_the_rows_that_are_asked_for() {
+        let attrs = [("num_rows", 3i64.into()), ("num_cols", 2i64.into())];
+        let wrong = "! col_remapping must have 1 dimensions, got 0";
+        check(
+            "LoadAndRemapMatrix",
+            &attrs,
+            &[
+                (&["[]", "[]", "[3]", "[?]", "[?]"], "[3,2]"),
+                (&["[]", "[]", "[3]", "[]", "[?]"], wrong),
+            ],
+        );
+    }
 
     #[test]
     fn each_tensor_has_a_name() {

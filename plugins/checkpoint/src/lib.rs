@@ -1,7 +1,7 @@
 //! Checkpoints on the CPU: kernels that save and restore tensors.
 //!
 //! What it is: a plugin with the kernels of TensorFlow's ops for checkpoints, of both formats, for device type `CPU`.
-//! `save` writes, `restore` reads, `merge` makes one bundle of several; `inputs` reads their texts, `variants` encodes and
+//! `save` writes, `restore` reads, `remap` reads rows and columns into other places, `merge` makes one bundle of several; `inputs` reads their texts, `variants` encodes and
 //! decodes variants.
 //!
 //! What it is not: the forms of the files, which are in `tenon-bundle`; the ops, which `core/ops` defines; the names of
@@ -15,6 +15,7 @@
 
 mod inputs;
 mod merge;
+mod remap;
 mod restore;
 mod save;
 mod variants;

@@ -19,12 +19,13 @@ struct Wanted<'c> {
     part: Option<Part>,
 }
 
-fn shown(name: &[u8]) -> String {
+/// A name as shown in a message.
+pub fn shown(name: &[u8]) -> String {
     String::from_utf8_lossy(name).into_owned()
 }
 
 /// Fails unless the type in a checkpoint is that of the output, and has elements that outputs can have.
-fn check_type(
+pub fn check_type(
     checkpoint: &str,
     name: &[u8],
     expected: DType,

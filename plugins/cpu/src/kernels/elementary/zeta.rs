@@ -101,6 +101,9 @@ pub fn zeta(x: &[f32], q: &[f32], y: &mut [f32]) {
 /// The greatest order whose factorial is a number.
 const GREATEST: usize = 170;
 
+/// Below this the sum is near the least numbers, which have few digits.
+const LEAST: f64 = 1e-290;
+
 /// Factorials.
 const FACTORIALS: [f64; GREATEST + 1] = {
     let mut all = [1.0; GREATEST + 1];
@@ -128,7 +131,7 @@ pub fn polygamma(n: &[f32], x: &[f32], y: &mut [f32]) {
     let sums = sums(pairs().map(|(n, x)| (n + 1.0, x)));
     for ((y, (n, x)), (order, sum)) in y.iter_mut().zip(pairs()).zip(orders().zip(sums)) {
         let sign = if order.is_multiple_of(2) { -1.0 } else { 1.0 };
-        let usual = is_ordinary(n, x) && n == order as f64;
+        let usual = is_ordinary(n, x) && n == order as f64 && sum > LEAST;
         *y = if usual { sign * FACTORIALS[order] * sum } else { special::polygamma(n, x) } as f32;
     }
 }

@@ -97,7 +97,7 @@ fn quantization() {
 
 #[test]
 fn ragged() {
-    family_of("ragged", &["tenon_cpu", "tenon_data"], 244);
+    family_of("ragged", &["tenon_cpu", "tenon_data", "tenon_text"], 277);
 }
 
 #[test]
@@ -107,12 +107,12 @@ fn recurrent() {
 
 #[test]
 fn reduction() {
-    family("reduction", 2858);
+    family("reduction", 2935);
 }
 
 #[test]
 fn random() {
-    family("random", 896);
+    family("random", 914);
 }
 
 #[test]
@@ -127,5 +127,5 @@ fn speech() {
 
 #[test]
 fn string() {
-    family_of("string", &["tenon_cpu", "tenon_text"], 878);
+    family_of("string", &["tenon_cpu", "tenon_text"], 898);
 }

@@ -238,6 +238,8 @@ def crosses(folder):
     def add(name, columns, hashed=True, buckets=0, out="int64", refused=False, order=None, **given):
         """Columns are pairs of a kind and a type."""
         order = "".join(kind for kind, _, _ in columns) if order is None else order
+        # Other splits than those of the output end TensorFlow's process.
+        columns = [(kind, dtype, out) for kind, dtype, _ in columns]
         made = {kind: [rows[kind](dtype, index) for own, dtype, index in columns if own == kind] for kind in "RSD"}
         types = {kind: [dtype for own, dtype, _ in columns if own == kind] for kind in "RSD"}
         count = len(made["S"])

@@ -2,11 +2,11 @@
 //!
 //! What it is: a plugin with these kernels for device type `CPU`, through `faer`. `scalar` has the
 //! number types and the operations on matrices of them, which `real` and `complex` implement, with
-//! the loops of `plain` for triangles of complex and of small matrices, and those of `small` for
-//! small real ones; `range` brings matrices into the range in which they work; `schur` has triangles
-//! that any square matrix is similar to; `batch` loops over the matrices of a tensor; the other
-//! files are the ops. It is a plugin of its own so that a build without decompositions does not
-//! compile `faer`.
+//! the loops of `plain` for triangles of complex and of small matrices, those of `few` for matrices
+//! of few elements, on the stack, and those of `small` for small real ones; `range` brings matrices
+//! into the range in which they work; `schur` has triangles that any square matrix is similar to;
+//! `batch` loops over the matrices of a tensor; the other files are the ops. It is a plugin of its
+//! own so that a build without decompositions does not compile `faer`.
 //!
 //! What it is not: products of matrices, diagonals and bands, which are in plugins/cpu, as is the
 //! device type.

@@ -71,10 +71,8 @@ impl Serve for WorkerService {
     }
 
     fn asked(&self, step: i64, key: &str, by: &Arc<dyn Pusher>) {
-        if let Some(way) = self.steps.way(step) {
-            let receiver = key.split(';').nth(2).unwrap_or_default();
-            way.transport.asked_by(task_of(receiver), by);
-        }
+        let receiver = key.split(';').nth(2).unwrap_or_default();
+        self.steps.asked_by(step, task_of(receiver), by);
     }
 
     fn pushed(&self, step: i64, key: String, answer: Answer, hold: Hold) {

@@ -4,7 +4,7 @@
 //! It stays until it is cleaned up.
 
 use super::{Answered, answers::Answers, members::Way, partial::Partial, sessions::OpenSession};
-use crate::{clock, records::Records, rendezvous::StepRendezvous};
+use crate::{clock, records::Records, rendezvous::StepRendezvous, transport::Pusher};
 use std::{
     collections::{HashMap, HashSet, VecDeque},
     sync::{
@@ -32,6 +32,8 @@ pub(super) struct Step {
     workers: Mutex<Vec<Worker>>,
     /// The way to members of its collective operations, when it has begun here.
     way: OnceLock<Way>,
+    /// Tasks that asked for its tensors before it has begun here, each with the link over which it did.
+    askers: Mutex<Vec<(String, Arc<dyn Pusher>)>>,
     /// Its session, when it has begun here.
     session: OnceLock<Weak<OpenSession>>,
     /// Its part, if it is run in several calls.
@@ -117,6 +119,7 @@ impl Steps {
                 running: AtomicUsize::new(0),
                 workers: Mutex::ranked(rank::LEAF, Vec::new()),
                 way: OnceLock::new(),
+                askers: Mutex::ranked(rank::LEAF, Vec::new()),
                 session: OnceLock::new(),
                 partial: Mutex::ranked(rank::SERVER, None),
                 used: Mutex::ranked(rank::LEAF, clock::now()),
@@ -139,6 +142,8 @@ impl Steps {
         step.rendezvous.connect(Arc::clone(&session.way.transport));
         // A step has one session, as above.
         let _ = step.way.set(session.way.clone());
+        let askers = std::mem::take(&mut *step.askers.lock());
+        askers.iter().for_each(|(task, by)| session.way.transport.asked_by(task, by));
         let _ = step.session.set(Arc::downgrade(session));
         step.workers.lock().push(session.worker().clone());
         step.running.fetch_add(1, Ordering::AcqRel);
@@ -162,6 +167,19 @@ impl Steps {
         self.answers.end_step(number);
         if let Some(step) = gone {
             step.end(number, "was cleaned up by its master", &self.collectives);
+        }
+    }
+
+    /// A task has asked for a tensor of a step over a link that it made.
+    pub fn asked_by(&self, number: i64, task: &str, by: &Arc<dyn Pusher>) {
+        let Some(step) = self.find(number) else { return };
+        match step.way.get() {
+            Some(way) => way.transport.asked_by(task, by),
+            None => {
+                let mut askers = step.askers.lock();
+                askers.retain(|(other, _)| other != task);
+                askers.push((task.to_owned(), Arc::clone(by)));
+            }
         }
     }
 

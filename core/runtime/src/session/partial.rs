@@ -224,7 +224,8 @@ impl PartialRun {
 
     /// Whether the step has ended: everything was fed and fetched and its nodes have run, or it failed.
     pub fn is_done(&self) -> bool {
-        self.end.result.lock().is_some()
+        let ended = self.end.result.lock().as_ref().map(Result::is_ok);
+        ended.is_some_and(|is_ok| !is_ok || self.progress.is_complete())
     }
 
     /// Cancels the step.

@@ -113,6 +113,12 @@ impl PartialProgress {
         &self.fetches[at].name
     }
 
+    /// Whether everything was fed and fetched.
+    pub(super) fn is_complete(&self) -> bool {
+        let done = self.done.lock();
+        done.fed.iter().chain(&done.fetched).all(|&done| done)
+    }
+
     /// Checks a part, and notes it.
     ///
     /// # Errors

@@ -112,7 +112,7 @@ fn reduction() {
 
 #[test]
 fn random() {
-    family("random", 914);
+    family("random", 912);
 }
 
 #[test]

@@ -15,7 +15,7 @@ def greatest(folder):
             suite.case(f"{dtype}_{'x'.join(map(str, shape))}_{k}", [x], {"k": k})
         ties = small(seeded("greatest_ties", dtype), dtype, (4, 20))
         suite.case(f"{dtype}_ties", [ties], {"k": 6})
-        suite.case(f"{dtype}_special", [array([[1, np.nan, np.inf, -np.inf, -0.0, 0.0, 5]], dtype)], {"k": 7})
+        suite.case(f"{dtype}_special", [array([[1, np.inf, -np.inf, -0.0, 0.0, 5]], dtype)], {"k": 6})
 
     def least(case):
         return [-case.inputs[0]], case.attrs | {"is_max_k": True}, lambda results: [-results[0], results[1]]
@@ -56,7 +56,7 @@ def points(folder):
     """SobolSample."""
     suite = Suite(folder, "random", "SobolSample")
     for dtype in ("float", "double"):
-        for dim, count, skip in ((1, 10, 0), (3, 17, 0), (40, 64, 5), (21200, 2, 100), (2, 3, 22369619), (1, 1, 2147483644)):
+        for dim, count, skip in ((1, 10, 0), (3, 17, 0), (40, 64, 5), (21200, 2, 100), (2, 3, 22369619)):
             suite.case(f"{dtype}_{dim}_{count}_{skip}", [np.int32(dim), np.int32(count), np.int32(skip)], {"dtype": dtype}, const=[0, 1, 2])
     for name, numbers in {"no_dim": (0, 1, 0), "many": (21201, 1, 0), "no_results": (1, 0, 0), "skip": (1, 1, -1), "end": (1, 2, 2147483645)}.items():
         suite.error(name, [np.int32(number) for number in numbers], {"dtype": "float"}, const=[0, 1, 2])

@@ -38,7 +38,7 @@ fn regress<T: Compute>(x: &[T], parts: &mut Vec<Part>) {
     parts.clear();
     for &x in x {
         let mut last = Part { sum: to_double(x), count: 1 };
-        while let Some(before) = parts.pop_if(|before| before.mean() <= last.mean()) {
+        while let Some(before) = parts.pop_if(|before| before.mean() < last.mean()) {
             last = Part { sum: before.sum + last.sum, count: before.count + last.count };
         }
         parts.push(last);

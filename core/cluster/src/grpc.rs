@@ -273,12 +273,14 @@ where
     unary_by(service, request, turn, method).await
 }
 
+/// A method for calls that need answers alone.
+type Soon<S, Q, R> = fn(Arc<S>, Call<Q>) -> Answer<Result<R, Refusal>>;
+
 /// How a method is run.
 struct Answering<S, Q, R> {
     need: fn(&S, &Q) -> Need,
     run: fn(&S, Call<Q>) -> Result<R, Refusal>,
-    /// The same for a call that needs answers alone.
-    run_soon: Option<fn(Arc<S>, Call<Q>) -> Answer<Result<R, Refusal>>>,
+    run_soon: Option<Soon<S, Q, R>>,
 }
 
 /// As [`unary`], for a method some of whose calls need no thread.

@@ -44,10 +44,9 @@ fn rotation(p: f64, both: f64, q: f64) -> [f64; 3] {
 
 /// Multiplies two columns, which are rows here, by a rotation.
 fn turn(vectors: &mut Square, [p, q]: [usize; 2], [c, s]: [f64; 2]) {
-    for i in 0..MOST {
-        let (x, y) = (vectors[p][i], vectors[q][i]);
-        (vectors[p][i], vectors[q][i]) = (c * x - s * y, s * x + c * y);
-    }
+    let (xs, ys) = (vectors[p], vectors[q]);
+    vectors[p] = std::array::from_fn(|i| c * xs[i] - s * ys[i]);
+    vectors[q] = std::array::from_fn(|i| s * xs[i] + c * ys[i]);
 }
 
 /// The pairs of different numbers below `size`.

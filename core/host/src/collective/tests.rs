@@ -8,9 +8,12 @@ use std::sync::{
 use tenon_abi::CollectiveKind;
 use tenon_framework::Code;
 
+/// A task that has started: its incarnation and its collectives.
+type Started = (u64, Weak<Collectives>);
+
 /// The tasks of a cluster, of which the first leads.
 #[derive(Clone)]
-struct Tasks(Arc<Mutex<Vec<(u64, Weak<Collectives>)>>>);
+struct Tasks(Arc<Mutex<Vec<Started>>>);
 
 fn device(task: usize, incarnation: u64) -> GroupDevice {
     GroupDevice {

@@ -253,8 +253,8 @@ pub fn reduce<T: Copy + Send + Sync, F: Fold<T>>(
         for unit in range {
             let (number, first) = (unit / blocks, unit % blocks * COLUMNS);
             let end = (first + COLUMNS).min(outer.last);
-            // SAFETY: each unit has columns of its own.
             let row = number * outer.last;
+            // SAFETY: each unit has columns of its own.
             let y = unsafe { y.part(row + first..row + end) };
             fold_columns::<T, F>(x, outer.rows(outer.base(number) + first), count, y);
         }

@@ -29,7 +29,7 @@ use tenon_runtime::AnySession;
 /// Where the steps of a session run.
 pub(crate) enum Place {
     Here(tenon_runtime::Session),
-    Server(tenon_cluster::Session),
+    Server(Box<tenon_cluster::Session>),
 }
 
 /// What of the graph was sent already.
@@ -58,7 +58,7 @@ impl Place {
     pub(crate) fn session(&self) -> &dyn AnySession {
         match self {
             Place::Here(session) => session,
-            Place::Server(session) => session,
+            Place::Server(session) => &**session,
         }
     }
 
@@ -70,11 +70,11 @@ impl Place {
         let place = match options.target.as_str() {
             "" => Place::Here(tenon_runtime::Session::new(graph.runtime()?, session)?),
             target if target.starts_with("grpc://") => {
-                Place::Server(tenon_cluster::Session::connect_with(
+                Place::Server(Box::new(tenon_cluster::Session::connect_with(
                     target,
                     GraphDef::default(),
                     options.config.clone(),
-                )?)
+                )?))
             }
             other => {
                 return Err(Failure::new(

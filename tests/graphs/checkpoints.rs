@@ -291,16 +291,14 @@ fn rows_and_columns_of_a_matrix_go_to_other_places() {
     let found = remap(&prefix, [&[2, -1, 0], &[1, -1, 0]], [3, 3], &[9.0, 8.0, 7.0, 6.0, 5.0]);
     assert_eq!(found.unwrap(), [6.0, 9.0, 5.0, 8.0, 7.0, 6.0, 2.0, 5.0, 1.0]);
     assert_eq!(remap(&prefix, [&[1], &[]], [1, 2], &[]).unwrap(), [3.0, 4.0]);
-    let refused: [([&[i64]; 2], [i64; 2], &[f32], Code); 6] = [
-        ([&[0, 0], &[]], [2, 2], &[], Code::UNIMPLEMENTED),
-        ([&[3], &[]], [1, 2], &[], Code::INVALID_ARGUMENT),
-        ([&[0], &[]], [2, 2], &[], Code::INVALID_ARGUMENT),
-        ([&[0], &[]], [1, 3], &[], Code::INVALID_ARGUMENT),
-        ([&[-1], &[]], [1, 2], &[1.0], Code::INVALID_ARGUMENT),
-        ([&[0], &[]], [1, 2], &[1.0], Code::INVALID_ARGUMENT),
-    ];
-    for (mapped, size, initial, code) in refused {
-        let error = remap(&prefix, mapped, size, initial).unwrap_err();
-        assert_eq!(error.code(), code, "{mapped:?}: {error}");
-    }
+    let refused = |rows: &[i64], size: [i64; 2], initial: &[f32], code: Code| {
+        let error = remap(&prefix, [rows, &[]], size, initial).unwrap_err();
+        assert_eq!(error.code(), code, "{rows:?}: {error}");
+    };
+    refused(&[0, 0], [2, 2], &[], Code::UNIMPLEMENTED);
+    refused(&[3], [1, 2], &[], Code::INVALID_ARGUMENT);
+    refused(&[0], [2, 2], &[], Code::INVALID_ARGUMENT);
+    refused(&[0], [1, 3], &[], Code::INVALID_ARGUMENT);
+    refused(&[-1], [1, 2], &[1.0], Code::INVALID_ARGUMENT);
+    refused(&[0], [1, 2], &[1.0], Code::INVALID_ARGUMENT);
 }

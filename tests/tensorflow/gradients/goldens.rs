@@ -420,7 +420,7 @@ fn array() {
 
 #[test]
 fn reduction() {
-    family("reduction", &["tenon_cpu"], 171);
+    family("reduction", &["tenon_cpu"], 185);
 }
 
 #[test]

@@ -384,7 +384,8 @@ mod tests {
                 let exact = tenon_reference::special::erf(x.into());
                 for found in [short_erf::<Avx2>(x), short_erf::<Baseline>(x)] {
                     // Half a unit in the last place of half near 1 is 2.4e-4.
-                    let near = (f64::from(found) - exact).abs() <= 3e-6 * exact.abs();
+                    // A denormal float has fewer digits.
+                    let near = (f64::from(found) - exact).abs() <= 3e-6 * exact.abs() + 1e-44;
                     let is_one = x.abs() > 2.79 && (f64::from(found) - exact).abs() < 1e-4;
                     assert!(near || is_one || x.is_nan() && found.is_nan(), "{x}: {found}");
                     assert!(x.is_nan() || found.is_sign_negative() == x.is_sign_negative());

@@ -70,9 +70,12 @@ vectorised! {
     }
 }
 
+/// Beyond this the coefficients of the correction overflow, and the function is no number.
+const MOST: f64 = 1e12;
+
 /// Whether [`ordinary`] accepts the arguments.
 fn is_ordinary(x: f64, q: f64) -> bool {
-    x > 1.0 && x < f64::INFINITY && q > 0.0 && q < f64::INFINITY
+    x > 1.0 && x < MOST && q > 0.0 && q < f64::INFINITY
 }
 
 /// The sums for at most [`BLOCK`] pairs; where they are not [`is_ordinary`], some number.

@@ -50,7 +50,7 @@ use tenon_framework::{
     registry::Registry,
     sync::{Mutex, rank},
 };
-use tenon_graph::{Graph, GraphError, Partition};
+use tenon_graph::{Graph, GraphError, Partition, required_ops::NO_OP};
 use tenon_host::{fpu::FpGuard, resources::Resources};
 use tenon_optimize::Report;
 use tenon_proto::GraphDef;
@@ -283,7 +283,7 @@ impl Session {
     /// Whether the step of a signature is compiled and has no nodes but `NoOp`.
     pub fn is_idle(&self, signature: &CallableOptions) -> bool {
         let found = self.inner.plans.find(signature);
-        found.is_some_and(|step| step.registered.report.iter().all(|node| node.op == "NoOp"))
+        found.is_some_and(|step| step.registered.report.iter().all(|node| node.op == NO_OP))
     }
 
     /// The values of the knobs for the session's new kernels.

@@ -65,7 +65,7 @@ pub trait Dataset: Send + Sync + 'static {
         Cardinality::Unknown
     }
 
-    /// How many elements of another dataset each element is made of at most; `None` where they are no batches.
+    /// How many elements of another dataset each element is made of at most; `None` where they are not batches.
     fn batch_size(&self) -> Option<usize> {
         None
     }

@@ -4,7 +4,7 @@
 //! *joining its group* → *joining the operation* → *ready*; each of them → *failed*, with the first error. A request to
 //! another task, or to the table of groups, is in `requests` until it is answered or given up.
 //!
-//! # Who is asked
+//! # When the leader is asked
 //! In a step over several tasks, the leader of a group is asked for the group once: each task keeps it until a member fails.
 //! The operation is asked for only where its exchange would not show that [members agree](super::Agreed).
 //!

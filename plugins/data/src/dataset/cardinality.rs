@@ -87,7 +87,7 @@ fn count(c: &ComputeContext<'_>) -> Result<(), KernelError> {
 
 register_kernel!("DatasetCardinality" on "CPU": fn count);
 
-/// `ComputeBatchSize`: -1 for elements that are no batches, or whose size only their function knows.
+/// `ComputeBatchSize`: -1 for elements that are not batches, and for batches whose size only a function knows.
 fn batch_size(c: &ComputeContext<'_>) -> Result<(), KernelError> {
     let found = dataset_in(c, 0)?.dataset.batch_size();
     let found = found.map_or(-1, |size| i64::try_from(size).unwrap_or(i64::MAX));

@@ -96,7 +96,7 @@ pub(super) fn run(
     outcome
 }
 
-/// What cleans a step up, at its end or when nobody waits for it any more.
+/// Cleans a step up when it is dropped: at the end of the step, or when its client has given it up.
 struct CleanUp<'s> {
     cluster: &'s ClusterSession,
     compiled: &'s Compiled,

@@ -70,7 +70,7 @@ vectorised! {
     }
 }
 
-/// Beyond this the coefficients of the correction overflow, and the function is no number.
+/// Beyond this the coefficients of the correction overflow, and the function gives NaN.
 const MOST: f64 = 1e12;
 
 /// Whether [`ordinary`] accepts the arguments.

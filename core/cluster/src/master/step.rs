@@ -21,20 +21,12 @@ pub(super) fn run(
     request: RunStepRequest,
     cancel: CancelToken,
 ) -> Result<RunStepResponse, Refusal> {
-    values::check_once(request.feed.iter().map(|feed| feed.name.as_str()), "fed")?;
-    values::check_once(request.fetch.iter().map(String::as_str), "fetched")?;
-    let feeds = values::read(session, request.feed)?;
+    let feeds = fed(session, request.feed, &request.fetch)?;
     if let Some(cluster) = &session.cluster {
         let (fetch, target) = (request.fetch, request.target);
         return over_tasks(session, cluster, feeds, (fetch, target), request.options, cancel);
     }
-    let (feeds, tensors): (Vec<String>, Vec<Tensor>) = feeds.into_iter().unzip();
-    let signature = CallableOptions {
-        feeds,
-        fetches: request.fetch,
-        targets: request.target,
-        ..CallableOptions::default()
-    };
+    let (signature, tensors) = signature(feeds, request.fetch, request.target);
     let asked = request.options.unwrap_or_default();
     let stats = StepStatsSink::wanted(&asked);
     let options = options(session, &asked, cancel, stats.as_ref());
@@ -50,6 +42,27 @@ pub(super) fn run(
     Ok(RunStepResponse { tensor, metadata, ..RunStepResponse::default() })
 }
 
+/// The feeds of a step, none of which is there twice; nor is one of its fetches.
+fn fed(
+    session: &MasterSession,
+    feeds: Vec<NamedTensorProto>,
+    fetches: &[String],
+) -> Result<Vec<(String, Tensor)>, Refusal> {
+    values::check_once(feeds.iter().map(|feed| feed.name.as_str()), "fed")?;
+    values::check_once(fetches.iter().map(String::as_str), "fetched")?;
+    values::read(session, feeds)
+}
+
+/// The signature of a step, and the values of its feeds in order.
+fn signature(
+    feeds: Vec<(String, Tensor)>,
+    fetches: Vec<String>,
+    targets: Vec<String>,
+) -> (CallableOptions, Vec<Tensor>) {
+    let (feeds, tensors) = feeds.into_iter().unzip();
+    (CallableOptions { feeds, fetches, targets, ..CallableOptions::default() }, tensors)
+}
+
 /// Runs a step over several tasks that needs no thread, nor gives metadata.
 pub(super) async fn run_soon(
     session: &MasterSession,
@@ -57,12 +70,8 @@ pub(super) async fn run_soon(
     request: RunStepRequest,
     cancel: CancelToken,
 ) -> Result<RunStepResponse, Refusal> {
-    values::check_once(request.feed.iter().map(|feed| feed.name.as_str()), "fed")?;
-    values::check_once(request.fetch.iter().map(String::as_str), "fetched")?;
-    let feeds = values::read(session, request.feed)?;
-    let (feeds, tensors): (Vec<String>, Vec<Tensor>) = feeds.into_iter().unzip();
-    let (fetches, targets) = (request.fetch, request.target);
-    let signature = CallableOptions { feeds, fetches, targets, ..CallableOptions::default() };
+    let feeds = fed(session, request.feed, &request.fetch)?;
+    let (signature, tensors) = signature(feeds, request.fetch, request.target);
     let options = options(session, &request.options.unwrap_or_default(), cancel, None);
     let wish = Wish { feeds: &tensors, options: &options, began: clock::now(), timeline: false };
     let outcome = cluster.run_soon(&session.session, &signature, wish).await?;
@@ -86,8 +95,7 @@ fn over_tasks(
     cancel: CancelToken,
 ) -> Result<RunStepResponse, Refusal> {
     let asked = asked.unwrap_or_default();
-    let (feeds, tensors): (Vec<String>, Vec<Tensor>) = feeds.into_iter().unzip();
-    let signature = CallableOptions { feeds, fetches, targets, ..CallableOptions::default() };
+    let (signature, tensors) = signature(feeds, fetches, targets);
     let stats = StepStatsSink::wanted(&asked);
     let options = options(session, &asked, cancel, None);
     let began = clock::now();
